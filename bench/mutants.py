@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import gc
 import importlib
 import importlib.machinery
@@ -37,189 +36,25 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from mutant_changes import ROOT, Mutant, apply, is_staged, mutants
+
 STORE = ROOT / "build/mutants"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
 PACKAGES = ("lang/launch", "gemm/host", "gemm/operators", "cuda", "sim/checks", "tiled", "ir")
-SWAPPED = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-}  # fmt: skip
 UNTESTED = {"documentation", "types", "examples", "viz", "layout", "benchmarks", "repo", "platforms", "compat", "cli"}
 """Directories of tests that are left out: most are slow, start processes, or are about other packages."""
-
-
-# -- mutants -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """The ``number``-th change that :func:`changes` finds in a file."""
-
-    file: str
-    line: int
-    """Of the statement, as the tests' lines are remembered."""
-    function: str
-    kind: str
-    number: int
-    before: str
-    after: str
-
-    @property
-    def name(self) -> str:
-        """The same after edits elsewhere in the file."""
-        return f"{self.file}:{self.function}: {self.before} -> {self.after}"
 
 
 def sources(packages: tuple[str, ...] = PACKAGES) -> list[str]:
     places = [ROOT / "tilewright" / package for package in packages]
     found = [path for place in places for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
     return [str(path.relative_to(ROOT)) for path in found]
-
-
-def is_staged(function: ast.AST) -> bool:
-    return any("jit" in ast.unparse(d) or "kernel" in ast.unparse(d) for d in getattr(function, "decorator_list", ()))
-
-
-def statements(tree: ast.AST, name: str = "", inside: bool = False) -> Iterator[tuple[ast.stmt, str]]:
-    """The statements of functions, each with the function's qualified name."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if not is_staged(node):
-                yield from statements(node, f"{name}.{node.name}".lstrip("."), not isinstance(node, ast.ClassDef))
-        elif isinstance(node, ast.stmt):
-            if inside:
-                yield node, name
-            yield from statements(node, name, inside)
-        elif isinstance(node, (ast.ExceptHandler, ast.match_case)):
-            yield from statements(node, name, inside)
-
-
-def own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that belong to no statement inside it."""
-    for node in ast.iter_child_nodes(statement):
-        if not isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case)):
-            yield from ast.walk(node)
-
-
-def is_key(statement: ast.stmt, function: str) -> bool:
-    if isinstance(statement, ast.Return):
-        return function.rpartition(".")[2].endswith("key")
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    return isinstance(target, ast.Name) and target.id.endswith("key")
-
-
-def changes(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, str, ast.AST, ast.AST]]:
-    """Statement, function, kind, a node and what stands in its place."""
-    for statement, function in statements(tree):
-        if isinstance(statement, ast.Raise):
-            yield statement, function, "refusal", statement, ast.Pass()
-            continue
-        if isinstance(statement, (ast.If, ast.While)):
-            yield statement, function, "condition", statement.test, ast.UnaryOp(ast.Not(), statement.test)
-        for node in own_expressions(statement):
-            for kind, other in changed(node, is_key(statement, function)):
-                yield statement, function, kind, node, other
-
-
-def changed(node: ast.AST, key: bool) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node, ast.Compare):
-        for i, operator in enumerate(node.ops):
-            other = copy.deepcopy(node)
-            other.ops[i] = SWAPPED[type(operator)]()
-            yield "compare", other
-        for i, right in enumerate(node.comparators):
-            if isinstance(right, ast.Constant) and type(right.value) is int:
-                other = copy.deepcopy(node)
-                other.comparators[i] = ast.Constant(right.value + 1)
-                yield "bound", other
-    elif isinstance(node, ast.BoolOp):
-        yield "condition", ast.BoolOp(SWAPPED[type(node.op)](), node.values)
-        for i in range(len(node.values)):
-            rest = node.values[:i] + node.values[i + 1 :]
-            yield "operand", rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield "operand", node.operand
-    elif isinstance(node, ast.IfExp):
-        yield "condition", ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
-    elif isinstance(node, ast.comprehension):
-        for i in range(len(node.ifs)):
-            other = copy.copy(node)
-            other.ifs = node.ifs[:i] + node.ifs[i + 1 :]
-            yield "condition", other
-    elif isinstance(node, ast.Tuple) and key and isinstance(node.ctx, ast.Load):
-        for i in range(len(node.elts)):
-            yield "key", ast.Tuple([*node.elts[:i], ast.Constant(None), *node.elts[i + 1 :]], ast.Load())
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
-        if isinstance(node.right, ast.Constant) and type(node.right.value) is int:
-            yield "bound", ast.BinOp(node.left, node.op, ast.Constant(node.right.value + 1))
-
-
-def mutants(file: str) -> list[Mutant]:
-    found = []
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    for number, (statement, function, kind, node, other) in enumerate(changes(tree)):
-        before, after = (" ".join(ast.unparse(ast.fix_missing_locations(x)).split())[:200] for x in (node, other))
-        found.append(Mutant(file, statement.lineno, function, kind, number, before, after))
-    return found
-
-
-class Replace(ast.NodeTransformer):
-    def __init__(self, node: ast.AST, other: ast.AST) -> None:
-        self.node, self.other = node, other
-
-    def visit(self, node: ast.AST) -> Any:
-        return ast.copy_location(self.other, node) if node is self.node else self.generic_visit(node)
-
-
-def mutated(mutant: Mutant) -> CodeType:
-    tree = ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))
-    *_, node, other = next(found for i, found in enumerate(changes(tree)) if i == mutant.number)
-    if isinstance(other, ast.comprehension):
-        node.ifs = other.ifs  # it has no place of its own
-    else:
-        # Not inside of `other`, which may hold `node`'s parts, but never `node`.
-        Replace(node, other).visit(tree)
-    return compile(ast.fix_missing_locations(tree), str(ROOT / mutant.file), "exec", dont_inherit=True)
-
-
-def codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from codes(constant)
-
-
-def by_place(code: CodeType) -> dict[Any, CodeType]:
-    """Those that have a place of their own: two lambdas of one line have not."""
-    found = list(codes(code))
-    count = Counter((c.co_qualname, c.co_firstlineno) for c in found)
-    return {p: c for c in found if count[p := (c.co_qualname, c.co_firstlineno)] == 1}
-
-
-def apply(mutant: Mutant, functions: list[FunctionType]) -> int:
-    """Give the living ``functions`` of the file the mutant's code; how many have changed."""
-    source = (ROOT / mutant.file).read_text(encoding="utf-8")
-    made, before = (by_place(c) for c in (mutated(mutant), compile(source, "", "exec")))
-    number = 0
-    for function in functions:
-        place = function.__code__.co_qualname, function.__code__.co_firstlineno
-        if place in made and made[place].co_freevars == function.__code__.co_freevars:
-            number += place in before and not same(made[place], before[place])
-            function.__code__ = made[place]
-    return number
-
-
-def same(a: CodeType, b: CodeType) -> bool:
-    return a.replace(co_filename="") == b.replace(co_filename="")
 
 
 # -- which test executes which line ------------------------------------------------------------------------------------
@@ -298,7 +133,7 @@ class Recorder:
 
 
 def collect_part(part: str) -> None:
-    """Run the tests in one directory and store what they execute."""
+    """Run the tests of one file or directory and store what they execute."""
     import pytest
 
     sys.meta_path.insert(0, Finder())
@@ -314,9 +149,11 @@ def environment() -> dict[str, str]:
 
 
 def collect(parts: list[str], jobs: int) -> None:
-    listed = [f"tests/{path.name}" for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
-    listed = [p for p in listed if p.partition("/")[2] not in {*UNTESTED, "data", "__pycache__"}]
-    listed += [f"tilewright/{package}" for package in PACKAGES]
+    """Run each file of tests in a process of its own, the largest files first."""
+    files = [path.relative_to(ROOT) for path in (ROOT / "tests").glob("*/**/test_*.py")]
+    files = [path for path in files if path.parts[1] not in UNTESTED]
+    files.sort(key=lambda path: -path.stat().st_size)
+    listed = [*(f"tilewright/{package}" for package in PACKAGES), *map(str, files)]
 
     def one(part: str) -> None:
         subprocess.run([sys.executable, __file__, "collect-part", part], cwd=ROOT, env=environment(), check=False)
@@ -331,10 +168,11 @@ def collect(parts: list[str], jobs: int) -> None:
 class Study:
     """A plugin of pytest that runs mutants in the place of the tests that were collected."""
 
-    def __init__(self, chosen: list[Mutant], seconds: float, known: dict[str, str], after: Any) -> None:
+    def __init__(self, chosen: list[Mutant], args: argparse.Namespace, known: dict[str, str], after: Any) -> None:
         self.after = after
         """Called with the results so far."""
-        self.chosen, self.seconds, self.known = chosen, seconds, known
+        self.chosen, self.seconds, self.known = chosen, args.seconds, known
+        self.end = time.perf_counter() + 60 * args.minutes
         self.times: dict[str, float] = {}
         self.lines: dict[tuple[str, int], list[str]] = defaultdict(list)
         for path in STORE.glob("*.pickle"):
@@ -364,6 +202,8 @@ class Study:
         gc.freeze()
         for mutant in self.chosen:
             start = time.perf_counter()
+            if start > self.end:
+                break
             verdict, test = self.verdict(mutant, items, living[str(ROOT / mutant.file)])
             if verdict == "missed" and mutant.name in self.known:
                 verdict, test = "equivalent", self.known[mutant.name]
@@ -443,7 +283,31 @@ def sample(packages: tuple[str, ...], each: int, seed: int) -> list[Mutant]:
     return chosen
 
 
+def chosen_mutants(args: argparse.Namespace) -> list[Mutant]:
+    packages = tuple(args.packages) or PACKAGES
+    return [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
+
+
 def run(args: argparse.Namespace) -> None:
+    """Run the sample in ``args.jobs`` processes, each with every ``args.jobs``-th mutant of it."""
+    STORE.mkdir(parents=True, exist_ok=True)
+    parts = [STORE / f"part-{i}.json" for i in range(args.jobs)]
+    options = ("each", "seed", "seconds", "minutes", "only")
+    arguments = [*args.packages, *(f"--{name}={getattr(args, name)}" for name in options)]
+
+    def one(i: int) -> None:
+        parts[i].unlink(missing_ok=True)
+        command = [sys.executable, __file__, "run-part", *arguments, f"--part={i}/{args.jobs}", f"--json={parts[i]}"]
+        subprocess.run(command, cwd=ROOT, env=environment(), check=False)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(one, range(args.jobs)))
+    results = [r for part in parts if part.exists() for r in json.loads(part.read_text(encoding="utf-8"))["mutants"]]
+    for package, counts in store(results, tuple(args.packages) or PACKAGES, args).items():
+        print(package, counts)
+
+
+def run_part(args: argparse.Namespace) -> None:
     import hypothesis
     import pytest
 
@@ -452,14 +316,14 @@ def run(args: argparse.Namespace) -> None:
     )  # fmt: skip
     packages = tuple(args.packages) or PACKAGES
     known = json.loads(EQUIVALENT.read_text(encoding="utf-8")) if EQUIVALENT.exists() else {}
-    chosen = [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
-    study = Study(chosen, args.seconds, known, partial(store, packages=packages, args=args))
+    part, jobs = map(int, args.part.split("/"))
+    chosen = chosen_mutants(args)[part::jobs]
+    study = Study(chosen, args, known, partial(store, packages=packages, args=args))
     parts = sorted({test.partition("::")[0] for mutant in chosen for test in study.chosen_tests(mutant)[0]})
     options = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
     options += ["-o", "faulthandler_timeout=0"]
-    pytest.main([*options, *parts], plugins=[study])
-    for package, counts in store(study.results, packages, args).items():
-        print(package, counts)
+    if chosen:
+        pytest.main([*options, *parts], plugins=[study])
 
 
 def store(results: list[dict[str, Any]], packages: tuple[str, ...], args: argparse.Namespace) -> dict[str, Any]:
@@ -484,12 +348,17 @@ def main() -> None:
     collecting.add_argument("--jobs", type=int, default=2)
     commands.add_parser("collect-part").add_argument("part")
     running = commands.add_parser("run", help="draw mutants and run the tests that execute their lines")
-    running.add_argument("packages", nargs="*", help=f"by default {', '.join(PACKAGES)}")
-    running.add_argument("--each", type=int, default=40, help="mutants of each package")
-    running.add_argument("--seed", type=int, default=1)
-    running.add_argument("--seconds", type=float, default=60, help="of tests for each mutant")
-    running.add_argument("--only", default="", help="mutants whose name has this in it")
-    running.add_argument("--json", help="where results go")
+    running.add_argument("--jobs", type=int, default=2)
+    running_part = commands.add_parser("run-part")
+    running_part.add_argument("--part", default="0/1")
+    for command in (running, running_part):
+        command.add_argument("packages", nargs="*", help=f"by default {', '.join(PACKAGES)}")
+        command.add_argument("--each", type=int, default=40, help="mutants of each package")
+        command.add_argument("--seed", type=int, default=1)
+        command.add_argument("--seconds", type=float, default=60, help="of tests for each mutant")
+        command.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
+        command.add_argument("--only", default="", help="mutants whose name has this in it")
+        command.add_argument("--json", help="where results go")
     args = parser.parse_args()
     os.environ.update(environment())
     sys.path.insert(0, str(ROOT))
@@ -497,8 +366,10 @@ def main() -> None:
         collect(args.parts, args.jobs)
     elif args.command == "collect-part":
         collect_part(args.part)
-    else:
+    elif args.command == "run":
         run(args)
+    else:
+        run_part(args)
 
 
 if __name__ == "__main__":
