@@ -208,7 +208,10 @@ class Study:
             if verdict == "missed" and mutant.name in self.known:
                 verdict, test = "equivalent", self.known[mutant.name]
             seconds = round(time.perf_counter() - start, 1)
-            self.results.append({"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds})
+            unsound = sorted(self.unsound.intersection(self.lines[mutant.file, mutant.line]))
+            self.results.append(
+                {"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds, "unsound": unsound}
+            )
             print(f"{verdict:10} {seconds:6.1f} s  {mutant.kind:9} {mutant.file}:{mutant.line} {mutant.before}  ->  "
                   f"{mutant.after}   [{test}]", flush=True)  # fmt: skip
             self.after(self.results)
