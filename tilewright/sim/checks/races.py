@@ -140,10 +140,6 @@ class Races(Checker):
         if site.agent and self.order.landing and self._counts(op):
             self.arriving.append((group.wave, reach, number))
             return
-        if site.agent == "cp.async" and self.order.landing and site.scope == THREAD and not pending.shadow.strong:
-            if reach.off is None and pending.lands(reach, self.order.landing[-1].notes, number):
-                self._affords(STEP + 2 * group.lanes_count, group)
-                return
         acting = Accessors(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
         written = None if values is None else (buffer, access, values)
         self._reached(verb, pending, reach, acting, number, group, written)
@@ -155,10 +151,6 @@ class Races(Checker):
         number = self.order.sites.number(group.lanes.op, "load", True)
         reach = Pieces(start, group.wave.shared.stride)
         each, lanes = reach.start.shape[1] * (16 >> pending.shadow.shift), rows * WARP
-        if self.order.landing and not pending.shadow.strong:
-            if pending.reads(reach, self.order.landing[-1].notes, lanes, each, number):
-                self._affords(STEP + 2 * group.lanes_count, group)
-                return
         acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
         self._reached("load", pending, reach, acting, number, group, None)
 

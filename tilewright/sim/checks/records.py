@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -115,49 +115,3 @@ class Record:
             found = here if found is None else found.join(here)
         self._ranges = len(self.parts), found
         return found
-
-    def private(self, acting: Accessors, reach: Reach) -> bool:
-        """Whether it is plain that every lane has done this, and does it now, to bytes of its own alone."""
-        if self.parts is None or not self.kind == acting.kind == THREADS or acting.landed:
-            return False
-        # Lanes whose offsets differ by at least the bytes that all of these accesses span cannot meet in them; that
-        # holds only for offsets of one root, which are the same numbers in the same lanes.
-        root = reach.pointer.root if isinstance(reach, Threads) and reach.off is None else None
-        if root is None or not isinstance(reach, Threads) or len(self.parts) > FEW:
-            return False
-        low, high = reach.pointer.add, reach.pointer.add + reach.nbytes
-        for _, part, who in self.parts:
-            if isinstance(part, Threads) and part.off is None:
-                pointer, nbytes = part.pointer, part.nbytes
-            elif isinstance(part, tuple):
-                pointer, nbytes, _ = part
-            else:
-                return False
-            if pointer.root is not root or who.landed or who.group is not acting.group:
-                return False
-            low, high = min(low, pointer.add), max(high, pointer.add + nbytes)
-        return bool(root.gap(acting.group) >= high - low)
-
-
-class Batch(NamedTuple):
-    """Copies of one cp.async group of threads, which land one after another: what their issuers knew, and the number of
-    the first write that they may not know of; ``low`` to ``high``: bytes without loads that they may not know of.
-    ``record`` keeps them; ``changes``: of :class:`Pending`, then."""
-
-    snapshot: Snapshot
-    first: int
-    low: int
-    high: int
-    record: Record
-    changes: int
-
-
-class Reading(NamedTuple):
-    """Loads by wgmma that some warps (``lanes``) of a group issued together, as ``snapshot`` says: bytes of their
-    ``blocks`` around them whose writes they know, and the records of the loads, each with who did one."""
-
-    snapshot: Snapshot
-    lanes: Array
-    blocks: int
-    clear: list[tuple[int, int]]
-    records: list[tuple[Record, Accessors]]
