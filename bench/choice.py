@@ -1,10 +1,9 @@
 """What the choice of a kernel costs for a shape that was not seen before, and for one that was; needs no GPU.
 
-    python bench/choice.py [--compare 20000]
+    python bench/choice.py
 
 Each of 200 shapes is chosen for in turn, 80 times over, without what the library remembers; the time of a shape is the
-least of its 80, so that other work on the machine counts little. ``--compare`` takes so many random shapes and
-compares the option that is found by bounds first with the least of all options' times.
+least of its 80, so that other work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ from __future__ import annotations
 import gc
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from figures import table
 
 from tilewright.gemm import kernels
@@ -61,17 +58,6 @@ def main() -> None:
         us = statistics.mean(new), max(new), statistics.mean(seen)
         lines.append((name, str(len(options.ways)), *(f"{one:.2f}" for one in us)))
     table("choice of a kernel, us", lines, ("kernel", "options", "new shape", "slowest of them", "seen"))
-    if "--compare" not in sys.argv:
-        return
-    count = int(sys.argv[sys.argv.index("--compare") + 1])
-    for name in KERNELS:
-        options = Options.of(kernels()[name], H200)
-        losses = []
-        for problem in shapes(count, rng):
-            times = options.model.times(problem).astype(np.float64)
-            losses.append(times[options.model.least(problem, True)] / times.min() - 1)
-        other = sum(loss > 0 for loss in losses) / len(losses)
-        print(f"{name}: {other:.2%} chosen otherwise, {statistics.mean(losses):.3%} slower, at most {max(losses):.3%}")
 
 
 if __name__ == "__main__":

@@ -1,104 +1,111 @@
-"""The models of time against the same formulas for one option at a time, written as one reads them, in float64."""
+"""The models of time against times that were worked out by hand from their constants."""
 
 from __future__ import annotations
-
-import random
-from math import ceil, floor
 
 import pytest
 
 from tilewright.gemm import kernels
 from tilewright.gemm.choice import cost, hopper_cost
 from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.choice.ways import EVEN, NEVER, Problem, Way, along
+from tilewright.gemm.choice.ways import EVEN, NEVER, Problem
 from tilewright.gemm.config import GemmConfig, HopperConfig
-from tilewright.lang.tools.hardware import clusters_at_once
 
 SMS, SMEM = 132, 232448
-KERNELS = {"hopper_f16": 40, "hopper_e4m3": 15, "tensorop_f16": 300, "tensorop_i8": 50, "small_m_f16": 50}
-TIE = 1e-5  # how near the time of another option may be that is chosen instead: the vectors are float32
 
 
-def problems(count: int) -> list[Problem]:
-    """Small and large, whole tiles and waves and any number, a few batches."""
-    rng = random.Random(count)
-    found: list[Problem] = [(4096, 4096, 4096, 1), (128, 128 * 132, 512, 1), (256, 256 * 66, 64, 1), (8, 8, 65536, 1)]
-    while len(found) < count:
-        m, n, k = (rng.choice((rng.randint(1, 8192), 64 * rng.randint(1, 128), round(2 ** rng.uniform(0, 15))))
-                   for _ in range(3))  # fmt: skip
-        found.append((m, n, k, rng.choice((1, 1, 1, 1, 1, 1, 1, 3, 40))))
-    return found
-
-
-def hopper_us(way: Way, problem: Problem) -> float:
-    c, (m, n, k, batch) = way.config, problem
-    assert isinstance(c, HopperConfig)
-    parts, bytes_in = max(1, way.parts), c.a.dtype.width / 8
-    partial = n * c.c.dtype.width // 8 % hopper_cost.SECTOR != 0
-    m, n = along(c, (m, n))
-    (bM, bN, bK), (cM, cN) = c.tile, c.cluster
-    k_tiles = ceil(k / (bK * c.cluster_k * parts))
-    waves = ceil(m / (bM * cM)) * ceil(n / (bN * cN)) * parts * batch / clusters_at_once(SMS, c.cluster_size)
-    crowd = 1.0 if way.parts == EVEN else (1 + (hopper_cost.CROWD - 1) * min(waves, 1.0)) / hopper_cost.CROWD
-    loads = hopper_cost.loads_us(c) * crowd * (hopper_cost.MISALIGNED if k * bytes_in % 128 else 1.0)
-    loop, peer = hopper_cost.loop_us(c), hopper_cost.PEER_ELEMENT * bM * bN
-    tile = k_tiles * max(loads, loop)
-    ends, begin = hopper_cost.ends_us(c, partial), hopper_cost.begin_us(c)
-    if way.parts == 1:
-        whole = tile + ends
-        if c.pingpong:
-            whole = max(whole, (tile + hopper_cost.TURN_STORE * hopper_cost.store_us(c, partial)) / 2)
-        lost = hopper_cost.SOME_FREE * (1 - min(waves, 1.0)) if waves > 0.5 else -hopper_cost.HALF_FREE
-        return ceil(waves) * whole + begin + lost
-    if way.together:
-        parts = floor(1 / waves * (1 + 1e-9))
-        joining = hopper_cost.JOINING + hopper_cost.JOIN_ELEMENT * bM * bN
-        read = (m + n) * k * bytes_in / hopper_cost.MEMORY_PER_US
-        return NEVER if parts < 2 else max(tile / k_tiles * ceil(k_tiles / parts), read) + begin + joining
-    begin += hopper_cost.SHARING
-    if way.parts != EVEN:
-        return ceil(waves) * (tile + ends) + begin + peer * parts
-    in_shares = waves - max(floor(waves) - 1, 0)
-    slower = waves + in_shares * (hopper_cost.SHARED - 1)
-    time = tile * slower + ends * max(slower, 1.0)
-    anew = sum(size for size, extent in ((bM, m), (bN, n)) if extent * k * bytes_in > hopper_cost.L2_BYTES)
-    memory = anew * k * bytes_in * SMS / hopper_cost.MEMORY_PER_US * in_shares
-    return max(time, memory) + begin + peer / min(waves, 1.0)
-
-
-def ampere_us(way: Way, problem: Problem) -> float:
-    c, (m, n, k, batch) = way.config, problem
-    assert isinstance(c, GemmConfig)
-    parts, (bM, bN, bK) = max(1, way.parts), c.tile
-    k_tiles, blocks = ceil(k / (bK * parts)), ceil(m / bM) * ceil(n / bN) * parts * batch
-    at_once = min(2, c.blocks_at_once(SMEM))
-    turns, rest = divmod(blocks, at_once * SMS)
-    full, alone = cost.k_tile_us(c, SMEM)
-    area = bM * bN / cost.LARGEST
-    ends, peer = 2.0 + 2.5 * area, 0.5 + 0.7 * area
-    sharing = 0.0 if way.parts == 1 else cost.SHARING + peer * parts
-    if way.parts == EVEN:
-        before = max(blocks // SMS - 1, 0)
-        share = blocks / SMS - before
-        time = before * (full / at_once * k_tiles + ends) + share * alone * k_tiles + ends * (share + 1)
-        return time + sharing + peer * (1 + ceil(1 / min(share, 1.0) * (1 - 1e-9)))
-    part = full if rest > SMS else alone if rest else 0.0
-    return (turns * full + part) * k_tiles + ends * (turns / at_once + (rest > 0)) + sharing
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_times_and_choices(name: str) -> None:
+def times_of(name: str, problem: Problem, parts: int, together: bool = False, **fields: object) -> float:
+    """The model's microseconds of the option whose configuration has these fields."""
     options = Options.of(kernels()[name], (SMS, SMEM))
-    us = hopper_us if isinstance(kernels()[name].config, HopperConfig) else ampere_us
-    others = 0
-    for problem in problems(KERNELS[name]):
-        expected = [us(way, problem) for way in options.ways]
-        last = None if problem[3] == 1 else options.model.single
-        assert options.model.times(problem).tolist() == pytest.approx(expected[:last], rel=3e-6)
-        for first, sharing in ((0, True), (0, False), (options.model.single, True)):
-            first = first if first < len(options.ways) and last is None else 0
-            offered = expected[first : last if sharing else options.model.single]
-            chosen = options.model.least(problem, sharing, first) - first
-            others += chosen != offered.index(min(offered))
-            assert offered[chosen] <= min(offered) * (1 + TIE)
-    assert others <= KERNELS[name] / 50, "options that the models take for equal"
+    fields = {"transposed": False, **fields}
+    (index,) = (
+        i for i, way in enumerate(options.ways)
+        if (way.parts, way.together) == (parts, together)
+        and all(getattr(way.config, field) == value for field, value in fields.items())
+    )  # fmt: skip
+    return float(options.model.times(problem)[index])
+
+
+def hopper(rows: int, columns: int, **others: object) -> HopperConfig:
+    config = next(c for c in sizes("hopper_f16") if c.tile[:2] == (rows, columns) and not c.transposed)
+    assert isinstance(config, HopperConfig) and config.cluster_size == 1 and not config.pingpong
+    return config
+
+
+def sizes(name: str) -> list[GemmConfig | HopperConfig]:
+    entry = kernels()[name]
+    return [c for c in (entry.config, entry.large, *entry.small) if c is not None]
+
+
+ALONE = {"tile": (128, 256, 64), "cluster": (1, 1), "cluster_k": 1, "pingpong": False}
+
+
+def test_full_waves_of_whole_tiles() -> None:
+    """8192^3 has 64 x 32 tiles of 128 x 256: 16 waves on 132 multiprocessors. A k tile is 64 elements of K; its loads
+    take longer than the tensor cores, which need 36.5 columns more for each instruction of 256."""
+    config = hopper(128, 256)
+    loads = (128 + 256) * 64 * 2 / 6.84e4
+    assert loads > 2 * 128 * 256 * 64 / 7.73e6 * (256 + 36.5) / 256
+    end = 8.62e-5 * 128 * 256 + 0.0526 * config.parts
+    expected = 16 * (128 * loads + end)
+    assert times_of("hopper_f16", (8192, 8192, 8192, 1), 1, **ALONE) == pytest.approx(expected)
+
+
+def test_part_of_a_wave() -> None:
+    """100 tiles on 132 multiprocessors: loads are the faster the fewer load, and what stays free is lost."""
+    m, n, k = 1280, 2560, 6400
+    working = 100 / SMS
+    load = (128 + 256) * 64 * 2 / 6.84e4 * (1 + 0.96 * working) / 1.96
+    k_tile = max(load, hopper_cost.loop_us(hopper(128, 256)))
+    expected = 100 * k_tile + hopper_cost.ends_us(hopper(128, 256), False) + 0.716 * (1 - working)
+    assert times_of("hopper_f16", (m, n, k, 1), 1, **ALONE) == pytest.approx(expected)
+    one = times_of("hopper_f16", (128, 256, 64, 1), 1, **ALONE)
+    load = (128 + 256) * 64 * 2 / 6.84e4 * (1 + 0.96 / SMS) / 1.96
+    end = hopper_cost.ends_us(hopper(128, 256), False)
+    assert one == pytest.approx(max(load, hopper_cost.loop_us(hopper(128, 256))) + end - 0.132), "less than half"
+
+
+def test_stream_k_deals_out_the_last_two_waves() -> None:
+    """198 tiles are a wave and a half: all of them are shared, each multiprocessor has 1.5."""
+    problem, config = (128 * 198, 256, 640, 1), hopper(128, 256)
+    k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
+    expected = (10 * k_tile + hopper_cost.ends_us(config, False)) * 1.5 * 1.16 + 3.96 + 6.95e-5 * 128 * 256
+    anew = (128 * 198 * 640 * 2 > 2.4e7) * 128 * 640 * 2 * SMS / 4.46e6 * 1.5
+    assert anew < expected
+    assert times_of("hopper_f16", problem, EVEN, **ALONE) == pytest.approx(expected)
+
+
+def test_blocks_that_add_up_together() -> None:
+    """4 tiles have 33 multiprocessors each, which share 330 k tiles: 10 for each."""
+    problem = (256, 512, 330 * 64, 1)
+    options = Options.of(kernels()["hopper_f16"], (SMS, SMEM))
+    way = next(way for way in options.ways if way.together and way.config.tile == (128, 256, 64))
+    config = way.config
+    assert isinstance(config, HopperConfig) and config.cluster_size == 1
+    k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
+    memory = (256 + 512) * 330 * 64 * 2 / 4.46e6
+    expected = max(10 * k_tile, memory) + 2.27 + 4.58e-4 * 128 * 256
+    index = options.ways.index(way)
+    assert float(options.model.times(problem)[index]) == pytest.approx(expected)
+    assert float(options.model.times((4096, 4096, 4096, 1))[index]) == NEVER, "no tile has two multiprocessors"
+
+
+def test_rows_that_begin_anywhere_are_read_and_written_slower() -> None:
+    aligned, config = (8192, 8192, 8192, 1), hopper(128, 256)
+    loads = 1.27 * hopper_cost.loads_us(config)
+    k_tile = max(loads, hopper_cost.loop_us(config))
+    read = times_of("hopper_f16", (8192, 8192, 8184, 1), 1, **ALONE)
+    assert read == pytest.approx(16 * (128 * k_tile + hopper_cost.ends_us(config, False)))
+    written = times_of("hopper_f16", (8192, 8184, 8192, 1), 1, **ALONE)
+    assert written > times_of("hopper_f16", aligned, 1, **ALONE), "sectors are written twice"
+
+
+def test_turns_of_two_blocks_on_a_multiprocessor() -> None:
+    """tensorop_f16 with four warps has two blocks on a multiprocessor: 300 tiles are a turn of 264 and one of 36, whose
+    blocks are alone."""
+    config = kernels()["tensorop_f16"].config
+    assert isinstance(config, GemmConfig) and config.tile == (128, 128, 32) and cost.blocks_at_once(config, SMEM) == 2
+    full, alone = cost.k_tile_us(config, SMEM)
+    flops, loads = 2 * 128 * 128 * 32 / 4.2e6, 256 * 32 * 2 / 6e4
+    assert (full, alone) == pytest.approx((2 * loads, flops / 0.74))
+    expected = 10 * (full + alone) + (2.0 + 2.5 / 2) * 1.5
+    assert times_of("tensorop_f16", (128 * 300, 128, 320, 1), 1, tile=(128, 128, 32)) == pytest.approx(expected)

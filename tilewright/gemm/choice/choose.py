@@ -12,7 +12,7 @@ from tilewright.gemm.choice.cost import AmpereModel
 from tilewright.gemm.choice.estimate import can_share
 from tilewright.gemm.choice.hopper_cost import HopperModel
 from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.choice.ways import Limits, Problem, Way, ways_of
+from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way, ways_of
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
 
@@ -54,7 +54,7 @@ def size_to_share(entry: KernelEntry, problem: Problem, limits: Limits) -> Kerne
     """The entry in the size for a plan of Stream-K that is made otherwise than by the model: in single blocks, if it
     has one."""
     options = Options.of(entry, limits)
-    return options.entries[id(options.best(problem, "stream_k", options.model.together).config)]
+    return options.entries[id(options.best(problem, "stream_k", options.model.together.start).config)]
 
 
 class Options:
@@ -86,15 +86,22 @@ class Options:
 
     def best(self, problem: Problem, decomposition: str, last: int | None = None) -> Way:
         """The option of least time, of those before ``last``."""
-        if decomposition in ("auto", "stream_k"):
-            first = 0 if decomposition == "auto" else self.model.even
-            return self.ways[self.model.least(problem, True, first, last)]
-        return self.ways[self.model.least(problem, False, last=self.model.alone or None)]
+        times, first = self.times(problem, decomposition)
+        return self.ways[first + int(times[: None if last is None else last - first].argmin())]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
-        """Microseconds of the best option, as far as the model counts them."""
+        """Microseconds of the best option, as far as the model counts them; for "stream_k", too, of all."""
+        return float(self.times(problem, "auto" if decomposition == "stream_k" else decomposition)[0].min())
+
+    def times(self, problem: Problem, decomposition: Any) -> tuple[Vector, int]:
+        """Microseconds of the options of a decomposition, and the number of the first of them. Stream-K's are those
+        that share tiles, where any can."""
         sharing = decomposition in ("auto", "stream_k")
-        return float(self.model.times(problem, sharing)[: None if sharing else self.model.alone or None].min())
+        times = self.model.times(problem, sharing)
+        if not sharing:
+            return times[: self.model.alone or None], 0
+        first = self.model.even.start if decomposition == "stream_k" else 0
+        return (times[first:], first) if first < len(times) else (times, 0)
 
     def fastest(self, problem: Problem, decomposition: str) -> Option:
         return self.option(self.best(problem, decomposition), problem)
@@ -107,13 +114,10 @@ class Options:
         where there is none."""
         if not can_share(problem, True):
             return self.fastest(problem, "data_parallel")
-        even, together = self.model.even, self.model.together
-        times = [(even, self.model.times(problem)[even:together])]
-        if reduction == "shared":  # also where the choice passes them over: by the lower bound of their times
-            times.insert(0, (together, self.model.bounds(problem)[together:]))
-        for first, of_these in times:
-            for index in of_these.argsort(kind="stable").tolist():
-                found = self.option(self.ways[first + index], problem)
+        model, times = self.model, self.model.times(problem)
+        for these in (model.together, model.even) if reduction == "shared" else (model.even,):
+            for index in times[these].argsort(kind="stable").tolist():
+                found = self.option(self.ways[these.start + index], problem)
                 if found[1] is not None and found[1].cuts_tiles:
                     return found
         return self.fastest(problem, "data_parallel")

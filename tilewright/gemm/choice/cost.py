@@ -1,4 +1,4 @@
-"""How long an Ampere kernel (mma.sync or FMA units) will take on a problem: all its sizes at once, as vectors.
+"""How long an Ampere kernel (mma.sync or FMA units) will take on a problem, in all its sizes at once.
 
 Times are in microseconds for 16-bit tensor-core kernels on an H200, where the constants were fitted (products from
 16 x 4096 x 4096 to 8192^3, mostly within a fifth). The rates of other operands and of FMA units are nominal, not
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy import add, ceil, divide, floor, maximum, minimum, multiply, subtract
 
-from tilewright.gemm.choice.estimate import LESS, MORE, Model, Scratch, cut, near, single
-from tilewright.gemm.choice.ways import Limits, Problem, Way, rows
+from tilewright.gemm.choice.estimate import Model, can_share
+from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way
 from tilewright.gemm.config import GemmConfig
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
@@ -21,8 +20,10 @@ RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of t
 SIMT_RATE = 0.1
 BYTES_PER_US = 6.0e4  # of operands from L2 to one multiprocessor when all of them load
 FOUR_WARPS = 0.74  # how much of either a block of four warps reaches when it has a multiprocessor to itself
-LARGEST = 128 * 256
-SHARING = 2.0  # what the shared loop costs once
+LARGEST = 128 * 256  # elements of the largest tile
+ENDS, ENDS_AREA = 2.0, 2.5  # microseconds of the prologue and epilogue of a tile: fixed, and of the largest tile's area
+PEER, PEER_AREA = 0.5, 0.7  # microseconds of handing the sums of a tile over: fixed, and of the largest tile's area
+SHARING = 2.0  # microseconds that the loop over shares costs once
 NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
 GRANULAR, GRANULES = 1.08, 2.6  # a k tile of granules: how much slower than of 16 bytes, and microseconds at least
 
@@ -32,69 +33,58 @@ class AmpereModel(Model):
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
         super().__init__(ways)
-        configs: list[GemmConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
-        parts = np.array([max(1, way.parts) for way in ways])
-        counts = LESS / rows([config.tile for config in configs])  # (M N K, options)
-        counts[2] /= parts
-        at_once = np.array([min(2, config.blocks_at_once(limits[1])) for config in configs])
-        wave = parts / limits[0]  # of a tile; one block on each multiprocessor is a wave
-        full, alone = rows([k_tile_us(config, limits[1]) for config in configs])
-        area = np.array([config.tile[0] * config.tile[1] / LARGEST for config in configs])
-        ends, peer = 2.0 + 2.5 * area, 0.5 + 0.7 * area
-        once = np.array([way.parts != 1 for way in ways]) * (SHARING + peer) + peer * (parts - 1.0)
-        # A turn is as many waves as fit on the multiprocessors at once. The blocks of a turn hide each other's ends
-        # but for the last; the last turn's blocks may be alone.
-        saved = full - alone
-        vectors = (
-            *counts, near(ways) * wave, LESS * wave / at_once, MORE * wave / at_once, saved, full - 2.0 * saved,
-            ends * (1.0 - 1.0 / at_once), ends, once,
-        )  # fmt: skip
-        self.vectors = {shares: tuple(single(vector[: None if shares else self.single]) for vector in vectors)
-                        for shares in (False, True)}  # fmt: skip
-        even = slice(self.even, None)
-        self.shared = tuple(single(vector[even]) for vector in (
-            full / at_once, ends, alone, once + ends + peer, peer, once + ends + 2.0 * peer, np.ones(self.options)
-        ))  # fmt: skip
+        self.sms, smem = limits
+        self.depth = self.of_each(lambda config: config.tile[2])  # k elements of a k tile
+        self.parts = np.array([max(1, way.parts) for way in ways], float)  # blocks of a tile
+        self.at_once = self.of_each(lambda config: blocks_at_once(config, smem))  # blocks of a multiprocessor
+        self.places = self.at_once * self.sms  # blocks that the GPU holds at once
+        self.full, self.alone_us = self.of_each(lambda config: k_tile_us(config, smem)).T.copy()
+        self.ends, self.peer = self.of_each(ends_us), self.of_each(peer_us)
+        self.once = np.array([way.parts != 1 for way in ways]) * (SHARING + self.peer * self.parts)
 
-    def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
-        by_m, by_n, by_k, wave, turn, done, saved, rate, hidden, ends, once = self.vectors[shares]
-        cut(problem, by_m, by_n, by_k, scratch)
-        waves, time, turns, spare = scratch.waves, scratch.time, scratch.columns, scratch.more
-        tiles = multiply(scratch.lines, scratch.columns, scratch.lines)
-        if problem[3] != 1:
-            tiles *= problem[3]
-        multiply(tiles, wave, waves)
-        ceil(multiply(tiles, turn, turns), turns)
-        floor(multiply(tiles, done, tiles), tiles)
-        multiply(turns, rate, time)
-        add(time, multiply(ceil(waves, spare), saved, spare), time)
-        multiply(time, scratch.k_tiles, time)
-        add(time, multiply(turns, ends, turns), time)
-        subtract(time, multiply(tiles, hidden, tiles), time)
-        add(time, once, time)
-        if shares:
-            scratch.shared[0][:] = self.shared[-2]
+    def times(self, problem: Problem, sharing: bool = True) -> Vector:
+        m, n, k, batch = problem
+        blocks = np.ceil(m / self.rows) * np.ceil(n / self.columns) * (self.parts * batch)
+        k_tiles = np.ceil(k / (self.depth * self.parts))
+        # The blocks of a turn run at once, on all multiprocessors, and hide each other's ends but for
+        # the last. The blocks of the last turn may be alone on their multiprocessors, and then take less.
+        turns = np.floor(blocks / self.places)
+        rest = blocks - turns * self.places
+        last_turn = np.where(rest > self.sms, self.full, (rest > 0) * self.alone_us)
+        loops = (turns * self.full + last_turn) * k_tiles
+        time: Vector = loops + (turns / self.at_once + (rest > 0)) * self.ends + self.once
+        if not can_share(problem, sharing):
+            return time[: self.single]
+        time[self.even] = self.even_us(blocks[self.even], k_tiles[self.even])
+        return time
 
-    def share(self, problem: Problem, scratch: Scratch) -> None:
-        full, ends, alone, once, peer, _, ones = self.shared
-        time, tiles, k_tiles = scratch.shared
-        before, share, spare = scratch.spare
-        # Stream-K: one block on each multiprocessor for the last wave, and the one before it. A share mostly
-        # has a tile cut at either end, and starts the pipeline for each of its tiles.
-        maximum(tiles, ones, out=before)
-        subtract(floor(before, before), ones, before)
-        subtract(tiles, before, share)
-        multiply(before, full, time)
-        add(time, multiply(share, alone, spare), time)
-        multiply(time, k_tiles, time)
-        add(time, multiply(add(before, share, spare), ends, spare), time)
-        minimum(share, ones, out=share)
-        multiply(ceil(divide(ones, share, share), share), peer, share)
-        add(time, share, time)
-        add(time, once, time)
+    def even_us(self, tiles: Vector, k_tiles: Vector) -> Vector:
+        """Stream-K: whole tiles in all waves but the last two, of one block a multiprocessor; what follows is dealt out
+        evenly. A share mostly has a tile cut at either end, and starts the pipeline for each of its tiles."""
+        own, sms = self.even, self.sms
+        waves_before = np.maximum(np.floor(tiles / sms) - 1, 0)
+        shared_tiles = tiles - waves_before * sms
+        share = shared_tiles / sms  # tiles of one block
+        loops = (waves_before * self.full[own] / self.at_once[own] + share * self.alone_us[own]) * k_tiles
+        blocks_of_a_tile = np.ceil(sms / np.minimum(shared_tiles, sms))
+        ends = self.ends[own] * (waves_before + share + 1)
+        time: Vector = loops + ends + self.once[own] + self.peer[own] * (1 + blocks_of_a_tile)
+        return time
 
-    def join(self, problem: Problem, scratch: Scratch) -> None:
-        """There are none: blocks of these kernels need not run at once."""
+
+def blocks_at_once(config: GemmConfig, smem: int) -> int:
+    """Blocks that work on one multiprocessor at once: more than two do not make it faster."""
+    return min(2, config.blocks_at_once(smem))
+
+
+def ends_us(config: GemmConfig) -> float:
+    """Microseconds of a tile beside its k tiles: the first loads and the epilogue."""
+    return ENDS + ENDS_AREA * config.tile[0] * config.tile[1] / LARGEST
+
+
+def peer_us(config: GemmConfig) -> float:
+    """Microseconds in which a block hands over the sums of a tile to another one."""
+    return PEER + PEER_AREA * config.tile[0] * config.tile[1] / LARGEST
 
 
 def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
@@ -104,7 +94,7 @@ def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
     rate = SIMT_RATE if config.math == "simt" else RATES[width]
     flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
     loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
-    at_once = min(2, config.blocks_at_once(smem))
+    at_once = blocks_at_once(config, smem)
     if config.granular(config.a) or config.granular(config.b):
         flops *= GRANULAR
         return max(flops * at_once, GRANULES), max(flops / FOUR_WARPS if at_once > 1 else flops, GRANULES)

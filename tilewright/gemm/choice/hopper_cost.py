@@ -11,14 +11,12 @@ choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import log2
 
 import numpy as np
-from numpy import add, ceil, divide, equal, floor, maximum, minimum, multiply, rint, subtract
 
-from tilewright.gemm.choice.estimate import LESS, Model, Scratch, cut, near, single
-from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way, along, rows
+from tilewright.gemm.choice.estimate import Model, can_share
+from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way
 from tilewright.gemm.config import HopperConfig
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -48,209 +46,83 @@ SOME_FREE = 0.716  # lost where it finds room for some, for each part of a wave 
 # each other, and have more than their share of the way to L2
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
-NONE, HALF = np.array(0.0, np.float32), np.array(0.5, np.float32)
-"""Arrays without dimensions: NumPy takes twice as long with Python's numbers."""
-
 
 class HopperModel(Model):
     """The options ``ways`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
         super().__init__(ways)
-        configs: list[HopperConfig] = [way.config for way in ways]  # type: ignore[misc]  # of one kernel
-        self.bytes_in, self.bytes_out = configs[0].a.dtype.width / 8, configs[0].c.dtype.width / 8
-        counts, wave = _parts_of_a_problem(ways, configs, limits[0])
-        loop, loads, crowd = self._times_of_k_tiles(ways, configs)
-        # Where blocks add up together, the end of a tile is part of that.
-        ends = {partial: np.array([0.0 if way.together else ends_us(config, partial)
-                                   for config, way in zip(configs, ways, strict=True)])
-                for partial in (False, True)}  # fmt: skip
-        peer = np.array([0.0 if way.together else PEER_ELEMENT * way.config.tile[0] * way.config.tile[1]
-                         for way in ways])  # fmt: skip
-        begin = self._times_once(ways, configs, peer)
-        self._keep_for_fill_and_join(counts, wave, loop, loads, crowd, ends, begin)
-        self._keep_for_turns(configs, loop)
-        self._keep_for_shares(configs, ends, begin, peer, limits[0])
-        self.all_work = (1 / (np.prod(counts[:2], axis=0) * wave)).max()  # elements of D of a wave of any option
+        self.sms, of_each = limits[0], self.of_each
+        self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (ways[0].config.a, ways[0].config.c))
+        self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
+        self.workers = of_each(lambda config: clusters_at_once(limits[0], config.cluster_size))
+        self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
+        self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
+        self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
+        elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
+        self.peer = PEER_ELEMENT * elements
+        self.joining = JOINING + JOIN_ELEMENT * elements
+        self.turns = slice(self.alone - sum(way.takes_turns for way in ways), self.alone)
 
-    def _times_of_k_tiles(self, ways: Sequence[Way], configs: list[HopperConfig]) -> tuple[Vector, Vector, Vector]:
-        """Microseconds of a k tile: the loop, the loads of a block alone, what all blocks together add to these."""
-        slower = np.array([SHARED if way.parts > 1 else 1.0 for way in ways])
-        crowded = slower * [loads_us(config) for config in configs]
-        loads, crowd = crowded / CROWD, crowded * (CROWD - 1) / CROWD
-        even = slice(self.even, None)
-        loads[even], crowd[even] = crowded[even], 0.0  # all multiprocessors work
-        return slower * [loop_us(config) for config in configs], loads, crowd
-
-    def _times_once(self, ways: Sequence[Way], configs: list[HopperConfig], peer: Vector) -> Vector:
-        """Microseconds of a launch beside its waves. For Stream-K's options a lower bound, as everything in fill: a
-        tile has at least one block."""
-        sharing = np.array([way.parts != 1 for way in ways])
-        peers = np.array([max(1, way.parts) for way in ways])
-        begin = sharing * (SHARING + peer * peers) + [begin_us(config) for config in configs]
-        begin[self.together :] = [joining_us(config) for config in configs[self.together :]]
-        return begin
-
-    def _keep_for_fill_and_join(
-        self, counts: Vector, wave: Vector, loop: Vector, loads: Vector, crowd: Vector, ends: dict[bool, Vector],
-        begin: Vector,
-    ) -> None:  # fmt: skip
-        """By whether options may share tiles, whether rows of operands are misaligned, and rows of D: what a call needs
-        of each option. To cut and to scale vectors in each call would take as long as the arithmetic."""
-        self.vectors: dict[tuple[bool, bool, bool], tuple[Vector, ...]] = {}
-        self.joining: dict[bool, tuple[Vector, ...]] = {}
-        joint, ones = slice(self.together, None), np.ones(self.options)
-        saving = np.where(np.arange(self.options) < self.single, begin - HALF_FREE, begin)
-        for misaligned in (False, True):
-            rate = MISALIGNED if misaligned else 1.0
-            most = np.maximum((loads + crowd) * rate, loop)
-            self.joining[misaligned] = tuple(single(vector[joint]) for vector in (most, begin, ones))
-            for shares, partial in product((False, True), repeat=2):
-                vectors = *counts, wave, crowd * rate, loads * rate, loop, most, ends[partial], begin, saving, ones
-                last = self.options if shares else self.single
-                self.vectors[shares, misaligned, partial] = tuple(single(vector[:last]) for vector in vectors)
-        self.room = np.array(-SOME_FREE, np.float32), np.array(HALF_FREE + SOME_FREE, np.float32)
-
-    def _keep_for_turns(self, configs: list[HopperConfig], loop: Vector) -> None:
-        """What a call needs of the options whose warpgroups take turns."""
-        self.turns = slice(self.alone - sum(config.pingpong for config in configs), self.alone)
-        own = configs[self.turns]
-        self.turn_stores = {
-            partial: single([TURN_STORE * store_us(config, partial) / 2 - TURN for config in own])
-            for partial in (False, True)
-        }
-        # From so many k elements on, no end of a tile takes as long as half of the loop.
-        in_turns = zip(self.turn_stores[True], loop[self.turns], own, strict=True)
-        self.long_turns = max((c.tile[2] * (2.02 * store / us + 1) for store, us, c in in_turns), default=0)
-
-    def _keep_for_shares(
-        self, configs: list[HopperConfig], ends: dict[bool, Vector], begin: Vector, peer: Vector, multiprocessors: int
-    ) -> None:  # fmt: skip
-        """What a call needs of Stream-K's options."""
-        own, self.slower = slice(self.even, self.together), np.array(SHARED - 1.0, np.float32)
-        ones = np.ones(self.options)
-        self.exchange = {
-            partial: tuple(single(vector[own]) for vector in (ends[partial], begin, begin - peer, peer, ones))
-            for partial in (False, True)
-        }
-        # Microseconds that a wave takes to read one k element of the tiles' rows of A, and of their columns of B, from
-        # memory.
-        each = self.bytes_in * multiprocessors / MEMORY_PER_US
-        of_a, of_b = single(rows([along(c, c.tile[:2]) for c in configs[own]] or np.empty((0, 2))) * each)
-        self.anew = {(True, False): of_a, (False, True): of_b, (True, True): of_a + of_b}
-
-    def fill(self, problem: Problem, shares: bool, scratch: Scratch) -> None:
+    def times(self, problem: Problem, sharing: bool = True) -> Vector:
         m, n, k, batch = problem
-        by_m, by_n, by_k, wave, crowd, loads, loop, crowded, ends, begin, saving, ones = self.vectors[
-            shares, k * self.bytes_in % 128 != 0, n * self.bytes_out % SECTOR != 0
-        ]
-        cut(problem, by_m, by_n, by_k, scratch)
-        waves, time = scratch.waves, scratch.time
-        multiply(scratch.lines, scratch.columns, waves)
-        multiply(waves, wave, waves)
-        if batch != 1:
-            waves *= batch
-        several = m * n > self.all_work  # full waves, in all sizes
-        if several:
-            multiply(crowded, scratch.k_tiles, time)
-        else:
-            minimum(waves, ones, out=time)  # of the multiprocessors that work
-            beside = self.beside(*scratch.whole)
-            multiply(time, crowd, time)
-            add(time, loads, time)
-            maximum(time, loop, out=time)
-            multiply(time, scratch.k_tiles, time)
+        waves = np.ceil(m / self.rows) * np.ceil(n / self.columns) * (batch / self.workers)
+        k_tiles = np.ceil(k / self.depth)
+        working = np.minimum(waves, self.ones)  # the part of the multiprocessors that works
+        working[self.single :] = 1.0  # all of them where tiles are shared
+        misaligned = MISALIGNED if k * self.bytes_in % 128 else 1.0
+        loads = self.loads * (misaligned / CROWD + misaligned * (CROWD - 1) / CROWD * working)
+        k_tile = np.maximum(loads, self.loop)
+        loop = k_tile * k_tiles  # of a tile
+        partial = n * self.bytes_out % SECTOR != 0
+        own = slice(0, self.single)
+        time = [self.whole_us(loop[own], waves[own], working[own], partial)]
+        if can_share(problem, sharing):
+            own = self.even
+            time.append(self.even_us(problem, loop[own], waves[own], partial))
+            own = self.together
+            time.append(self.together_us(problem, k_tile[own], k_tiles[own], waves[own]))
+        return np.concatenate(time)
+
+    def whole_us(self, loop: Vector, waves: Vector, working: Vector, partial: bool) -> Vector:
+        """Each tile is one block's or cluster's, and a wave takes as long as a tile, of whose k tiles ``loop`` is the
+        time."""
+        tile = loop + self.ends[partial][: self.single]
         # Where warpgroups take turns, one writes while the other multiplies: two tiles take at least as long as the
-        # loop and the end of one. (What follows adds the turn.)
-        if k < self.long_turns:
-            in_turns, least = scratch.in_turns
-            multiply(in_turns, HALF, least)
-            add(least, self.turn_stores[n * self.bytes_out % SECTOR != 0], least)
-            maximum(in_turns, least, out=in_turns)
-        each = add(time, ends, scratch.each)  # of the waves
-        ceil(scratch.whole_waves, scratch.whole_waves)
-        multiply(each, waves, time)
-        if several:
-            add(time, begin, time)
-            if shares:  # none of a tile's blocks would share it
-                scratch.joint[0].fill(NEVER)
-        else:
-            add(time, saving, time)
-            add(scratch.whole[0], beside, scratch.whole[0])
+        # loop and the end of one.
+        turns = self.turns
+        tile[turns] = np.maximum(tile[turns], (loop[turns] + TURN_STORE * self.store[partial][turns]) / 2)
+        some_free = (waves > 0.5) * (SOME_FREE + HALF_FREE - SOME_FREE * working)
+        time: Vector = np.ceil(waves) * tile + some_free + (self.begin[: self.single] - HALF_FREE)
+        return time
 
-    def beside(self, busy: Vector, late: Vector, over: Vector) -> Vector:
-        """What options of whole tiles lose of what is saved where half of the multiprocessors stay free, and beside it,
-        by the part of a wave that is ``busy``."""
-        slope, most = self.room
-        multiply(busy, slope, late)
-        add(late, most, late)
-        return multiply(late, rint(busy, over), late)  # a half counts as none
-
-    def share(self, problem: Problem, scratch: Scratch) -> None:
+    def even_us(self, problem: Problem, loop: Vector, waves: Vector, partial: bool) -> Vector:
+        """Stream-K: what follows the last full wave but one is dealt out evenly, ``in_shares`` tiles to each block."""
         m, n, k, _ = problem
-        ends, least_once, begin, peer, ones = self.exchange[n * self.bytes_out % SECTOR != 0]
-        time, waves, _ = scratch.shared
-        once, slower, late = scratch.spare
-        several = m * n > self.all_work  # full waves, in all sizes
-        # What follows the last full wave but one is dealt out evenly.
-        floor(waves, late)
-        subtract(late, ones, late)
-        if not several:
-            maximum(late, NONE, out=late)
-        in_shares = subtract(waves, late, late)
-        multiply(in_shares, self.slower, slower)
-        add(slower, waves, slower)
-        multiply(scratch.each_shared, slower, time)
-        if several:
-            once = least_once  # a tile has one block, or the end of one and the beginning of another
-        else:
-            minimum(waves, ones, out=once)
-            divide(peer, once, once)
-            add(once, begin, once)
-            # So far there are as many ends as waves; but no block has less than one.
-            subtract(ones, slower, slower)
-            maximum(slower, NONE, out=slower)
-            multiply(slower, ends, slower)
-            add(time, slower, time)
+        own, ones = self.even, self.ones[self.even]
+        in_shares = waves - np.maximum(np.floor(waves), ones) + 1
+        tiles = waves + in_shares * (SHARED - 1)  # as many would take as long if none were shared
+        time = loop * tiles + self.ends[partial][own] * np.maximum(tiles, ones)
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
         # hold comes from memory for each tile anew.
-        held = L2_BYTES / (k * self.bytes_in)
-        if m > held or n > held:
-            multiply(self.anew[m > held, n > held], in_shares, slower)
-            multiply(slower, scratch.k, slower)
-            maximum(time, slower, out=time)
-        add(time, once, time)
+        row_bytes = k * self.bytes_in
+        if max(m, n) * row_bytes > L2_BYTES:
+            anew = (m * row_bytes > L2_BYTES) * self.rows[own] + (n * row_bytes > L2_BYTES) * self.columns[own]
+            time = np.maximum(time, anew * in_shares * (row_bytes * self.sms / MEMORY_PER_US))
+        blocks_of_a_tile = np.maximum(1 / waves, ones)
+        time += self.begin[own] + SHARING + self.peer[own] * blocks_of_a_tile
+        return time
 
-    def join(self, problem: Problem, scratch: Scratch) -> None:
-        """The time of options whose blocks add up together: the k tiles of one of as many parts of a tile as there are
-        workers for each tile."""
+    def together_us(self, problem: Problem, k_tile: Vector, k_tiles: Vector, waves: Vector) -> Vector:
+        """Each tile is cut into as many equal parts as there are workers for it. All blocks of a tile write their sums,
+        wait for each other's, and read and write a part of the tile each, after memory has been read."""
         m, n, k, _ = problem
-        k_tile, begin, ones = self.joining[k * self.bytes_in % 128 != 0]
-        time, waves, k_tiles, parts = scratch.joint
-        divide(ones, waves, parts)
-        floor(parts, parts)
-        maximum(parts, ones, out=parts)
-        divide(k_tiles, parts, k_tiles)
-        ceil(k_tiles, k_tiles)
-        multiply(k_tiles, k_tile, time)
-        scratch.number[...] = (m + n) * k * self.bytes_in / MEMORY_PER_US  # sums come after what memory needs
-        maximum(time, scratch.number, out=time)
-        add(time, begin, time)
-        time[equal(parts, ones, scratch.alone)] = NEVER
-
-
-def _parts_of_a_problem(
-    ways: Sequence[Way], configs: list[HopperConfig], multiprocessors: int
-) -> tuple[Vector, Vector]:  # fmt: skip
-    """What the extents (M, N, K) are multiplied by to get the tiles of each option along them, (3, options), and tiles
-    to get waves."""
-    # What the launch makes at a time, along the problem's M, N and K: a cluster's tile, a part of the k tiles.
-    extents = [(c.tile[0] * c.cluster[0], c.tile[1] * c.cluster[1], c.tile[2] * c.cluster_k * max(1, way.parts))
-               for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-    counts = LESS / rows([along(c, e) for c, e in zip(configs, extents, strict=True)])
-    wave = near(ways) * [max(1, way.parts) / clusters_at_once(multiprocessors, c.cluster_size)
-                         for c, way in zip(configs, ways, strict=True)]  # fmt: skip
-    return counts, wave
+        own = self.together
+        parts = np.floor(1 / waves + 1e-9)  # of whole numbers: workers by tiles
+        read = (m + n) * k * self.bytes_in / MEMORY_PER_US
+        time = np.maximum(k_tile * np.ceil(k_tiles / np.maximum(parts, self.ones[own])), read)
+        time += self.begin[own] + self.joining[own]
+        return np.where(parts < 2, NEVER, time)
 
 
 def loop_us(config: HopperConfig) -> float:
@@ -296,9 +168,3 @@ def begin_us(config: HopperConfig) -> float:
     if config.pingpong:
         return start + LAST_PART * config.parts
     return start if config.cluster_k == 1 else start + SLICING + SLICE_ELEMENT * config.tile[0] * config.tile[1]
-
-
-def joining_us(config: HopperConfig) -> float:
-    """Microseconds that a launch takes beside its waves where all blocks of a tile add up together: they write their
-    sums, wait for all others', and read and write a part of the tile each."""
-    return begin_us(config) + JOINING + JOIN_ELEMENT * config.tile[0] * config.tile[1]

@@ -1,8 +1,4 @@
-"""The options that the models of time compare: sizes of a kernel, each with the ways in which blocks may share tiles.
-
-A model is a set of NumPy vectors with an element for each option, so that all options are compared at once: one
-estimate in plain Python would take as long as three operations on vectors of 500.
-"""
+"""The options that the models of time compare: sizes of a kernel, each with the ways to share tiles."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.schedule.streamk import StreamK
@@ -103,8 +97,3 @@ def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
     """Extents along the problem's M and N (and whatever follows) in the order of the kernel's, and back."""
     m, n, *rest = extents
     return (n, m, *rest) if config.transposed else (m, n, *rest)
-
-
-def rows(listed: Any) -> Any:
-    """Numbers of each option as one vector for each number."""
-    return np.ascontiguousarray(np.array(listed, float).T)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.cost import LARGEST, k_tile_us
+from tilewright.gemm.choice.cost import ends_us, k_tile_us, peer_us
 from tilewright.gemm.choice.registry import KERNELS, KernelEntry
 from tilewright.gemm.config import GemmConfig
 from tilewright.gemm.host.gemm import gemm, launcher
@@ -95,8 +95,7 @@ class Comparison:
         ]  # fmt: skip
         full, lone = k_tile_us(config, smem)
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
-        area = bM * bN / LARGEST
-        self.costs = Costs(k_tile=full if several else lone, exchange=0.5 + 0.7 * area, epilogue=2.0 + 2.5 * area)
+        self.costs = Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))
 
     def run(self, iterations: int = 10, progress: Callable[[float], None] | None = None) -> Iterator[Outcome]:
         """Each variant's outcome; on a GPU the average time of ``iterations`` launches."""
