@@ -39,6 +39,7 @@ class Arithmetic(Checker):
         self.slots = launch.program.slots
 
     def executed(self, group: Group, op: Op) -> None:
+        """Look at the operands and the result of an op that can go wrong (division, conversion), lane by lane."""
         if op not in self.ops:
             return
         values = [

@@ -85,6 +85,9 @@ class BarrierClocks:
         self.target = np.zeros(clocks.now.size, np.int64)
 
     def arrive(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        """Warps ``rows`` of a group arrive at the barriers ``keys`` of their blocks in the phase ``target``: each
+        barrier gathers what its warps release, and hands it out when the phase is complete. ``waits``: they also wait
+        for it."""
         clocks = self.clocks
         warps = group.warps if rows.size == group.warps.size else group.warps[rows]
         released = self.before = clocks.release(warps)
@@ -259,6 +262,8 @@ class MbarrierClocks:
         return found
 
     def arrive(self, warps: Array, places: Array, lanes: Array) -> None:
+        """Lanes ``lanes`` of ``warps`` arrive at the mbarriers ``places``: each mbarrier gathers what they release. A
+        lane that arrives alone releases what it knows itself, a whole warp what all of its lanes know."""
         clocks = self.clocks
         together, single = self._acting(warps, places, lanes)
         others: list[tuple[int, int, int | None]] = [*single]

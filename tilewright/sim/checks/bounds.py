@@ -39,6 +39,8 @@ class Bounds(Checker):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Compare the coordinates that an access was computed from with the extents of its tensor: an address outside
+        of a tile may still be inside of the buffer."""
         op = group.lanes.op
         pairs = self.within.get(op)
         if pairs is None:

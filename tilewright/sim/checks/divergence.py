@@ -123,6 +123,8 @@ class Divergence(Checker):
     # -- barriers of the block -----------------------------------------------------------------------------------------
 
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
+        """Warps arrive at a barrier: who comes twice in one phase, or joins a phase of another use of the same barrier,
+        is a mistake. A whole block at ``sync_threads`` as always (``usual``) is not looked at further."""
         wave, op = group.wave, group.lanes.op
         self._settled(group, rows)
         whole = op.attrs["atom"].whole_block
@@ -229,6 +231,9 @@ class Divergence(Checker):
     # -- sync_warp -----------------------------------------------------------------------------------------------------
 
     def ordered(self, group: Group, op: Op) -> None:
+        """``sync_warp`` and its like: the lanes that come must be in the mask, and all lanes of a mask must come to it
+        before any of them comes to a mask that shares lanes with it. ``pending`` holds masks of which some lanes
+        came."""
         if op.attrs["atom"].orders_through("warp") is None:
             return
         if group.mask is None and not op.operands and not self.pending:

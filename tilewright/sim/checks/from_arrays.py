@@ -88,6 +88,7 @@ class FromArrays(SharedChecker):
             self.landing = self.landing or []
 
     def land(self, effect: Effect, begins: bool) -> None:
+        """When a copy has landed, look for marked bytes of arrays of the caller among the cells that it wrote."""
         if begins:
             self.landing = [] if effect.op in self.bringing else None
             return

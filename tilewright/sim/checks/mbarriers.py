@@ -200,6 +200,8 @@ class MbarrierRules(SharedChecker):
             effect.notes.phases = completed.copy(), passed
 
     def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
+        """Bytes of asynchronous copies count at the mbarriers ``places``: was the initialisation visible to the copy's
+        proxy and to the warp that issued it, and are bytes expected in this phase?"""
         wave, table = group.wave, group.wave.kept[Mbarriers]
         effect = self.order.landing[-1] if self.order.landing else None
         rows = dict(zip(places.tolist(), table.rows(places).tolist(), strict=True))
@@ -326,6 +328,7 @@ class MbarrierRules(SharedChecker):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Ordinary accesses to the eight bytes of an mbarrier in use are mistakes."""
         low, high = self.span.get(group.wave, (0, -1))
         if high < 0 or not isinstance(buffer, SharedBuffer):
             return

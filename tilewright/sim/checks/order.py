@@ -156,6 +156,8 @@ class HappensBefore(Observer):
             self.clusters[group.wave].arrive(threads, releases)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        """What mbarriers order: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
+        carry the copy's clock to whoever waits for the phase."""
         op, meetings = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
             orders = [order for order in self._orders(op) if order.release]
@@ -206,6 +208,8 @@ class HappensBefore(Observer):
     # -- fences, groups, warps -----------------------------------------------------------------------------------------
 
     def ordered(self, group: Group, op: Op) -> None:
+        """What an op orders by itself: lanes of a warp, groups of asynchronous copies (commit releases, wait acquires),
+        and fences of threads. Barriers and mbarriers are events of their own."""
         clocks = self.waves[group.wave]
         acting: tuple[Array, Array | None] | None = None
         for order in self._orders(op):

@@ -137,6 +137,9 @@ class Proxies(SharedChecker):
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Remember which thread wrote these bytes through the generic proxy, and how many proxy fences its warp had
+        executed then. Whole 16-byte lines of a vector store are noted without a look at their cells (``access`` is the
+        plain way)."""
         if verb == "load" or not isinstance(buffer, SharedBuffer):
             return
         if self.order.landing or self.shift != LINE_SHIFT or access.width != WIDEST:

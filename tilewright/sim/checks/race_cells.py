@@ -220,6 +220,8 @@ class CellCheck:
         return bad[left]
 
     def _ordered(self, k: int, before: Array, acting: Accessors, group: Group) -> bool:
+        """Whether the ``k``-th access happened after the entry before it, by what is known of its lane alone: rows and
+        lanes that its warp learnt of other clusters, and groups of asynchronous copies that the lane has waited for."""
         clocks, layout = acting.clocks, self.order.layout
         warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
         identity, clock = int(who_of(before[k])), int(clock_of(before[k]))

@@ -78,6 +78,7 @@ class Races(Checker):
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """As ``access``, through a pointer whose offsets are computed only if they are needed."""
         if self.off:
             return
         if not isinstance(buffer, SharedBuffer):
@@ -105,6 +106,7 @@ class Races(Checker):
     def _global(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """An access to global memory: flags are noted for acquire and release, and the cells are compared."""
         number = self._site(group.lanes.op, verb, False)
         if number is None:
             return
@@ -123,6 +125,8 @@ class Races(Checker):
         self._check(verb, shadow, run_of(off >> shadow.shift, count), acting, number, group, written)
 
     def _shared(self, verb: str, buffer: SharedBuffer, group: Group, reach: Threads, access: Any, values: Any) -> None:
+        """An access to shared memory. Bytes that a copy brings to an mbarrier are kept until they count there
+        (:meth:`mbarrier`); all else is compared with what came before."""
         op, mask = group.lanes.op, reach.mask
         number = self._site(op, verb, True)
         if number is None:
@@ -155,6 +159,7 @@ class Races(Checker):
         self._reached("load", pending, reach, acting, number, group, None)
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """A bulk or tensor copy reads or writes a box of memory, on behalf of the lane that issued it."""
         if self.off:
             return
         op, shared = group.lanes.op, memory == "shared"

@@ -150,6 +150,8 @@ class RegistersInFlight(Checker):
         )  # fmt: skip
 
     def fragment(self, group: Group, op: Op) -> None:
+        """An op touches registers of fragments. wgmma opens flights of its accumulators and register operands; from
+        then on until its group is waited for, reading what it writes and writing what it reads are mistakes."""
         known = self.touches.get(op)
         if known is None:
             known = self.touches[op] = touched(op)

@@ -85,6 +85,8 @@ class Residency(Checker):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Note who writes, and who polls, each cell of global memory: a poll whose writer is in a block that is not
+        resident yet may never end."""
         if self.off or isinstance(buffer, SharedBuffer) or buffer.bytes.size > LARGEST:
             return
         op = group.lanes.op

@@ -40,6 +40,7 @@ class PagedShadow(Shadow):
         return (int(self.pages[local >> PAGE]) << PAGE) | (local & ((1 << PAGE) - 1))
 
     def _grow(self, count: int) -> None:
+        """Make room for ``count`` cells, doubled so that growing cell by cell stays linear."""
         if count > MOST:
             raise MemoryError(f"{count} cells of memory")
         if count + RUN <= self.cells:

@@ -110,6 +110,8 @@ def granule(function: Function, shared: bool) -> int:
 
 
 def _widths(op: Op) -> list[tuple[Value, int]]:
+    """The pointers that an op accesses, each with the widest piece of memory, in bytes, that one thread touches at
+    once."""
     if op.opcode in ("load", "store"):
         pointer = op.operands[0]
         value = op.result.type if op.opcode == "load" else op.operands[1].type

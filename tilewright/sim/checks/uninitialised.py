@@ -109,6 +109,8 @@ class Uninitialised(FromArrays):
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Stores make cells initialised, unless the value that they store is not; loads hand the origins of what they
+        read to the result of the op (``pending``)."""
         if not isinstance(buffer, SharedBuffer):
             if buffer in self.arrays.held:
                 self.read_array(verb, buffer, group, off, access, mask)
@@ -213,6 +215,8 @@ class Uninitialised(FromArrays):
     # -- registers -----------------------------------------------------------------------------------------------------
 
     def executed(self, group: Group, op: Op) -> None:
+        """Hand origins of uninitialised values from the operands of an op to its results, by the rule of the op, and
+        report where they reach an address, a branch or a result."""
         registers = self.registers[group.wave]
         pending, self.pending = self.pending, None
         held, slots = registers.held, self.slots
@@ -284,6 +288,8 @@ class Uninitialised(FromArrays):
         return np.asarray(wide.max(2))
 
     def _frag_store(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+        """Registers of a fragment take the origins of the stored value, where the lane is active; others keep
+        theirs."""
         frag, value = found[:2]
         kind = op.operands[0].type
         assert isinstance(kind, FragType)
@@ -306,6 +312,8 @@ class Uninitialised(FromArrays):
     # -- instructions --------------------------------------------------------------------------------------------------
 
     def _call(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+        """An instruction: products by the products of the origins, copies value by value, and others by the rule that
+        one uninitialised operand makes all results uninitialised (of the whole warp, where lanes exchange values)."""
         atom = op.attrs["atom"]
         if atom.in_flight:
             return self._wgmma(registers, group, op, found)
@@ -343,6 +351,8 @@ class Uninitialised(FromArrays):
             registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
 
     def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+        """Run the copy on booleans in the place of values ('comes from uninitialised memory'), so that each value keeps
+        its origin wherever the instruction puts it."""
         if pending is None and self._fills(registers, group, op, found):
             return
         for value, origins in zip(op.operands, found, strict=True):
