@@ -28,6 +28,7 @@ from tilewright.ir.types import (
     PtrType,
     ScalarType,
 )  # fmt: skip
+from tilewright.sim.memory import AddressSpace
 
 pytestmark = pytest.mark.usefixtures("values_unchecked")
 
@@ -208,6 +209,20 @@ def test_pointers_through_integers_and_memory() -> None:
         for a in arrays:
             sim.conceal(a)
     assert (y == np.concatenate(arrays)).all()
+
+
+def test_arrays_may_be_concealed_while_they_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the collector of garbage does, at any moment."""
+    arrays = [sim.expose(np.zeros(4)) for _ in range(2)]
+    space, one = AddressSpace(), AddressSpace.buffer
+
+    def concealing(self: AddressSpace, low: int, high: int) -> Any:
+        for array in arrays:
+            sim.conceal(array)
+        return one(self, low, high)
+
+    monkeypatch.setattr(AddressSpace, "buffer", concealing)
+    assert len(space.exposed()) >= 2
 
 
 @pytest.mark.tilewright_check("none")  # all lanes store one value and read it

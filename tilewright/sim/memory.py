@@ -276,7 +276,8 @@ class AddressSpace:
 
     def exposed(self) -> list[GlobalBuffer]:
         """The launch's arrays and those that :func:`expose` made known."""
-        return self.buffers + [self.buffer(low, high) for low, high in _exposed.values()]
+        # A copy: the collector of garbage may conceal arrays at any step of the loop.
+        return self.buffers + [self.buffer(low, high) for low, high in list(_exposed.values())]
 
 
 _exposed: dict[int, tuple[int, int]] = {}

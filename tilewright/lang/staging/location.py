@@ -10,8 +10,7 @@ import functools
 import os
 import sys
 import sysconfig
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
 
 from tilewright.errors import StagingError
 from tilewright.ir.core import Location
@@ -25,7 +24,8 @@ _LIBRARY = tuple(
 )
 GENERATED = "<tilewright: "
 """How the file names of code that we write ourselves begin."""
-STAGED_LIBRARY_CODE: set[Any] = set()
+STAGED_LIBRARY_CODE: dict[int, CodeType] = {}
+"""By identity: code objects compare by content, and to hash one takes longer than the rest of a visit to a frame."""
 USER_FILES: dict[str, bool] = {}
 
 
@@ -38,20 +38,20 @@ def is_user_file(filename: str) -> bool:
     return known
 
 
-def register_code(code: Any) -> None:
+def register_code(code: CodeType) -> None:
     """Count the frames of ``code`` as user code wherever its file lies (kernels of our own library)."""
     if not is_user_file(code.co_filename):
-        STAGED_LIBRARY_CODE.add(code)
+        STAGED_LIBRARY_CODE[id(code)] = code
 
 
-def counts_as_user(code: Any) -> bool:
+def counts_as_user(code: CodeType) -> bool:
     """Whether ``code`` is the user's, or a kernel of our own library."""
-    return code in STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
+    return id(code) in STAGED_LIBRARY_CODE or is_user_file(code.co_filename)
 
 
-def is_ours(code: Any) -> bool:
+def is_ours(code: CodeType) -> bool:
     """Whether ``code`` is of this package, kernels of our own library excepted."""
-    return code not in STAGED_LIBRARY_CODE and code.co_filename.startswith((PACKAGE, GENERATED))
+    return id(code) not in STAGED_LIBRARY_CODE and code.co_filename.startswith((PACKAGE, GENERATED))
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
@@ -59,7 +59,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if USER_FILES.get(code.co_filename) or code in STAGED_LIBRARY_CODE or is_user_file(code.co_filename):
+        if USER_FILES.get(code.co_filename) or id(code) in STAGED_LIBRARY_CODE or is_user_file(code.co_filename):
             return frame
         frame = frame.f_back
     return None

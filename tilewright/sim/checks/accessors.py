@@ -138,7 +138,7 @@ class Accessors:
 
     # -- warp by warp --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def floors(self) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, at the issue of what lands."""
         return self.snapshot.floors if self.snapshot is not None else self.clocks.floors(self.group)

@@ -25,7 +25,7 @@ class Record:
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
     __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
-                 "last", "needs", "_ranges", "_asked")  # fmt: skip
+                 "last", "needs", "_ranges", "_asked", "_known")  # fmt: skip
 
     def __init__(
         self, reach: Reach, load: bool, acting: Accessors | None, parts: list[Part] | None, moment: Any
@@ -38,6 +38,7 @@ class Record:
         self.needs: list[Accessors] | Array | None = None
         self._ranges: tuple[int, Ranges | None] | None = None
         self._asked: tuple[Snapshot, Array] | None = None  # which warps of the group of a snapshot know of all of it
+        self._known: tuple[Any, ...] | None = None  # whether all warps of a group do: of what, whose, when, the answer
         if acting is not None:
             self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
             self.needs = [acting]
@@ -82,7 +83,13 @@ class Record:
         if isinstance(needs, list):
             needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
         if acting.snapshot is None:
-            return acting.know(needs)
+            if acting.few:
+                return acting.know(needs)
+            # All warps of the group are asked; their clocks are the same as long as the version of the clocks is.
+            known, group, version = self._known, acting.group, acting.clocks.version
+            if known is None or known[0] is not needs or known[1] is not group or known[2] != version:
+                known = self._known = needs, group, version, acting.know(needs)
+            return bool(known[3])
         asked = self._asked
         if asked is None or asked[0] is not acting.snapshot:
             asked = self._asked = acting.snapshot, acting.knew(needs)
