@@ -1,4 +1,4 @@
-"""Arrays of ``numpy.empty`` and ``torch.empty`` that a kernel reads before anybody wrote them."""
+"""Arrays of ``numpy.empty`` and ``torch.empty`` that a kernel reads before they were written."""
 
 from __future__ import annotations
 

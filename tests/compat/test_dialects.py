@@ -1,4 +1,4 @@
-"""What libraries use of ``cutlass._mlir.dialects``: numbers against NumPy, and errors for what is none of it."""
+"""What libraries use of ``cutlass._mlir.dialects``: numbers against NumPy, and errors for the rest."""
 
 from __future__ import annotations
 

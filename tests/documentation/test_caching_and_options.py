@@ -120,7 +120,7 @@ def test_the_variables_of_the_environment(tmp_path, monkeypatch, capsys):
     options = cute.compile(run_halve, out, 4, options="--gpu-arch sm_80").options
     assert options.keep_cubin and options.generate_line_info and not options.keep_ptx and not capsys.readouterr().out
     monkeypatch.setenv("CUTE_DSL_KEEP", "ptx,fatbin")
-    with pytest.raises(ArgumentError, match="CUTE_DSL_KEEP: 'fatbin' is none of ptx, cubin, sass, all"):
+    with pytest.raises(ArgumentError, match="CUTE_DSL_KEEP: 'fatbin' is not one of ptx, cubin, sass, all"):
         cute.compile(run_halve, out, 4)
 
 

@@ -47,7 +47,7 @@ ROW = cute.make_layout((16, 64), stride=(64, 1))
         ("inner box extent exceeds the swizzle span: 64 x f16 (128 bytes) along mode 1 under a swizzle of 32B; lay "
          "shared memory out in rows of 16 elements",
          lambda: host(make_composed_layout(Swizzle(1, 3, 3), 0, ROW), (16, 64))),
-        ("TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; Sw<3,2,3> is none of them: use Sw<3,4,3> (or "
+        ("TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; Sw<3,2,3> is not one of them: use Sw<3,4,3> (or "
          "Sw<3,3,3>, the same in elements of f16)",
          lambda: host(make_composed_layout(Swizzle(3, 2, 3), 0, ROW), (16, 64))),
         ("the elements that follow each other in shared memory are not neighbours along a mode of the tensor",

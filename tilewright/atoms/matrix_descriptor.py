@@ -160,7 +160,7 @@ def _swizzle_bits(swizzle: Any, type_: ScalarType, refuse: Callable[[str], Const
         return 0
     if (swizzle.base, swizzle.shift) == (4, 3) and swizzle.bits <= 3:
         return int(swizzle.bits)
-    why = f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}> on bytes is none of Sw<1,4,3>, Sw<2,4,3>, Sw<3,4,3>"
+    why = f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}> on bytes is not one of Sw<1,4,3>, Sw<2,4,3>, Sw<3,4,3>"
     if (1 << swizzle.base, swizzle.shift) == (16 * type_.bytes, 3):
         why += (
             " (if the layout is made of make_smem_layout_atom, whose swizzle counts bytes, allocate the tensor with "

@@ -215,7 +215,7 @@ def check_known(atom: MmaSync) -> MmaSync:
         if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
     )
     what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
-    known = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"there is none for {what}"
+    known = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"no instruction for {what}"
     raise ConstraintError(
         f"no mma.sync of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {known}"
     )

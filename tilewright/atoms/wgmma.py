@@ -202,7 +202,7 @@ def check_known(atom: WgmmaAtom) -> WgmmaAtom:
     what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
     pairs, sums = _PAIRS.get(atom.type_a, ()), _ACCUMULATORS.get(atom.type_a, ())
     if atom.type_b not in pairs:
-        why = f"there is none for {what}"
+        why = f"no instruction for {what}"
     elif atom.type_d not in sums:
         why = f"{what} accumulates in {' or '.join(map(shown, sums))}, not in {shown(atom.type_d)}"
     elif m != 64 or k != instruction_k(atom.type_a):

@@ -18,7 +18,7 @@ LEXERS = {"ir": "text", "cuda": "cuda", "ptx": "text", "sass": "text"}
 
 
 def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
-    """Print the stages of ``kernel`` that are asked for (CUDA C++ if none is); without a kernel, list them all."""
+    """Print the stages of ``kernel`` that are asked for (CUDA C++ by default); without a kernel, list them all."""
     if kernel is None:
         list_kernels()
         return

@@ -1,7 +1,7 @@
 """``cutlass.cuda``: contexts, devices, streams and raw device memory for host programs, through the driver.
 
 None of these is for the inside of a ``@cute.jit`` or ``@cute.kernel`` function. Functions that ask for something only a
-GPU has raise MachineError where there is none; :func:`initialize_cuda_context` does nothing there, so that a program
+GPU has raise MachineError without a GPU; :func:`initialize_cuda_context` does nothing then, so that a program
 that begins with it runs in the simulator.
 """
 
@@ -49,7 +49,7 @@ def context_destroy(context: int | None = None) -> None:
 
 
 def get_current_device() -> int:
-    """The number of the device whose context is current; 0 where none is."""
+    """The number of the device whose context is current; 0 without a current context."""
     value = c_int()
     return 0 if libcuda.library().cuCtxGetDevice(byref(value)) else value.value
 

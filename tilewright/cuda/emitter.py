@@ -42,7 +42,7 @@ def emit(function: Function, arch: str = "sm_90a") -> Source:
     """``function`` (kind ``kernel``) as CUDA C++ for ``arch``.
 
     Raises CompileError for what has no CUDA form, ConstraintError for instructions that ``arch`` does not have and
-    ArgumentError for an ``arch`` that is none.
+    ArgumentError for an unknown ``arch``.
 
     >>> import numpy as np
     >>> from tilewright import cute

@@ -60,7 +60,7 @@ def text(function: Function, options: Any = None) -> str:
 
 
 def default_architecture() -> str:
-    """That of the first GPU; sm_90a where there is none."""
+    """That of the first GPU; sm_90a without a GPU."""
     try:
         return limits(0).arch
     except MachineError:

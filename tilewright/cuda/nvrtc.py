@@ -95,7 +95,7 @@ def _library(path: str) -> ctypes.CDLL:
 
 
 def version_of(path: str) -> tuple[int, int] | None:
-    """The version of the NVRTC at ``path``; None where there is none."""
+    """The version of the NVRTC at ``path``; None if there is no NVRTC."""
     major, minor = c_int(), c_int()
     try:
         nvrtc = _library(path)
@@ -106,7 +106,7 @@ def version_of(path: str) -> tuple[int, int] | None:
 
 
 def version(arch: str = "sm_90a") -> str:
-    """The version of the NVRTC that compiles for ``arch``, ``13.0`` say. MachineError where there is none."""
+    """The version of the NVRTC that compiles for ``arch``, ``13.0`` say. MachineError without one."""
     found = nvrtc_for(architecture(arch)).path
     _library(found)
     return shown(version_of(found))

@@ -143,7 +143,7 @@ def _write(folder: Path, name: str, files: dict[str, str]) -> None:
 
 
 def compiler() -> list[str]:
-    """The C compiler: ``CC`` (with options, if it has any), else cc, gcc or clang; empty if none is here."""
+    """The C compiler: ``CC`` (with options, if it has any), else cc, gcc or clang; empty without a compiler."""
     if asked := shlex.split(os.environ.get("CC", "")):
         if shutil.which(asked[0]) is None:
             raise CompileError(f"export_to_c: the C compiler that CC names is not here: {asked[0]!r}")

@@ -54,7 +54,7 @@ def words(package: bytes) -> str:
 def unpack(data: bytes, where: str) -> list[tuple[dict[str, Any], list[bytes]]]:
     """Description and machine code of every exported function in the bytes of a file.
 
-    Raises ArgumentError where there is none, or one of another version, or a damaged one.
+    Raises ArgumentError for a missing or damaged one, and for one of another version.
     """
     if found := _WORDS.search(data):  # the C source itself
         try:

@@ -92,7 +92,7 @@ class TensorMap:
 
     @staticmethod
     def of_image(words: np.ndarray[Any, Any]) -> TensorMap | None:
-        """The tensor map in 16 words; None where there is none."""
+        """The tensor map in 16 words; None if there is no tensor map."""
         kind = int(words[KIND])
         rank = kind & 0xFF
         if kind >> 32 << 32 != _MAGIC or not 1 <= rank <= RANK:

@@ -72,7 +72,7 @@ class Activation:
 
 
 def activation_of(name: str, acc_dtype: Any) -> Activation:
-    """The activation of that name for accumulators of ``acc_dtype``; ArgumentError where there is none."""
+    """The activation of that name for accumulators of ``acc_dtype``; ArgumentError for an unknown name."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ArgumentError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
     if acc_dtype.is_integer and not ACTIVATIONS[name].integers:

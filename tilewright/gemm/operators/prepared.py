@@ -97,7 +97,7 @@ Binding = list[Step]
 """The launches of a product, in order."""
 
 Owners = list[int | None | list[int | None]]
-"""Whose address the pointers of each argument are, or each of its pointers: the number of an operand, or nobody's."""
+"""Whose address the pointers of each argument are, or each of its pointers: the number of an operand, or none."""
 
 
 class Prepared:
@@ -112,7 +112,7 @@ class Prepared:
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     def launch(self, *addresses: int) -> None:
-        """Launch with the addresses of A, B, C (D's where there is none), D and the bias (0 where there is none), on
+        """Launch with the addresses of A, B, C (D's without a C), D and the bias (0 without a bias), on
         PyTorch's current stream, or the default one without PyTorch."""
         stream = current_stream(self.device, self.workspace)
         if again := self.repeats.get((stream, addresses)):

@@ -45,7 +45,7 @@ class Worker:
         self.stop()
 
     def us(self, candidate: Candidate, seconds: float) -> float | Failed:
-        """Microseconds of the candidate, or why there is none: also when it takes more than ``seconds``."""
+        """Microseconds of the candidate, or why it has no time: also when it takes more than ``seconds``."""
         if self.process is None:
             self.start()
         answer = self.ask(candidate.to_json(), seconds)
@@ -81,7 +81,7 @@ class Worker:
         answers.put(None)
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any] | None:
-        """The answer to one line; None if there is none in time."""
+        """The answer to one line; None if it does not come in time."""
         assert self.process is not None and self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(message) + "\n")

@@ -416,7 +416,7 @@ def _extent(number: int, divisibility: int = 1) -> Integer:
 def _leading(array: Array) -> int | None:
     units = [i for i, d in enumerate(array.stride) if d == 1]
     longer = [i for i in units if array.shape[i] > 1]
-    return (longer or units or [None])[0]  # type: ignore[list-item]  # None where there is none
+    return (longer or units or [None])[0]  # type: ignore[list-item]  # None without a candidate
 
 
 def _the_leading(array: Array) -> int | None:

@@ -144,7 +144,7 @@ class Executor(CompiledFunction):
 
         Files in the folder ``file_path``: ``{file_name}.h``, the C interface; ``{file_name}.c``, the launcher with the
         kernels' machine code in it, which any C compiler builds without CUDA's headers or libraries; and
-        ``{file_name}.o``, if there is a C compiler (``CC``, cc, gcc or clang; else a warning says that there is none).
+        ``{file_name}.o``, if there is a C compiler (``CC``, cc, gcc or clang; else a warning says that none was found).
         Files of that name are overwritten. The names of the C functions begin with ``function_prefix``, by default
         the ``file_name``. ``cute.runtime.load_module`` loads the function back.
 

@@ -165,7 +165,7 @@ def of_environment(base: CompileOptions) -> CompileOptions:
     tokens = {token.strip().lower() for token in os.environ.get("CUTE_DSL_KEEP", "").split(",")}
     unknown = tokens - {*KEPT, "all", "ir", "ir-debug", ""}
     if unknown:
-        raise ArgumentError(f"CUTE_DSL_KEEP: {', '.join(sorted(unknown))!r} is none of {', '.join(KEPT)}, all")
+        raise ArgumentError(f"CUTE_DSL_KEEP: {', '.join(sorted(unknown))!r} is not one of {', '.join(KEPT)}, all")
     wanted: dict[str, Any] = {
         f"keep_{form}": True for form in KEPT if tokens & {form, "all"} or is_set(f"CUTE_DSL_KEEP_{form.upper()}")
     }

@@ -27,7 +27,7 @@ _TEXTS: weakref.WeakKeyDictionary[FunctionType, list[str]] = weakref.WeakKeyDict
 
 
 class Definition(NamedTuple):
-    """A function in a file: its node, the class around it ('' if there is none), and what must be compiled to get its
+    """A function in a file: its node, the class around it ('' outside of a class), and what must be compiled to get its
     code: the statement of the file that holds it, behind the file's imports, for Python calls the functions of imported
     modules in a way of its own. Notebooks compile each statement of a cell by itself."""
 
@@ -47,7 +47,7 @@ def remember(function: FunctionType) -> None:
 
 
 def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
-    """A fresh copy of the tree of ``function``, and the name of the class around it ('' if there is none)."""
+    """A fresh copy of the tree of ``function``, and the name of the class around it ('' outside of a class)."""
     code = function.__code__
     place = f"{code.co_filename}:{code.co_firstlineno}"
     if code.co_name == "<lambda>":

@@ -309,7 +309,7 @@ def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
 def _reduction_kind(op: Any) -> str:
     kind = op.value if isinstance(op, ReductionOp) else str(op).lower()
     if kind not in ("add", "mul", "max", "min"):
-        raise ConstraintError(f"reduce: {op} is none of ADD, MUL, MAX, MIN")
+        raise ConstraintError(f"reduce: {op} is not one of ADD, MUL, MAX, MIN")
     return kind
 
 

@@ -56,7 +56,7 @@ class HardwareInfo:
         )
 
     def get_device_name(self) -> str:
-        """The GPU's name, of an H100 where there is none."""
+        """The GPU's name, of an H100 without a GPU."""
         if self._driver is None:
             return "NVIDIA H100 80GB HBM3"
         return str(self._driver.device_name(self._driver.handle(self.device_id)))
@@ -66,7 +66,7 @@ class HardwareInfo:
         return self._attribute(SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10)
 
     def get_driver_version(self) -> int:
-        """The newest CUDA that the driver knows: 13000 for 13.0; 0 where there is none."""
+        """The newest CUDA that the driver knows: 13000 for 13.0; 0 without a driver."""
         return 0 if self._driver is None else int(self._driver.driver_version())
 
     def _attribute(self, number: int, otherwise: int) -> int:

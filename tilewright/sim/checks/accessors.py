@@ -163,7 +163,7 @@ class Accessors:
 
     @cached_property
     def needs(self) -> Array:
-        """``[clusters of the wave, columns]``: who knows these clocks of his cluster, knows all of the accesses."""
+        """``[clusters of the wave, columns]``: a warp that has these clocks of its cluster has seen all accesses."""
         clocks, layout = self.clocks, self.layout
         given = "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None
         if given and self._identity.size == 1:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def buffers_of(launch: Launch, parameters: set[int] | None) -> set[Any]:
-    """The buffers behind these parameters (numbers; None: nobody knows which), and those that overlap with them."""
+    """The buffers behind these parameters (numbers; None: unknown which), and those that overlap with them."""
     space = launch.space
     if parameters is None:
         return set(space.exposed())

@@ -13,13 +13,13 @@ from tilewright.sim.empty_arrays import LARGEST, Undefined, known, made
 if TYPE_CHECKING:
     from tilewright.sim.memory import AddressSpace
 
-WHOLE = 8  # the granule of arrays of which nobody knows who made them
+WHOLE = 8  # the granule of arrays of unknown origin
 WORD = 4
 
 
 class CallerArrays:
-    """The arrays of a launch in which something stands that nobody has written, as it begins. Empty (False) where there
-    are none, which costs nothing where no array was ever marked."""
+    """The arrays of a launch with elements that were never written when it begins. Empty (False) if all are
+    written; that costs nothing where no array was ever marked."""
 
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
@@ -37,7 +37,7 @@ class CallerArrays:
         return bool(self.held)
 
     def at(self, buffer: Any, off: Array, count: int, size: int) -> Array:
-        """bool ``[k, count]``: of the elements of ``size`` bytes at each offset those that nobody has written.
+        """bool ``[k, count]``: of the elements of ``size`` bytes at each offset those that were never written.
         ``buffer`` may be all memory by absolute address."""
         places = np.asarray(off, np.int64).reshape(-1)[:, None] + np.arange(count) * size
         if buffer in self.held:
@@ -50,7 +50,7 @@ class CallerArrays:
         return found
 
     def in_stretch(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Any, int] | None:
-        """(buffer, offset) of the first byte that nobody has written among those at an absolute address."""
+        """(buffer, offset) of the first byte that was never written among those at an absolute address."""
         for buffer, undefined in self.held.items():
             if buffer.base + buffer.low <= start < buffer.base + buffer.high:
                 places = np.array(start - buffer.base)
@@ -62,7 +62,7 @@ class CallerArrays:
         return None
 
     def carried(self, data: Array) -> Array:
-        """bool, one for each word of 4 of these bytes (aligned to 8): whether a copy has brought there what nobody has
+        """bool, one for each word of 4 of these bytes (aligned to 8): whether a copy has brought there what was never
         written."""
         granule = min((undefined.granule for undefined in self.held.values()), default=WHOLE)
         return Undefined(data, granule).at(np.arange(0, data.size, WORD))

@@ -26,7 +26,7 @@ class Checker(Observer):
         name: by which users choose it: ``check="races,mbarriers"``.
         cost: ``"default"`` runs unless the user says otherwise (little cost), ``"all"`` only when asked for.
         uses_order: whether it asks ``self.order`` what happened before what. Keeping that costs time; without a
-            checker that uses it, nobody does.
+            checker that uses it, the launch does not keep it.
 
     Attributes:
         findings: where to report; shared by the checkers of the launch.
@@ -42,7 +42,7 @@ class Checker(Observer):
         self.findings, self.order, self.thorough = findings, order, thorough
 
     def asks_order(self) -> bool:
-        """Whether it will still ask ``self.order`` in this launch; where nobody does, that is no longer kept."""
+        """Whether it will still ask ``self.order`` in this launch; where no checker does, it is no longer kept."""
         return self.uses_order
 
     @classmethod

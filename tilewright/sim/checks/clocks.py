@@ -237,7 +237,7 @@ class Clocks:
                 # Kept up to date by its waits. A group of wgmma is the warpgroup's, and so is its column: who has
                 # waited for it knows that the operands of all four warps have been read.
                 continue
-            known = self.open[warps, a] - 1  # what is issued to the open group from now on nobody knows
+            known = self.open[warps, a] - 1  # what is issued to the open group from now on is unknown to all
             unfinished = self.unfinished[warps, a]
             if unfinished.any():
                 some = np.flatnonzero(unfinished)

@@ -27,7 +27,7 @@ class Report(Shown):
                 self.found[key] = finding
 
     def add_error(self, error: SimulationError, kernel: str = "", schedule: str = "") -> None:
-        """A launch that ended with an error: its findings, and the error itself unless it only tells of them.
+        """A launch that ended with an error: its findings, and the error itself unless it only reports them.
         ``schedule``: the one of an exploration under which it did."""
         if error.findings is not None:
             for finding in error.findings:

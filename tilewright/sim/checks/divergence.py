@@ -102,7 +102,7 @@ class Divergence(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        # Where all barriers are sync_threads, nobody can be a phase ahead, and what the others know is not asked for.
+        # Where all barriers are sync_threads, no warp can be a phase ahead, so its clocks are not needed.
         orders = ((op, o) for op in facts(launch.program).calls for o in op.attrs["atom"].orders)
         self.named = any(
             o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
@@ -155,7 +155,7 @@ class Divergence(Checker):
                 self._elsewhere(group, int(row), op, meeting)
 
     def _now(self, wave: Wave) -> Array:
-        """The clocks of the wave's warps; where nobody asks what is known, they are all the same."""
+        """The clocks of the wave's warps; where no checker asks for them, they are all the same."""
         return self.order.waves[wave].now if self.named else self.usual[wave].same
 
     def _number(self, op: Op) -> int:

@@ -34,7 +34,7 @@ class FromArrays(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.arrays = CallerArrays(launch.space)
-        self.bringing: set[Op] = set()  # asynchronous copies that have read what nobody has written
+        self.bringing: set[Op] = set()  # asynchronous copies that have read what was never written
         self.landing: list[Array] | None = None  # cells of shared memory that one of those is writing
 
     def read_array(

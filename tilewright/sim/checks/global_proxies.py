@@ -149,7 +149,7 @@ class GlobalProxies(Checker):
             Finding(
                 "proxy-fence",
                 f"TMA {'writes' if _into(effect.op) else 'reads'} global memory that threads of this kernel wrote and "
-                "nobody has fenced for the async proxy",
+                "no fence has made visible to the async proxy",
                 [Party("issued", effect.op, issuer), Party("after a write", write.op, wrote)],
                 global_memory(write.op, buffer, at, 1 << self.shift),
                 "no fence.proxy.async is between the write and the copy: the async proxy may see what was there "

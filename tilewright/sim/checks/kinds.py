@@ -47,7 +47,7 @@ class Wait(NamedTuple):
 
 
 def waits(ops: list[Op]) -> dict[Op, Wait]:
-    """The loads of such loops, of which nobody learns more than that the loop has ended."""
+    """The loads of such loops whose values are used only to end the loop."""
     found = {}
     uses = Counter(operand for op in ops for operand in op.operands)
     order = {op: k for k, op in enumerate(ops)}

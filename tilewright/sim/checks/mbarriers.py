@@ -274,9 +274,9 @@ class MbarrierRules(SharedChecker):
             self._left_over("when nothing can go on")
 
     def _left_over(self, when: str) -> None:
-        """Bytes that nobody announced or that never came, and phases that only some have arrived for.
+        """Bytes that were not expected or that never came, and phases that only some have arrived for.
 
-        A phase that is only announced when the kernel ends (a barrier made ready for a next time) is none of these.
+        A phase that is only announced when the kernel ends (a barrier made ready for a next time) is not among these.
         """
         ended = when.startswith("when the kernel")
         for wave, barriers in self.known.items():
@@ -296,7 +296,7 @@ class MbarrierRules(SharedChecker):
                     self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])
 
     def _unfinished(self, wave: Wave, table: Mbarriers, barrier: Barrier, place: int, row: int, last: Op) -> None:
-        """A phase that no wait has shown to hang, because nobody waits for it any more in this launch."""
+        """A phase that never completes, and that no wait has shown to hang, since no later wait is for it."""
         block = (place >> 32) - (place >> 32) % self.launch.geometry.cluster_size
         missing = [
             actor(self.launch, wave.coords[block + rank], warp, None, "") for rank, warp in table.absent(row)

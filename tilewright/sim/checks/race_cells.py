@@ -105,8 +105,8 @@ class CellCheck:
                 self._together(lost, entries, shadow, cells, acting, number, group, values)
 
     def _seen(self, where: Cells, shadow: Shadow, acting: Accessors, group: Group, number: int) -> Array:
-        """bool: the cells whose last strong write somebody has read, of whom those who act now know. Strong writes come
-        before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
+        """bool: the cells whose last strong write was read before, in happens-before order, the present access. Strong
+        writes come before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
         assert shadow.observer is not None
         reads = where.get(shadow.observer)
         seen: Array = reads != 0
@@ -159,7 +159,7 @@ class CellCheck:
         identity = who_of(before)
         column = (identity >> 5) - clocks.base[warps]
         inside: Any = None
-        if int(column.view(np.uint64).max()) >= clocks.clocks.shape[1]:  # another cluster's, or nobody's
+        if int(column.view(np.uint64).max()) >= clocks.clocks.shape[1]:  # another cluster's, or an empty entry
             inside = column.view(np.uint64) < clocks.clocks.shape[1]
             column = np.where(inside, column, 0)
         clock = clock_of(before)

@@ -5,7 +5,7 @@ An entry (*epoch*) is 63 bits: kind (2), clock (24), site (10), unit (22), lane 
 than a barrier which all threads of a block have passed. Those of the groups of cp.async (``GROUPS``) and of the rest
 (``OTHERS``: other asynchronous units, bytes that count at mbarriers) are numbers of their own.
 
-Reads are kept in a list until somebody writes: in most kernels a barrier is between, and nobody ever looks at them. Of
+Reads are kept in a list until a write: in most kernels a barrier is between, and they are never compared. Of
 the reads since the last write a cell keeps the first and the newest: with two, a write is seen to race with one of
 several readers in all but rare cases, and never wrongly.
 """

@@ -176,7 +176,7 @@ class KernelFacts:
         self.granules = {shared: granule(function, shared) for shared in (True, False)}
         self.written = written(function)
         self.by_threads, self.by_async_proxy = written_by_threads(function), of_async_proxy(function)
-        # Calls of mbarrier.try_wait whose answer nobody looks at: what follows is not ordered by it.
+        # Calls of mbarrier.try_wait whose result is unused: what follows is not ordered by it.
         used = {operand for op in ops for operand in op.operands}
         tests = [op for op in self.calls if any(order.where_true for order in op.attrs["atom"].orders)]
         self.results_unused = {op for op in tests if op.result not in used}

@@ -1,4 +1,4 @@
-"""Which registers hold values that come from memory or registers that nobody has written: origins, value by value.
+"""Which registers hold values that come from memory or registers that were never written: origins, value by value.
 
 An *origin* is a small number, 0 for a value that is defined. A register (slot) that holds anything undefined has an
 array of origins for the whole wave, ``[lanes]`` for a scalar or pointer, ``[lanes, n]`` for a vector or fragment;

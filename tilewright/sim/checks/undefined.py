@@ -40,7 +40,7 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
     space = memory.space if memory is not None else "shared"
     place = "registers" if space == "registers" else f"{space} memory"
     name = memory.name.partition(" at byte ")[0] if memory is not None and memory.name else place
-    verb = "which nobody has written" if space == "registers" else "read here before anybody wrote it"
+    verb = "which were never written" if space == "registers" else "read here before it was written"
     parties = [Party("used", op, who)]
     if origin.op is not None and origin.op is not op:
         parties.append(Party(f"{name}, {verb}", origin.op))

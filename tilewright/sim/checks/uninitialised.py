@@ -1,4 +1,4 @@
-"""Uninitialised values: registers, shared memory and arrays of the caller that nobody has written, where they reach a
+"""Uninitialised values: registers, shared memory and arrays of the caller that were never written, where they reach a
 result (a store to global memory), a branch or an address. Moving them about alone is no error: padding is copied with
 what it pads.
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tilewright.sim.program import Flow
     from tilewright.sim.wave import Wave
 
-NEVER = 1  # the origin of shared memory that nobody has written
+NEVER = 1  # the origin of shared memory that was never written
 
 
 class Uninitialised(FromArrays):
@@ -260,7 +260,7 @@ class Uninitialised(FromArrays):
 
     @staticmethod
     def _partial(group: Group, op: Op) -> bool:
-        """A shuffle of a part of a warp, which may read lanes that take no part: nobody knows what those give."""
+        """A shuffle of a part of a warp, which may read lanes that take no part: what those give is undefined."""
         return group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
 
     def flow(self, group: Group, op: Op, flow: Flow) -> None:
@@ -446,7 +446,7 @@ class Uninitialised(FromArrays):
 
     def _report(self, sink: str, group: Group, op: Op, origins: Array) -> None:
         by_lane = origins.reshape(origins.shape[0], -1).max(1)
-        if group.mask is not None and group.mask.any():  # nobody, where a copy lands late
+        if group.mask is not None and group.mask.any():  # no lane is active where a copy lands late
             by_lane = np.where(group.mask, by_lane, 0)
         bad = np.flatnonzero(by_lane)
         if not bad.size:

@@ -187,7 +187,7 @@ class Versions:
         return bool((by_warp != by_warp[:, :1]).any())
 
     def _held(self, wait: Wait, group: Group) -> Any:
-        """What the register of the bound holds; None if nobody knows."""
+        """What the register of the bound holds; None if it is unknown."""
         slot = self.slots.get(wait.bound)
         if slot is None:
             return None

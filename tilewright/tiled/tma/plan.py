@@ -403,8 +403,9 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     if swizzle.base not in (4, in_elements) or swizzle.shift != 3 or swizzle.bits > 3:
         bits = min(swizzle.bits, 3)
         raise ConstraintError(
-            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} is none of them: use Sw<{bits},4,3> (or "
-            f"Sw<{bits},{in_elements},3>, the same in elements of {source}), as make_smem_layout_atom gives it"
+            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} is not one of them: use "
+            f"Sw<{bits},4,3> (or Sw<{bits},{in_elements},3>, the same in elements of {source}), as "
+            "make_smem_layout_atom gives it"
         )
     return smem.outer, swizzle.bits
 
