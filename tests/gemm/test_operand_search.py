@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.gemm.operand_search import ENTRY_POINTS, Drawn, check, drawn_case, verify
+from tests.gemm.operand_cases import ENTRY_POINTS, Drawn, check, drawn_case, verify
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
 
 torch = pytest.importorskip("torch")
