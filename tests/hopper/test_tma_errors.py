@@ -16,7 +16,10 @@ from tilewright.cuda import compile as compile_cuda
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, StagingError, TilewrightError
+from tilewright.ir.types import F16 as F16_
+from tilewright.ir.types import F32, U8, ScalarType
 from tilewright.layout import Swizzle, make_composed_layout
+from tilewright.tiled.tma.plan import plan_of, split_swizzle
 
 F16 = np.float16
 
@@ -68,6 +71,68 @@ ROW = cute.make_layout((16, 64), stride=(64, 1))
 def test_atoms(text: str, make: Any) -> None:
     with pytest.raises(ConstraintError, match=re.escape(text)):
         make()
+
+
+@pytest.mark.parametrize("element", [F16_, F32, U8])
+@pytest.mark.parametrize("swizzle", [(b, m, s) for b in range(5) for m in range(1, 6) for s in (2, 3, 4) if b <= s])
+def test_swizzles(swizzle: tuple[int, int, int], element: ScalarType) -> None:
+    """Those of 16-byte pieces, 8 of them apart, on bytes or on elements; the rest are refused, never taken as one."""
+    bits, base, shift = swizzle
+    layout = make_composed_layout(Swizzle(*swizzle), 0, cute.make_layout((8, 16), stride=(16, 1)))
+    known = bits == 0 or (bits <= 3 and shift == 3 and base in (4, 4 - element.bytes // 2))
+    if known:
+        assert split_swizzle(layout, element) == (layout.outer, bits)
+    else:
+        with pytest.raises(ConstraintError, match=re.escape("Sw<1|2|3,4,3> of byte addresses")):
+            split_swizzle(layout, element)
+
+
+@pytest.mark.parametrize(
+    ("smem", "text"),
+    [
+        (make_composed_layout(Swizzle(3, 4, 3), 8, ROW), "must begin at offset 0"),
+        (make_composed_layout(ROW, 0, cute.make_layout(8)), "takes|layout or swizzled layout of shared memory"),
+        (64, "layout or swizzled layout of shared memory"),
+        (cute.make_layout((16, 64), stride=(0, 1)), "several elements of the tile one address"),
+    ],
+)
+def test_layouts_of_shared_memory(smem: Any, text: str) -> None:
+    with pytest.raises(ConstraintError, match=text):
+        plan_of(cute.make_layout((64, 64), stride=(64, 1)), smem, (16, 64), F16_, F16_, 1)
+
+
+def test_a_tensor_of_global_memory_has_a_plain_layout() -> None:
+    composed = make_composed_layout(Swizzle(3, 3, 3), 0, ROW)
+    with pytest.raises(ConstraintError, match="tensors with a plain layout, not"):
+        plan_of(composed, ROW, (16, 64), F16_, F16_, 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "steps"),
+    [
+        (cute.make_layout((64, 1, 64), stride=(64, 64, 1)), "(1@1,0,1@0)"),  # modes that lead nowhere have no step
+        (cute.make_layout((64, 5, 64), stride=(64, 0, 1)), "(1@1,0,1@0)"),
+        (cute.make_layout((1, 1, 64), stride=(64, 64, 1)), "(0,0,1@0)"),
+        (cute.make_layout((64, 5, 64), stride=(64, 4096, 1)), "(1@1,1@2,1@0)"),
+    ],
+)
+@pytest.mark.parametrize("tile", [(16, 1, 64), (64, 1, 8)])
+def test_steps_of_the_coordinates(layout: Any, steps: str, tile: tuple[int, ...]) -> None:
+    smem = cute.make_layout(tile, stride=(tile[2], 0, 1))
+    plan = plan_of(layout, smem, tile, F16_, F16_, 1)
+    assert str(plan.coordinates()).rpartition(":")[2] == steps
+
+
+@pytest.mark.parametrize("mode", [-1, 4, "2", None, 1.0])
+def test_modes_of_a_multicast(mode: Any) -> None:
+    layout = cute.make_layout((1, 2, 4, 1), stride=(0, 4, 1, 0))
+    for modes in (mode, (2, mode)):
+        with pytest.raises(ConstraintError, match=f"is 0 to 3, not {mode!r}"):
+            cpasync.create_tma_multicast_mask(layout, (0, 0, 3, 0), modes)
+    assert cpasync.create_tma_multicast_mask(layout, (0, 0, 3, 0), 1).value == 0b10001000
+    assert cpasync.create_tma_multicast_mask(layout, (0, 1, 3, 0), 0).value == 1 << 7
+    with pytest.raises(ConstraintError, match="a multicast mask has 16 bits"):
+        cpasync.create_tma_multicast_mask(cute.make_layout((1, 32)), (0, 0), 1)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,22 @@ def test_a_layout_that_is_no_canonical_one() -> None:
     assert "K_SW128" in refused(body, "canonical layout.*not")
 
 
+@pytest.mark.parametrize(
+    "modes",
+    [
+        ((M, 16), 1),  # (V, RestM) without RestK
+        ((M, 8), 1, 1),  # fewer values than one instruction reads
+        (M * 16, 1, 1),  # values that are no rows and columns
+        ((M, 4, 4), 1, 1),
+    ],
+)
+def test_a_partition_has_the_values_of_an_instruction_by_rows_and_columns(modes: Any) -> None:
+    def body(x: Operands) -> None:
+        x.mma.make_fragment_A(cute.make_tensor(x.shared[0].iterator, cute.make_layout(modes)))
+
+    refused(body, "takes a partition .V,Rest,Rest. with .64, 16. values in V, not")
+
+
 def test_a_whole_layout_whose_swizzle_counts_bytes() -> None:
     def body(x: Operands) -> None:
         kind = warpgroup.make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, cutlass.Float16)

@@ -9,9 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tilewright.errors import StagingError
 from tilewright.ir import fold
-from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import BF16, BOOL, F32, I8, I32, U8, U32, ScalarType
+from tilewright.ir.arithmetic import normalise
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Block, Constant, Value
+from tilewright.ir.types import BF16, BOOL, F32, I8, I32, SCALARS, U8, U32, ScalarType
 
 OPERATIONS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
@@ -80,3 +83,25 @@ def test_casts_of_literals() -> None:
     assert cast(1 / 3, F32, BF16) == 0.333984375
     for value, to, want in ((300.0, U8, 255), (-1.0, U8, 0), (-129.0, I8, -128), (float("nan"), I32, 0)):
         assert cast(value, F32, to) == want, "as the machine converts"
+
+
+@pytest.mark.parametrize("opcode", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_a_comparison_of_literals_is_no_op(opcode: str) -> None:
+    builder, compare = Builder(Block([])), getattr(operator, opcode)
+    for a, b in ((1, 2), (2, 2), (3, 2)):
+        found = builder.compare(opcode, Constant(I32, a), Constant(I32, b))
+        assert isinstance(found, Constant) and found.value is compare(a, b)
+    assert not builder.block.ops
+    builder.compare(opcode, Value(I32), Constant(I32, 1))
+    assert [op.opcode for op in builder.block.ops] == [opcode]
+
+
+def test_a_builder_is_only_there_while_staging() -> None:
+    with pytest.raises(StagingError, match="only inside functions marked @cute.jit or @cute.kernel"):
+        Builder.current()
+
+
+@pytest.mark.parametrize("elem", [elem for elem in SCALARS.values() if elem.is_float], ids=str)
+def test_a_literal_is_infinite_where_its_type_is(elem: ScalarType) -> None:
+    found = normalise(elem, -math.inf)
+    assert (found == -math.inf) if "inf" in elem.specials else (found != found or -math.inf < found < 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import ArgumentError
-from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
-from tilewright.ir.types import F16
+from tilewright.ir.runtime import DevicePointer
+from tilewright.ir.tensormap import Leaf, Part, TensorMap, TensorMapTemplate
+from tilewright.ir.types import BF16, F16, U32
 
 COLUMNS = Part("mode 0", Leaf(0, 0), Leaf(1), True)
 ROWS, PLANES = (Part(f"mode {i}", Leaf(0, 2 * i - 1), Leaf(0, 2 * i), False) for i in (1, 2))
@@ -50,3 +51,60 @@ def test_parts_that_share_a_mode_count_its_steps(rows: tuple[int, int], planes: 
     if rows[0] > 1 and planes[0] > 1:
         assert scale * made.strides[0] == 2 * planes[1]
     assert scale == steps
+
+
+@pytest.mark.parametrize("rank", range(1, 6))
+def test_a_map_is_read_back_from_its_image(rank: int) -> None:
+    given = TensorMap(0x1010, BF16, [8, 4, 3, 2, 5][:rank], [16, 64, 192, 384][: rank - 1], [8, 2, 1, 1, 5][:rank], 2)
+    assert str(TensorMap.of_image(given.image())) == str(given)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5, 6])
+@pytest.mark.parametrize("marked", [True, False])
+def test_other_memory_is_no_tensor_map(marked: bool, rank: int) -> None:
+    words = TensorMap(0, F16, [8], [], [8], 0).image()
+    words[1] = (int(words[1]) & ~0xFF | rank) ^ (0 if marked else 1 << 40)
+    assert (TensorMap.of_image(words) is not None) == (marked and 1 <= rank <= 5)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_only_a_map_for_the_simulator_keeps_its_array(device: str) -> None:
+    """A map in the memory of launches would keep an array of the GPU alive, which it knows by the address alone."""
+    owner = object()
+    template = TensorMapTemplate("x", F16, F16, ((COLUMNS,), (ROWS,)), (8, 8), 0)
+    pointer = DevicePointer(0x1000, device, 0x1000, 0x2000, owner)
+    made = template(pointer, 8, 4, 8)
+    assert (made[0].pointer.owner is owner) == (device == "cpu")
+    assert (template(pointer, 8, 4, 8) is made) == (device != "cpu")
+    assert template(pointer, 8, 4, 16)[0].strides != made[0].strides
+    assert template(pointer + 16, 8, 4, 8)[0].address == 0x1010
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "stride", "words"),
+    [
+        (8, 1 << 32, 8, ""),
+        (8, (1 << 32) + 1, 8, "is 4294967297, more than 2.32"),
+        (8, 0, 8, r"mode 1 .* is less than 1 \(0\)"),
+        (0, 4, 8, r"mode 0 .* is less than 1 \(0\)"),
+        (8, 4, (1 << 39) - 8, ""),
+        (8, 4, 1 << 39, "bytes; TMA takes less than 2.40"),
+        (8, 4, -8, r"is negative \(-8\); TMA steps forwards only"),
+    ],
+)
+def test_the_largest_and_the_least(columns: int, rows: int, stride: int, words: str) -> None:
+    if not words:
+        assert matrix(0x1000, columns, rows, stride) == ((columns, rows), (2 * stride,))
+        return
+    with pytest.raises(ArgumentError, match=words):
+        matrix(0x1000, columns, rows, stride)
+
+
+@pytest.mark.parametrize("columns", [7, 8])
+def test_wider_elements_than_the_tensors(columns: int) -> None:
+    template = TensorMapTemplate("x", F16, U32, ((COLUMNS,), (ROWS,)), (4, 8), 0)
+    if columns % 2 == 0:
+        assert template(0x1000, columns, 4, 8)[0].dims == (columns // 2, 4)
+        return
+    with pytest.raises(ArgumentError, match=f"the {columns} elements of f16 along mode 0 .* not a whole number of u32"):
+        template(0x1000, columns, 4, 8)

@@ -160,6 +160,24 @@ def test_fake_tensors() -> None:
     assert str(make_fake_compact_tensor(cutlass.Float16, (8, 4), stride_order=(1, 0)).layout) == "(8,4):(4,1)"
 
 
+@pytest.mark.parametrize("one", [True, False])
+def test_extents_of_a_stand_in_are_equal_where_they_are_one_symbol(one: bool) -> None:
+    n = cute.sym_int()
+
+    @cute.jit
+    def run(x: cute.Tensor, y: cute.Tensor) -> cutlass.Int32:
+        return cute.size(x) + cute.size(y)
+
+    given = [make_fake_compact_tensor(cutlass.Float32, (n if one else cute.sym_int(),)) for _ in range(2)]
+    compiled = cute.compile(run, *given)
+    assert compiled(np.zeros(3, np.float32), np.zeros(3, np.float32)) == 6
+    if one:
+        with pytest.raises(ArgumentError, match="x.*y"):
+            compiled(np.zeros(3, np.float32), np.zeros(4, np.float32))
+    else:
+        assert compiled(np.zeros(3, np.float32), np.zeros(4, np.float32)) == 7
+
+
 def test_run_time_extents_fit_32_bits() -> None:
     """More would wrap: a kernel would see another extent than the array has."""
     for extent, fits in (((1 << 31) - 1, True), (1 << 31, False)):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
+from tests.tiled.staging import run as run_body
+from tests.tiled.staging import universal
 from tilewright import cute, utils
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
@@ -42,3 +44,19 @@ def test_a_tile_that_overhangs_shared_memory_is_refused(by: str) -> None:
     words = r"shared-memory tensor \(24,16\):\(16,1\) has 24 elements.*tiles of 16"
     with pytest.raises(ConstraintError, match=words):
         run(from_dlpack(out), 24, by)
+
+
+def test_extents_that_only_the_launch_knows_are_not_refused() -> None:
+    """Nothing is known of them while staging."""
+
+    def body(tidx: Any, x: Any, out: Any) -> None:
+        memory = utils.SmemAllocator().allocate_array(cutlass.Float32, 64)
+        some = cute.make_tensor(memory, cute.make_layout((x.shape[0], 4), stride=(4, 1)))
+        copy = cute.make_tiled_copy_tv(
+            universal(32, cutlass.Float32), cute.make_layout((4, 4)), cute.make_layout((1, 1))
+        )
+        out[tidx] = cute.size(copy.get_slice(tidx).partition_S(some))
+
+    out = np.zeros(16, np.int32)
+    run_body(body, np.zeros(8, np.float32), out, threads=16, dynamic=True)
+    assert (out == 2).all()

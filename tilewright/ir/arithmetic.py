@@ -277,7 +277,7 @@ def normalise(elem: ScalarType, value: Number) -> Number:
         return float(value)
     if elem == F32:
         return ctypes.c_float(value).value
-    if elem.is_float and "inf" in elem.specials and math.isinf(value):
+    if "inf" in elem.specials and math.isinf(value):
         return float(value)
     return convert(F64, elem, float(value))
 

@@ -245,8 +245,7 @@ class TensorMapTemplate:
             if stride >= LARGEST_STRIDE:
                 return f"the stride of {where} is {stride} bytes; TMA takes less than 2^40"
             if stride % 16:
-                size = self.source.bytes
-                better = -(-stride // 16) * 16 // size if 16 % size == 0 else -(-stride // (16 * size)) * 16
+                better = -(-stride // 16) * 16 // self.source.bytes
                 return (
                     f"the stride of {where} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} elements "
                     f"of {self.source}, or copy with cp.async"

@@ -107,11 +107,9 @@ def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:
     one = Layout(1, 0)
     modes = list(x.linear) if isinstance(x.linear.shape, tuple) else [x.linear]
     values = instruction.layout_c if role in "DC" else instruction.layout_a if role == "A" else instruction.layout_b
-    of_d = rank(d.linear)
-    if of_d == 2 and size(values[1]) == 1:
+    if rank(d.linear) == 2 and size(values[1]) == 1:
         modes = [one, *modes]  # (M,N), (M) or (M,K): the instruction has one value
-    if of_d == 1 and len(modes) == 1 or len(modes) < 3:
-        modes = [*modes, *[one] * (3 - len(modes))]
+    modes = [*modes, *[one] * (3 - len(modes))]
     if len(modes) != 3:
         raise ConstraintError(
             f"{instruction}: {role} {x.linear} has {len(modes)} modes; gemm takes (V,M,N) = (V,M,K) x (V,N,K): "

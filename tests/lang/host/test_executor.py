@@ -47,8 +47,9 @@ def test_defaults_and_keywords():
     assert np.array_equal(y, x * 5.0)
     with pytest.raises(ArgumentError, match="the argument 'y' is missing"):
         compiled(x)
-    with pytest.raises(ArgumentError, match="no run-time argument 'z'"):
-        compiled(x, y, z=1)
+    for given in ((x, y), (x, y, 2.0)):  # also where the others are all there
+        with pytest.raises(ArgumentError, match="no run-time argument 'z'"):
+            compiled(*given, z=1)
 
 
 def test_one_program_for_all_shapes_of_plain_arrays():

@@ -203,3 +203,23 @@ def test_what_is_known_of_an_argument_is_part_of_the_kernel():
     assert known == [4, 1] and len(compiled.kernels) == 2
     compiled(from_dlpack(y), 3)
     assert y.tolist() == [20, 0, 0, 3]
+
+
+def test_an_int_is_static_in_a_kernel_where_it_is_a_shape():
+    """Of a number the kernel knows the value at run time alone."""
+    seen = []
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, shape: cute.Shape, pair: cute.Shape, number: cutlass.Int32, plain):
+        seen.append([type(n).__name__ for n in (shape, *pair, number, plain)])
+        x[0] = cute.size(shape) + cute.size(pair) + number + plain
+
+    @cute.jit
+    def run(x: cute.Tensor, n: cutlass.Int32):
+        for shape in (4, 5):
+            kernel(x, shape, (shape, n), 7, 8).launch(grid=1, block=1)
+
+    x = np.zeros(1, np.int32)
+    run(x, 3)
+    assert x[0] == 5 + 15 + 7 + 8
+    assert seen == [["int", "int", "Int32", "Int32", "Int32"]] * 2

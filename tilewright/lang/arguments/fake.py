@@ -57,7 +57,7 @@ def make_fake_tensor(
     array = Array(0, "cpu", numbers[0], numbers[1], dtype, None)
     pointer = HostPointer(DevicePointer(0, "cpu", 0, 0, None), dtype, MemSpace.GMEM, align)
     made = FakeTensor(pointer, _layout(*leaves), array)
-    made.symbols = tuple(x if isinstance(x, SymInt) else None for x in (*shape, *stride) if _open(x))
+    made.symbols = tuple(x for x in (*shape, *stride) if _open(x))
     return made
 
 

@@ -215,7 +215,7 @@ def _equal_values(arguments: list[Argument]) -> list[tuple[int, int]]:
     for argument in [leaf for given in arguments for leaf in _leaves(given)]:
         symbols = getattr(getattr(argument, "template", None), "symbols", ())
         for k, symbol in enumerate(symbols, at + 1):  # the first value is the pointer
-            if symbol is not None and first.setdefault(id(symbol), k) != k:
+            if first.setdefault(id(symbol), k) != k:
                 found.append((first[id(symbol)], k))
         at += len(argument.types())
     return found

@@ -251,7 +251,7 @@ class Divergence(Checker):
                 self._outside(group, int(row), op, here & ~mask)
             pending = self.pending.get((group.wave, warp), {})
             for other, (came, their) in list(pending.items()):
-                if came & here and other != mask or came & here & mask:
+                if came & here:
                     self._absent(group, int(row), other & ~came, their)
                     del pending[other]
             came = pending.pop(mask, (0, op))[0] | here

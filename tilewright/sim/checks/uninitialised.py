@@ -71,14 +71,14 @@ class Uninitialised(FromArrays):
         self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, NEVER, ORIGIN)
         self.clean[wave] = Clean(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
 
-    def _origin(self, op: Op | None, offset: int | None = None) -> int:
+    def _origin(self, op: Op, offset: int | None = None) -> int:
         """The number of the origin ``op``; ``offset`` in shared memory, for what it reads there."""
         found = self.numbers.get(op)
         if found is None:
             memory = None
             if offset is not None:
                 memory = shared_memory(offset, 1 << self.shift, self.names)
-            elif op is not None and op.opcode == "frag.alloc":
+            elif op.opcode == "frag.alloc":
                 kind = op.result.type
                 memory = Memory("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,
                                 op.result.hint or "a fragment")  # fmt: skip

@@ -270,9 +270,9 @@ class TmaPlan:
         found = {e: j for j in reversed(range(len(self.basis))) for e in self.steps(j)}
 
         def step(s: Any, d: Any, e: Any) -> Any:
-            j = found.get(e)
-            if self._idle(s, d) or j is None:
+            if self._idle(s, d):
                 return 0
+            j = found[e]
             if j == 0:
                 if not isinstance(d, int):  # the launch refuses any stride but 1
                     return ScaledBasis(1, 0)

@@ -1,0 +1,202 @@
+"""The rules of single checkers by themselves: integers that wrap, and what becomes of undefined operands."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.types import BOOL, F16, F32, F64, I16, I32, I64, U8, U32, U64, ScalarType, VecType
+from tilewright.sim.checks.arithmetic import _wrong
+from tilewright.sim.checks.kinds import concerned
+from tilewright.sim.checks.taint import ORIGIN, rule_of
+
+EXACT: dict[str, Callable[..., int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
+    "shl": operator.lshift, "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "floordiv": operator.floordiv,
+}  # fmt: skip
+
+
+def numbers(elem: ScalarType) -> list[int]:
+    low, high = int(np.iinfo(elem.dtype).min), int(np.iinfo(elem.dtype).max)
+    root = 1 << elem.width // 2
+    return [low, low + 1, -root, -root + 1, -3, -1, 0, 1, 2, 5, root - 1, root, root + 1, high // 2 + 1, high - 1, high]
+
+
+def op_of(opcode: str, result: Any, *operands: Any, **attrs: Any) -> Op:
+    op = Op(opcode, [x if isinstance(x, Value | Constant) else Value(x) for x in operands], [], attrs, [], None)
+    op.results = [Value(result, None, op)]
+    return op
+
+
+@pytest.mark.parametrize("elem", [I32, I64], ids=str)
+@pytest.mark.parametrize("opcode", EXACT)
+def test_what_wraps_is_found_and_nothing_else(opcode: str, elem: ScalarType) -> None:
+    """Every pair of numbers near the ends of their type, against integers without an end."""
+    binary = opcode not in ("neg", "abs")
+    distances = [-(1 << 31), -1, 0, 1, elem.width // 2, elem.width - 1, elem.width, elem.width + 1, 1 << 30]
+    others = distances if opcode == "shl" else numbers(elem) if binary else [0]
+    rows = [(a, b) for a in numbers(elem) for b in others if b or opcode not in ("div", "floordiv")]
+    a, b = (np.array(x, elem.dtype) for x in zip(*rows, strict=True))
+    low, high = int(np.iinfo(elem.dtype).min), int(np.iinfo(elem.dtype).max)
+    exact, bad = [], []
+    for x, y in rows:
+        outside = opcode == "shl" and not 0 <= y < elem.width
+        exact.append(0 if outside else EXACT[opcode](x, y) if binary else EXACT[opcode](x))
+        bad.append(outside or not low <= exact[-1] <= high)
+    wrapped = [n & (1 << elem.width) - 1 for n in exact]
+    result = np.array(wrapped, np.dtype(f"u{elem.bytes}")).view(elem.dtype)
+    op = op_of(opcode, elem, *[elem] * (1 + binary), wraps=True)
+    assert np.broadcast_to(_wrong(op, [a, b][: 1 + binary], result), len(rows)).tolist() == bad
+
+
+@pytest.mark.parametrize("to", [I16, I32, I64, U8, U32, U64], ids=str)
+def test_floats_that_no_integer_holds(to: ScalarType) -> None:
+    low, high = int(np.iinfo(to.dtype).min), int(np.iinfo(to.dtype).max)
+    given = [
+        0.0,
+        0.5,
+        -0.5,
+        -1.0,
+        127.0,
+        300.0,
+        float(low),
+        float(high + 1),
+        float(low) * 2 - 2.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+    ]
+    given += [np.nextafter(float(high + 1), 0.0), 2.0**31, 2.0**32, 2.0**63, -(2.0**31) - 0.5, -(2.0**31) - 1.0]
+    bad = [not (abs(x) < np.inf and low <= int(x) <= high) for x in given]
+    assert _wrong(op_of("cast", to, F64), [np.array(given)], np.zeros(len(given))).tolist() == bad
+
+
+@pytest.mark.parametrize(
+    ("op", "looked_at"),
+    [
+        *[(op_of(opcode, elem, elem, elem, wraps=wraps), wraps and elem in (I32, I64))
+          for opcode in ("add", "sub", "mul") for elem in (I16, I32, I64, U32, F32) for wraps in (True, False)],
+        *[(op_of(opcode, elem, elem, elem), elem in (I32, I64))
+          for opcode in ("div", "floordiv") for elem in (I32, I64, U32, F32)],
+        *[(op_of(opcode, I32, I32, Constant(I32, n)), n == -1) for opcode in ("div", "floordiv") for n in (-1, 1, 3)],
+        *[(op_of("abs", elem, elem), elem in (I32, I64)) for elem in (I32, I64, F32)],
+        *[(op_of(opcode, elem, elem, elem, wraps=wraps), wraps or elem in (I32, I64))
+          for opcode in ("shl", "shr") for elem in (I32, I64, U32) for wraps in (True, False)],
+        *[(op_of("cast", to, source), source.is_float and to in (I32, U8))
+          for source in (F16, F32, I64) for to in (I32, U8, BOOL, F64)],
+        (op_of("and", I32, I32, I32, wraps=True), False),
+        (op_of("min", I32, I32, I32, wraps=True), False),
+    ],
+    ids=lambda x: str(x) if isinstance(x, Op) else None,
+)  # fmt: skip
+def test_which_operations_can_wrap(op: Op, looked_at: bool) -> None:
+    assert concerned(op) == looked_at
+
+
+# -- undefined values --------------------------------------------------------------------------------------------------
+
+LANES = 6
+
+
+def drawn(draw: random.Random, n: int | None) -> Any:
+    """The origins of a register of one or ``n`` elements; None: all defined."""
+    if draw.random() < 0.25:
+        return None
+    shape = LANES if n is None else (LANES, n)
+    return np.array([draw.choice([0, 0, 3, 7]) for _ in range(int(np.prod(shape)))], ORIGIN).reshape(shape)
+
+
+def plain(origins: Any, n: int | None) -> list[list[int]]:
+    return np.zeros((LANES, n or 1), int).tolist() if origins is None else origins.reshape(LANES, -1).tolist()
+
+
+def result(op: Op, found: list[Any], values: list[Any], n: int | None) -> list[list[int]]:
+    given = rule_of(op)(op, found, values, LANES)
+    assert given is None or given.shape == ((LANES,) if n is None else (LANES, n))
+    return plain(given, n)
+
+
+def vector(elem: ScalarType, n: int | None) -> Any:
+    return elem if n is None else VecType(elem, n)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [None, 2, 4])
+@pytest.mark.parametrize("opcode", ["and", "or", "select", "add"])
+def test_undefined_operands_element_by_element(opcode: str, n: int | None, seed: int) -> None:
+    draw = random.Random(f"{opcode} {n} {seed}")
+    elem = draw.choice([BOOL, I32]) if opcode in ("and", "or") else I32
+    kind = vector(elem, n)
+    shape = LANES if n is None else (LANES, n)
+    count = int(np.prod(shape))
+    ends = [0, 1] if elem == BOOL else [0, -1, 5]
+    values = [np.array(draw.choices(ends, k=count)).astype(elem.dtype).reshape(shape) for _ in range(2)]
+    found = [drawn(draw, n), drawn(draw, n)]
+    first, second = (plain(origins, n) for origins in found)
+    if opcode == "select":
+        wide = n is not None and draw.random() < 0.5
+        cond = drawn(draw, n if wide else None)
+        which = np.array(draw.choices([True, False], k=count if wide else LANES)).reshape(shape if wide else LANES)
+        got = result(op_of("select", kind, vector(BOOL, n if wide else None), kind, kind), [cond, *found],
+                     [which, *values], n)  # fmt: skip
+        asked = plain(cond, n if wide else None)
+        for lane in range(LANES):
+            for k in range(n or 1):
+                chosen = first if which.reshape(LANES, -1)[lane][k if wide else 0] else second
+                assert got[lane][k] == max(asked[lane][k if wide else 0], chosen[lane][k])
+        return
+    got = result(op_of(opcode, kind, kind, kind), found, values, n)
+    decisive = {"and": 0, "or": 1 if elem == BOOL else -1}.get(opcode)
+    a, b = (v.reshape(LANES, -1) for v in values)
+    for lane in range(LANES):
+        for k in range(n or 1):
+            x, y = first[lane][k], second[lane][k]
+            decided = decisive is not None and (
+                (not x and a[lane, k] == decisive) or (not y and b[lane, k] == decisive)
+            )
+            assert got[lane][k] == (0 if decided else max(x, y))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_undefined_elements_keep_their_places(seed: int) -> None:
+    draw = random.Random(seed)
+    four, two, one = drawn(draw, 4), drawn(draw, 2), drawn(draw, None)
+    of_four, of_two, of_one = plain(four, 4), plain(two, 2), plain(one, None)
+    v4, v2 = VecType(I32, 4), VecType(I32, 2)
+    zeros = np.zeros(LANES, np.int32)
+
+    def expect(op: Op, found: list[Any], n: int | None, want: Callable[[int], list[int]], values: Any = None) -> None:
+        got = result(op, found, values or [zeros] * len(found), n)
+        assert got == [want(lane) for lane in range(LANES)], op
+
+    build = op_of("vec.build", VecType(I32, 3), I32, v2)
+    expect(build, [one, two], 3, lambda lane: of_one[lane] + of_two[lane])
+    expect(op_of("vec.concat", VecType(I32, 6), v2, v4), [two, four], 6, lambda lane: of_two[lane] + of_four[lane])
+    expect(op_of("vec.splat", v4, I32), [one], 4, lambda lane: of_one[lane] * 4)
+    expect(op_of("vec.extract", I32, v4, index=2), [four], None, lambda lane: [of_four[lane][2]])
+    expect(op_of("vec.shuffle", v2, v4, indices=(3, 1)), [four], 2, lambda lane: [of_four[lane][3], of_four[lane][1]])
+    groups = op_of("vec.reduce", v2, v4, groups=((0, 2), (1, 3)))
+    expect(groups, [four], 2, lambda lane: [max(of_four[lane][::2]), max(of_four[lane][1::2])])
+    whole = op_of("vec.reduce", I32, v4, I32, groups=((0, 1, 2, 3),))
+    expect(whole, [four, one], None, lambda lane: [max(of_four[lane] + of_one[lane])])
+    expect(op_of("bitcast", I64, v2), [two], None, lambda lane: [max(of_two[lane])])
+    expect(op_of("bitcast", v2, I64), [one], 2, lambda lane: of_one[lane] * 2)
+    halves = [max(pair) for pair in zip(of_four[0][::2], of_four[0][1::2], strict=True)]
+    assert result(op_of("bitcast", VecType(I64, 2), v4), [four], [zeros], 2)[0] == halves
+    # fragments: at places that are known, and at ones that a register holds
+    index = np.array([draw.randrange(3) for _ in range(LANES)])
+    for offsets, kind, n in (((1,), I32, None), ((0, 1), v2, 2)):
+        known = op_of("frag.load", kind, v4, offsets=offsets)
+        expect(known, [four], n, lambda lane, at=offsets: [of_four[lane][i] for i in at])
+        op = op_of("frag.load", kind, v4, I32, offsets=offsets)
+        place = [zeros, index]
+        expect(op, [four, None], n, lambda lane, at=offsets: [of_four[lane][index[lane] + i] for i in at], place)
+        if one is not None:  # an index that nobody has written makes all of it undefined
+            expect(op, [four, one], n, lambda lane, at=offsets: [of_one[lane][0]] * len(at), place)
