@@ -10,6 +10,7 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute, sim
 from tilewright.errors import SimulationError
+from tilewright.sim.checks import collecting
 
 
 def exchange(mask: int) -> Any:
@@ -60,3 +61,86 @@ def test_whole_warps_need_no_mask() -> None:
     from tilewright.testing import per_thread
 
     assert per_thread(lambda t: (cute.arch.sync_warp(), t)[1], 4) == [0, 1, 2, 3]
+
+
+def meetings(first: int, second: int, mask: int = 0xFFFF) -> str:
+    """What is said where lanes 0 to 7 come ``first`` times to a ``sync_warp`` and lanes 8 to 15 ``second`` times."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        if t < 8:
+            for _ in cutlass.range_constexpr(first):
+                cute.arch.sync_warp(mask)
+        elif t < 16:
+            for _ in cutlass.range_constexpr(second):
+                cute.arch.sync_warp(mask)
+        x[t] = t
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        kernel(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with sim.options(check="divergence"), collecting() as report:
+        run(np.zeros(32, np.int32))
+    return " ".join(" ".join(map(str, report)).split())
+
+
+def test_lanes_may_come_from_two_places() -> None:
+    assert not meetings(1, 1) and not meetings(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lanes"),
+    [
+        (1, 0, [*range(8, 16)]),
+        (0, 1, [*range(8)]),
+        (2, 1, [*range(8, 16)]),  # lanes that come a second time do not stand for those that never came
+        (3, 1, [*range(8, 16)]),
+        (1, 2, [*range(8)]),
+    ],
+)
+def test_lanes_that_come_more_often_than_others(first: int, second: int, lanes: list[int]) -> None:
+    assert f"lanes {lanes} of its mask did not execute" in meetings(first, second)
+
+
+def test_lanes_that_come_to_another_mask() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        if t < 8:
+            cute.arch.sync_warp(0xFFFF)
+            cute.arch.sync_warp(0xFF)
+        elif t < 16:
+            cute.arch.sync_warp(0xFFFF)
+        x[t] = t
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        kernel(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with sim.options(check="divergence"), pytest.raises(SimulationError, match=r"names lane 8, which does not come"):
+        run(np.zeros(32, np.int32))
+
+
+@pytest.mark.parametrize(("mask", "races"), [(0xFFFF, False), (0xFFFFFFFF, False), (0x00FF, True), (0xFF00, True)])
+def test_only_the_lanes_of_the_mask_are_ordered(mask: int, races: bool) -> None:
+    """Lanes 0 to 7 write what 8 to 15 read; a mask that leaves one side out orders nothing."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        shared = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(32))
+        if t < 8:
+            shared[t] = t
+        cute.arch.sync_warp(mask)
+        if (t >= 8) & (t < 16):
+            x[t] = shared[t - 8]
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        kernel(x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with sim.options(check="races"), collecting() as report:
+        run(np.zeros(32, np.int32))
+    assert ("data-race" in report.rules) == races
