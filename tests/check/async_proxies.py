@@ -89,8 +89,8 @@ class Through:
 
     layout = cute.make_layout((16, 32), stride=(32, 1))
 
-    def __init__(self, fence: str) -> None:
-        self.fence = fence
+    def __init__(self, fence: str, read: bool) -> None:
+        self.fence, self.read = fence, read
 
     @cute.jit
     def __call__(self, x: cute.Tensor, y: cute.Tensor):
@@ -113,6 +113,9 @@ class Through:
         if cutlass.const_expr(self.fence == "global"):
             cute.arch.fence_proxy("async.global")
         cute.arch.sync_threads()
+        if cutlass.const_expr(self.read):
+            y[t // 32, t % 32] = x[t // 32, t % 32]  # what threads only read after the fence needs no other
+            cute.arch.sync_threads()
         tile = cute.group_modes(cute.local_tile(tensor, (16, 32), (0, 0)), 0, 2)
         target, source = cpasync.tma_partition(atom, 0, cute.make_layout(1), cute.group_modes(s, 0, 2), tile)
         if t < 32:
@@ -124,9 +127,9 @@ class Through:
             y[2 * i + t // 32, t % 32] = s[2 * i + t // 32, t % 32]
 
 
-def through(fence: str) -> None:
+def through(fence: str, read: bool = False) -> None:
     x, y = (from_dlpack(numbers(512).reshape(16, 32), assumed_align=16) for _ in range(2))
-    Through(fence)(x, y)
+    Through(fence, read)(x, y)
 
 
 FETCH, FILL = "cute.copy(atom, source, target, tma_bar_ptr=full)", "x[2 * i + t // 32, t % 32] = cutlass.Float32(i)"
@@ -134,7 +137,7 @@ FETCH, FILL = "cute.copy(atom, source, target, tma_bar_ptr=full)", "x[2 * i + t 
 
 @pair("proxy-fence", FETCH, FILL)
 def a_tma_load_of_what_this_kernel_wrote(bug: bool) -> None:
-    through("none" if bug else "global")
+    through("none" if bug else "global", read=True)
 
 
 @pair("proxy-fence", FETCH, FILL)

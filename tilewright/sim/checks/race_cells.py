@@ -258,7 +258,7 @@ class CellCheck:
         for k in map(int, bad):
             other = self.order.sites[int(site_of(before[k]))].scope
             blocks = [int(x) // WARP // layout.block for x in (who_of(before[k]), acting.thread[k])]
-            if other == THREAD or min(mine, other) < self.order.flags.covers(*blocks):
+            if min(mine, other) < self.order.flags.covers(*blocks):
                 keep.append(k)
             else:
                 shadow.excuse(cells[k : k + 1], before[k : k + 1], layout.block)
