@@ -24,7 +24,7 @@ from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
-from tilewright.ir.tensormap import TENSOR_MAP, Leaf, Part, TensorMapTemplate
+from tilewright.ir.tensormap import TENSOR_MAP, Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U64, VecType
 
 CACHED = (libcuda.library, libcuda.primary_context, limits.limits)
@@ -488,7 +488,8 @@ def test_tensor_maps_are_made_once_and_handed_over_as_bytes(driver: Driver) -> N
     """The driver encodes at the first launch with an address, a shape and strides; later ones find the bytes again."""
     template = TensorMapTemplate(
         "maps", F16, F16,
-        ((Part("mode 1", Leaf(0, 0), Leaf(1), True),), (Part("mode 0", Leaf(0, 1), Leaf(0, 2), False),)), (64, 8), 3,
+        ((ModePart("mode 1", Leaf(0, 0), Leaf(1), True),), (ModePart("mode 0", Leaf(0, 1), Leaf(0, 2), False),)),
+        (64, 8), 3,
     )  # fmt: skip
     count = ctypes.c_int.in_dll(driver.library, "maps")
     kernel = gpu.machine().load(Kernel("mapped", map=TENSOR_MAP).done())

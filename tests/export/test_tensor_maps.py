@@ -12,7 +12,7 @@ from tilewright.cuda.tensormaps import DATA_TYPE_CODES
 from tilewright.errors import ArgumentError
 from tilewright.export import source
 from tilewright.export.host import template_text
-from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
+from tilewright.ir.tensormap import Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import BF16, E4M3, F16, F32, I8, U64
 
 PRELUDE = """
@@ -62,12 +62,13 @@ def drawn(rng: random.Random) -> tuple[TensorMapTemplate, list[tuple[int, list[i
         kinds.append(what)
         return Leaf(0, len(kinds) - 1)
 
-    modes: list[tuple[Part, ...]] = [(Part("mode 0", leaf(rng.choice([64, 100]), "extent"), Leaf(1), True),)]
+    modes: list[tuple[ModePart, ...]] = [(ModePart("mode 0", leaf(rng.choice([64, 100]), "extent"), Leaf(1), True),)]
     rank = rng.randint(1, 5)
     for i in range(1, rank):
         count = rng.choice([1, 1, 2, 3]) if i == rank - 1 else 1
         modes.append(tuple(
-            Part(f"mode ({i},{j})", leaf(rng.choice([1, 8]), "extent"), leaf(64 * rng.randint(1, 9), "stride"), False)
+            ModePart(f"mode ({i},{j})", leaf(rng.choice([1, 8]), "extent"),
+                     leaf(64 * rng.randint(1, 9), "stride"), False)
             for j in range(count)
         ))  # fmt: skip
     scales = modes[-1] if rank > 1 and len(modes[-1]) > 1 else ()

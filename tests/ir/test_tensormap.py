@@ -6,11 +6,11 @@ import pytest
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.tensormap import Leaf, Part, TensorMap, TensorMapTemplate
+from tilewright.ir.tensormap import Leaf, ModePart, TensorMap, TensorMapTemplate
 from tilewright.ir.types import BF16, F16, U32
 
-COLUMNS = Part("mode 0", Leaf(0, 0), Leaf(1), True)
-ROWS, PLANES = (Part(f"mode {i}", Leaf(0, 2 * i - 1), Leaf(0, 2 * i), False) for i in (1, 2))
+COLUMNS = ModePart("mode 0", Leaf(0, 0), Leaf(1), True)
+ROWS, PLANES = (ModePart(f"mode {i}", Leaf(0, 2 * i - 1), Leaf(0, 2 * i), False) for i in (1, 2))
 
 
 def matrix(address: int, columns: int, rows: int, stride: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -16,7 +16,7 @@ from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.prepared import Workspaces
 from tilewright.gemm.tuning import store
 from tilewright.ir.core import Function
-from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
+from tilewright.ir.tensormap import Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import F32
 
 # -- compiled code -----------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_line_information_is_another_program() -> None:
 
 
 def described(spy: Spy, *cases: tuple[int, ...]) -> list[str]:
-    modes = (Part("0", Leaf(0, 0), Leaf(1), True),), (Part("1", Leaf(0, 1), Leaf(0, 2), False),)
+    modes = (ModePart("0", Leaf(0, 0), Leaf(1), True),), (ModePart("1", Leaf(0, 1), Leaf(0, 2), False),)
     template = TensorMapTemplate("x", F32, F32, modes, (8, 8), 0, known=spy)
     return [repr(template(*case)) for case in cases]
 

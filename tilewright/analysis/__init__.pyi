@@ -14,6 +14,6 @@ from tilewright.analysis.fragments import (
     analyse_fragments as analyse_fragments,
 )
 from tilewright.analysis.kernel import KernelReport as KernelReport, analyse_kernel as analyse_kernel
-from tilewright.analysis.memory import Memory as Memory, gmem as gmem, smem as smem
+from tilewright.analysis.memory import MemoryTile as MemoryTile, gmem as gmem, smem as smem
 from tilewright.analysis.residency import Occupancy as Occupancy, Waves as Waves, occupancy as occupancy
 from tilewright.ir.target import MULTIPROCESSORS as MULTIPROCESSORS, Multiprocessor as Multiprocessor

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.analysis.memory import Memory, numbered, side_of, static_shape
+from tilewright.analysis.memory import MemoryTile, numbered, side_of, static_shape
 from tilewright.analysis.staged import Issue, stage_copy
 from tilewright.analysis.text import many
 from tilewright.errors import ArgumentError, ConstraintError
@@ -46,7 +46,7 @@ class SideReport:
     """What all threads together cost on one side. ``cost`` and ``ideal`` are wavefronts of shared memory or sectors of
     global memory; ``bytes`` are those that active lanes access."""
 
-    memory: Memory
+    memory: MemoryTile
     instructions: tuple[InstructionCost, ...]
     bytes: int
 
@@ -203,7 +203,7 @@ def _check_copy(tiled_copy: TiledCopy) -> None:
 
 
 def _report_of(
-    copy: TiledCopy, memory: Memory, name: str, issues: Sequence[Issue], where: Mapping[str, int],
+    copy: TiledCopy, memory: MemoryTile, name: str, issues: Sequence[Issue], where: Mapping[str, int],
     assumed: dict[str, int],
 ) -> SideReport:  # fmt: skip
     """The costs of the side ``name``; numbers taken for its symbolic strides are added to ``assumed``."""
@@ -222,7 +222,7 @@ def _memory_of(access: Access) -> MemSpace | None:
     return named[0] if len(named) == 1 else None
 
 
-def _check_tile(tiled: TiledCopy, memory: Memory) -> None:
+def _check_tile(tiled: TiledCopy, memory: MemoryTile) -> None:
     """A partial tile would access what lies behind the tensor: kernels predicate there, this analysis does not."""
     shape = static_shape(memory.layout)
     whole = make_layout(shape)
@@ -252,7 +252,7 @@ def _by_instruction(issues: Iterable[Issue]) -> list[list[Issue]]:
     return list(groups.values())
 
 
-def _cost(tiled: TiledCopy, memory: Memory, places: np.ndarray[Any, Any], issues: list[Issue]) -> InstructionCost:
+def _cost(tiled: TiledCopy, memory: MemoryTile, places: np.ndarray[Any, Any], issues: list[Issue]) -> InstructionCost:
     """What all instructions of one kind cost; their first values lead, the others follow them in memory."""
     firsts = [values[0] for issue in issues for values in issue.values]
     lanes = _busy(issues[0], tiled.size)

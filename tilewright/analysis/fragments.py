@@ -136,7 +136,7 @@ def _writes(op: Op, operand: int) -> bool:
     return True
 
 
-class Place(NamedTuple):
+class FragmentElement(NamedTuple):
     """An element of a fragment, as read by ``load``."""
 
     fragment: Value
@@ -144,13 +144,13 @@ class Place(NamedTuple):
     load: Op
 
 
-def _origins(value: Value) -> list[Place]:
+def _origins(value: Value) -> list[FragmentElement]:
     """The fragment elements that a scalar or vector consists of, unchanged; empty if it is anything else."""
     op = value.op
     if op is None:
         return []
     if op.opcode == "frag.load" and len(op.operands) == 1:
-        return [Place(op.operands[0], offset, op) for offset in op.attrs["offsets"]]
+        return [FragmentElement(op.operands[0], offset, op) for offset in op.attrs["offsets"]]
     if op.opcode == "bitcast" and _elements(op.operands[0]) == _elements(value):
         return _origins(op.operands[0])
     if op.opcode in ("vec.build", "vec.concat"):
@@ -167,9 +167,9 @@ def _elements(value: Value) -> int:
     return getattr(value.type, "n", 1)
 
 
-def _moves(uses: list[Use]) -> list[tuple[int, Place]] | None:
+def _moves(uses: list[Use]) -> list[tuple[int, FragmentElement]] | None:
     """(element written, where it comes from) for a fragment that is only written by plain copies of registers."""
-    moves: list[tuple[int, Place]] = []
+    moves: list[tuple[int, FragmentElement]] = []
     for _, op, writes in uses:
         if not writes:
             continue

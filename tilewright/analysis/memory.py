@@ -17,7 +17,7 @@ LARGE_ODD = 1025  # stands for an unknown factor: no power of two helps it
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryTile:
     """A tile in memory: ``layout`` maps coordinates to elements, its start is known to be ``align``-byte aligned."""
 
     layout: Any
@@ -28,28 +28,28 @@ class Memory:
         return f"{self.space.value} {self.layout}"
 
 
-def gmem(layout: Any, align: int = 16) -> Memory:
+def gmem(layout: Any, align: int = 16) -> MemoryTile:
     """A tile in global memory. Strides may be run-time ints with a known divisor.
 
     >>> print(gmem(Layout((8, 64), (64, 1))))
     gmem (8,64):(64,1)
     """
-    return Memory(_as_layout(layout), MemSpace.GMEM, align)
+    return MemoryTile(_as_layout(layout), MemSpace.GMEM, align)
 
 
-def smem(layout: Any, align: int = 128) -> Memory:
+def smem(layout: Any, align: int = 128) -> MemoryTile:
     """A tile in shared memory; a swizzled layout starts at a multiple of its swizzle's span, as allocators place it.
 
     >>> from tilewright import Float16, analysis, cute
     >>> analysis.smem(cute.make_layout((8, 64), stride=(64, 1)), Float16)
-    Memory(layout=(8,64):(64,1), space=smem, align=Float16)
+    MemoryTile(layout=(8,64):(64,1), space=smem, align=Float16)
     """
-    return Memory(_as_layout(layout), MemSpace.SMEM, align)
+    return MemoryTile(_as_layout(layout), MemSpace.SMEM, align)
 
 
-def side_of(x: Any, what: str, space: MemSpace | None) -> Memory | None:
-    """``x`` (Memory, tensor, layout, shape; None for registers) as a side; ``space`` is where the instruction looks."""
-    if x is None or isinstance(x, Memory):
+def side_of(x: Any, what: str, space: MemSpace | None) -> MemoryTile | None:
+    """``x`` (memory, tensor, layout, shape; None for registers) as a side; ``space`` is where the instruction looks."""
+    if x is None or isinstance(x, MemoryTile):
         return x
     if isinstance(x, Tensor):
         return _of_tensor(x, what)
@@ -61,7 +61,7 @@ def side_of(x: Any, what: str, space: MemSpace | None) -> Memory | None:
     return gmem(layout) if space == MemSpace.GMEM else smem(layout)
 
 
-def _of_tensor(x: Tensor, what: str) -> Memory | None:
+def _of_tensor(x: Tensor, what: str) -> MemoryTile | None:
     pointer = x.engine
     if not isinstance(pointer, Pointer):
         if x.is_coordinate:
@@ -71,7 +71,7 @@ def _of_tensor(x: Tensor, what: str) -> Memory | None:
     if pointer.swizzle is not None:
         bits = pointer.swizzle.in_units(element_bytes(x.element_type))
         layout = ComposedLayout(Swizzle(bits.bits, bits.base, bits.shift), 0, layout)
-    return Memory(layout, pointer.space, pointer.alignment)
+    return MemoryTile(layout, pointer.space, pointer.alignment)
 
 
 def _as_layout(x: Any) -> Any:

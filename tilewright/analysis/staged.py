@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.analysis.memory import Memory, span_bytes, with_leaves
+from tilewright.analysis.memory import MemoryTile, span_bytes, with_leaves
 from tilewright.atoms.copy import CopyInstruction, repetitions
 from tilewright.ir.core import Block, Op, Value
 from tilewright.ir.types import I32, FragType, MemSpace, PtrType
@@ -40,7 +40,7 @@ class Staged:
     register_bits: int
 
 
-def stage_copy(tiled: TiledCopy, source: Memory | None, destination: Memory | None) -> Staged:
+def stage_copy(tiled: TiledCopy, source: MemoryTile | None, destination: MemoryTile | None) -> Staged:
     """Stage ``cute.copy`` of one thread's partitions. None stands for registers with the partition's own layout."""
     block = Block()
     builder: Any = StagingBuilder(block)
@@ -62,7 +62,7 @@ def stage_copy(tiled: TiledCopy, source: Memory | None, destination: Memory | No
     return Staged(tuple((op.attrs["atom"], repetitions(op)) for op in ops), issues, _through_registers(ops, tiled))
 
 
-def _tensor(block: Block, tiled: TiledCopy, memory: Memory) -> Tensor:
+def _tensor(block: Block, tiled: TiledCopy, memory: MemoryTile) -> Tensor:
     """A tensor over a pointer parameter; strides known only at run time become parameters with the same divisor."""
 
     def parameter(leaf: Any) -> Any:

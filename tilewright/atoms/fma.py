@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilewright.atoms.mma import Gather, Mma, Plan, gather, neighbours
+from tilewright.atoms.mma import Gather, MatrixIndices, Mma, gather, neighbours
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
@@ -110,7 +110,7 @@ class ThreadMma(Mma):
     def _widen(self, values: Array) -> Array:
         return values
 
-    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+    def accumulate(self, d: Array, a: Array, b: Array, plan: MatrixIndices) -> None:
         raise ConstraintError(f"{self}: acts on single threads, not on warps")
 
 

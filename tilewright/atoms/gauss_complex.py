@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.mma import Plan, gather
+from tilewright.atoms.mma import MatrixIndices, gather
 from tilewright.atoms.mma_sync import MmaSync
 from tilewright.atoms.mma_sync_text import helper_source, operand_registers
 from tilewright.ir.core import Op
@@ -30,7 +30,7 @@ class GaussComplexMma(MmaSync):
     SM80_8x8x4_GC64C64C64GC64_TN
     """
 
-    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+    def accumulate(self, d: Array, a: Array, b: Array, plan: MatrixIndices) -> None:
         import numpy as np
 
         left, right = gather("a", a, plan.a), gather("b", b, plan.b).swapaxes(-1, -2)  # (warp, group, M K and K N)

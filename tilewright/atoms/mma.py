@@ -30,7 +30,7 @@ class Gather(NamedTuple):
     per: int
 
 
-class Plan(NamedTuple):
+class MatrixIndices(NamedTuple):
     """Precomputed indices of one call into ``32 * registers``: ``a`` makes ``[G, M, K]``, ``b`` ``[G, N, K]``;
     ``d [G, M, N]``; ``scatter`` makes the registers of D from ``[G, M, N]``, where that is all of them."""
 
@@ -168,7 +168,7 @@ class Mma(Instruction):
             self.accumulate(part, a2[chosen], b2[chosen], plan)
             d2[chosen] = part
 
-    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+    def accumulate(self, d: Array, a: Array, b: Array, plan: MatrixIndices) -> None:
         """``d += a * b`` on ``[warps, 32 * registers]`` arrays: gather both, multiply, scatter."""
         raise NotImplementedError
 
@@ -200,7 +200,7 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
 def make_plan(
     atom: Mma, d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...],
     d_registers: int, a_registers: int, b_registers: int,
-) -> Plan:  # fmt: skip
+) -> MatrixIndices:  # fmt: skip
     """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
     all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk
@@ -213,7 +213,9 @@ def make_plan(
         order[d.reshape(-1)] = np.arange(d.size)
         scatter = neighbours(order)
     steps = sum(product(a_layout[2].shape) for a_layout, *_ in calls)
-    return Plan(neighbours(np.concatenate(a, axis=2)), neighbours(np.concatenate(b, axis=2)), d, scatter, steps)
+    return MatrixIndices(
+        neighbours(np.concatenate(a, axis=2)), neighbours(np.concatenate(b, axis=2)), d, scatter, steps
+    )
 
 
 def neighbours(index: Array) -> Gather:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tilewright.atoms.mma import Gather, Mma, Plan, gather
+from tilewright.atoms.mma import Gather, MatrixIndices, Mma, gather
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
@@ -141,7 +141,7 @@ class MmaSync(Mma):
 
     # -- action --------------------------------------------------------------------------------------------------
 
-    def accumulate(self, d: Array, a: Array, b: Array, plan: Plan) -> None:
+    def accumulate(self, d: Array, a: Array, b: Array, plan: MatrixIndices) -> None:
         """Products are exact, sums are in float32 (float64, integers: exact); float16 accumulators round after each
         instruction along K, and saturating ones clamp after each."""
         left = self._gather("a", a, plan.a, self.type_a)
@@ -175,7 +175,7 @@ class MmaSync(Mma):
             both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-1)[..., None, :] - 2 * both
         return both.astype(np.int64 if self.saturate else np.int32)
 
-    def _add(self, d: Array, products: Array, plan: Plan) -> None:
+    def _add(self, d: Array, products: Array, plan: MatrixIndices) -> None:
         import numpy as np
 
         flat = products.reshape(len(d), -1)

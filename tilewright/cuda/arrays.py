@@ -45,7 +45,7 @@ class DeviceArray:
         return DeviceArray(self.address, shape, strides, self.dtype, self.owner)
 
 
-class Memory:
+class DeviceAllocation:
     """One allocation on device ``number``."""
 
     def __init__(self, number: int, size: int) -> None:
@@ -68,7 +68,7 @@ def upload(array: Any, number: int = 0) -> DeviceArray:
     import numpy as np
 
     compact = np.array(array, order="K", copy=True)
-    memory = Memory(number, compact.nbytes)
+    memory = DeviceAllocation(number, compact.nbytes)
     if compact.nbytes:
         with libcuda.current(number):
             code = libcuda.library().cuMemcpyHtoD_v2(memory.address, compact.ctypes.data, compact.nbytes)
@@ -83,7 +83,7 @@ def zeros(count: int, dtype: Any, number: int = 0) -> DeviceArray:
 
     driver, stream = libcuda.library(), ctypes.c_void_p()
     dtype = np.dtype(dtype)
-    memory = Memory(number, count * dtype.itemsize)
+    memory = DeviceAllocation(number, count * dtype.itemsize)
     with libcuda.current(number), libcuda.relaxed():  # on a stream of its own: the default one may wait for others
         libcuda.check(driver.cuStreamCreate(ctypes.byref(stream), NON_BLOCKING), f"making a stream on cuda:{number}")
         try:

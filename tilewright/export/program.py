@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.cuda.limits import shared_bytes
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
-from tilewright.ir.tensormap import Leaf, Part, TensorMapTemplate
+from tilewright.ir.tensormap import Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import SCALARS, MemSpace, PtrType, Type, VecType, element_of
 from tilewright.ir.verify import verify
 
@@ -129,9 +129,9 @@ class _Reader:
         return tuple(value) if isinstance(value, list) else value
 
 
-def _part(item: Any) -> Part:
+def _part(item: Any) -> ModePart:
     mode, extent, stride, contiguous = item
-    return Part(mode, Leaf(*extent), Leaf(*stride), contiguous)
+    return ModePart(mode, Leaf(*extent), Leaf(*stride), contiguous)
 
 
 def read(item: dict[str, Any]) -> tuple[Function, list[Function]]:

@@ -125,7 +125,7 @@ class Leaf(NamedTuple):
         return self.value if self.place < 0 else values[self.place]
 
 
-class Part(NamedTuple):
+class ModePart(NamedTuple):
     """What one mode of the tensor contributes to a TMA mode. ``contiguous``: its stride is 1, known while staging."""
 
     mode: str
@@ -146,10 +146,10 @@ class TensorMapTemplate:
     name: str
     source: ScalarType
     element: ScalarType
-    modes: tuple[tuple[Part, ...], ...]
+    modes: tuple[tuple[ModePart, ...], ...]
     box: tuple[int, ...]
     swizzle: int
-    scales: tuple[Part, ...] = ()
+    scales: tuple[ModePart, ...] = ()
     tensor: str = ""
     known: dict[tuple[int, ...], tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What was made for (address, *values) on a GPU; the generated host code looks here first."""
@@ -217,7 +217,7 @@ class TensorMapTemplate:
                 )
         return ""
 
-    def scale(self, part: Part, values: Sequence[int], step: int) -> int:
+    def scale(self, part: ModePart, values: Sequence[int], step: int) -> int:
         """How many steps of a shared TMA mode one step of ``part`` is."""
         return -(-part.stride.of(values) * self.source.bytes // max(step, 16))
 

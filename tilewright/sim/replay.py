@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.sim.machine import SimKernel
     from tilewright.sim.program import Program
 
-Memory = list[np.ndarray]
+MemoryContents = list[np.ndarray]
 Handler = Callable[["Replay"], None]
 
 
@@ -51,11 +51,11 @@ class Replay:
         set_running(self._running)
         self.kernel.run(self.config, self.args, program, list(observers), make)
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryContents:
         """A copy of the bytes that the launch can write."""
         return [data.copy() for data in self._memory]
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, memory: MemoryContents) -> None:
         """Set the bytes that the launch can write to what they were."""
         for data, saved in zip(self._memory, memory, strict=True):
             data[:] = saved

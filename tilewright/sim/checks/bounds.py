@@ -15,7 +15,7 @@ from tilewright.ir.lanes import Array
 from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.places import Memory, flat_offsets, global_memory, shared_memory
+from tilewright.sim.checks.places import MemoryPlace, flat_offsets, global_memory, shared_memory
 from tilewright.sim.checks.sites import KernelFacts, facts, origin
 from tilewright.sim.shared import SharedBuffer
 
@@ -108,7 +108,7 @@ class Bounds(Checker):
                 if not 0 <= c < e:
                     shown.append(f"{c} where the extent is {e}")
         name = origin(op.operands[0]).hint or "a tensor"
-        memory: Memory
+        memory: MemoryPlace
         if isinstance(buffer, SharedBuffer):
             memory = shared_memory(at % buffer.stride, size, self.names)
         else:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
-class Twice(NamedTuple):
+class SecondArrival(NamedTuple):
     """A warp's second arrival in one phase, and the op of its first."""
 
     op: Op
@@ -42,8 +42,8 @@ class BarrierPhase:
         self.came: dict[int, tuple[Op, int]] = {}
         self.waited: dict[int, int] = {}
         self.last: dict[int, tuple[Op, int]] = {}
-        self.twice: Twice | None = None
-        self.last_twice: Twice | None = None
+        self.twice: SecondArrival | None = None
+        self.last_twice: SecondArrival | None = None
 
     def begin(self, phase: int) -> None:
         """The first arrival of a new phase."""
@@ -144,7 +144,7 @@ class Divergence(Checker):
             if phase != meeting.phase:
                 meeting.begin(phase)
             if warp in meeting.came:
-                meeting.twice = Twice(op, warp_of(group, int(row)), meeting.came[warp][0])
+                meeting.twice = SecondArrival(op, warp_of(group, int(row)), meeting.came[warp][0])
             if before is not None and meeting.last and not self._knows(wave, meeting, warp, before[k]):
                 if meeting.last_twice is not None:
                     self._twice(meeting.last_twice, key[1] % NAMED)
@@ -188,7 +188,7 @@ class Divergence(Checker):
     # A barrier counts arrivals, not warps (PTX ISA, "bar"), so a warp may arrive twice in a phase: by ``arrive``, and
     # later to wait. That is wrong where an arrival that was not counted need not come after the phase: it could have
     # been counted in the place of the second one.
-    def _twice(self, twice: Twice, number: int) -> None:
+    def _twice(self, twice: SecondArrival, number: int) -> None:
         self.findings.add(
             Finding(
                 "barrier-twice", f"a warp arrives a second time at barrier {number} in one phase",

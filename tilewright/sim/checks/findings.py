@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.ir.core import Location, Op
 from tilewright.reports import Shown
 from tilewright.sim.checks.actors import Actor
-from tilewright.sim.checks.places import Memory
+from tilewright.sim.checks.places import MemoryPlace
 from tilewright.sim.messages import place
 
 MOST = 12  # findings that a report writes out
@@ -54,7 +54,7 @@ class Finding(Shown):
     rule: str
     what: str
     parties: list[Party]
-    memory: Memory | None = None
+    memory: MemoryPlace | None = None
     why: str = ""
     fix: str = ""
     count: int = 1

@@ -35,7 +35,7 @@ class Fenced(NamedTuple):
     know: SparseClock
 
 
-class Seen(NamedTuple):
+class SeenRelease(NamedTuple):
     """A release that a relaxed read has seen, for a fence to acquire."""
 
     clock: int
@@ -50,7 +50,7 @@ class Flags:
         # By place: for each block and scope that released something there, what.
         self.places: dict[tuple[int, int], dict[tuple[int, int], SparseClock]] = {}
         self.fenced: dict[Clocks, dict[int, dict[int | None, Fenced]]] = {}
-        self.seen: dict[Clocks, dict[int, list[Seen]]] = {}
+        self.seen: dict[Clocks, dict[int, list[SeenRelease]]] = {}
         self.versions: Versions | None = None
         # How often what a place releases has changed; and at which of these counts a warp (or lane) has acquired it.
         self.changes: dict[tuple[int, int], int] = {}
@@ -134,7 +134,7 @@ class Flags:
             if acquires:
                 clocks.learn(warp, know, lane)
             else:
-                item = Seen(int(clocks.now[warp]), source, min(level, site.scope), know)
+                item = SeenRelease(int(clocks.now[warp]), source, min(level, site.scope), know)
                 items = self.seen.setdefault(clocks, {}).setdefault(warp, [])
                 if not any(i.know is know and i.level == item.level for i in items):  # a loop reads it many times
                     items.append(item)

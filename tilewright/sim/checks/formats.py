@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.ir.core import Location
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.places import Memory
+from tilewright.sim.checks.places import MemoryPlace
 
 Json = dict[str, Any]
 LEVELS = {"error": "error", "note": "note"}
@@ -51,7 +51,7 @@ def _actor(who: Actor) -> Json:
     }
 
 
-def _memory(memory: Memory) -> Json:
+def _memory(memory: MemoryPlace) -> Json:
     found: Json = {"space": memory.space, "bytes": memory.size, "offset": memory.offset}
     if memory.name:
         found["tensor"] = memory.name

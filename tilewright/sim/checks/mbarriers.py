@@ -19,7 +19,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
+from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.sites import KernelFacts, facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
@@ -68,7 +68,7 @@ class MbarrierRules(SharedChecker):
         self.span[wave] = (1 << 60, -1)
         self.passed[wave] = np.zeros(len(wave.coords) * wave.geometry.warps, np.int64)
 
-    def _place(self, wave: Wave, place: int) -> Memory:
+    def _place(self, wave: Wave, place: int) -> MemoryPlace:
         return shared_memory(place & 0xFFFFFFFF, BYTES, self.names)
 
     # -- init, and who sees it -----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryPlace:
     """``space``: ``shared``, ``global`` or ``registers``; ``name``: of the tensor or allocation; ``element``: its
     number or its coordinate; ``offset``: in bytes from the start of the block's shared memory, or an address."""
 
@@ -60,15 +60,17 @@ def flat_offsets(buffer: SharedBuffer, group: Group, off: Array, mask: Array | N
     return found
 
 
-def shared_memory(offset: int, size: int, names: SharedNames) -> Memory:
+def shared_memory(offset: int, size: int, names: SharedNames) -> MemoryPlace:
     """A place in shared memory; ``names``: the kernel's (``facts(program).shared_names``)."""
     named = names.at(offset)
     if named is None:
-        return Memory("shared", size, offset)
-    return Memory("shared", size, offset, named.name, named.element_at(offset), named.alloc.loc, place(named.alloc))
+        return MemoryPlace("shared", size, offset)
+    return MemoryPlace(
+        "shared", size, offset, named.name, named.element_at(offset), named.alloc.loc, place(named.alloc)
+    )
 
 
-def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:
+def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> MemoryPlace:
     """A place in an array of the caller; ``op``: one that names it, ``offset``: bytes from the buffer's base."""
     name = ""
     for value in op.operands if op is not None else ():
@@ -79,7 +81,7 @@ def global_memory(op: Op | None, buffer: Any, offset: int, size: int) -> Memory:
     coordinate = _coordinate(buffer.owner, offset - buffer.low)
     if coordinate is None:
         name = f"{name or 'an array'} at byte {offset - buffer.low}"
-    return Memory("global", size, buffer.base + offset, name, coordinate)
+    return MemoryPlace("global", size, buffer.base + offset, name, coordinate)
 
 
 def _coordinate(owner: Any, at: int) -> tuple[int, ...] | None:

@@ -165,7 +165,7 @@ class Races(Checker):
         op, shared = group.lanes.op, memory == "shared"
         known = self.stretches.get((id(op), shared))
         if known is None:
-            known = self.stretches[id(op), shared] = _verb(op, shared), _counted(op)
+            known = self.stretches[id(op), shared] = _verb(op, shared), _counts_at_mbarrier(op)
         verb, counted = known
         number = self.order.sites.number(op, verb, shared)
         agent = self.order.sites[number].agent
@@ -222,10 +222,10 @@ class Races(Checker):
         return None if agent and not self.order.landing and agent not in self.order.layout.agents else number
 
     def _counts(self, op: Op) -> bool:
-        """As ``_counted``, found once."""
+        """As ``_counts_at_mbarrier``, found once."""
         known = self.stretches.get((id(op), True))
         if known is None:
-            known = self.stretches[id(op), True] = _verb(op, True), _counted(op)
+            known = self.stretches[id(op), True] = _verb(op, True), _counts_at_mbarrier(op)
         return known[1]
 
     def _shadow(self, buffer: Any) -> Shadow | None:
@@ -324,6 +324,6 @@ def _verb(op: Op, shared: bool) -> str:
     return "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"
 
 
-def _counted(op: Op) -> bool:
+def _counts_at_mbarrier(op: Op) -> bool:
     """Whether what the op brings counts at an mbarrier."""
     return any(a.role == "mbarrier" and a.agent for a in op.attrs["atom"].accesses)

@@ -23,7 +23,7 @@ from tilewright.sim.checks.actors import Actor, actor, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
-from tilewright.sim.checks.places import Memory
+from tilewright.sim.checks.places import MemoryPlace
 from tilewright.sim.checks.sites import KernelFacts, facts
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class RegistersInFlight(Checker):
         kind = value.type
         assert isinstance(kind, FragType)
         role = "the accumulators" if flight.writes else "an operand in registers"
-        memory = Memory("registers", kind.n * kind.elem.bytes, 0, value.hint or "a fragment")
+        memory = MemoryPlace("registers", kind.n * kind.elem.bytes, 0, value.hint or "a fragment")
         self.findings.add(
             Finding(
                 "wgmma-registers", f"{role} of wgmma are touched before its group has been waited for",

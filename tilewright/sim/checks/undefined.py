@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.places import Memory
+from tilewright.sim.checks.places import MemoryPlace
 from tilewright.sim.empty_arrays import Made
 
 SINKS = {
@@ -22,7 +22,7 @@ class Origin(NamedTuple):
     """Where an undefined value was first read: the op, the memory or registers, and the array that is not written."""
 
     op: Op | None
-    memory: Memory | None
+    memory: MemoryPlace | None
     made: Made | None = None
 
 

@@ -23,7 +23,7 @@ from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
 from tilewright.sim.checks.clean import Clean
 from tilewright.sim.checks.from_arrays import FromArrays
-from tilewright.sim.checks.places import Memory, flat_offsets, shared_memory
+from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tilewright.sim.program import Flow
     from tilewright.sim.wave import Wave
 
-NEVER = 1  # the origin of shared memory that was never written
+UNWRITTEN = 1  # the origin of shared memory that was never written
 
 
 class Uninitialised(FromArrays):
@@ -68,7 +68,7 @@ class Uninitialised(FromArrays):
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
-        self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, NEVER, ORIGIN)
+        self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, UNWRITTEN, ORIGIN)
         self.clean[wave] = Clean(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
 
     def _origin(self, op: Op, offset: int | None = None) -> int:
@@ -80,7 +80,7 @@ class Uninitialised(FromArrays):
                 memory = shared_memory(offset, 1 << self.shift, self.names)
             elif op.opcode == "frag.alloc":
                 kind = op.result.type
-                memory = Memory("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,
+                memory = MemoryPlace("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,
                                 op.result.hint or "a fragment")  # fmt: skip
             self.origins.append(Origin(op, memory))
             found = self.numbers[op] = min(len(self.origins) - 1, np.iinfo(ORIGIN).max)
@@ -133,9 +133,9 @@ class Uninitialised(FromArrays):
             if verb == "atomic" and self.registers[group.wave].held:
                 self._update(group, op, memory, cells, mask)
             return
-        if (found == NEVER).any():
-            first = int(np.flatnonzero((found == NEVER).reshape(found.shape[0], -1).any(1))[0])
-            found[found == NEVER] = self._origin(op, int(off[first]) & 0xFFFFFF)
+        if (found == UNWRITTEN).any():
+            first = int(np.flatnonzero((found == UNWRITTEN).reshape(found.shape[0], -1).any(1))[0])
+            found[found == UNWRITTEN] = self._origin(op, int(off[first]) & 0xFFFFFF)
         origins = np.zeros((group.lanes_count, *found.shape[1:]), ORIGIN)
         origins[lanes_of(group, mask)] = found
         self.pending = origins if self.pending is None else np.maximum(self.pending, origins)
@@ -186,7 +186,7 @@ class Uninitialised(FromArrays):
         elif not into_shared and self.stored.get(op):
             undefined, whole, origin = self.stored[op].popleft()
             if undefined > whole - size:  # more than a box that hangs over the edge leaves behind
-                every = np.full(group.lanes_count, origin if origin != NEVER else self._origin(op), ORIGIN)
+                every = np.full(group.lanes_count, origin if origin != UNWRITTEN else self._origin(op), ORIGIN)
                 self._report("result", group, op, every)
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:

@@ -15,7 +15,7 @@ from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer
-from tilewright.sim.exploration.plan import Issue, Plan, SwitchPoint
+from tilewright.sim.exploration.plan import Issue, SchedulingPolicy, SwitchPoint
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
@@ -50,13 +50,13 @@ class Switch:
     next_op: Op | None
 
 
-class Planned(Launch):
-    """``switches`` and ``delays`` are where it did not do what :class:`Plan` does by itself."""
+class PolicyLaunch(Launch):
+    """``switches`` and ``delays`` are where it did not do what :class:`SchedulingPolicy` does by itself."""
 
     looks_on = False
     most = 64  # agents; in larger launches several warps are one
 
-    def __init__(self, *arguments: Any, plan: Plan) -> None:
+    def __init__(self, *arguments: Any, plan: SchedulingPolicy) -> None:
         super().__init__(*arguments)
         self.plan = plan
         self.switches: list[Switch] = []
@@ -123,7 +123,7 @@ class Planned(Launch):
             agent = self.numbers[self.current]
             place = SwitchPoint(agent, self.steps[agent], True)
         chosen = self.plan.at_block(place, able)
-        if chosen != Plan().at_block(place, able):
+        if chosen != SchedulingPolicy().at_block(place, able):
             self._note(place, chosen)
         return self.keys[chosen]
 
@@ -174,7 +174,7 @@ class Issues(Observer):
     """Tells a planned launch of the effects that are issued."""
 
     def begin(self, launch: Launch) -> None:
-        assert isinstance(launch, Planned)
+        assert isinstance(launch, PolicyLaunch)
         self.launch = launch
 
     def issue(self, group: Group, effect: Effect) -> None:

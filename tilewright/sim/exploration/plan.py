@@ -33,7 +33,7 @@ class Issue(NamedTuple):
 Able = Callable[[], Sequence[int]]
 
 
-class Plan:
+class SchedulingPolicy:
     """Warps go on until they block, then the next one in order does; effects take place as late as the program
     allows."""
 
@@ -59,7 +59,7 @@ def following(agent: int, able: Sequence[int]) -> int:
 
 
 @dataclass
-class Fixed(Plan):
+class Fixed(SchedulingPolicy):
     """The switches and delays that are written down; beside them, what every plan does."""
 
     switches: dict[SwitchPoint, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Fixed(Plan):
         return self.delays.get(issue)
 
 
-class Drawn(Plan):
+class Drawn(SchedulingPolicy):
     """A plan drawn from a seed.
 
     Half of them are *priorities* (probabilistic concurrency testing: Burckhardt, Kothari, Musuvathi, Nagarakatte,

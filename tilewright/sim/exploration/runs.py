@@ -14,11 +14,11 @@ from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.reports import Shown
-from tilewright.sim.exploration.launch import Issues, Planned, Switch, with_stops
-from tilewright.sim.exploration.plan import Issue, Plan
+from tilewright.sim.exploration.launch import Issues, PolicyLaunch, Switch, with_stops
+from tilewright.sim.exploration.plan import Issue, SchedulingPolicy
 from tilewright.sim.messages import place
 from tilewright.sim.program import Program
-from tilewright.sim.replay import Memory, Replay, kind
+from tilewright.sim.replay import MemoryContents, Replay, kind
 
 OTHER_RESULT = "other result"
 
@@ -115,8 +115,8 @@ class Runs:
         self.replay = replay
         self.compare = compare
         self.before = replay.memory()
-        self.result: Memory | None = None
-        self.last: Planned | None = None
+        self.result: MemoryContents | None = None
+        self.last: PolicyLaunch | None = None
 
     def own(self, explored: Explored) -> bool:
         """Run it under the simulator's own schedule; whether that did not fail."""
@@ -129,12 +129,12 @@ class Runs:
         return True
 
     def run(
-        self, make: Callable[..., Planned], observers: Sequence[Any] = (), program: Program | None = None
+        self, make: Callable[..., PolicyLaunch], observers: Sequence[Any] = (), program: Program | None = None
     ) -> Failure | None:
         """Run it once; the failure, if it fails."""
         self.replay.restore(self.before)
 
-        def keep(*arguments: Any) -> Planned:
+        def keep(*arguments: Any) -> PolicyLaunch:
             self.last = make(*arguments)
             return self.last
 
@@ -154,12 +154,12 @@ class Runs:
         return None
 
     @property
-    def planned(self) -> Planned:
+    def planned(self) -> PolicyLaunch:
         assert self.last is not None
         return self.last
 
-    def under(self, plan: Plan, program: Program | None = None) -> Failure | None:
-        return self.run(lambda *arguments: Planned(*arguments, plan=plan), program=program)
+    def under(self, plan: SchedulingPolicy, program: Program | None = None) -> Failure | None:
+        return self.run(lambda *arguments: PolicyLaunch(*arguments, plan=plan), program=program)
 
     def end(self) -> None:
         """Leave the result of the own schedule."""

@@ -18,7 +18,7 @@ from tilewright.reports import Shown
 from tilewright.sim.checks.collect import Report
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.registry import chosen
-from tilewright.sim.exploration.plan import Drawn, Plan
+from tilewright.sim.exploration.plan import Drawn, SchedulingPolicy
 from tilewright.sim.exploration.runs import Explored, Failure, Runs
 from tilewright.sim.exploration.shrunk import shrunk
 from tilewright.sim.exploration.systematic import every_order
@@ -135,7 +135,7 @@ def exploring(
 
 
 def _drawn(runs: Runs, explored: Explored, schedules: int, seed: int) -> None:
-    runs.under(Plan())
+    runs.under(SchedulingPolicy())
     explored.steps = runs.planned.clock
     for k in range(schedules):
         explored.schedules = k + 1

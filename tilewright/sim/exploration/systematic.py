@@ -18,9 +18,9 @@ from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
 from tilewright.sim.agents import Effect
 from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
-from tilewright.sim.exploration.launch import Planned
+from tilewright.sim.exploration.launch import PolicyLaunch
 from tilewright.sim.exploration.orders import Agent, Orders, Redundant
-from tilewright.sim.exploration.plan import Issue, Plan, SwitchPoint
+from tilewright.sim.exploration.plan import Issue, SchedulingPolicy, SwitchPoint
 from tilewright.sim.exploration.shrunk import shrunk
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
@@ -83,18 +83,18 @@ def _claim(runs: Runs, explored: Explored) -> str:
     )
 
 
-def _maker(orders: Orders, watch: Footprints) -> Callable[..., Planned]:
+def _maker(orders: Orders, watch: Footprints) -> Callable[..., PolicyLaunch]:
     return lambda *arguments: Ordered(*arguments, orders=orders, watch=watch)
 
 
-class Ordered(Planned):
+class Ordered(PolicyLaunch):
     """A launch whose every step is chosen by ``orders``. A step is what a warp does from one meeting place to the next,
     or the arrival of a copy."""
 
     most = 1 << 30  # each warp is an agent, however many there are
 
     def __init__(self, *arguments: Any, orders: Orders, watch: Footprints) -> None:
-        super().__init__(*arguments, plan=Plan())
+        super().__init__(*arguments, plan=SchedulingPolicy())
         self.orders = orders
         self.watch = watch
         self.names_of: dict[Effect, tuple[Agent, int]] = {}
@@ -136,7 +136,7 @@ class Ordered(Planned):
         else:
             before = self.numbers[self.current]
             place = SwitchPoint(before, self.steps[before], before not in able)
-        if chosen != (Plan().at_block(place, sorted(able)) if place.blocked else place.agent):
+        if chosen != (SchedulingPolicy().at_block(place, sorted(able)) if place.blocked else place.agent):
             self._note(place, chosen)
 
     def _ended(self) -> None:

@@ -20,12 +20,12 @@ from tilewright.errors import SimulationError, TilewrightError, byte_count
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
 from tilewright.reports import Shown
-from tilewright.sim.exploration.launch import Issues, Planned, visible, with_stops
+from tilewright.sim.exploration.launch import Issues, PolicyLaunch, visible, with_stops
 from tilewright.sim.exploration.plan import Drawn
 from tilewright.sim.lowering import lower
 from tilewright.sim.mutation.equivalent import KnownList, Witness
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
-from tilewright.sim.replay import Memory, Replay, intercepting, kind
+from tilewright.sim.replay import MemoryContents, Replay, intercepting, kind
 from tilewright.sim.settings import options
 
 SEEDS = 3  # schedules of the kernel itself, which tell the bytes that depend on the schedule
@@ -110,7 +110,7 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
         replay.run()
         return
     before = replay.memory()
-    own: list[Memory] = []
+    own: list[MemoryContents] = []
     for k in range(SEEDS + schedules):  # what the kernel itself does not pass, it cannot be asked of its mutants
         replay.restore(before)
         if k < SEEDS:
@@ -135,7 +135,7 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
     replay.restore(own[0])
 
 
-def _witness(replay: Replay, before: Memory) -> Witness:
+def _witness(replay: Replay, before: MemoryContents) -> Witness:
     witness = Witness(replay.kernel.program.function)
     with edited(witness.edits), options(check="none"):
         replay.restore(before)
@@ -145,7 +145,12 @@ def _witness(replay: Replay, before: Memory) -> Witness:
 
 
 def _judged(
-    replay: Replay, mutant: Mutant, before: Memory, wanted: tuple[Memory, Memory], seed: int, drawn: int | None
+    replay: Replay,
+    mutant: Mutant,
+    before: MemoryContents,
+    wanted: tuple[MemoryContents, MemoryContents],
+    seed: int,
+    drawn: int | None,
 ) -> Outcome:
     """One run of a mutant, under the simulator's own schedule or the one ``drawn`` from a seed."""
     with mutant.applied() as function:
@@ -172,8 +177,8 @@ def _judged(
     return Outcome(mutant, replay.name, NOTICED, by if drawn is None else f"{by} (drawn schedule)", text)
 
 
-def _planned(seed: int) -> Callable[..., Planned]:
-    return lambda *arguments: Planned(*arguments, plan=Drawn(seed, STEPS))
+def _planned(seed: int) -> Callable[..., PolicyLaunch]:
+    return lambda *arguments: PolicyLaunch(*arguments, plan=Drawn(seed, STEPS))
 
 
 def _line(error: Exception) -> str:

@@ -22,7 +22,7 @@ from tilewright.ir.tensormap import (
     RANK,
     SWIZZLE_SPANS,
     Leaf,
-    Part,
+    ModePart,
     TensorMapTemplate,
     swizzle_name,
 )
@@ -233,9 +233,9 @@ class TmaPlan:
         def leaf(x: Any) -> Leaf:
             return Leaf(x) if isinstance(x, int) else Leaf(0, places(x))
 
-        def part(e: Any) -> Part:
+        def part(e: Any) -> ModePart:
             s, d = basis_get(e, self.gmem.shape), basis_get(e, self.gmem.stride)
-            return Part(_mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
+            return ModePart(_mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
 
         modes = tuple([tuple([part(e) for e in self.steps(i)]) for i in range(len(self.basis))])
         scales = tuple([part(e) for e in self._late()])
