@@ -7,6 +7,7 @@ printed is checked by executing it, on machines without a GPU.
 from __future__ import annotations
 
 import ctypes
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -83,36 +84,47 @@ def pointer(elem: ScalarType, align: int = 16, space: MemSpace = MemSpace.GMEM) 
     return PtrType(elem, space, align)
 
 
+COMPILER = ["g++", "-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC"]
+
+
+@functools.cache
+def host_headers() -> tempfile.TemporaryDirectory[str]:
+    """What printed kernels include, for g++; precompiled, as reading it took most of a kernel's compilation."""
+    folder = tempfile.TemporaryDirectory(prefix="tilewright-host-")
+    place = Path(folder.name)
+    for name in ("tilewright.cuh", "fp8.cuh"):
+        shutil.copy(INCLUDE / name, place)
+    for name in ("prelude.h", "access.cuh", "threads.cuh"):
+        shutil.copy(HOST / name, place)
+    plain = (INCLUDE / "numbers.cuh").read_text()
+    lacking = plain[plain.index("// ---- what C++ lacks") : plain.index("__device__ __forceinline__ float approx_exp2")]
+    (place / "numbers.cuh").write_text((HOST / "numbers.cuh").read_text() + lacking + "}  // namespace tw\n")
+    (place / "all.h").write_text('#include "prelude.h"\n#include "tilewright.cuh"\n')
+    subprocess.run([*COMPILER, "-x", "c++-header", "all.h", "-o", "all.h.gch"], cwd=place, check=True)
+    return folder
+
+
 def run_on_host(function: Function, args: Sequence[Any], block: int = 32, grid: int = 1) -> None:
     """Print ``function``, compile it with g++ and run every thread; arrays are changed in place."""
     if shutil.which("g++") is None:
         pytest.skip("no g++ here")
     source = emit(function)
+    indices = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    driver = "".join(f"thread_local Index {name};\n" for name in indices)
+    types = [type_name(p.type) for p in function.params]
+    signature = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
+    call = ", ".join(f"a{i}" for i in range(len(types)))
+    driver += (
+        f'extern "C" void run(unsigned grid, unsigned block{", " if types else ""}{signature}) {{\n'
+        "  gridDim = {grid, 1, 1}; blockDim = {block, 1, 1};\n"
+        "  for (unsigned b = 0; b < grid; ++b) for (unsigned t = 0; t < block; ++t) {\n"
+        f"    blockIdx = {{b, 0, 0}}; threadIdx = {{t, 0, 0}}; {source.name}({call}); fflush(stdout); }}\n}}\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        for name in ("tilewright.cuh", "fp8.cuh"):
-            shutil.copy(INCLUDE / name, place)
-        for name in ("prelude.h", "access.cuh", "threads.cuh"):
-            shutil.copy(HOST / name, place)
-        plain = (INCLUDE / "numbers.cuh").read_text()
-        lacking = plain[
-            plain.index("// ---- what C++ lacks") : plain.index("__device__ __forceinline__ float approx_exp2")
-        ]
-        (place / "numbers.cuh").write_text((HOST / "numbers.cuh").read_text() + lacking + "}  // namespace tw\n")
-        indices = ("threadIdx", "blockIdx", "blockDim", "gridDim")
-        driver = "".join(f"thread_local Index {name};\n" for name in indices)
-        types = [type_name(p.type) for p in function.params]
-        signature = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
-        call = ", ".join(f"a{i}" for i in range(len(types)))
-        driver += (
-            f'extern "C" void run(unsigned grid, unsigned block{", " if types else ""}{signature}) {{\n'
-            "  gridDim = {grid, 1, 1}; blockDim = {block, 1, 1};\n"
-            "  for (unsigned b = 0; b < grid; ++b) for (unsigned t = 0; t < block; ++t) {\n"
-            f"    blockIdx = {{b, 0, 0}}; threadIdx = {{t, 0, 0}}; {source.name}({call}); fflush(stdout); }}\n}}\n"
-        )
-        (place / "kernel.cpp").write_text(f'#include "prelude.h"\n{source.text}\n{driver}')
-        command = ["g++", "-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
-        done = subprocess.run([*command, "kernel.cpp", "-o", "k.so"], cwd=place, capture_output=True, text=True)
+        (place / "kernel.cpp").write_text(f'#include "all.h"\n{source.text}\n{driver}')
+        command = [*COMPILER, "-shared", "-I", host_headers().name, "kernel.cpp", "-o", "k.so"]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr[:3000]}\n{source.text}"
         library = ctypes.CDLL(str(place / "k.so"))
         library.run(ctypes.c_uint(grid), ctypes.c_uint(block), *map(_argument, args, function.params))
