@@ -5,6 +5,7 @@ Folding, host code, the simulator, the printed CUDA C++ (run on the host where g
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -48,12 +49,12 @@ def _info(elem: ScalarType, name: str) -> Any:
     return getattr(ml_dtypes.finfo(elem.dtype), name)
 
 
-def operands(elem: ScalarType, place: str) -> list[tuple[Any, ...]]:
-    """(a, b, divisor, c) of each thread; integers are not divided by zero, nor the least by -1 where that traps."""
+def operands(elem: ScalarType, traps: bool) -> list[tuple[Any, ...]]:
+    """(a, b, divisor, c) of each thread; integers are not divided by zero, nor the least by -1 where that ``traps``."""
     values, rows = specials(elem), []
     for i, (a, b) in enumerate(itertools.product(values, values)):
         divisor = b
-        if elem.is_integer and (b == 0 or (place == "printed" and b == -1 and a == min(values))):
+        if elem.is_integer and (b == 0 or (traps and b == -1 and a == min(values))):
             divisor = type(b)(3)
         rows.append((a, b, divisor, values[(7 * i + 3) % len(values)]))
     return rows
@@ -127,31 +128,48 @@ def agree(opcode: str, elem: ScalarType, got: Any, want: Any) -> bool:
     return opcode not in EXACT and math.isfinite(got) and math.isfinite(want) and near
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("elem", ELEMENTS, ids=str)
-def test_every_operation_on_special_values(elem: ScalarType, place: str) -> None:
+def distinct(opcode: str, per_row: list[Any]) -> list[Any]:
+    """Of a list with an entry for each row, those whose operands differ: with one operand, one for each ``a``."""
+    return per_row[:: math.isqrt(len(per_row))] if TABLE[opcode].operands == 1 else per_row
+
+
+@functools.cache
+def answers(elem: ScalarType, traps: bool) -> dict[str, list[Any]]:
+    """What each operation of a type gives, for its distinct rows: asked of the oracle once for all places."""
+    rows = operands(elem, traps)
     opcodes = [name for name, row in TABLE.items() if row.on(elem) is not None]
-    rows = operands(elem, place)
-    for start in range(0, len(rows), 1024):
-        part = rows[start : start + 1024]
-        if place in ("folding", "host"):
-            found = []
-            for opcode in opcodes:
-                kind = BOOL if TABLE[opcode].predicate else elem
-                code = host_code(opcode, elem, kind, TABLE[opcode].operands)
-                found.append([code(args(opcode, r)) if place == "host" else folded(opcode, elem, args(opcode, r))
-                              for r in part])  # fmt: skip
-        else:
-            found = on_machine(place, elem, opcodes, part)
-        for opcode, results in zip(opcodes, found, strict=True):
-            for row, got in zip(part, results, strict=True):
-                given = (*args(opcode, row), 0, 0)[:3]
-                want = expected(opcode, elem, *given)
+    return {
+        opcode: [expected(opcode, elem, *(*args(opcode, row), 0, 0)[:3]) for row in distinct(opcode, rows)]
+        for opcode in opcodes
+    }
+
+
+def computed(place: str, elem: ScalarType, opcodes: list[str], rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    """What a place gives for the distinct rows of each operation."""
+    if place == "folding":
+        return [[folded(opcode, elem, args(opcode, row)) for row in distinct(opcode, rows)] for opcode in opcodes]
+    if place == "host":
+        kinds = [BOOL if TABLE[opcode].predicate else elem for opcode in opcodes]
+        codes = [host_code(o, elem, kind, TABLE[o].operands) for o, kind in zip(opcodes, kinds, strict=True)]
+        return [[code(args(o, row)) for row in distinct(o, rows)] for o, code in zip(opcodes, codes, strict=True)]
+    found = on_machine(place, elem, opcodes, rows)
+    return [distinct(opcode, results) for opcode, results in zip(opcodes, found, strict=True)]
+
+
+@pytest.mark.parametrize("places", [PLACES[:-1], pytest.param(["gpu"], marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("elem", ELEMENTS, ids=str)
+def test_every_operation_on_special_values(elem: ScalarType, places: list[str]) -> None:
+    for place in places:
+        traps = elem.is_integer and place == "printed"
+        rows, wanted = operands(elem, traps), answers(elem, traps)
+        assert len(rows) <= 1024, "a thread for each"
+        for (opcode, wants), results in zip(wanted.items(), computed(place, elem, list(wanted), rows), strict=True):
+            for row, want, got in zip(distinct(opcode, rows), wants, results, strict=True):
                 if place == "printed" and opcode in ("min", "max") and got == want == 0:
                     continue  # the C library of the host takes either zero
                 if opcode == "fma" and elem == F64 and abs(want) < 1e-290:
                     continue  # the simulator adds the error of a product in f64, which has no room for it down there
-                assert agree(opcode, elem, got, want), (opcode, args(opcode, row), got, want)
+                assert agree(opcode, elem, got, want), (place, opcode, args(opcode, row), got, want)
 
 
 @pytest.mark.parametrize("place", PLACES)
