@@ -81,6 +81,15 @@ def elementwise() -> Function:
 OTHERS = {"attention": attention, "elementwise": elementwise, "tma": tma}
 
 
+COMPILED = {
+    "sm_80": ["tensorop_f16", "attention"], "sm_86": ["tensorop_f16"], "sm_87": ["elementwise"],
+    "sm_89": ["tensorop_e4m3", "attention"], "sm_90a": ["tensorop_f16", "tma", "attention"],
+    "sm_100a": ["tensorop_e4m3", "attention", "tma"], "sm_103a": ["tensorop_f16"], "sm_110a": ["tma", "elementwise"],
+    "sm_120a": ["tensorop_f16", "tensorop_e4m3", "tma"], "sm_121a": ["attention"],
+}  # fmt: skip
+"""Every kernel on several architectures, every architecture with one or more kernels."""
+
+
 @functools.cache
 def staged(what: str) -> Function:
     """One of the kernels, staged once for all architectures."""
@@ -93,11 +102,7 @@ def staged(what: str) -> Function:
 def test_kernels_of_mma_sync_compile(arch: str) -> None:
     needs_nvrtc()
     target = architecture(arch)
-    whats = ["tensorop_f16", "elementwise"]
-    whats += [] if arch in ("sm_103a", "sm_121a") else ["attention"]  # code of the family of sm_100a, sm_120a
-    whats += ["tensorop_e4m3"] if target.capability >= 89 else []
-    whats += ["tma"] if target.capability >= 90 else []
-    for what in whats:
+    for what in COMPILED[arch]:
         artifact = tilewright.cuda.compile(staged(what), arch)
         assert (artifact.arch, artifact.spills) == (arch, 0), what
         assert artifact.registers <= 255 and artifact.smem <= LIMITS[target.capability] * 1024

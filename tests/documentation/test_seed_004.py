@@ -257,10 +257,16 @@ def matrices(m: int, n: int, k: int, batch: int = 1) -> list[np.ndarray]:
     return [x.transpose(1, 2, 0) for x in (a, b, np.full((batch, m, n), np.nan, np.float32))]
 
 
+# Every pair of a tile with a number of k tiles and with a cluster: fewer than the stages, as many, more.
+DENSE = [
+    ((64, 64, 64), (1, 1), 5), ((64, 64, 64), (2, 1), 1), ((64, 64, 64), (1, 2), 2), ((64, 64, 64), (2, 2), 5),
+    ((64, 64, 64), (4, 1), 2), ((128, 32, 64), (1, 1), 1), ((128, 32, 64), (2, 1), 5), ((128, 32, 64), (1, 2), 5),
+    ((128, 32, 64), (2, 2), 2), ((128, 32, 64), (4, 1), 1),
+]  # fmt: skip
+
+
 @MACHINES
-@pytest.mark.parametrize("k_tiles", [1, 2, 5])
-@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1)], ids=str)
-@pytest.mark.parametrize("tile", [(64, 64, 64), (128, 32, 64)], ids=str)
+@pytest.mark.parametrize(("tile", "cluster", "k_tiles"), DENSE, ids=str)
 def test_the_dense_gemm(tile, cluster, k_tiles, machine):
     a, b, c = matrices(tile[0] * cluster[0] * 2, tile[1] * cluster[1], tile[2] * k_tiles, batch=2)
     machine.run(HopperWgmmaGemmKernel(tile, cluster), a, b, c)

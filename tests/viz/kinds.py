@@ -50,7 +50,7 @@ def tiled_mma() -> object:
 @cache
 def hopper_mma() -> object:
     major = warpgroup.OperandMajorMode.K
-    op = warpgroup.MmaF16BF16Op(Float16, Float32, (64, 16, 16), warpgroup.OperandSource.SMEM, major, major)
+    op = warpgroup.MmaTF32Op(Float32, (64, 16, 8), warpgroup.OperandSource.SMEM, major, major)
     return make_tiled_mma(op, (2, 1, 1))
 
 
@@ -120,3 +120,9 @@ PICTURES = {
 def picture(name: str) -> Figure | Timeline:
     """The picture of one kind, drawn once for all tests."""
     return PICTURES[name]()
+
+
+@cache
+def svg(name: str) -> str:
+    """The text of a picture, written once for all tests."""
+    return picture(name).svg()

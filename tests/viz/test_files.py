@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 import pytest
 
-from tests.viz.kinds import PICTURES, picture
+from tests.viz.kinds import PICTURES, picture, svg
 from tests.viz.reading import NS, read_svg
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
@@ -32,12 +32,12 @@ def pixels(data: bytes) -> np.ndarray:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_png_has_the_colours_and_the_ink_of_the_svg(name: str) -> None:
-    svg, image = picture(name).svg(), pixels(picture(name).png())
-    root = ET.fromstring(svg)
+    drawn, image = svg(name), pixels(picture(name).png())
+    root = ET.fromstring(drawn)
     scale = image.shape[1] / float(root.get("width") or 1)
     assert scale == pytest.approx(2.0, rel=0.01)
     assert image.shape[0] == pytest.approx(2.0 * float(root.get("height") or 1), abs=1.5)
-    for panel in read_svg(svg).panels:
+    for panel in read_svg(drawn).panels:
         for cell in panel.cells.values():
             x, y, width, height = (round(2 * v) for v in cell.box)
             assert tuple(image[y + 4, x + 4]) == rgb(cell.fill)
@@ -67,7 +67,7 @@ def strings(data: bytes) -> list[str]:
 @pytest.mark.parametrize("name", SMALL)
 def test_a_pdf_has_every_label_of_the_svg(name: str) -> None:
     data = picture(name).pdf()
-    labels = [text.text or "" for text in ET.fromstring(picture(name).svg()).iter(f"{NS}text")]
+    labels = [text.text or "" for text in ET.fromstring(svg(name)).iter(f"{NS}text")]
     assert sorted(strings(data)) == sorted(labels)
 
 
@@ -133,7 +133,7 @@ def test_corners_are_what_is_shown_of_a_large_layout() -> None:
 
 def test_small_pictures_are_embedded_whole() -> None:
     for name in ("layout", "mma atom", "timeline"):
-        assert picture(name)._repr_svg_() == picture(name).svg()
+        assert picture(name)._repr_svg_() == svg(name)
 
 
 def test_a_long_trace_is_shortened_in_a_notebook() -> None:

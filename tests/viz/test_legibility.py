@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
-from tests.viz.kinds import PICTURES, picture
+from tests.viz.kinds import PICTURES, svg
 from tests.viz.reading import NS
 from tilewright.viz.colour import contrast
 
@@ -38,7 +39,9 @@ def css(root: ET.Element) -> dict[str, dict[str, str]]:
     }
 
 
+@cache
 def labels(text: str) -> tuple[float, float, list[Label]]:
+    """The size of a sheet, and its labels; read once for all tests."""
     root = ET.fromstring(text)
     styles = css(root)
     found: list[Label] = []
@@ -78,7 +81,7 @@ def labels(text: str) -> tuple[float, float, list[Label]]:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_label_has_contrast(name: str) -> None:
-    _, _, found = labels(picture(name).svg())
+    _, _, found = labels(svg(name))
     assert found
     weak = [label for label in found if contrast(label.ink, label.ground) < 4.5]  # WCAG 2, level AA
     assert weak == []
@@ -86,7 +89,7 @@ def test_every_label_has_contrast(name: str) -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_label_leaves_its_cell_or_the_sheet(name: str) -> None:
-    width, height, found = labels(picture(name).svg())
+    width, height, found = labels(svg(name))
     for label in found:
         assert 0 <= label.left and label.right <= width and 0 <= label.top and label.bottom <= height, label
         if label.within is not None:
@@ -97,8 +100,8 @@ def test_no_label_leaves_its_cell_or_the_sheet(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PICTURES if name != "large layout"])
 def test_no_label_lies_on_another(name: str) -> None:
-    _, _, found = labels(picture(name).svg())
-    found.sort(key=lambda label: label.top)
+    _, _, found = labels(svg(name))
+    found = sorted(found, key=lambda label: label.top)
     for number, one in enumerate(found):
         height = 0.25 * (one.bottom - one.top)  # capitals and digits are lower than a line
         for other in found[number + 1 :]:
@@ -108,6 +111,6 @@ def test_no_label_lies_on_another(name: str) -> None:
 
 
 def test_the_check_of_contrast_would_see_pale_text() -> None:
-    text = picture("layout").svg().replace(".c text{font-size:11px;fill:#10161c", ".c text{font-size:11px;fill:#9aa4ad")
+    text = svg("layout").replace(".c text{font-size:11px;fill:#10161c", ".c text{font-size:11px;fill:#9aa4ad")
     _, _, found = labels(text)
     assert any(contrast(label.ink, label.ground) < 4.5 for label in found)

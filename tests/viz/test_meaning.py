@@ -66,7 +66,7 @@ def drawn_borders(panel: DrawnPanel, kind: str) -> tuple[set[Place], set[Place]]
     return right, below
 
 
-MMAS = {"mma.sync": (tiled_mma, (32, 32, 16)), "wgmma": (hopper_mma, (128, 16, 16))}
+MMAS = {"mma.sync": (tiled_mma, (32, 32, 16)), "wgmma": (hopper_mma, (128, 16, 8))}
 
 
 @pytest.mark.parametrize("name", MMAS)
