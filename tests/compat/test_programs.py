@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tilewright import cuda
 from tilewright.cli import main
+from tilewright.sim.machine import machine
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+COMPILED = {
+    "hopper_gated_mlp": ("sm_90a", "HGMMA.64x128x16.F32"),
+    "hopper_fp8_promotion": ("sm_90a", "QGMMA.64x128x32.F32.E4M3.E4M3"),
+    "varlen_attention": ("sm_80", "HMMA.16816.F32.BF16"),
+    "mixture_of_experts": ("sm_80", "LDGSTS.E.BYPASS"),
+}
+"""Programs whose kernels are compiled, too: for what, and an instruction of each. test_programs_compiled has more."""
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The kernels that the simulator is given."""
+    found: list[Any] = []
+    load = type(machine()).load
+
+    def noted(self: Any, function: Any, *rest: Any) -> Any:
+        if not any(function is other for other in found):
+            found.append(function)
+        return load(self, function, *rest)
+
+    monkeypatch.setattr(type(machine()), "load", noted)
+    return found
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_a_program_runs_without_a_gpu(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_runs_without_a_gpu(program: Path, capsys: pytest.CaptureFixture[str], launched: list[Any]) -> None:
+    """And what it launches compiles without spills."""
     pytest.importorskip("torch")
     code = main(["run", "--cpu", str(program)])
     shown = capsys.readouterr()
     assert code == 0, shown.out + shown.err
     assert shown.out.rstrip().endswith("PASS")
     assert "no GPU was used" in shown.err and "ran in the simulator" in shown.err
+    architecture, instruction = COMPILED.get(program.stem, ("", ""))
+    for kernel in launched if architecture else ():
+        artifact = cuda.compile(kernel, architecture)
+        assert artifact.spills == 0 and artifact.warnings == []
+        assert instruction in artifact.sass, artifact.sass
+    assert launched
 
 
 @pytest.mark.gpu

@@ -97,39 +97,3 @@ def test_narrow_types(bench: Any, a: str, b: str) -> None:
     artifact = tilewright.cuda.compile(kernel, "sm_90a")
     assert artifact.spills == 0 and artifact.warnings == []
     assert artifact.sass.count("GMMA.64x128x") >= 4
-
-
-def launched(program: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The kernels that a program launches, run on the simulator."""
-    from tilewright.cli import main
-    from tilewright.sim.machine import machine
-
-    found: dict[int, Any] = {}
-    load = type(machine()).load
-
-    def noted(self: Any, function: Any, *rest: Any) -> Any:
-        found[id(function)] = function
-        return load(self, function, *rest)
-
-    monkeypatch.setattr(type(machine()), "load", noted)
-    assert main(["run", "--cpu", str(ROOT / "tests" / "compat" / "programs" / f"{program}.py")]) == 0
-    return list(found.values())
-
-
-@pytest.mark.parametrize(
-    ("program", "architecture", "instruction"),
-    [
-        ("hopper_gated_mlp", "sm_90a", "HGMMA.64x128x16.F32"),
-        ("hopper_fp8_promotion", "sm_90a", "QGMMA.64x128x32.F32.E4M3.E4M3"),
-        ("varlen_attention", "sm_80", "HMMA.16816.F32.BF16"),
-        ("mixture_of_experts", "sm_80", "LDGSTS.E.BYPASS"),
-    ],
-)
-def test_no_spills(program: str, architecture: str, instruction: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    import tilewright.cuda
-
-    for kernel in launched(program, monkeypatch):
-        artifact = tilewright.cuda.compile(kernel, architecture)
-        assert artifact.spills == 0 and artifact.warnings == []
-        assert instruction in artifact.sass, artifact.sass

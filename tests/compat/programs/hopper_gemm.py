@@ -246,7 +246,7 @@ def operand(batch, rows, columns, row_major, dtype):
     return tensor, storage, made
 
 
-def run(mnkl, dtype, d_dtype, tile_mn, cluster_mn, majors, tolerance):
+def run(mnkl, dtype, d_dtype, tile_mn, cluster_mn, majors, tolerance, timed=True):
     m, n, k, batch = mnkl
     a, a_torch, a_cpu = operand(batch, m, k, majors[0] == "k", dtype)
     b, b_torch, b_cpu = operand(batch, n, k, majors[1] == "k", dtype)
@@ -258,6 +258,8 @@ def run(mnkl, dtype, d_dtype, tile_mn, cluster_mn, majors, tolerance):
     compiled(a, b, d, stream)
     expected = torch.einsum("mkl,nkl->mnl", a_cpu, b_cpu)
     torch.testing.assert_close(d_torch.cpu().float(), expected, atol=tolerance, rtol=1e-3)
+    if not timed:
+        return
     arguments = testing.JitArguments(a, b, d, stream)
     took = testing.benchmark(
         compiled, warmup_iterations=0, iterations=1, stream=stream, kernel_arguments=arguments
@@ -272,5 +274,5 @@ if __name__ == "__main__":
     if torch.cuda.get_device_capability()[0] != 9:
         raise RuntimeError("Hopper is required")
     run(args.mnkl, cutlass.Float16, cutlass.Float16, (128, 128), (2, 1), "kkn", 1e-1)
-    run((128, 128, 96, 1), cutlass.BFloat16, cutlass.BFloat16, (64, 128), (1, 1), "mnm", 1.0)
+    run((128, 128, 96, 1), cutlass.BFloat16, cutlass.BFloat16, (64, 128), (1, 1), "mnm", 1.0, timed=False)
     print("PASS")
