@@ -10,8 +10,9 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.layout import make_layout
 
 
-def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False) -> None:
-    """``body(tidx, *tensors)`` as a kernel of one block; with ``dynamic`` shapes and strides are run-time numbers."""
+def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False, aligned: bool = True) -> None:
+    """``body(tidx, *tensors)`` as a kernel of one block; with ``dynamic`` shapes and strides are run-time numbers.
+    ``aligned``: the arrays are taken as multiples of 16 bytes, else by their addresses."""
 
     @cute.kernel
     def kernel(tensors: Any):
@@ -22,7 +23,9 @@ def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False) -> N
     def host(tensors: Any):
         kernel(tensors).launch(grid=(1, 1, 1), block=(threads, 1, 1))
 
-    tensors = [from_dlpack(x, assumed_align=16) for x in arrays]
+    # An address says no more than its largest power of two; beyond 16 bytes no copy needs to know it.
+    known = [16 if aligned else min(16, x.ctypes.data & -x.ctypes.data) for x in arrays]
+    tensors = [from_dlpack(x, assumed_align=align) for x, align in zip(arrays, known, strict=True)]
     host([x.mark_layout_dynamic() for x in tensors] if dynamic else tensors)
 
 
