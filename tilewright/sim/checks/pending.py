@@ -188,7 +188,15 @@ class Pending:
     def settled(self, reach: Reach, acting: Accessors, load: bool) -> None:
         """Remember an access that is in the cells."""
         self.changes += 1
-        self._append(Record(reach, load, acting, None, None))
+        # Accesses at one tick of a group need the same clocks to be known. Bytes between them count as reached: later
+        # accesses to those are looked at cell by cell.
+        moment = (acting.group, acting.tick, acting.agent, acting.landed)
+        recent = self.records[-RECENT:] if _by_threads(acting) else ()
+        record = next((r for r in recent if r.parts is None and r.is_near(reach, acting, load, moment)), None)
+        if record is None:
+            self._append(Record(reach, load, acting, None, moment))
+        else:
+            record.widen(reach, acting)
         acting.forget()
 
     def _cover(self, by: Record, whole: Reach | Record, acting: Accessors) -> None:

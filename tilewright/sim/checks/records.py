@@ -46,9 +46,7 @@ class Record:
     def join(self, reach: Reach, part: Part, acting: Accessors) -> None:
         """Take one more access of the same kind."""
         assert self.parts is not None
-        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
-        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
-        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
+        self.widen(reach, acting)
         # Whole groups at one moment need the same clocks to be known as the part before them (``_now`` gives the same
         # array as long as they are): nothing to add then.
         if acting.few or self.parts[-1][2].now is not acting.now:
@@ -59,13 +57,23 @@ class Record:
                 self.needs = np.maximum(self.needs, acting.needs)
         self.parts.append(part)
 
+    def widen(self, reach: Reach, acting: Accessors) -> None:
+        """Stand for these bytes, too."""
+        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
+        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
+        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
+
     def takes(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
         """Whether one more access may be added."""
         if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
             return False
         if self.kind == OTHERS and self.low == reach.low and self.high == reach.high:
             return not self.blocks & reach.blocks or self.moment == moment
-        if self.moment != moment or self.blocks != reach.blocks:
+        return self.is_near(reach, acting, load, moment)
+
+    def is_near(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
+        """Whether one more access is like this, at the same moment to neighbouring bytes."""
+        if self.load != load or self.kind != acting.kind or self.blocks != reach.blocks or self.moment != moment:
             return False
         return reach.low <= self.high + NEAR and self.low <= reach.high + NEAR
 
