@@ -35,16 +35,21 @@ class Mbarriers:
 
     def rows(self, places: Array) -> Array:
         """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
+        found = self.made(places)
+        if not self.places.size:
+            return found
+        return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
+
+    def made(self, places: Array) -> Array:
+        """The rows at ``places``; -1 where no mbarrier was made."""
         if not self.places.size:
             return np.full(places.shape, -1, np.int64)
         at = np.minimum(np.searchsorted(self.places, places), self.places.size - 1)
-        found = np.where(self.places[at] == places, self.order[at], -1)
-        return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
+        return np.where(self.places[at] == places, self.order[at], -1)
 
     def make(self, places: Array, counts: Array) -> None:
         """Fresh mbarriers at distinct ``places`` where the memory holds no mbarrier yet."""
-        known = np.isin(places, self.places)
-        new = places[~known]
+        new = places[self.made(places) < 0]
         if new.size:
             self.where = np.concatenate([self.where, new])
             for name in ("expected", "pending", "bytes", "completed", "seen"):
@@ -81,7 +86,10 @@ class Mbarriers:
 
 
 class Touch:
-    """One instruction's access: the active lanes of a group and the mbarrier that each of them names."""
+    """One instruction's access: the active lanes of a group and the mbarrier that each of them names. ``rows``: the
+    mbarriers' at the time when the access takes place (``init``, ``exists``)."""
+
+    rows: Array
 
     def __init__(self, lanes: Lanes, pointer: Any, rank: Any = None, name: str = "mbarrier") -> None:
         self.lanes, self.name = lanes, name
@@ -89,7 +97,6 @@ class Touch:
         self.table: Mbarriers = lanes.beside(Mbarriers)
         self.table.name = lanes.shared_name
         self.places = lanes.places(pointer, rank)[self.active]
-        self.rows = self.table.rows(self.places)
 
     @classmethod
     def at(cls, lanes: Lanes, places: Array, name: str) -> Touch:
@@ -98,7 +105,6 @@ class Touch:
         touch.lanes, touch.name, touch.places = lanes, name, places
         touch.active = np.ones(0, bool)
         touch.table = lanes.beside(Mbarriers)
-        touch.rows = touch.table.rows(places)
         return touch
 
     def exists(self) -> Touch:
@@ -140,6 +146,7 @@ class Touch:
         if wrong.any():
             raise self.fault(wrong, f"{self.name} with a count of {int(counts[wrong][0])} arrivals; it is 1 to {MOST}",
                              "count the threads that will arrive in each phase")  # fmt: skip
+        self.rows = self.table.rows(self.places)
         again = self.rows >= 0
         if again.any():
             what = self.table.describe(int(self.rows[again][0]))
@@ -228,9 +235,10 @@ class Touch:
         self.check(parity)
         self.tell("wait")
         warps = np.flatnonzero(self.active) // 32
-        wanted = np.unique(np.stack([warps, self.rows, parity], 1), axis=0)
-        warp, row, odd = wanted[:, 0], wanted[:, 1], wanted[:, 2]
         table, count = self.table, self.active.size // 32
+        made = table.where.size
+        wanted = np.unique((warps * made + self.rows) * 2 + parity)  # one number for (warp, row, parity)
+        warp, row, odd = wanted // 2 // made, wanted // 2 % made, wanted & 1
 
         def ready() -> Array:
             every = np.ones(count, bool)

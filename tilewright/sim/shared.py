@@ -85,7 +85,9 @@ class SharedBuffer(Buffer):
                 raise Fault(f"a shared address names block {int(ranks[wrong][0])} of the cluster", wrong)
             moved = (ranks + 1) << RANK_SHIFT
             off += moved if mask is None else np.where(mask, moved, 0)
-        off, base = self._mapped(off, np.asarray(group.smem_base, np.int64))
+        base = np.asarray(group.smem_base, np.int64)
+        if int(np.maximum.reduce(off.view(U64))) >> RANK_SHIFT:
+            off, base = self._mapped(off, base)
         active = off if mask is None else off[mask]
         if active.size and (active.min() < 0 or active.max() > self.high - access.nbytes or (active & 7).any()):
             self.complain(active, access, "access", mask)
