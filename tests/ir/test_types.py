@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tilewright
-from tilewright.ir.types import F32, NUMBERS, SCALARS, TF32, ScalarType
+from tilewright.ir.types import F32, NUMBERS, SCALARS, TF32, WIDE, ScalarType
 from tilewright.lang.numbers.dtypes import dtype
 
 # TF32 is Float32 in memory: other interfaces mean Float32 by what they call it.
@@ -45,3 +48,10 @@ def test_no_other_file_has_a_table_of_types() -> None:
     package = Path(tilewright.__file__).parent
     named = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if '"e5m2"' in path.read_text()}
     assert named == {"ir/types.py"}
+
+
+@pytest.mark.parametrize("kind", [*NUMBERS, *WIDE], ids=str)
+def test_there_is_one_object_of_a_scalar_type(kind: ScalarType) -> None:
+    assert copy.copy(kind) is copy.deepcopy(kind) is pickle.loads(pickle.dumps(kind)) is kind
+    with pytest.raises(AssertionError):
+        replace(kind, width=kind.width + 1)

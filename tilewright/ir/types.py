@@ -38,12 +38,20 @@ class Type:
     __slots__ = ()
 
 
+_BY_NAME: dict[str, ScalarType] = {}
+
+
+def _named(name: str) -> ScalarType:
+    return _BY_NAME[name]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class ScalarType(Type):
     """One number: ``kind`` is ``bool``, ``int`` (signed), ``uint`` or ``float``; ``width`` is in bits. A row of the
     table below: what every other interface calls the type, and how conversions to it end.
 
-    Two types are equal when their names are: staging compares and looks up types hundreds of times for each op."""
+    There is one object of each name, copies included: staging compares and looks up types hundreds of times for each
+    op, so they are equal by identity."""
 
     name: str
     kind: str
@@ -74,21 +82,22 @@ class ScalarType(Type):
     stored: bool = False
     """A storage format: operands become f32 (integers: i32) before an operation."""
 
+    def __post_init__(self) -> None:
+        assert self.name not in _BY_NAME, self.name
+        _BY_NAME[self.name] = self
+
+    def __reduce__(self) -> Any:  # copies and pickles are the object itself
+        return _named, (self.name,)
+
     def __repr__(self) -> str:
         return self.name
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, ScalarType) and self.name == other.name)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    @property
+    @functools.cached_property
     def bytes(self) -> int:
         """Bytes that one element takes in memory (a Boolean takes one)."""
         return max(1, self.width // 8)
 
-    @property
+    @functools.cached_property
     def packed(self) -> bool:
         """Whether elements share bytes in memory and registers; vectors and scalars hold one in a byte."""
         return 1 < self.width < 8
@@ -99,15 +108,15 @@ class ScalarType(Type):
         (and to ``int``, of integers)."""
         return (self.is_float and self.width < 32) or self.packed
 
-    @property
+    @functools.cached_property
     def is_float(self) -> bool:
         return self.kind == "float"
 
-    @property
+    @functools.cached_property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 
-    @property
+    @functools.cached_property
     def is_signed(self) -> bool:
         return self.kind in ("int", "float")
 
