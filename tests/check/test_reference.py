@@ -16,7 +16,7 @@ from tilewright import cute, sim
 from tilewright.sim import checks
 from tilewright.sim.events import observing
 
-KERNELS = 10  # of each part; a check of the test itself: both verdicts occur among them
+KERNELS = 6  # of each part; a check of the test itself: both verdicts occur among them
 
 
 def verdicts(seed: int, folder: Path) -> tuple[bool, set[tuple[str, str]], str]:

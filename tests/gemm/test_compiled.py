@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.covering import covering
 from tilewright import cuda
 from tilewright.errors import TilewrightError
 from tilewright.gemm import Major, cross_compile, gemm, kernels, stage
@@ -19,7 +19,10 @@ from tilewright.ir.core import Function
 TENSOROP = ["tensorop_f16", "tensorop_bf16"]
 FP8 = ("tensorop_e4m3", "tensorop_e5m2")
 AMPERE = [name for name in kernels() if not name.startswith(("hopper", "small_m"))]
-COMPILED = [(name, arch) for name in AMPERE for arch in (("sm_89", "sm_90a") if name in FP8 else ("sm_80", "sm_90a"))]
+ARCHS = ("sm_80", "sm_90a")
+COMPILED = [*((name, arch) for name in TENSOROP for arch in ARCHS),
+            *covering([name for name in AMPERE if name not in (*TENSOROP, *FP8)], ARCHS, strength=1),
+            *zip(FP8, ("sm_89", "sm_90a"), strict=True)]  # fmt: skip
 
 
 def mnemonics(sass: str) -> list[str]:
@@ -46,12 +49,11 @@ def test_no_spills_and_wide_accesses(name: str, arch: str) -> None:
     assert any(m.startswith("LDGSTS") and m.endswith(".128") for m in found), "global to shared in 16 bytes"
     assert any(m.startswith("STG") and ".128" in m for m in found), "D leaves in 16 bytes"
     assert any(m.startswith("LDG.") and ".128" in m for m in found), "C comes in 16 bytes"
+    if name in TENSOROP:
+        check_that_tensor_cores_run_back_to_back(found)
 
 
-@pytest.mark.parametrize("arch", ("sm_80", "sm_90a"))
-@pytest.mark.parametrize("name", TENSOROP)
-def test_tensor_cores_run_back_to_back(name: str, arch: str) -> None:
-    found = mnemonics(compiled(name, arch).sass)
+def check_that_tensor_cores_run_back_to_back(found: list[str]) -> None:
     assert "LDSM.16.M88.4" in found and "LDSM.16.MT88.4" in found
     first = next(i for i, m in enumerate(found) if m.startswith("HMMA"))
     last = max(i for i, m in enumerate(found) if m.startswith("HMMA"))
@@ -68,13 +70,15 @@ def test_large_tiles_do_not_spill() -> None:
         assert artifact.spills == 0 and artifact.registers <= 255
 
 
-@pytest.mark.parametrize("majors", list(itertools.product(Major, repeat=2)), ids=lambda m: m[0].name + m[1].name)
-@pytest.mark.parametrize("name", [*TENSOROP, "tensorop_f16_f16", "tensorop_tf32", "tensorop_f64"])
-def test_operands_read_element_by_element_do_not_spill(name: str, majors: tuple[Major, Major]) -> None:
+@pytest.mark.parametrize(
+    ("name", "of_a", "of_b"),
+    covering([*TENSOROP, "tensorop_f16_f16", "tensorop_tf32", "tensorop_f64"], Major, Major),
+)
+def test_operands_read_element_by_element_do_not_spill(name: str, of_a: Major, of_b: Major) -> None:
     config = kernels()[name].narrow
     a, b = (
         replace(operand, major=major, copy_bits=operand.dtype.width)
-        for operand, major in zip((config.a, config.b), majors, strict=True)
+        for operand, major in ((config.a, of_a), (config.b, of_b))
     )
     c = replace(config.c, copy_bits=config.c.dtype.width)
     assert cross_compile(replace(config, a=a, b=b, c=c), "sm_90a").spills == 0
@@ -91,14 +95,17 @@ def unturned(name: str) -> list[str]:
     return ["NN", "NT", "TN", "TT"] if name in ("simt_f32", "tensorop_f16", "tensorop_bf16") else ["NT"]
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize(("name", "majors"), [(name, majors) for name in AMPERE for majors in unturned(name)])
 def test_no_bank_conflicts(name: str, majors: str) -> None:
+    """In one tile of several k tiles, in every size."""
     rng = np.random.default_rng(0)
     entry = kernels()[name]
     dtype = np.dtype(np.float32) if name == "tensorop_tf32" else entry.config.a.dtype.dtype
-    a, b = (rng.integers(-2, 3, shape).astype(dtype) for shape in ((256, 128), (128, 256)))
-    a, b = (x if major == "N" else np.asfortranarray(x) for x, major in zip((a, b), majors, strict=True))
-    c = np.ones((256, 256), entry.config.c.dtype.dtype)
-    for config in filter(None, (entry.config, entry.shared, entry.large, *entry.small)):
+    for config in dict.fromkeys(filter(None, (entry.config, entry.shared, entry.large, *entry.small))):
+        m, n, k = config.tile[0], config.tile[1], 2 * config.tile[2]
+        a, b = (rng.integers(-2, 3, shape).astype(dtype) for shape in ((m, k), (k, n)))
+        a, b = (x if major == "N" else np.asfortranarray(x) for x, major in zip((a, b), majors, strict=True))
+        c = np.ones((m, n), entry.config.c.dtype.dtype)
         report = gemm(a, b, c, beta=1.0, kernel=entry.only(config), decomposition="data_parallel")
         assert (report.tile, report.bank_conflicts) == (config.tile, 0)

@@ -82,7 +82,7 @@ def test_configurations_that_do_not_fit(changes: dict[str, Any], message: str) -
         gemm(a, a.copy(), kernel=F16.only(replace(F16.config, **{"roles": "one", **changes})))
 
 
-@pytest.mark.parametrize("tile", [(128, 256), (128, 128), (64, 64)], ids=str)
+@pytest.mark.parametrize("tile", [(128, 256), (64, 64)], ids=str)
 def test_compiled(tile: tuple[int, int]) -> None:
     artifact = cross_compile(one_role(tile).config, "sm_90a")
     assert artifact.spills == 0 and "serializ" not in artifact.log

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.covering import covering
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import KernelEntry, gemm, kernels
 
@@ -19,16 +19,14 @@ KERNELS = {
 }
 OUT = {name: kernels()[name].config.c.dtype.dtype.type for name in KERNELS}
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
+WIDE = [(128, 128, 32), (256, 128, 96), (64, 200, 8), (8, 264, 136)]  # rows that are copied in 16 bytes
+NARROW = [(1, 1, 1), (129, 127, 33), (17, 5, 250), (130, 130, 0)]
 SIZES = [
-    (128, 128, 32),
-    (256, 128, 96),
-    (1, 1, 1),
-    (129, 127, 33),
-    (64, 200, 8),
-    (17, 5, 250),
-    (130, 130, 0),
-    (8, 264, 136),
+    *(("tensorop_f16", size) for size in (*WIDE, *NARROW)),
+    *covering([name for name in KERNELS if name != "tensorop_f16"], WIDE, strength=1),
+    *covering([name for name in KERNELS if name != "tensorop_f16"], NARROW, strength=1),
 ]
+"""One kernel in every size; each other in two."""
 
 
 def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, column_major: bool = False) -> np.ndarray:
@@ -38,8 +36,7 @@ def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, colu
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("size", SIZES, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize(("kernel", "size"), SIZES, ids=str)
 def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: str) -> None:
     m, n, k = size
     rng = np.random.default_rng(m * n + k)
@@ -51,18 +48,17 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "majors", list(itertools.product((False, True), repeat=3)), ids=lambda m: "".join("NT"[x] for x in m)
+    ("kernel", *"abc"), covering(KERNELS, *3 * [(False, True)]), ids=lambda x: x if isinstance(x, str) else "NT"[x]
 )
-def test_all_majors_alpha_beta(kernel: str, majors: tuple[bool, bool, bool], machine: str) -> None:
+def test_all_majors_alpha_beta(kernel: str, a: bool, b: bool, c: bool, machine: str) -> None:
     m, n, k = 136, 72, 40
     rng = np.random.default_rng(1)
-    types = (KERNELS[kernel], KERNELS[kernel], OUT[kernel])
-    a, b, c = (integers(rng, *x) for x in zip(((m, k), (k, n), (m, n)), types, majors, strict=True))
-    expected = 2.0 * (a.astype(np.float64) @ b.astype(np.float64)) - 3.0 * c.astype(np.float64)
-    out = np.full((n, m), 99, OUT[kernel]).T if majors[2] else np.full((m, n), 99, OUT[kernel])
-    gemm(a, b, c, alpha=2.0, beta=-3.0, kernel=kernel, machine=machine, out=out)
+    types, majors = (KERNELS[kernel], KERNELS[kernel], OUT[kernel]), (a, b, c)
+    x, y, z = (integers(rng, *how) for how in zip(((m, k), (k, n), (m, n)), types, majors, strict=True))
+    expected = 2.0 * (x.astype(np.float64) @ y.astype(np.float64)) - 3.0 * z.astype(np.float64)
+    out = np.full((n, m), 99, OUT[kernel]).T if c else np.full((m, n), 99, OUT[kernel])
+    gemm(x, y, z, alpha=2.0, beta=-3.0, kernel=kernel, machine=machine, out=out)
     np.testing.assert_array_equal(out.astype(np.float64), expected.astype(OUT[kernel]).astype(np.float64))
 
 
@@ -142,8 +138,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("variant", "transposed"), covering(VARIANTS, (False, True), strength=1))
 def test_other_configurations(variant: str, transposed: bool, machine: str) -> None:
     name, changes = VARIANTS[variant]
     rng = np.random.default_rng(6)

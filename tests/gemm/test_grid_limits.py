@@ -28,6 +28,7 @@ def three_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GemmConfig, "most_batches", 3)
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("batch", [3, 4, 7])
 def test_more_batches_than_a_grid_holds(three_batches: None, batch: int) -> None:
     a, b, expected = stacks(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -31,6 +32,8 @@ from tilewright.gemm import (
 )  # fmt: skip
 from tilewright.gemm.host import plan as planning
 
+pytestmark = pytest.mark.unchecked
+
 rng = np.random.default_rng(0)
 A, B, C, V = (rng.integers(-2, 3, s).astype(np.float16) for s in ((40, 264), (264, 72), (40, 72), (72,)))
 ROWS, COLUMNS = np.arange(40)[::-1].astype(np.int32).copy(), np.arange(72)[::-1].astype(np.int32).copy()
@@ -40,7 +43,8 @@ ONE_SIZE = LOOPS["hopper"]
 SINGLES = A.astype(np.float32), B.astype(np.float32)
 
 
-def outcome(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], Any]:
+@functools.cache
+def outcome(call: Callable[[], Any]) -> tuple[list[Any], Any]:
     """What was planned, and what came out: a result, or an error."""
     plans: list[Any] = []
     make = planning.Plan.of
@@ -50,7 +54,7 @@ def outcome(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[l
         plans.append((found.entry.name, found.config, found.shares, found.dynamic, found.reduction))
         return found
 
-    with monkeypatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(planning.Plan, "of", of)
         try:
             found: Any = call()
@@ -101,11 +105,12 @@ Case = tuple[Callable[[], Any], Callable[[], Any]]
 
 def cases(call: Callable[..., Any], **changes: dict[str, Any]) -> dict[str, Case]:
     """For each keyword the call with ``changes[keyword]``, and without that keyword."""
-    return {
-        keyword: (lambda words=words, keyword=keyword: call(**{k: v for k, v in words.items() if k != keyword}),
-                  lambda words=words: call(**words))
-        for keyword, words in changes.items()
-    }  # fmt: skip
+    found: dict[str, Case] = {}
+    for keyword, words in changes.items():
+        rest = {k: v for k, v in words.items() if k != keyword}
+        without = functools.partial(call, **rest) if rest else call  # ``call`` alone is called once for all keywords
+        found[keyword] = without, functools.partial(call, **words)
+    return found
 
 
 COMMON: dict[str, dict[str, Any]] = {
@@ -179,9 +184,9 @@ def test_every_keyword_stands_in_the_table(way: str) -> None:
 
 
 @pytest.mark.parametrize(("way", "keyword"), [(way, keyword) for way, row in TABLE.items() for keyword in row[1]])
-def test_it_changes_something(way: str, keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_changes_something(way: str, keyword: str) -> None:
     without, given = TABLE[way][1][keyword]
-    assert outcome(without, monkeypatch) != outcome(given, monkeypatch)
+    assert outcome(without) != outcome(given)
 
 
 HOPPER = replace(ONE_SIZE.config, tile=(128, 64, 64), consumers=(2, 1), stages=4, epilogue_columns=32)

@@ -4,6 +4,7 @@ for, or refused for a reason that names what does not go together."""
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, SplitK, StreamK, kernels
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 
+pytestmark = pytest.mark.unchecked
+
 M, N, K, L = 40, 72, 264, 2
 HOPPER = kernels()["hopper_f16"]
+AMPERE = kernels()["tensorop_f16"]
 LOOPS = {
-    "ampere": kernels()["tensorop_f16"],
+    "ampere": AMPERE.only(replace(AMPERE.config, tile=(64, 32, 32), stages=3)),
     "hopper": HOPPER.only(next(c for c in HOPPER.small if c.tile[:2] == (64, 32) and c.cluster_size == 1)),
 }
 MODES: dict[str, tuple[str, int]] = {
@@ -36,7 +40,7 @@ NONE_SLICES, NONE_SPLIT = "'none' with split-K, whose 2 slices", "'none' with ba
 ONE_PLAN = "a plan of shared tiles is for a single product|only a single product"
 OTHER_SCHEDULE = "no size of kernel hopper_f16 cuts"
 RULES = {mode: f"mode '{mode}' has a rule of its own" for mode in ("serial", "parallel", "cluster")}
-TILES = {"ampere": (128, 128, 32), "hopper": (64, 32, 64)}
+TILES = {"ampere": (64, 32, 32), "hopper": (64, 32, 64)}
 NAMED: dict[str, Any] = {
     "auto": "auto", "data_parallel": "data_parallel", "dynamic": "dynamic", "stream_k": "stream_k",
     "serial": SplitK(2), "parallel": SplitK(2, "parallel"), "cluster": SplitK(2, "cluster"),

@@ -16,6 +16,8 @@ from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.unchecked
+
 PAIRS = [(entry, kernel) for i, entry in enumerate(ENTRY_POINTS) for j, kernel in enumerate(kernels())
          if (i + 3 * j) % len(ENTRY_POINTS) == 0]  # fmt: skip
 """Each kernel once, each entry point at least once."""

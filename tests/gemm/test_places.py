@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.covering import covering
 from tests.gemm.test_hopper import product
 from tests.gemm.test_reductions import AMPERE, plan
 from tests.gemm.test_universal import memory
@@ -48,14 +49,20 @@ def run(handle: GemmUniversal, arguments: Any) -> None:
     handle(arguments, memory(handle.workspace_size(arguments)))
 
 
-@pytest.mark.parametrize("orders", ["CCC", "FFC", "CFF", "FCF"])
+ORDERS = ("CCC", "FFC", "CFF", "FCF")
+WAYS = {
+    "tensor cores": (AMPERE, "data_parallel"), "simt": ("simt_f32", "data_parallel"), "serial": (AMPERE, SplitK(3)),
+    "parallel": (AMPERE, SplitK(3, "parallel")), "reduction blocks": (AMPERE, SEPARATE),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("kernel", "how"),
-    [("tensorop_f16", "data_parallel"), ("simt_f32", "data_parallel"), ("tensorop_f16", SplitK(3)),
-     ("tensorop_f16", SplitK(3, "parallel")), (AMPERE, SEPARATE)],
-    ids=["tensor cores", "simt", "serial", "parallel", "reduction blocks"],
+    ("way", "orders"),
+    [*(("tensor cores", orders) for orders in ORDERS), *covering([*WAYS][1:], ORDERS, strength=1),
+     *covering([*WAYS][1:], ORDERS[::-1], strength=1)],
 )  # fmt: skip
-def test_gather_and_scatter(kernel: Any, how: Any, orders: str) -> None:
+def test_gather_and_scatter(way: str, orders: str) -> None:
+    kernel, how = WAYS[way]
     arguments, expected = by_index(np.float32 if kernel == "simt_f32" else np.float16, orders)
     run(GemmUniversal(kernel, how), arguments)
     np.testing.assert_array_equal(arguments.D.astype(np.float64), expected)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.covering import covering
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tests.gemm.test_hopper import operands, product, sized
 from tests.gemm.test_sharing import plan, tile_of
@@ -22,6 +23,8 @@ from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.launch import workspace_of
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
+
+pytestmark = pytest.mark.unchecked
 
 AMPERE = tile_of("tensorop_f16", "config").only(replace(kernels()["tensorop_f16"].config, tile=(64, 32, 32), stages=3))
 HOPPER = sized((64, 32), epilogue_columns=8)
@@ -97,8 +100,9 @@ def test_split_k(loop: str, mode: str, slices: int, machine: str) -> None:
     assert report.decomposition == "split_k"
 
 
-@pytest.mark.parametrize("name", [n for n in KERNELS if n != "tensorop_f16"])
-@pytest.mark.parametrize("mode", ["serial", "parallel"])
+@pytest.mark.parametrize(
+    ("name", "mode"), covering([n for n in KERNELS if n != "tensorop_f16"], ["serial", "parallel"], strength=1)
+)
 def test_split_k_of_every_kernel(name: str, mode: str) -> None:
     entry = kernels()[name]
     m, n, k = 72, 72, 3 * entry.config.tile[2] + 8

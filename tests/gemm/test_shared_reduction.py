@@ -24,6 +24,8 @@ from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.lang.launch.machine import machine_of
 
+pytestmark = pytest.mark.unchecked
+
 ENTRY = sized((64, 32), epilogue_columns=8)
 PROBLEM = (136, 200, 608)  # 3 x 7 tiles of 10 k tiles
 
@@ -80,10 +82,10 @@ TILES: list[tuple[tuple[int, int], dict[str, Any]]] = [
 def test_sizes(tile: tuple[int, int], changes: dict[str, Any], machine: str) -> None:
     """One to three warpgroups, side by side or one below the other, parts of several widths."""
     entry = sized(tile, **changes)
-    problem = (136, 328, 64 * 13 + 16)
+    problem = (136, 328, 64 * 5 + 16)
     plan = shares_of(entry, problem, (99, 99))
     tiles = plan.sk_tiles
-    check(entry, problem, shares_of(entry, problem, (tiles, 5 * tiles), 5 * tiles), machine)
+    check(entry, problem, shares_of(entry, problem, (tiles, 3 * tiles), 3 * tiles), machine)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -273,7 +275,7 @@ def test_a_kernel_without_persistent_blocks() -> None:
 
 @pytest.mark.parametrize(
     ("tile", "changes"),
-    [TILES[1], TILES[3], ((128, 256), {}), ((256, 128), {"cluster": (2, 1), "epilogue_columns": 8})], ids=str,
+    [TILES[3], ((256, 128), {"cluster": (2, 1), "epilogue_columns": 8})], ids=str,
 )  # fmt: skip
 def test_compiled(tile: tuple[int, int], changes: dict[str, Any]) -> None:
     artifact = cross_compile(sized(tile, **changes).config, "sm_90a", "stream_k", "shared")

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.covering import covering
 from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
-from tilewright import cuda, sim
+from tilewright import sim
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
 from tilewright.gemm.choice.choose import Options, best, sharing
 from tilewright.gemm.choice.ways import EVEN, PARTS, cluster_size
 from tilewright.lang.tools.hardware import clusters_at_once
+
+pytestmark = pytest.mark.unchecked
 
 H200 = (132, 232448)
 
@@ -31,8 +32,7 @@ def tile_of(name: str, which: str) -> KernelEntry:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("split", [2, 3])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "split"), covering(KERNELS, (2, 3), strength=1))
 def test_split_tiles_of_every_kernel(name: str, split: int, machine: str) -> None:
     entry = tile_of(name, "shared")
     m, n, k = 136, 264, 7 * entry.config.tile[2] + 8
@@ -47,8 +47,11 @@ def test_split_tiles_of_every_kernel(name: str, split: int, machine: str) -> Non
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("which", ["config", "shared", "large"])
-@pytest.mark.parametrize("problem", [(256, 512, 1024), (300, 520, 1000), (1, 1, 4096), (640, 500, 360)])
+@pytest.mark.parametrize(
+    ("problem", "which"),
+    covering([(256, 512, 512), (300, 520, 500), (1, 1, 2048), (640, 500, 360)], ["config", "shared", "large"],
+             strength=1),
+)  # fmt: skip
 def test_uneven_shares(problem: tuple[int, int, int], which: str, machine: str) -> None:
     m, n, k = problem
     entry = tile_of("tensorop_f16", which)
@@ -56,22 +59,6 @@ def test_uneven_shares(problem: tuple[int, int, int], which: str, machine: str) 
     a, b = integers(rng, (m, k), np.float16), integers(rng, (k, n), np.float16)
     shares = plan(problem, entry, multiprocessors=7)
     d = gemm(a, b, kernel=entry, machine=machine, decomposition=shares).d
-    np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    st.integers(1, 300), st.integers(1, 300), st.integers(1, 700), st.integers(1, 24), st.integers(1, 5),
-    st.booleans(), st.booleans(),
-)  # fmt: skip
-def test_any_problem_on_any_number_of_multiprocessors(
-    m: int, n: int, k: int, multiprocessors: int, split: int, a_transposed: bool, b_transposed: bool
-) -> None:
-    rng = np.random.default_rng(m * n * k)
-    entry = tile_of("tensorop_f16", "config")
-    a, b = integers(rng, (m, k), np.float16, a_transposed), integers(rng, (k, n), np.float16, b_transposed)
-    shares = plan((m, n, k), entry, multiprocessors=multiprocessors, split=split)
-    d = gemm(a, b, kernel=entry, decomposition=shares).d
     np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
 
@@ -188,17 +175,20 @@ def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
             assert (best(kernels()[name], "stream_k", problem, H200)[1] is not None) == shared
 
 
-@pytest.mark.parametrize("decomposition", ["data_parallel", "stream_k"])
-@pytest.mark.parametrize("name", ["tensorop_f16", "tensorop_bf16", "tensorop_f16_f16"])
-def test_other_sizes_do_not_spill(name: str, decomposition: str) -> None:
-    for config in filter(None, sharing(kernels()[name])):
-        staged = stage(config, decomposition)
-        for arch in ("sm_80", "sm_90a"):
-            artifact = cuda.compile(staged, arch)
-            assert (artifact.spills, artifact.registers <= 255) == (0, True), (config.tile, arch)
+SIXTEEN = ("tensorop_f16", "tensorop_bf16", "tensorop_f16_f16")
+SIZES_TO_SHARE = range(len(sharing(kernels()["tensorop_f16"])))
 
 
-@pytest.mark.parametrize("name", [n for n in KERNELS if n not in ("tensorop_e4m3", "tensorop_e5m2")])
+@pytest.mark.parametrize(
+    ("name", "size", "decomposition", "arch"),
+    covering(SIXTEEN, SIZES_TO_SHARE, ("data_parallel", "stream_k"), ("sm_80", "sm_90a")),
+)
+def test_other_sizes_do_not_spill(name: str, size: int, decomposition: str, arch: str) -> None:
+    artifact = cross_compile(sharing(kernels()[name])[size], arch, decomposition)
+    assert (artifact.spills, artifact.registers <= 255) == (0, True)
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n not in (*SIXTEEN, "tensorop_e4m3", "tensorop_e5m2")])
 def test_sharing_does_not_spill(name: str) -> None:
     assert cross_compile(tile_of(name, "shared").config, "sm_80", "stream_k").spills == 0
 

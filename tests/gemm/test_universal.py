@@ -12,6 +12,8 @@ from tests.gemm.test_reductions import HOPPER, LOOPS, PLANS, made
 from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, GemmUniversalMode, SplitK, gemm
 
+pytestmark = pytest.mark.unchecked
+
 M, N, K = 72, 104, 320
 Arguments = GemmUniversal.Arguments
 

@@ -16,6 +16,8 @@ from tilewright.lang.arguments import kinds, protocol
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder
 
+pytestmark = pytest.mark.unchecked
+
 
 class Held:
     """A user's class with one run-time number, a static factor, and facts."""

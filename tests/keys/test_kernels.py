@@ -14,6 +14,8 @@ from tilewright import cute
 from tilewright.cuda.emitter import emit
 from tilewright.lang.staging.builder import HostBuilder
 
+pytestmark = pytest.mark.unchecked
+
 BOUNDS, ARGUMENTS = 3, 2
 OPENED = {(), (BOUNDS,), (ARGUMENTS,)}
 """The key is (function, prefix, (arguments...), (bounds...), shape of the block)."""

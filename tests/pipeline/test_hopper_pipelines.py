@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.covering import covering
 from tests.machines import MACHINES, OnMachine
 from tests.pipeline.hopper_programs import Broadcast, OneRole, Turns
 from tilewright import pipeline, sim, utils
@@ -51,13 +52,10 @@ WAYS = [
 
 
 @MACHINES
-@SEEDS
-@pytest.mark.parametrize(("cluster", "stages", "warps", "how"), WAYS, ids=str)
-def test_stages_are_shared_by_rows_and_columns(
-    machine: OnMachine, cluster: tuple[int, int], seed: int, stages: int, warps: int, how: str
-) -> None:
+@pytest.mark.parametrize(("way", "seed"), covering(WAYS, range(2), strength=1), ids=str)
+def test_stages_are_shared_by_rows_and_columns(machine: OnMachine, way: Any, seed: int) -> None:
     with sim.options(seed=seed):
-        found, wanted = broadcast(machine, Broadcast(cluster, stages, warps, how))
+        found, wanted = broadcast(machine, Broadcast(*way))
     assert (found == wanted).all()
 
 

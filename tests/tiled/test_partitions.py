@@ -39,7 +39,7 @@ def owners(tiled: Any, which: str, shape: tuple[int, int]) -> Counter[int]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_copies_cover_every_element_once(data: st.DataObject) -> None:
     draw = data.draw
@@ -53,7 +53,7 @@ def test_copies_cover_every_element_once(data: st.DataObject) -> None:
         assert owners(tiled, which, (m, n)) == Counter(range(m * n))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_mmas_cover_c_once_and_operands_once_a_row_of_atoms(data: st.DataObject) -> None:
     draw = data.draw

@@ -11,6 +11,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import matmul
 
 jax = pytest.importorskip("jax")
+
+pytestmark = pytest.mark.unchecked
 jnp = jax.numpy
 
 

@@ -11,6 +11,8 @@ from tilewright.gemm import GemmUniversal, SplitK, gemm, gemm_grouped, matmul
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.unchecked
+
 
 def integers(seed: int, *shape: int, dtype: Any = None) -> Any:
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(-3, 4, shape))
