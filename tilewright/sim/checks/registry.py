@@ -17,6 +17,7 @@ from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.registers_in_flight import RegistersInFlight
 from tilewright.sim.checks.residency import Residency
+from tilewright.sim.checks.tokens import Tokens
 from tilewright.sim.checks.uninitialised import Uninitialised
 
 # In the order in which they hear of an event. Classes of one name are chosen together.
@@ -27,6 +28,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     GlobalProxies,
     RegistersInFlight,
     MbarrierRules,
+    Tokens,
     Exits,
     Divergence,
     Bounds,

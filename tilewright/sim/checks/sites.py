@@ -16,6 +16,7 @@ from tilewright.ir.passes.written import writes
 from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import Access as Width
+from tilewright.sim.checks.guarded_waits import guarded_waits
 from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import SIGNED, concerned, polls, waits
 from tilewright.sim.checks.shadow import site_of
@@ -189,6 +190,7 @@ class KernelFacts:
         )  # fmt: skip
         self.within = {op: op.attrs["within"] for op in ops if "within" in op.attrs}  # coordinates to stay in extents
         self.polls = polls(ops)  # what a block waits for others with
+        self.guarded_waits = guarded_waits(function)  # by the answers of which try_wait
         self.waits = waits(ops)  # loops of which it is known what they wait for
         self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and concerned(op)}
         self.sites = Sites()

@@ -1,0 +1,66 @@
+"""Which waits of a kernel the answers of ``mbarrier.try_wait`` decide over."""
+
+from __future__ import annotations
+
+from tilewright.ir.core import Constant, Function, Op, Value
+
+
+def guarded_waits(function: Function) -> dict[Op, frozenset[Op]]:
+    """The waits that stand alone in a branch which tokens decide, each with the ``try_wait`` that give those.
+
+    Branches that anything else may decide, too, are left out: of those nothing can be said.
+    """
+    given = _sources(function)
+    found = {}
+    for branch in function.walk():
+        for region in branch.regions if branch.opcode == "if" else ():
+            acts = [op for op in region.walk() if op.opcode in ("call", "load", "store")]
+            if len(acts) == 1 and acts[0].opcode == "call" and acts[0].attrs["atom"].name == "mbarrier.wait":
+                tokens = _tokens(branch.operands[0], given)
+                if tokens:
+                    found[acts[0]] = tokens
+    return found
+
+
+def _sources(function: Function) -> dict[Value, list[Value]]:
+    """What regions hand to a value: to the results of branches and loops, and to what loops carry."""
+    given: dict[Value, list[Value]] = {}
+    for op in function.walk():
+        ends = [region.ops[-1].operands for region in op.regions]
+        if op.opcode == "if":
+            pairs = [(op.results, end) for end in ends]
+        elif op.opcode == "for":
+            carried = op.regions[0].args[1:]
+            pairs = [(to, end) for to in (carried, op.results) for end in (op.operands[3:], *ends)]
+        elif op.opcode == "while":
+            before, after = op.regions
+            pairs = [(before.args, op.operands), (before.args, ends[1]), (after.args, ends[0][1:]),
+                     (op.results, ends[0][1:])]  # fmt: skip
+        else:
+            continue
+        for to, end in pairs:
+            for value, source in zip(to, end, strict=False):
+                given.setdefault(value, []).append(source)
+    return given
+
+
+def _tokens(condition: Value, given: dict[Value, list[Value]]) -> frozenset[Op]:
+    """The ``try_wait`` whose answers alone decide a condition; empty where others do, or a token that is set false."""
+    found, seen, todo = set(), set(), [condition]
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in given:
+            todo += given[value]
+        elif isinstance(value, Constant):
+            if not value.value:
+                return frozenset()
+        elif value.op is not None and value.op.opcode in ("not", "and", "or"):
+            todo += value.op.operands
+        elif value.op is not None and value.op.opcode == "call" and value.op.attrs["atom"].name == "mbarrier.try_wait":
+            found.add(value.op)
+        else:
+            return frozenset()
+    return frozenset(found)
