@@ -33,6 +33,9 @@ class Drawn:
         self.threads, self.blocks = self.draw.choice([64, 96]), self.draw.choice([1, 1, 2])
         self.lines: list[str] = []
         self.used = 0  # barrier ids, mbarriers and flags: each is used once
+        self.draw_lines()
+
+    def draw_lines(self) -> None:
         kinds = [self.write, self.read, self.write, self.read, self.block, self.block, self.warp, self.named,
                  self.arrive, self.mbarrier, self.flag, self.flag, self.atomic, self.copy]  # fmt: skip
         for _ in range(self.draw.randint(4, 12)):
@@ -114,3 +117,59 @@ class Drawn:
         self.add("if t < 16:", f"    cute.copy(atom, x[None, (t + {len(self.lines) + 2}) % 16], {target})")
         for line in ("commit_group()", f"wait_group({draw.choice([0, 0, 1])})"):
             self.add(*[f"cute.arch.cp_async_{line}"] * (draw.random() < 0.8))
+
+
+SIDES = ("t % 32 < 16", "t % 32 >= 16", "t % 2 == 0", "t == 5", "t % 32 < 8", "t < 32")
+
+
+class DrawnLanes(Drawn):
+    """Lanes that act apart: some write or copy, meet at ``sync_warp`` with a mask, at an mbarrier or by waiting for
+    groups of copies, and some read."""
+
+    def draw_lines(self) -> None:
+        self.blocks = 1
+        meet = [self.masked, self.masked, self.warp, self.alone]
+        for _ in range(self.draw.choice([1, 1, 2])):
+            copies = self.draw.random() < 0.4
+            (self.some_copy if copies else self.some_write)()
+            for _ in range(self.draw.randint(1, 4)):
+                self.draw.choice([*meet, *[self.wait, self.wait, self.commit] * copies])()
+            self.draw.choice([self.some_read, self.some_read, self.some_write])()
+
+    def some(self, line: str) -> None:
+        self.add(f"if {self.draw.choice(SIDES)}:", f"    {line}")
+
+    def at(self) -> str:
+        return f"s[t // 32 * 32 + (t + {self.draw.choice([0, 0, 1, 8, 16])}) % 32]"
+
+    def some_write(self) -> None:
+        self.some(f"{self.at()} = t + {100 * (len(self.lines) + 1)}")
+
+    def some_read(self) -> None:
+        self.some(f"y[b, t] = {self.at()}")
+
+    def some_copy(self) -> None:
+        side = self.draw.choice(["t % 32 < 8", "t % 32 >= 24", "t == 5"])  # each lane has 16 bytes of its own
+        to = f"(t // 32 * 8 + t % 8 + {self.draw.choice([0, 4])}) % 16"
+        self.add(f"if {side}:", f"    cute.copy(atom, x[None, t % 16], quads[None, {to}])")
+        self.draw.choice([self.commit, self.commit, lambda: None])()
+
+    def masked(self) -> None:
+        mask = self.draw.choice([0xFFFF, 0xFFFF0000, 0xFF, 0x55555555, 0x20, 0xFFFFFFFF])
+        self.add(f"if 0x{mask:x} >> (t % 32) & 1 != 0:", f"    cute.arch.sync_warp(0x{mask:x})")
+
+    def commit(self) -> None:
+        self.draw.choice([self.add, self.add, self.some])("cute.arch.cp_async_commit_group()")
+
+    def wait(self) -> None:
+        self.draw.choice([self.add, self.add, self.some])(
+            f"cute.arch.cp_async_wait_group({self.draw.choice([0, 0, 1])})"
+        )
+
+    def alone(self) -> None:
+        """One lane arrives; some or all wait."""
+        k = 2 * self.number() - 1
+        lane = self.draw.choice([0, 5, 16])
+        waits = self.draw.choice(["t >= 0", "t % 32 == 7", "t % 32 >= 16"])
+        self.add(f"if t == {lane}:", f"    cute.arch.mbarrier_arrive(full + {k})")
+        self.add(f"if {waits}:", f"    cute.arch.mbarrier_wait(full + {k}, 0)")

@@ -166,7 +166,8 @@ class Reference(Observer):
         threads = self._threads(group, group.mask)
         for order in op.attrs["atom"].orders:
             if order.through == "warp":
-                self._warps_meet(threads)
+                mask = int(op.operands[0].value) if op.operands else -1  # of the lanes that meet: a literal
+                self._warps_meet([thread for thread in threads if mask >> thread % WARP & 1])
             elif order.through == "group":
                 for thread in threads:
                     if order.release:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.check.pairs import launch
-from tests.check.random_kernels import Drawn
+from tests.check.random_kernels import Drawn, DrawnLanes
 from tests.check.reference import Reference
 from tilewright import cute, sim
 from tilewright.sim import checks
@@ -19,9 +19,8 @@ from tilewright.sim.events import observing
 KERNELS = 12  # of each part; a check of the test itself: both verdicts occur among them
 
 
-def verdicts(seed: int, folder: Path) -> tuple[bool, set[tuple[str, str]], str]:
+def verdicts(drawn: Drawn, seed: int, folder: Path) -> tuple[bool, set[tuple[str, str]], str]:
     """Whether the checker reports a race, the pairs of lines that the reference reports, and the kernel."""
-    drawn = Drawn(seed)
     path = folder / f"drawn_{seed}.py"
     path.write_text(drawn.text())
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -45,7 +44,17 @@ def verdicts(seed: int, folder: Path) -> tuple[bool, set[tuple[str, str]], str]:
 def test_random_kernels_have_the_same_verdict_from_both(part: int, tmp_path: Path) -> None:
     found = 0
     for seed in range(part * KERNELS, (part + 1) * KERNELS):
-        reported, races, text = verdicts(seed, tmp_path)
+        reported, races, text = verdicts(Drawn(seed), seed, tmp_path)
+        assert reported == bool(races), f"seed {seed}: checker {reported}, reference {sorted(races)}\n{text}"
+        found += reported
+    assert 0 < found < KERNELS
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_lanes_that_act_apart_have_the_same_verdict_from_both(part: int, tmp_path: Path) -> None:
+    found = 0
+    for seed in range(part * KERNELS, (part + 1) * KERNELS):
+        reported, races, text = verdicts(DrawnLanes(seed), seed, tmp_path)
         assert reported == bool(races), f"seed {seed}: checker {reported}, reference {sorted(races)}\n{text}"
         found += reported
     assert 0 < found < KERNELS
