@@ -6,6 +6,7 @@ import ast
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,7 +86,11 @@ WELL_FORMED: dict[str, Op] = {
     "frag.load at run time": op("frag.load", (FRAG, I32), (F32,), offsets=(9,)),
     "frag.store": op("frag.store", (FRAG, F32), offsets=(3,)),
     "smem.alloc": op("smem.alloc", (), (SHARED,), **SMEM),
+    "the least of shared memory": op("smem.alloc", (), (SHARED,), offset=0, bytes=0, align=1),
+    "the least of a fragment": op("frag.alloc", (), (FragType(F32, 1),)),
+    "the first and the last element": op("vec.shuffle", (V4,), (V2,), indices=(0, 3)),
     "sreg": op("sreg", (), (I32,), name="tid.x"),
+    "for once": loop(I32, I32, I32, unroll=1),
     "for": loop(I32, I32, I32, I32, body=region(I32, args=[Value(I32), Value(I32)]), results=(I32,), unroll="full"),
     "if": op("if", (BOOL,), (F32,), [region(F32), region(F32)]),
     "while": loops(condition(BOOL, F32, args=[Value(F32)]), region(F32, args=[Value(F32)]), (F32,), (F32,)),
@@ -128,6 +133,10 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     "select of two types": ("both sides and the result", op("select", (BOOL, F32, F16), (F32,))),
     "cast to another length": ("keeps the number of elements", op("cast", (V4,), (VecType(F16, 2),))),
     "bitcast to another width": ("keeps the total width", op("bitcast", (F32,), (F16,))),
+    "select to another type": ("both sides and the result", op("select", (BOOL, F32, F32), (F16,))),
+    "cast of a pointer": ("keeps the number of elements", op("cast", (GLOBAL,), (F32,))),
+    "bitcast of a pointer": ("keeps the total width", op("bitcast", (GLOBAL,), (I64,))),
+    "bitcast to a pointer": ("keeps the total width", op("bitcast", (I64,), (GLOBAL,))),
     # vectors
     "scalar built": ("gives a vector", op("vec.build", (F32,), (F32,))),
     "built of others": ("elements must have the vector's type", op("vec.build", (F32, F16), (V2,))),
@@ -140,6 +149,10 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     "reduce from a vector": ("starts from an element", op("vec.reduce", (V4, V4), (F32,), kind="add", groups=((0,),))),
     "reduce outside": ("reaches outside", op("vec.reduce", (V4,), (F32,), kind="add", groups=((4,),))),
     "reduce to a scalar": ("gives vec<f32, 2>", op("vec.reduce", (V4,), (F32,), kind="add", groups=((0,), (1,)))),
+    "extract before the first": ("lies outside 4 elements", op("vec.extract", (V4,), (F32,), index=-1)),
+    "reduce a scalar": ("needs a vector", op("vec.reduce", (F32,), (F32,), kind="add", groups=((0,),))),
+    "reduce in no group": ("elements in every group", op("vec.reduce", (V4,), (F32,), kind="add", groups=())),
+    "reduce before the first": ("reaches outside", op("vec.reduce", (V4,), (F32,), kind="add", groups=((-1,),))),
     # pointers and memory
     "offset of a number": ("needs a pointer and an index", op("ptr.add", (F32, I32), (F32,))),
     "offset by a float": ("the index is an integer", op("ptr.add", (GLOBAL, F32), (GLOBAL,))),
@@ -158,10 +171,33 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     "misaligned place": ("multiple of the alignment", op("smem.alloc", (), (SHARED,), **{**SMEM, "offset": 8})),
     "unknown register": ("unknown special register 'tid.w'", op("sreg", (), (I32,), name="tid.w")),
     "float register": ("gives an integer", op("sreg", (), (F32,), name="tid.x")),
+    "offset by a pointer": ("needs a pointer and an index", op("ptr.add", (GLOBAL, GLOBAL), (GLOBAL,))),
+    "offset to a number": ("gives a pointer of the same kind", op("ptr.add", (GLOBAL, I32), (I64,))),
+    "offset to another element": (
+        "gives a pointer of the same kind", op("ptr.add", (GLOBAL, I32), (PtrType(F16, MemSpace.GMEM, 4),))
+    ),
+    "number from a pointer": ("takes and gives a pointer", op("ptr.cast", (GLOBAL,), (I64,))),
+    "integer from an integer": ("needs pointer and integer", op("ptr.toint", (I64,), (I64,))),
+    "integers from a pointer": ("needs pointer and integer", op("ptr.toint", (GLOBAL,), (VecType(I64, 2),))),
+    "pointer from a float": ("needs pointer and integer", op("ptr.fromint", (F32,), (GLOBAL,))),
+    "vector of registers": ("a fragment of one register or more", op("frag.alloc", (), (V4,))),
+    "register of another type": ("must agree", op("frag.load", (FRAG,), (F16,), offsets=(0,))),
+    "index of several": ("the index is an integer", op("frag.load", (FRAG, VecType(I32, 2)), (F32,), offsets=(0,))),
+    "register before the first": ("lies outside 4 registers", op("frag.store", (FRAG, F32), offsets=(-1,))),
+    "shared memory as a number": ("a pointer to shared memory", op("smem.alloc", (), (I64,), **SMEM)),
+    "negative offset": ("are sizes", op("smem.alloc", (), (SHARED,), **{**SMEM, "offset": -16})),
+    "no alignment": ("are sizes", op("smem.alloc", (), (SHARED,), **{**SMEM, "align": 0})),
+    "registers as one": ("gives an integer", op("sreg", (), (VecType(I32, 2),), name="tid.x")),
     # control
     "loop without index": ("a region with an index", loop(I32, I32, I32, body=region())),
     "index of another type": ("must have one type", loop(I32, I32, I64)),
     "loop in floats": ("counts in integers", loop(F32, F32, F32, body=region(args=[Value(F32)]))),
+    "bound of another type": ("must have one type", loop(I64, I32, I32)),
+    "end of another type": ("must have one type", loop(I32, I64, I32)),
+    "step of another type": ("must have one type", loop(I32, I32, I64, body=region(args=[Value(I32)]))),
+    "loop in vectors": ("counts in integers", loop(*[VecType(I32, 2)] * 3, body=region(args=[Value(VecType(I32, 2))]))),
+    "unrolled half": ("cannot unroll 'half' times", loop(I32, I32, I32, unroll="half")),
+    "unrolled backwards": ("cannot unroll -1 times", loop(I32, I32, I32, unroll=-1)),
     "step of zero": ("a step of 0", loop(ZERO, ONE, ZERO)),
     "unrolled how": ("cannot unroll 0 times", loop(I32, I32, I32, unroll=0)),
     "loop without yield": ("a region must end in yield", loop(I32, I32, I32, body=Block([Value(I32)], []))),
@@ -181,11 +217,15 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     ),
     "assert of a number": ("the condition is i1", op("assert", (I32,), message="m")),
     "call of nothing": ("needs an instruction", op("call", atom="bar.sync")),
+    "call of what only prints": ("needs an instruction", op("call", atom=SimpleNamespace(emit=None))),
+    "call of what only simulates": ("needs an instruction", op("call", atom=SimpleNamespace(simulate=None))),
     "map of a number": ("takes a pointer", op("tensormap", (I64,), (I64,), template=None)),
     "map with pointers": ("extents and strides", op("tensormap", (GLOBAL, GLOBAL), (I64,), template=None)),
 }  # fmt: skip
 HOST: dict[str, tuple[str, Op]] = {
     "launch of what": ("needs a kernel", op("launch", (I32,) * 11, kernel=Function("h", "host", Block()))),
+    "launch of a name": ("needs a kernel", op("launch", (I32,) * 11, kernel="k")),
+    "launch sized by vectors": ("sizes are integers", op("launch", (V2,) * 10 + (GLOBAL,), kernel=KERNEL)),
     "launch sized by a float": ("sizes are integers", op("launch", (F32,) * 10 + (GLOBAL,), kernel=KERNEL)),
     "launch without arguments": ("0 arguments for the 1", op("launch", (I32,) * 11, kernel=KERNEL, has_stream=True)),
 }

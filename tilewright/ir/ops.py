@@ -127,17 +127,16 @@ def check_form(op: Op) -> None:
     """The rule of every op: the rules of single opcodes rely on it."""
     operands, results, regions, attrs = FORMS[op.opcode]
     given, made, inside = len(op.operands), len(op.results), len(op.regions)
-    if (  # every op comes here, and few are wrong: the texts are made for those
-        operands[0] <= given <= operands[1]
-        and results[0] <= made <= results[1]
-        and inside == regions
-        and attrs <= op.attrs.keys()
-    ):
-        return
-    need(op, operands[0] <= given <= operands[1], f"{given} operands given")
-    need(op, results[0] <= made <= results[1], f"{made} results given")
-    need(op, inside == regions, f"has {inside} regions, not {regions}")
-    need(op, attrs <= op.attrs.keys(), f"needs the attributes {', '.join(sorted(attrs))}")
+    wrong = ""  # every op comes here, and few are wrong: the texts are made for those
+    if not operands[0] <= given <= operands[1]:
+        wrong = f"{given} operands given"
+    elif not results[0] <= made <= results[1]:
+        wrong = f"{made} results given"
+    elif inside != regions:
+        wrong = f"has {inside} regions, not {regions}"
+    elif not attrs <= op.attrs.keys():
+        wrong = f"needs the attributes {', '.join(sorted(attrs))}"
+    need(op, not wrong, wrong)
 
 
 @rule(*ELEMENTWISE)
