@@ -17,7 +17,7 @@ DEV  := $(VENV)/.tilewright-dev
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(BASE)  ## multiply two matrices on whatever is here and draw the tiles
+demo: $(BASE)  ## a product, a race that the checker finds, a timeline and a swizzled tile
 	@$(BIN)/tilewright demo --pictures docs/pictures $(ARGS)
 
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows

@@ -1,13 +1,15 @@
-"""``tilewright demo``: products, tables and the picture of the README."""
+"""``tilewright demo``: the product, the race, and the pictures."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.viz.reading import read_svg
-from tilewright.cli.demo import draw
+from tilewright.cli.demo import draw, multiply, run
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs/pictures"
 
@@ -27,3 +29,16 @@ def test_the_picture_shows_conflicts_gone(tmp_path: Path) -> None:
 def test_without_pillow_the_svg_is_drawn_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL.ImageFont", None)
     assert [path.suffix for path in draw(tmp_path)] == [".svg"]
+
+
+def test_the_demo_finds_the_race_and_says_both_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("cpu", tmp_path)
+    out = capsys.readouterr().out
+    assert re.search(r"write by .*tile\[t\] = x\[t\]\n.*read by .*y\[t\] = tile\[THREADS - 1 - t\]", out), out
+    assert "1 finding" in out and "ldmatrix" not in out
+    assert "TMA" in (tmp_path / "hopper_timeline.svg").read_text()
+
+
+def test_verbose_shows_the_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+    multiply(Console(), "cpu", verbose=True)
+    assert "ldmatrix.x4" in capsys.readouterr().out

@@ -119,8 +119,10 @@ def test_no_page_or_message_installs_from_an_index() -> None:
 def test_demo_and_first_kernel_from_an_empty_folder(python: Path, tmp_path: Path) -> None:
     """Neither PyTorch nor Pillow nor a package of CUDA is there."""
     out = run(python, tmp_path, "-m", "tilewright", "demo", "--machine", "cpu")
-    assert "drawn: swizzled_tile.svg" in out and "swizzled_tile.png" not in out
-    assert (tmp_path / "swizzled_tile.svg").stat().st_size > 1000
+    assert "data race in shared memory" in out and "cute.arch.sync_threads()" in out
+    for name in ("swizzled_tile", "hopper_timeline"):
+        assert f"{name}.svg" in out and f"{name}.png" not in out
+        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
     program = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert program is not None and "def saxpy" in program[1]
     (tmp_path / "first.py").write_text(program[1], encoding="utf-8")

@@ -186,12 +186,13 @@ def atom(
 @app.command()
 def demo(
     machine: MachineOption = Machine.auto,
-    pictures: Annotated[Path, typer.Option(help="folder for the picture; the current one by default")] = Path("."),
+    pictures: Annotated[Path, typer.Option(help="folder for the pictures; the current one by default")] = Path("."),
+    verbose: Annotated[bool, typer.Option("--verbose", help="with the instructions that the product executed")] = False,
 ) -> None:
-    """Multiply matrices of normal random numbers, check them, and draw a swizzled shared-memory tile."""
+    """Multiply two matrices, find a race in a kernel, and draw a timeline and a swizzled shared-memory tile."""
     from tilewright.cli.demo import run
 
-    run(machine.value, pictures)
+    run(machine.value, pictures, verbose)
 
 
 @app.command(context_settings={

@@ -64,9 +64,10 @@ def compare(d: Array, a: Array, b: Array, c: Array | None, alpha: float, beta: f
 
 
 def print_report(
-    console: Console, report: GemmReport, shape: tuple[int, int, int], dtype: np.dtype[Any], check: Check | None
-) -> None:
-    """Print the table: kernel, machine, tiles, grid, instructions, bank conflicts, time, error."""
+    console: Console, report: GemmReport, shape: tuple[int, int, int], dtype: np.dtype[Any], check: Check | None,
+    instructions: bool = True,
+) -> None:  # fmt: skip
+    """Print the table: kernel, machine, tiles, grid, ``instructions``, bank conflicts, time, error."""
     from rich.table import Table
 
     table = Table(title=f"D = alpha·A·B + beta·C, m n k = {' '.join(map(str, shape))}, {dtype}", title_justify="left")
@@ -77,7 +78,7 @@ def print_report(
     table.add_row("tile (m, n, k)", " x ".join(map(str, report.tile)))
     table.add_row("decomposition", report.decomposition)
     table.add_row("thread blocks", " x ".join(map(str, report.grid)))
-    if report.instructions:
+    if report.instructions and instructions:
         table.add_section()
         table.add_row("instructions, one for each warp that executes it:", "")
         for kind, count in instruction_rows(report.instructions):

@@ -1,0 +1,31 @@
+"""The kernel that ``tilewright demo`` checks: its threads read what other threads may not have written yet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+
+THREADS = 128
+
+
+@cute.kernel
+def reverse(x: cute.Tensor, y: cute.Tensor) -> None:
+    """``y`` is ``x`` backwards; between the write and the read of the tile ``cute.arch.sync_threads()`` is missing."""
+    t, _, _ = cute.arch.thread_idx()
+    tile = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(THREADS))
+    tile[t] = x[t]
+    y[t] = tile[THREADS - 1 - t]
+
+
+@cute.jit
+def launch_reverse(x: cute.Tensor, y: cute.Tensor) -> None:
+    reverse(x, y).launch(grid=(1, 1, 1), block=(THREADS, 1, 1))
+
+
+def run() -> None:
+    """Launch the kernel on arrays of the host, that is, in the simulator."""
+    x, y = np.arange(THREADS, dtype=np.float32), np.zeros(THREADS, np.float32)
+    launch_reverse(from_dlpack(x), from_dlpack(y))
