@@ -329,7 +329,10 @@ class DualGemmKernel:
 
 def run(mnkl, dtype, tile, cluster):
     m, n, k, l = mnkl
-    a_t = cutlass_torch.matrix(l, m, k, False, dtype)
+    integers = cutlass_torch.RandomInitConfig(min_val=-2, max_val=3)
+    a_t = cutlass_torch.matrix(
+        l, m, k, False, dtype, init_type=cutlass_torch.TensorInitType.RANDOM, init_config=integers
+    )
     b1_t = cutlass_torch.matrix(l, n, k, False, dtype)
     b2_t = cutlass_torch.matrix(l, n, k, False, dtype)
     c_t = cutlass_torch.matrix(l, m, n, False, dtype)
