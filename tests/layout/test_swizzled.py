@@ -99,7 +99,7 @@ def test_operations_act_on_the_domain(outer: Layout, swizzle: Swizzle, offset: i
 
 
 @given(compact_layouts(POWERS), SWIZZLES)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_inverses_of_swizzled_bijections(outer: Layout, swizzle: Swizzle) -> None:
     suppose(size(outer) <= 1024)
     layout = composed(outer, swizzle, 0)
@@ -238,7 +238,7 @@ def test_a_gap_of_three_does_not_move_bits_as_one() -> None:
 
 
 @given(compact_layouts(POWERS), compact_layouts(POWERS), SWIZZLES)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_composition_with_a_swizzled_layout_on_the_right(a: Layout, outer: Layout, swizzle: Swizzle) -> None:
     right = composed(outer, swizzle, 0)
     try:
@@ -254,7 +254,7 @@ def test_a_swizzle_does_not_step_past_the_left_layout() -> None:
 
 
 @given(compact_layouts(POWERS), compact_layouts(POWERS), SWIZZLES, OFFSETS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_common_vectors_count_the_offset_before_the_swizzle(
     a: Layout, b: Layout, swizzle: Swizzle, offset: int
 ) -> None:
