@@ -95,7 +95,7 @@ class Threads(Reach):
     """``nbytes`` at an offset for each lane of a group: those of a pointer, or (where ``off`` is given) these of its
     active lanes. ``aligned``: to as many bytes, or to 16."""
 
-    __slots__ = ("group", "pointer", "off", "nbytes", "mask", "aligned")
+    __slots__ = ("group", "pointer", "off", "nbytes", "mask", "aligned", "_flat")
 
     def __init__(
         self, group: Group, pointer: Any, nbytes: int, mask: Array | None, off: Array | None = None,
@@ -103,6 +103,7 @@ class Threads(Reach):
     ) -> None:  # fmt: skip
         self.group, self.pointer, self.off, self.nbytes, self.mask = group, pointer, off, nbytes, mask
         self.aligned = aligned
+        self._flat: Array | None = None
         if off is None and pointer.root is not None:
             (low, high, _), add = pointer.root.range, pointer.add
             super().__init__(low + add, high + add + nbytes, blocks_of(group))
@@ -139,13 +140,21 @@ class Threads(Reach):
         """Of the active lanes, as accesses name them."""
         if self.off is not None:
             return self.off
-        off = np.broadcast_to(np.asarray(self.pointer.off, np.int64), (self.group.lanes_count,))
+        off = np.asarray(self.pointer.off, np.int64)
+        if off.ndim == 0:  # `broadcast_to` takes longer than all the rest
+            off = np.broadcast_to(off, (self.group.lanes_count,))
         found: Array = off if self.mask is None else off[self.mask]
         return found
 
     def flat(self) -> Array:
-        shared: SharedBuffer = self.group.wave.shared
-        return flat_offsets(shared, self.group, self.offsets(), self.mask)
+        if self._flat is None:
+            shared: SharedBuffer = self.group.wave.shared
+            self._flat = flat_offsets(shared, self.group, self.offsets(), self.mask)
+        return self._flat
+
+    def forget(self) -> None:
+        super().forget()
+        self._flat = None
 
     def cells(self, shift: int) -> Array:
         return run_of(self.flat() >> shift, self.nbytes >> shift)
