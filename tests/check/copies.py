@@ -55,6 +55,25 @@ def cp_async_with_a_group_still_pending(bug: bool) -> None:
     ring(wait=1 if bug else 0)
 
 
+@pair("data-race", "cute.copy(atom, x[None, t], s[None, t])", "y[t] = s[1, (t + 32) % 64]")
+def who_has_waited_for_its_own_copies_reads_those_of_a_lane_of_another_warp(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        layout = cute.make_layout((4, 64))
+        s = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, 256, alignment=16), layout)
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cutlass.Float32, num_bits_per_copy=128)
+        cute.copy(atom, x[None, t], s[None, t])
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        if cutlass.const_expr(not bug):
+            cute.arch.sync_threads()
+        y[t] = s[1, (t + 32) % 64]
+
+    x = cute.runtime.from_dlpack(np.asfortranarray(numbers(256).reshape(4, 64)), assumed_align=16)
+    launch(kernel, x, numbers(64))
+
+
 @pair("data-race", "cute.copy(atom, x[None, t], s[None, t])", "s[0, t] = 5.0")
 def a_store_into_what_cp_async_fills(bug: bool) -> None:
     @cute.kernel

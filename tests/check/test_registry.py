@@ -13,6 +13,7 @@ from tilewright import cute, sim
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.sim.checks import Checker, Finding, Party, chosen, registry
 from tilewright.sim.checks.actors import lanes_of, thread_of
+from tilewright.sim.checks.sites import facts
 
 
 class Negative(Checker):
@@ -67,3 +68,39 @@ def test_findings_name_the_roles_of_warps() -> None:
     with sim.options(check="races"), pytest.raises(SimulationError) as caught:
         tiles("no wait")
     assert "warp 0 (loads, stores), lane" in str(caught.value)
+
+
+@cute.kernel
+def moves(y: cute.Tensor):
+    """Copies by cp.async and ldmatrix: instructions that reach shared memory, none by the async proxy."""
+    t, _, _ = cute.arch.thread_idx()
+    s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 128, alignment=16), cute.make_layout((4, 32)))
+    source = cute.make_tensor(y.iterator, cute.make_layout((4, 32)))
+    atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=128)
+    cute.copy(atom, source[None, t], s[None, t])
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+    y[4 * t] = s[0, t]
+
+
+@cute.kernel
+def meets(y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    cute.arch.sync_threads()
+    y[t] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "also"),
+    [(minus, set()), (moves, set()), (meets, {"divergence"})],
+    ids=["plain", "cp.async", "barrier"],
+)
+def test_a_checker_looks_only_at_kernels_that_have_what_it_concerns(
+    kernel: Any, also: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr("tilewright.sim.checks.run.facts", lambda program: seen.append(facts(program)) or seen[-1])
+    with sim.options(check="all"):
+        launch(kernel, cute.runtime.from_dlpack(numbers(128), assumed_align=16), block=32)
+    optional = {"proxies", "mbarriers", "exits", "divergence", "residency"}
+    assert {c.name for c in registry.CHECKERS if c.concerns(seen[0])} & optional == also

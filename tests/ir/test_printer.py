@@ -93,3 +93,17 @@ def test_places_stand_behind_each_op_when_asked_for() -> None:
         "  if %c {  // user.py:12",
         "    yield  // user.py:12",
     ]
+
+
+def test_an_else_is_printed_where_it_does_or_gives_something() -> None:
+    for ops, results, printed in ((0, 0, False), (1, 0, True), (2, 0, True), (0, 1, True)):
+        flag, n = Value(BOOL, "c"), Value(I32, "n")
+        builder = Builder(Block([flag, n]))
+        sides = [Block(), Block()]
+        for side in sides:
+            with builder.inside(side):
+                for _ in range(ops if side is sides[1] else 0):
+                    builder.emit("printf", (n,), (), {"format": "{}"})
+                builder.emit("yield", (n,) * results)
+        builder.emit("if", (flag,), (I32,) * results, {}, sides)
+        assert ("else" in print_function(Function("k", "kernel", builder.block))) == printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ import pytest
 import tilewright as cutlass
 from tests.tiled.staging import half_mma, run, universal
 from tilewright import cute
+from tilewright.atoms.universal import UniversalCopy
 from tilewright.cute import nvgpu
 from tilewright.cute.nvgpu import cpasync
 from tilewright.errors import ConstraintError
 from tilewright.layout import Swizzle
+from tilewright.tiled.tma.atom import TmaCopyAtom
+from tilewright.tiled.tma.plan import plan_of
 
 F16, F32, BOOL = cutlass.Float16, cutlass.Float32, cutlass.Boolean
 
@@ -160,3 +164,33 @@ def test_operands_of_an_mma_for_one_block_and_for_a_cluster() -> None:
     for text, tiled, tiler in (("takes a tiled MMA", None, (64, 64, 64)), ("the tiler is (M, N, K)", mma, (64, 64))):
         with pytest.raises(ConstraintError, match=re.escape(text)):
             made(lambda x, t=tiled, n=tiler: nvgpu.make_tiled_tma_atom_A(single, x, TILE, n, t))
+
+
+PLAN = {
+    "box": ((64, 8), (64, 4)), "element": (F16.ir_type, F32.ir_type), "swizzle": (3, 2), "num_multicast": (1, 2),
+    "tiler": ((8, 64), (4, 64)), "basis": (1, 2), "values": (None, 1),
+}  # fmt: skip
+OTHERS = {"instruction": (UniversalCopy(32), UniversalCopy(64)), "value_type": (F16, F32)}
+
+
+@pytest.mark.parametrize("name", [*PLAN, *OTHERS])
+def test_a_component_tells_tma_atoms_apart(name: str) -> None:
+    """Kernels are staged for the atoms that they take, so two that differ in one respect are not one."""
+
+    def atom(changed: str = "") -> TmaCopyAtom:
+        given: Any = {key: both[key == changed] for key, both in {**PLAN, **OTHERS}.items()}
+        plan: Any = SimpleNamespace(**{key: given[key] for key in PLAN})
+        return TmaCopyAtom(given["instruction"], given["value_type"], plan, given)
+
+    other = atom(name)
+    assert atom() == atom() and hash(atom()) == hash(atom()) and atom().__carry_key__() == atom().__carry_key__()
+    assert atom() != other and atom().__carry_key__() != other.__carry_key__()
+
+
+@pytest.mark.parametrize(
+    ("stride", "contiguous"), [((64, 1), [True, False]), ((1, 64), [True, False]), ((128, 1), [True, False])]
+)
+def test_the_contiguous_mode_of_a_map_is_the_one_of_stride_1(stride: Any, contiguous: list[bool]) -> None:
+    smem = cute.make_layout((8, 64), stride=(64, 1) if stride[1] == 1 else (1, 8))
+    plan = plan_of(cute.make_layout((64, 64), stride=stride), smem, (8, 64), F16.ir_type, F16.ir_type, 1)
+    assert [part.contiguous for (part,) in plan.template().modes] == contiguous

@@ -295,3 +295,17 @@ def test_what_can_be_compiled():
         cute.compile(scale)
     with pytest.raises(ArgumentError, match="returns HostTensor|returns Tensor|results that are tensors"):
         cute.compile(lambda_like, np.zeros(3))
+
+
+def test_what_cannot_be_compiled_is_told_what_would_do():
+    class Plain:
+        def __call__(self, x):
+            return x
+
+    hints = [
+        (Plain(), "mark .*Plain.__call__ with @cute.jit"), (Plain, r"cute.compile\(Plain\(...\), ...\)"),
+        (7, "got 7$"), ("text", "got 'text'$"), ([], r"got \[\]$"),
+    ]  # fmt: skip
+    for given, hint in hints:
+        with pytest.raises(ArgumentError, match=hint):
+            cute.compile(given, 1)
