@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tests.keys.spy import Path, Spy, check, components
-from tilewright import sim
+from tilewright import cute, sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import Relu, SplitK, launcher, matmul
 from tilewright.gemm.host import handle
@@ -58,7 +60,7 @@ class Call:
 
     def run(self) -> Any:
         given = dict(self.operands())
-        with sim.options(**self.options):
+        with sim.options(**{"check": "none", "schedule": "lockstep", **self.options}):
             return matmul(**given, **{"beta": 1.0, **self.how})
 
 
@@ -165,12 +167,23 @@ PARTS: set[Path] = {(), (0,), (0, 2)}
 FOLLOWING = {(0, 0): "the kernel's class follows from the configuration", (1,): "another number of arguments"}
 
 
+_PROGRAMS: dict[Launch, Any] = {}
+
+
+def compiled_once(case: Launch, *args: Any) -> Any:
+    """What ``cute.compile`` gives for a case, which launches one kernel, is compiled for the first test of it."""
+    if case not in _PROGRAMS:
+        _PROGRAMS[case] = cute.compile(*args)
+    return _PROGRAMS[case]
+
+
 def launched(spy: Spy, *cases: Launch) -> list[Any]:
     """What each writes, and the programs that were compiled."""
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handle, "_COMPILED", spy)
         for case in cases:
+            patch.setattr(handle, "cute", SimpleNamespace(compile=partial(compiled_once, case)))
             outcomes.append((case.run(), str(spy[spy.asked[-1]].kernels)))
     return outcomes
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, SplitK, gemm, gemm_grouped, matmul
 
 torch = pytest.importorskip("torch")
@@ -40,6 +41,54 @@ def test_vmap_of_c_and_bias() -> None:
     assert torch.equal(
         torch.vmap(call, in_dims=(0, None, None))(a, c[0], bias[0]), torch.relu(a @ b + 2 * c[0] + bias[0])
     )
+
+
+def of(multiply: Any, **more: Any) -> Any:
+    """A scalar function of two matrices, through all that a product may have."""
+
+    def loss(a: Any, b: Any, c: Any, bias: Any) -> Any:
+        if multiply is matmul:
+            result = matmul(a, b, c=c, alpha=2.0, beta=3.0, bias=bias, **more)
+        else:
+            result = torch.matmul(a, b) * 2 + 3 * c + bias
+            result = torch.relu(result) if more else result
+        return (result * result).sum()
+
+    return loss
+
+
+GIVEN = [(3, 4, 8), (3, 8, 6), (3, 4, 6), (3, 6)]
+"""Three of each operand: A, B, C, the bias."""
+
+TRANSFORMS = {
+    "grad": lambda f, x: torch.func.grad(f, argnums=(0, 1, 2, 3))(*(y[0] for y in x)),
+    "vmap of grad": lambda f, x: torch.vmap(torch.func.grad(f, argnums=(0, 1, 2, 3)))(*x),
+    "grad of vmap": lambda f, x: torch.func.grad(lambda *y: torch.vmap(f)(*y).sum(), argnums=(0, 1, 2, 3))(*x),
+    "vmap of A": lambda f, x: torch.vmap(torch.func.grad(f), in_dims=(0, None, None, None))(x[0], *(y[0] for y in x[1:])),
+    "vjp": lambda f, x: torch.func.vjp(f, *(y[0] for y in x))[1](torch.tensor(2.0)),
+    "jacrev": lambda f, x: torch.func.jacrev(f)(*(y[0] for y in x)),
+    "grad of grad": lambda f, x: torch.func.grad(lambda a: torch.func.grad(f)(a, *(y[0] for y in x[1:])).sum())(x[0][0]),
+    "recorded grad": lambda f, x: torch.autograd.grad(
+        torch.func.grad(f)(leaf := x[0][0].clone().requires_grad_(), *(y[0] for y in x[1:])).sum(), leaf),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, {"activation": "relu"}], ids=["plain", "activation"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_derivatives_of_torch_func(name: str, more: Any) -> None:
+    given = [integers(i, *shape) for i, shape in enumerate(GIVEN)]
+    found, expected = (TRANSFORMS[name](of(multiply, **more), given) for multiply in (matmul, torch.matmul))
+    for one, other in zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]:
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("transform", [torch.func.jacfwd, torch.func.hessian])
+def test_forward_mode_is_refused(transform: Any) -> None:
+    with pytest.raises(ArgumentError, match="no derivative in forward mode"):
+        transform(lambda a: matmul(a, integers(1, 8, 6)).sum())(integers(0, 5, 8))
+    a = integers(0, 5, 8)
+    with pytest.raises(ArgumentError, match="no derivative in forward mode"):
+        torch.func.jvp(lambda a: matmul(a, integers(1, 8, 6)), (a,), (a,))
 
 
 @pytest.mark.parametrize("cast", [torch.bfloat16, torch.float16])

@@ -55,7 +55,7 @@ def result_dtype(a: Tensor, c: Tensor | None, out_dtype: torch.dtype | None) -> 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, c, bias, ctx.alpha, ctx.beta, activation, _ = inputs
-    if activation is not None:
+    if activation is not None and any(ctx.needs_input_grad):
         raise ArgumentError("the operator has no gradient through an activation: apply it to the operator's result")
     ctx.save_for_backward(a, b)
     ctx.c, ctx.bias = (None if x is None else (x.shape, x.dtype) for x in (c, bias))
@@ -96,7 +96,6 @@ def product(a: Tensor, b: Tensor, alpha: float, out_dtype: torch.dtype) -> Tenso
 operator.register_autograd(gradients, setup_context=save)
 
 
-@operator.register_vmap
 def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
     """torch.vmap: one product of stacks, whose first mode is the mapped one; one after the other where the bias is
     mapped, as a product has one vector."""
@@ -107,7 +106,7 @@ def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[T
     if dims[3] is not None:
         each = [[x if x is None or d is None else x.select(d, i) for x, d in zip((a, b, c, bias), dims, strict=False)]
                 for i in range(size)]  # fmt: skip
-        return torch.stack([operator(*one, *rest) for one in each]), 0
+        return torch.stack([call_of(*one)(*one, *rest) for one in each]), 0
     rank = max(x.ndim - (d is not None) for x, d in ((a, dims[0]), (b, dims[1])))
 
     def in_front(x: Tensor, dim: int | None) -> Tensor:
@@ -118,8 +117,11 @@ def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[T
     a, b = in_front(a, dims[0]), in_front(b, dims[1])
     if c is not None:
         c = in_front(c, dims[2]).expand(size, *[-1] * rank)
-    result = operator(a, b, c, bias, *rest)
+    result = call_of(a, b, c, bias)(a, b, c, bias, *rest)
     return result.expand(size, *result.shape[1:]), 0
+
+
+operator.register_vmap(batched)
 
 
 class Product(torch.autograd.Function):
@@ -138,6 +140,47 @@ class Product(torch.autograd.Function):
         return result
 
     backward = staticmethod(gradients)
+
+
+class Transformed(Product):
+    """The same for torch.func and torch.vmap, which want the context apart from the product: binding arguments to that
+    form takes longer than eager calls should."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:  # PyTorch's second form, without the context
+        result: Tensor = operator(*inputs)
+        return result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        save(ctx, inputs, output)
+
+    vmap = staticmethod(batched)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Refused: PyTorch would say that a method is missing."""
+        raise ArgumentError(
+            "matmul has no derivative in forward mode (torch.func.jvp, jacfwd, hessian): take torch.func.grad, vjp or "
+            "jacrev, or torch.matmul"
+        )
+
+
+def is_differentiated() -> bool:
+    """Whether a transform of torch.func takes derivatives here: what vmap gives it does not say so."""
+    if torch.compiler.is_compiling():  # which puts the gradient's products into its own graph
+        return False
+    kinds = torch._C._functorch.TransformType.Grad, torch._C._functorch.TransformType.Jvp
+    return any(level.key() in kinds for level in torch._C._functorch.get_interpreter_stack() or ())
+
+
+def call_of(*tensors: Tensor | None) -> Any:
+    """The form of the product for these tensors."""
+    if is_eager(*tensors):
+        return Product.apply
+    if torch._C._are_functorch_transforms_active() and not torch.compiler.is_compiling():
+        return Transformed.apply
+    return torch.ops.tilewright.matmul
 
 
 def is_eager(*tensors: Tensor | None) -> bool:
@@ -159,14 +202,15 @@ def recorded(
     its own gradient needs."""
     if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(ACTIVATIONS)}")
-    graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias))
+    asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
+    graded = torch.is_grad_enabled() and asked
     if out is not None and graded:
         raise ArgumentError("out cannot be given where PyTorch records the call for gradients: leave it away")
     matrix_a, matrix_b = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
     if c is not None and (a.ndim == 1 or b.ndim == 1):
         c = c.unsqueeze(-2) if a.ndim == 1 and b.ndim != 1 else c[..., None] if a.ndim != 1 else c[None, None]
     fused = None if graded else activation
-    call = Product.apply if is_eager(a, b, c, bias) else torch.ops.tilewright.matmul
+    call = call_of(a, b, c, bias)
     result: Tensor = call(matrix_a, matrix_b, c, bias, alpha, beta, fused, out_dtype)
     if graded and activation is not None:
         result = ACTIVATIONS[activation].of_torch(torch.nn.functional, result)
