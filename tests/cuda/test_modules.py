@@ -11,6 +11,7 @@ import pytest
 import tilewright as cutlass
 from tests.cuda.test_launch import Driver, built, driver
 from tilewright import Float32, Int32, Int64, cute
+from tilewright.cuda import modules
 from tilewright.errors import ArgumentError, MachineError
 
 __all__ = ["built", "driver"]
@@ -100,3 +101,8 @@ def test_a_compiled_kernel_is_loaded_and_launched_by_hand() -> None:
     cuda.unload_library(library)
     cuda.stream_destroy(stream)
     cuda.deallocate(address)
+
+
+def test_a_null_handle_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules, "_call", lambda *arguments, **more: None)
+    assert modules.get_library_kernel(1, "name") == modules.get_function_from_kernel(1) == 0

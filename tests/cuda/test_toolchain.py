@@ -188,6 +188,11 @@ def test_code_that_the_driver_refuses_names_both_versions(
         machine.Placed(function, artifact, 0)
 
 
+def test_without_a_driver_no_version_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "driver_version", lambda: None)
+    assert toolchain.mismatch("13.5") == ""
+
+
 @pytest.mark.parametrize(("platform", "name"), [("linux", "libcuda.so.1"), ("win32", "nvcuda.dll"), ("darwin", None)])
 def test_the_driver_is_called_as_on_each_platform(
     monkeypatch: pytest.MonkeyPatch, platform: str, name: str | None

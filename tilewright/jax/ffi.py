@@ -112,6 +112,13 @@ def register() -> None:
         jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform=platform)
 
 
+def current_gpu() -> int:
+    """The number of the device whose context XLA has made current for the handler."""
+    from tilewright.cuda.context import get_current_device
+
+    return get_current_device()
+
+
 def get_export_disabled_safety_checks() -> tuple[Any, ...]:
     """What ``jax.export.export(..., disabled_checks=...)`` needs to let ``cutlass_call`` pass. The exported program
     finds its kernels in the process that made it."""

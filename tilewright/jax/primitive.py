@@ -111,13 +111,6 @@ def _numbered(work: _Work) -> Any:
     return np.int64(number)
 
 
-def _current_gpu() -> str:
-    """The device whose context XLA has made current for the handler."""
-    from tilewright.cuda.context import get_current_device
-
-    return f"cuda:{get_current_device()}"
-
-
 class _Work:
     """One call: a function with how it sees its arrays."""
 
@@ -130,7 +123,9 @@ class _Work:
         self.executors: dict[Any, Callable[..., Any]] = {}
 
     def key(self) -> Any:
-        found = (self.fn, self.specs, self.static, str(self.options), tuple(sorted(self.kwargs.items())), self.aliased)
+        # 2, 2.0 and True are equal, and so are 0.0 and -0.0; programs made of them are not.
+        given = tuple((name, value, repr(value)) for name, value in sorted(self.kwargs.items()))
+        found = (self.fn, self.specs, self.static, str(self.options), given, self.aliased)
         try:
             hash(found)
         except TypeError:
@@ -179,7 +174,7 @@ class _Work:
         return found
 
     def _tensors(self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None) -> list[Any]:
-        device = "cpu" if stream is None else _current_gpu()
+        device = "cpu" if stream is None else f"cuda:{ffi.current_gpu()}"
         groups = zip(self.specs, (inputs, outputs), (False, True), strict=True)
         found = []
         for specs, buffers, is_output in groups:

@@ -66,3 +66,14 @@ def test_gradients(wrap: Any, activation: str | None) -> None:
 def test_vmap() -> None:
     a, b = integers(0, 3, 5, 8), integers(1, 8, 6)
     np.testing.assert_array_equal(jax.vmap(lambda x: matmul(x, b))(a), np.matmul(a, b))
+
+
+def test_buffers_of_a_gpu_are_of_the_device_that_xla_calls_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.gemm.operators.jax_op import array_over
+    from tilewright.jax import ffi
+    from tilewright.lang.arguments.arrays import array_of
+
+    for number in (0, 1):
+        monkeypatch.setattr(ffi, "current_gpu", lambda number=number: number)
+        found = array_of(array_over(ffi.Buffer(0x1000, (4, 8), "float16"), on_gpu=True))
+        assert (found.address, found.device, found.shape) == (0x1000, f"cuda:{number}", (4, 8))

@@ -64,10 +64,11 @@ TRANSFORMS = {
     "grad": lambda f, x: torch.func.grad(f, argnums=(0, 1, 2, 3))(*(y[0] for y in x)),
     "vmap of grad": lambda f, x: torch.vmap(torch.func.grad(f, argnums=(0, 1, 2, 3)))(*x),
     "grad of vmap": lambda f, x: torch.func.grad(lambda *y: torch.vmap(f)(*y).sum(), argnums=(0, 1, 2, 3))(*x),
-    "vmap of A": lambda f, x: torch.vmap(torch.func.grad(f), in_dims=(0, None, None, None))(x[0], *(y[0] for y in x[1:])),
+    "vmap of A": lambda f, x: torch.vmap(torch.func.grad(f), (0, None, None, None))(x[0], *(y[0] for y in x[1:])),
     "vjp": lambda f, x: torch.func.vjp(f, *(y[0] for y in x))[1](torch.tensor(2.0)),
     "jacrev": lambda f, x: torch.func.jacrev(f)(*(y[0] for y in x)),
-    "grad of grad": lambda f, x: torch.func.grad(lambda a: torch.func.grad(f)(a, *(y[0] for y in x[1:])).sum())(x[0][0]),
+    "grad of grad": lambda f, x: torch.func.grad(
+        lambda a: torch.func.grad(f)(a, *(y[0] for y in x[1:])).sum())(x[0][0]),
     "recorded grad": lambda f, x: torch.autograd.grad(
         torch.func.grad(f)(leaf := x[0][0].clone().requires_grad_(), *(y[0] for y in x[1:])).sum(), leaf),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -52,7 +53,7 @@ class DeviceBuffer:
     """Memory of XLA's on a GPU as the library reads it."""
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype, self.device = shape, dtype, SimpleNamespace(id=ffi.current_gpu())
         self.__cuda_array_interface__ = {"shape": shape, "typestr": dtype.str, "data": (address, False), "version": 3}
 
 
