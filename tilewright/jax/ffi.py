@@ -11,6 +11,7 @@ import functools
 import traceback
 from collections.abc import Callable
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from tilewright.ir.types import SCALARS
@@ -114,9 +115,7 @@ def register() -> None:
 
 def current_gpu() -> int:
     """The number of the device whose context XLA has made current for the handler."""
-    from tilewright.cuda.context import get_current_device
-
-    return get_current_device()
+    return int(import_module("tilewright.cuda.context").get_current_device())
 
 
 def get_export_disabled_safety_checks() -> tuple[Any, ...]:
