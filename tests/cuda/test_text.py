@@ -7,10 +7,28 @@ import pytest
 from tests.cuda.build import HERE, Kernel, pointer
 from tests.cuda.test_semantics import branch, loop
 from tilewright.cuda import emit
+from tilewright.cuda.arithmetic import cast
+from tilewright.cuda.expressions import Expr
 from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError
 from tilewright.ir.core import Block, Function, Location
-from tilewright.ir.types import F16, F32, I16, I32, I64, U8, U16, U64, FragType, MemSpace, ScalarType, VecType
+from tilewright.ir.types import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    I16,
+    I32,
+    I64,
+    TF32,
+    U8,
+    U16,
+    U64,
+    FragType,
+    MemSpace,
+    ScalarType,
+    VecType,
+)
 
 SAXPY = """\
 #include "tilewright.cuh"
@@ -224,3 +242,9 @@ def test_an_index_wraps_where_it_is_narrowed(narrow: ScalarType, wraps: bool) ->
     product = k.binary("mul", k.n, k.m, fits=False)
     k.store(k.at(k.x, k.cast(k.cast(product, narrow), I64)), k.constant(F32, 1.0))
     assert ("tw::multiply" in k.text) == wraps, k.text
+
+
+@pytest.mark.parametrize("source", [F16, BF16, TF32, F32, F64, I32], ids=str)
+def test_a_tf32_number_is_rounded_where_it_has_more_bits(source: ScalarType) -> None:
+    text = cast(Expr("x"), source, TF32).text
+    assert ("tw::to_tf32" in text) == (source in (F32, F64, I32))

@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     **{f"{name} elsewhere": (
         lambda name=name: check_output(*(
             matrix(x, *shape, device="cuda:1" if x == name else "cuda:0")
-            for x, shape in (("a", (8, 32)), ("b", (32, 16)), ("c", (8, 16)), ("out", (8, 16)))), (8, 16, 1)),  # type: ignore[misc]
+            for x, shape in (("a", (8, 32)), ("b", (32, 16)), ("c", (8, 16)), ("out", (8, 16)))), (8, 16, 1)),
         "on different devices: cuda:0, cuda:1") for name in ("a", "b", "c", "out")},
     "no workspace": (lambda: workspace_memory(None, WORKSPACE, "cpu"), "the workspace is missing"),
     "a small workspace": (lambda: workspace_memory(np.zeros(63, np.uint8), WORKSPACE, "cpu"), "has 63 bytes"),
@@ -238,3 +238,10 @@ def test_a_report_has_the_rows_that_are_known(given: dict[str, Any]) -> None:
     names = {"bank_conflicts": "extra wavefronts of shared memory", "packed": "copied for a faster kernel",
              "on_gpu": "kernel on a GPU (sm_90)"}  # fmt: skip
     assert [name for name, title in names.items() if title in rows] == list(given)
+
+
+@pytest.mark.parametrize("given", [problem(k=0), stack()], ids=["no K", "a stack"])
+def test_stream_k_shares_nothing_of_such_products(given: Problem) -> None:
+    entry = KERNELS["tensorop_f16"]
+    assert plan.shares_of(entry.config, given, (132, 227 * 1024), 2, -1) is None
+    assert plan.shares_of(entry.config, problem(k=512), (132, 227 * 1024), 2, -1) is not None

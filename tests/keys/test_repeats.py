@@ -1,0 +1,212 @@
+"""Each component of the keys by which a product's launches are repeated, and by which groups share kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.keys.spy import Path, Spy, check, components
+from tilewright import cute
+from tilewright.gemm import gemm_grouped
+from tilewright.gemm.choice.registry import KERNELS
+from tilewright.gemm.operators import group_launch, matmul, prepared
+from tilewright.gemm.operators.prepared import CAPTURED, Prepared, Slot, Step
+
+# -- what stays prepared for a geometry --------------------------------------------------------------------------------
+
+ADDRESSES = (0x1000, 0x2000, 0x3000, 0x4000, 0x5000)
+"""Of A, B, C, D and the bias."""
+
+
+class Code:
+    """Host code of one launch that says what it is called with."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log = log
+
+    def body(self, kernels: Any, device: Any, *values: Any) -> None:
+        self.log.append(values)
+
+    def repeats(self, device: str, values: list[Any], stream: Any) -> list[Any]:
+        return [partial(self.log.append, (stream, *values))]
+
+
+class Launch(NamedTuple):
+    """A product that was prepared, launched on a stream at addresses."""
+
+    stream: Any = 7
+    addresses: tuple[int, ...] = ADDRESSES
+
+
+def stand_in(log: list[Any], workspace: bool) -> Any:
+    """A Prepared that binds steps which tell the stream whose workspace they have."""
+    made = object.__new__(Prepared)
+    made.device, made.workspace, made.bindings, made.repeats = "cuda:0", workspace, {}, {}
+
+    def bind(stream: Any) -> list[Step]:
+        slots = [Slot(3 + i, i, 0, 64, 0) for i in range(5)]
+        steps = [Step(Code(log), [None, None, f"workspace of {stream}", *[0] * 5], slots)]
+        if stream is not CAPTURED:
+            made.bindings[stream if workspace else 0] = steps
+        return steps
+
+    made.bind = bind
+    return made
+
+
+def launched(attribute: str, times: int, spy: Spy, *cases: Launch) -> list[Any]:
+    """What reaches the GPU in ``times`` launches of each case."""
+    log: list[Any] = []
+    product = stand_in(log, workspace=True)
+    setattr(product, attribute, spy)
+    outcomes = []
+    with pytest.MonkeyPatch.context() as patch:
+        for case in cases:
+            patch.setattr(prepared, "current_stream", lambda device, apart, case=case: case.stream)
+            log.clear()
+            for _ in range(times):
+                product.launch(*case.addresses)
+            outcomes.append(list(log))
+    return outcomes
+
+
+def moved(operand: int) -> tuple[int, ...]:
+    return tuple(address + 0x100 * (i == operand) for i, address in enumerate(ADDRESSES))
+
+
+REPEATS: dict[Path, Launch] = {(0,): Launch(stream=8), **{(1, i): Launch(addresses=moved(i)) for i in range(5)}}
+
+
+@pytest.mark.parametrize("path", REPEATS, ids=["stream", "A", "B", "C", "D", "bias"])
+def test_a_component_tells_repeated_launches_apart(path: Path) -> None:
+    check(partial(launched, "repeats", 3), Launch(), REPEATS[path], path, {(), (1,)})
+
+
+def test_a_stream_tells_bindings_apart() -> None:
+    check(partial(launched, "bindings", 1), Launch(), Launch(stream=8), (), set())
+
+
+def test_every_component_has_its_case() -> None:
+    spy = Spy()
+    launched("repeats", 1, spy, Launch())
+    assert {path for path, _ in components(spy.asked[0], {(), (1,)})} == REPEATS.keys()
+
+
+@pytest.mark.parametrize("workspace", [False, True])
+def test_repeated_launches_are_the_launches(workspace: bool) -> None:
+    """The short cut against the plain way, for calls in any order; what a graph captures is never kept."""
+    rng = np.random.default_rng(workspace)
+    streams = [7, 8, CAPTURED] if workspace else [7, 8]
+    log: list[Any] = []
+    kept = stand_in(log, workspace)
+    with pytest.MonkeyPatch.context() as patch:
+        for _ in range(200):
+            stream, addresses = streams[rng.integers(len(streams))], moved(int(rng.integers(6)))
+            patch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)
+            for product in (kept, stand_in(log, workspace)):
+                log.clear()
+                product.launch(*addresses)
+                found = log[0][-6:]
+                assert found[1:] == addresses and (not workspace or found[0] == f"workspace of {stream}")
+    assert kept.repeats and CAPTURED not in {key[0] for key in kept.repeats} | set(kept.bindings)
+
+
+def test_repeats_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "REPEATED", 3)
+    monkeypatch.setattr(prepared, "current_stream", lambda device, apart: 7)
+    product = stand_in([], workspace=False)
+    sizes = []
+    for operand in range(5):
+        product.launch(*moved(operand))
+        sizes.append(len(product.repeats))
+    assert sizes == [1, 2, 3, 1, 2]
+
+
+def test_tensors_of_two_devices_have_keys_of_their_own() -> None:
+    def tensor(device: int) -> Any:
+        like = SimpleNamespace(dtype="f16", shape=(4, 8), stride=lambda: (8, 1), data_ptr=lambda: 0x1000)
+        return SimpleNamespace(**vars(like), get_device=lambda: device, is_neg=lambda: False)
+
+    first = matmul.torch_key(*[tensor(0)] * 5)
+    for operand in range(5):
+        other = matmul.torch_key(*(tensor(int(i == operand)) for i in range(5)))
+        assert [i for i in range(5) if first[i] != other[i]] == [operand]
+
+
+@pytest.mark.parametrize("part", range(3), ids=["device", "stream", "use"])
+def test_a_workspace_is_of_one_device_stream_and_use(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product asks for its workspace with all three."""
+    asked: list[Any] = []
+    spaces = SimpleNamespace(zeros=lambda key, beside: asked.append(key) or (lambda n, dtype: None))
+    monkeypatch.setattr(prepared, "WORKSPACES", spaces)
+    monkeypatch.setattr(prepared, "zeros_apart", lambda target, D: None)
+    monkeypatch.setattr(prepared, "machine_of", lambda device: None)
+    monkeypatch.setattr(prepared.Handle, "of", lambda *given: SimpleNamespace(launches=lambda: []))
+    for device, stream in (("cuda:0", 7), ("cuda:1", 7), ("cuda:0", 8)):
+        made = object.__new__(Prepared)
+        made.device, made.workspace, made.bindings, made.workspaces = device, True, {}, []
+        made.problem, made.function = SimpleNamespace(D=None), None
+        made.plan = SimpleNamespace(packing=None, config=SimpleNamespace(transposed=False))
+        made.bind(stream)
+        made.workspace = False
+        made.bind(stream)
+        assert list(made.bindings) == [stream, 0]
+    assert len(set(asked)) == 6 and len({key[part] for key in asked}) == 2
+
+
+# -- kernels of groups -------------------------------------------------------------------------------------------------
+
+
+class Group(NamedTuple):
+    """A group of one product."""
+
+    stages: int = 3
+    activation: Any = None
+
+    def run(self) -> list[Any]:
+        a = ((np.arange(8 * 32) % 7) - 3).reshape(8, 32).astype(np.float16)
+        entry = KERNELS["tensorop_f16"]
+        entry = entry.only(replace(entry.config, stages=self.stages))
+        made = gemm_grouped([(a, np.eye(32, 16, dtype=np.float16))], activation=self.activation, kernel=entry)
+        return [d.tolist() for d in made]
+
+
+GROUPS = {
+    (0,): ("configuration", Group(), Group(stages=2)),
+    (1,): ("epilogue function", Group(activation="relu"), Group(activation="silu")),
+}
+_PROGRAMS: dict[Group, Any] = {}
+
+
+def compiled_once(case: Group, *args: Any) -> Any:
+    if case not in _PROGRAMS:
+        _PROGRAMS[case] = cute.compile(*args)
+    return _PROGRAMS[case]
+
+
+def grouped(spy: Spy, *cases: Group) -> list[Any]:
+    """What each group's product is, and the program that made it."""
+    outcomes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_launch, "_COMPILED", spy)
+        for case in cases:
+            compiling = SimpleNamespace(compile=partial(compiled_once, case), runtime=cute.runtime)
+            patch.setattr(group_launch, "cute", compiling)
+            outcomes.append((case.run(), str(spy[spy.asked[-1]].kernels)))
+    return outcomes
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=[name for name, *_ in GROUPS.values()])
+def test_a_component_tells_kernels_of_groups_apart(path: Path) -> None:
+    check(grouped, *GROUPS[path][1:], path, {()})
+
+
+def test_every_component_of_a_groups_key_has_its_case() -> None:
+    spy = Spy()
+    grouped(spy, Group())
+    assert {path for path, _ in components(spy.asked[0], {()})} == GROUPS.keys()
