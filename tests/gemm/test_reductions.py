@@ -184,14 +184,17 @@ def test_serial_split_k_asks_what_a_function_is_for_a_part() -> None:
     np.testing.assert_array_equal(d, (2 * product(a, b)).astype(np.float16))
 
 
-@pytest.mark.parametrize("how", [*PLANS, SplitK(3), SplitK(3, "parallel")], ids=str)
+@pytest.mark.parametrize(
+    ("how", "reduction"), [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic"), (SplitK(3), None),
+                           (SplitK(3, "parallel"), None)], ids=str,
+)  # fmt: skip
 @pytest.mark.parametrize("loop", LOOPS)
-def test_no_races(loop: str, how: Any) -> None:
+def test_no_races(loop: str, how: Any, reduction: str | None) -> None:
     entry = LOOPS[loop]
     a, b = operands("hopper_f16", 72, 72, 320)
     shares = made(how, entry, (72, 72, 320)) if isinstance(how, str) else how
     with sim.options(check="all"):
-        check(a, b, entry, decomposition=shares)
+        check(a, b, entry, decomposition=shares, reduction=reduction)
 
 
 def test_launches_follow_each_other() -> None:
@@ -258,6 +261,7 @@ def test_workspaces() -> None:
 # -- Hopper's own schedule, and clusters that share tiles --------------------------------------------------------------
 
 
+@pytest.mark.tilewright_check("default")
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("reduction", ["mixed", "atomic"])
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)], ids=str)

@@ -146,10 +146,13 @@ def test_epilogue_functions_see_whole_sums() -> None:
     np.testing.assert_array_equal(d, expected.astype(np.float16))
 
 
-@pytest.mark.parametrize("cluster", [(1, 1), (2, 1)], ids=str)
-@pytest.mark.parametrize("shared", [(4, 3), (4, 16)], ids=str)
-def test_no_races(shared: tuple[int, int], cluster: tuple[int, int]) -> None:
-    entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
+@pytest.mark.parametrize(
+    ("shared", "tile", "changes"),
+    [((4, 3), (64, 32), {"epilogue_columns": 8}), ((4, 16), (64, 32), {"epilogue_columns": 8, "cluster": (2, 1)}),
+     ((4, 16), *TILES[4])], ids=str,
+)  # fmt: skip
+def test_no_races(shared: tuple[int, int], tile: tuple[int, int], changes: dict[str, Any]) -> None:
+    entry = sized(tile, **changes)
     with sim.options(check="all", sms=40):
         check(entry, PROBLEM, shares_of(entry, PROBLEM, shared))
 
