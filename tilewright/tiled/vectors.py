@@ -68,7 +68,7 @@ def _vectors(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer
     width = element_bytes(pointer.dtype)
     for run in runs(where):
         dynamic, start = where[run[0]]
-        at = pointer if isinstance(dynamic, int) and dynamic == 0 else pointer + dynamic
+        at = pointer + dynamic
         while run:
             n = max(1, WIDEST // width)
             while n > 1 and (n > len(run) or (at + start).alignment % (n * width)):
