@@ -469,6 +469,12 @@ def test_a_repeated_launch_is_the_launch_whatever_was_launched_in_between(driver
     assert calls_in(again) < 8
 
 
+def test_the_first_launch_may_be_one_to_repeat(driver: Driver) -> None:
+    driver.expect(8, 4)
+    gpu.machine().load(small()).repeat("cuda:0", config((3, 1, 1)), (16, 5))()
+    assert tuple(driver.last.grid) == (3, 1, 1) and driver.last.launches == 1
+
+
 def test_a_launch_is_a_handful_of_calls(driver: Driver) -> None:
     kernel = gpu.machine().load(small())
     where, args = config((4, 1, 1)), [at(16), 5]

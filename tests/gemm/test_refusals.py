@@ -199,7 +199,7 @@ def test_split_k_has_the_limits_of_its_grid(monkeypatch: pytest.MonkeyPatch) -> 
         gemm(a, b, kernel="tensorop_f16", decomposition=SplitK(3))
 
 
-@pytest.mark.parametrize(("how", "first"), [("auto", 1), ("data_parallel", 1), ("dynamic", 0)])
+@pytest.mark.parametrize(("how", "first"), [("auto", 1), ("data_parallel", 1), ("stream_k", 0)])
 def test_the_order_of_simulation_counts_where_blocks_own_their_tiles(
     how: Any, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,3 +245,19 @@ def test_stream_k_shares_nothing_of_such_products(given: Problem) -> None:
     entry = KERNELS["tensorop_f16"]
     assert plan.shares_of(entry.config, given, (132, 227 * 1024), 2, -1) is None
     assert plan.shares_of(entry.config, problem(k=512), (132, 227 * 1024), 2, -1) is not None
+
+
+def lying(shift: int = 0, **changes: Any) -> tuple[Any, ...]:
+    """The geometry of a product whose A lies ``shift`` bytes further, or otherwise."""
+    given = problem()
+    moved = given.A.array._replace(address=given.A.array.address // 16 * 16 + shift, **changes)
+    others = {x: replace(m, array=m.array._replace(address=1 << 20)) for x in "BCD" if (m := getattr(given, x))}
+    return replace(given, A=replace(given.A, array=moved), **others).geometry()
+
+
+@pytest.mark.parametrize("changes", [
+    {"shift": 1}, {"shift": 8}, {"shift": 15}, {"shape": (64, 32, 1)}, {"stride": (128, 1, 0)}, {"dtype": Float32},
+    {"device": "cuda:0"},
+], ids=str)  # fmt: skip
+def test_a_component_tells_geometries_apart(changes: dict[str, Any]) -> None:
+    assert lying(**changes) != lying() == lying(16) == lying(17 * 16)

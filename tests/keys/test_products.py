@@ -197,3 +197,23 @@ def test_every_component_of_a_kernels_key_has_its_case() -> None:
     spy = Spy()
     launched(spy, Launch())
     assert {path for path, _ in components(spy.asked[0], PARTS)} == LAUNCHES.keys() | FOLLOWING.keys()
+
+
+def test_a_product_that_was_seen_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(matmul.__globals__, "_SEEN", {})
+    a, b, bias = torch.ones(8, 32).half(), torch.ones(32, 16).half(), torch.ones(16).half()
+    first = [matmul(a, b), matmul(a, b, bias=bias)]
+    monkeypatch.setattr(matmul.__globals__["Request"], "run", lambda *given: pytest.fail("the long way"))
+    for one, other in zip(first, [matmul(a, b), matmul(a, b, bias=bias)], strict=True):
+        assert torch.equal(one, other)
+
+
+def test_geometries_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[Any, Any] = {}
+    monkeypatch.setitem(matmul.__globals__, "_SEEN", kept)
+    monkeypatch.setitem(matmul.__globals__, "REMEMBERED", 2)
+    sizes = []
+    for n in (8, 16, 24, 32):
+        matmul(torch.ones(8, 32).half(), torch.ones(32, n).half())
+        sizes.append(len(kept))
+    assert sizes == [1, 2, 1, 2]
