@@ -19,7 +19,7 @@ from figures import table
 
 from tilewright.gemm import kernels
 from tilewright.gemm.choice.choose import Options, fastest
-from tilewright.gemm.choice.ways import Problem
+from tilewright.gemm.family.ways import Problem
 
 H200 = (132, 232448)
 KERNELS = "hopper_f16", "hopper_e4m3", "tensorop_f16", "small_m_f16"

@@ -1,4 +1,4 @@
-"""Fits the constants of the Hopper kernels' model of time (tilewright/gemm/choice/hopper_cost.py) to timings.
+"""Fits the constants of the Hopper kernels' model of time (tilewright/gemm/family/hopper_cost.py) to timings.
 
     python bench/timings.py --write DIR ...                     # on GPUs, as often as one likes
     python bench/fit.py                                         # how well the constants suit the timings in results/
@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.choice import hopper_cost
 from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.choice.hopper_cost import HopperModel
 from tilewright.gemm.choice.registry import kernels
-from tilewright.gemm.choice.ways import Limits
+from tilewright.gemm.family import hopper_cost
+from tilewright.gemm.family.hopper_cost import HopperModel
+from tilewright.gemm.family.ways import Limits
 from tilewright.gemm.tuning.candidate import Candidate
 
 TIMINGS = Path(__file__).parent / "results" / "timings_h200_2026-11-22.json"

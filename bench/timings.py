@@ -27,10 +27,10 @@ from library_jobs import NAMES, Job, Shape, work
 from pool import Failure, Pool
 
 from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.choice.hopper_cost import FIXED_US
 from tilewright.gemm.choice.registry import kernels
-from tilewright.gemm.choice.ways import NEVER, Way
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.family.hopper_cost import FIXED_US
+from tilewright.gemm.family.ways import NEVER, Way
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.tuning.candidate import Candidate
 

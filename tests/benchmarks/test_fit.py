@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tilewright.gemm import kernels
-from tilewright.gemm.choice import hopper_cost
 from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.family import hopper_cost
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import fit

@@ -25,9 +25,9 @@ from tilewright.errors import ArgumentError, ConstraintError, SimulationError
 from tilewright.gemm import gemm, kernels, matmul
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.kernel.compile import stage
 from tilewright.ir.core import Function
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.target import MULTIPROCESSORS, architecture

@@ -14,7 +14,7 @@ from tilewright import cute
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.epilogue.functions import LinearCombination
-from tilewright.gemm.kernel.select import kernel_of
+from tilewright.gemm.family.base import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of, workspace_of
 from tilewright.gemm.schedule.streamk import StreamK
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tilewright.gemm import kernels
-from tilewright.gemm.choice import cost, hopper_cost
 from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.choice.ways import EVEN, NEVER, Problem
 from tilewright.gemm.config import GemmConfig, HopperConfig
+from tilewright.gemm.family import ampere_cost, hopper_cost
+from tilewright.gemm.family.ways import EVEN, NEVER, Problem
 
 SMS, SMEM = 132, 232448
 
@@ -103,8 +103,9 @@ def test_turns_of_two_blocks_on_a_multiprocessor() -> None:
     """tensorop_f16 with four warps has two blocks on a multiprocessor: 300 tiles are a turn of 264 and one of 36, whose
     blocks are alone."""
     config = kernels()["tensorop_f16"].config
-    assert isinstance(config, GemmConfig) and config.tile == (128, 128, 32) and cost.blocks_at_once(config, SMEM) == 2
-    full, alone = cost.k_tile_us(config, SMEM)
+    assert isinstance(config, GemmConfig) and config.tile == (128, 128, 32)
+    assert ampere_cost.blocks_at_once(config, SMEM) == 2
+    full, alone = ampere_cost.k_tile_us(config, SMEM)
     flops, loads = 2 * 128 * 128 * 32 / 4.2e6, 256 * 32 * 2 / 6e4
     assert (full, alone) == pytest.approx((2 * loads, flops / 0.74))
     expected = 10 * (full + alone) + (2.0 + 2.5 / 2) * 1.5

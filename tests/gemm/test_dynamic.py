@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import KernelEntry, LinearCombination, cross_compile, gemm, kernels, launcher
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major
-from tilewright.gemm.kernel.select import kernel_of
+from tilewright.gemm.family.base import kernel_of
 from tilewright.gemm.schedule.decomposition import DynamicTiles
 
 pytestmark = pytest.mark.unchecked

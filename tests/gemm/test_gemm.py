@@ -153,7 +153,6 @@ def test_other_configurations(variant: str, transposed: bool, machine: str) -> N
     ("changes", "message"),
     [
         ({"stages": 1}, "at least 2 stages"),
-        ({"math": "tensor"}, "math must be tensorop, simt or small_m, got 'tensor'"),
         ({"warps": (0, 1)}, "must be positive"),
         ({"group": 0}, "must be positive"),
         ({"warps": (3, 1)}, "96 threads with 8 elements each cannot cover a tile of"),

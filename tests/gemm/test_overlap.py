@@ -10,9 +10,9 @@ import pytest
 
 from tilewright.errors import SimulationError
 from tilewright.gemm import SplitK, gemm, gemm_grouped, kernels
+from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host import plan
 from tilewright.gemm.kernel import warp_specialized
-from tilewright.gemm.kernel.compile import stage
 from tilewright.sim.checks.dependents import waits_first
 from tilewright.sim.events import observing
 

@@ -14,7 +14,7 @@ from tilewright.cute.nvgpu import warpgroup
 from tilewright.errors import SimulationError
 from tilewright.gemm import LinearCombination
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.kernel.select import kernel_of
+from tilewright.gemm.family.base import kernel_of
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.schedule.decomposition import PersistentTiles
 

@@ -1,12 +1,13 @@
 """The GEMM library, written in the language."""
 
-from tilewright.gemm.choice.registry import KernelEntry, kernels
+from tilewright.gemm.choice.registry import kernels
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, LinearCombination, Relu
+from tilewright.gemm.family.compile import cross_compile, stage
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.arguments import GemmUniversalMode
 from tilewright.gemm.host.gemm import GemmReport, gemm, launcher
 from tilewright.gemm.host.universal import GemmUniversal
-from tilewright.gemm.kernel.compile import cross_compile, stage
 from tilewright.gemm.kernel.multistage import MultistageGemm
 from tilewright.gemm.operators.grouped import gemm_grouped
 from tilewright.gemm.operators.matmul import matmul

@@ -91,15 +91,17 @@ def contiguous(matrix: Matrix, major: Major) -> bool:
 
 def steps_below(matrix: Matrix, least: int) -> bool:
     """Whether a mode with more than one element has a stride below ``least``."""
-    return any([stride < least and extent > 1 for stride, extent in zip(matrix.stride, matrix.shape, strict=True)])
+    array = matrix.array
+    return any([stride < least and extent > 1 for stride, extent in zip(array.stride, array.shape, strict=True)])
 
 
 def aligned_elements(matrix: Matrix, major: Major, whole: bool) -> int:
     """Elements of the widest vector along ``major`` that is aligned in every row, at most ``VECTOR`` bytes; with
     ``whole``, that rows are a multiple of."""
     inner, outer = (1, 0) if major is Major.K else (0, 1)
-    shape, stride, size = matrix.shape, matrix.stride, matrix.dtype.bytes
-    if not contiguous(matrix, major):
+    array = matrix.array
+    shape, stride, size = array.shape, array.stride, array.dtype.bytes
+    if stride[inner] != 1 and shape[inner] > 1:
         return 1
     steps = stride[outer] if shape[outer] > 1 else 0, stride[2] if shape[2] > 1 else 0
-    return math.gcd(VECTOR // size, shape[inner] if whole else 0, matrix.array.address // size, *steps)
+    return math.gcd(VECTOR // size, shape[inner] if whole else 0, array.address // size, *steps)

@@ -52,8 +52,8 @@ class Matrix:
         return replace(self, array=self.array._replace(dtype=dtype))
 
     def transposed(self) -> Matrix:
-        (m, n, batch), (dm, dn, dl) = self.shape, self.stride
-        return replace(self, array=self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))
+        (m, n, batch), (dm, dn, dl) = self.array.shape, self.array.stride
+        return Matrix(self.name, self.source, self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))
 
     def moved_to(self, address: int) -> Matrix:
         """A matrix that lies the same way elsewhere."""
@@ -107,8 +107,9 @@ class Matrix:
 
     def major(self) -> Major:
         """K (N for C and D) when the second mode is contiguous or nothing is, else MN."""
-        second = self.stride[1] == 1 and self.shape[1] > 1
-        return Major.MN if self.stride[0] == 1 and self.shape[0] > 1 and not second else Major.K
+        (rows, columns, _), (down, across, _) = self.array.shape, self.array.stride
+        second = across == 1 and columns > 1
+        return Major.MN if down == 1 and rows > 1 and not second else Major.K
 
     def tensor(self, operand: Operand) -> Any:
         """The cute tensor: extents and strides are run-time, but for the 1 of a mode that is read in vectors or

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tilewright import Float32
 from tilewright.errors import ConstraintError
@@ -44,7 +44,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class GemmConfig:
-    """Everything that is static about one GEMM kernel.
+    """Everything that is static about one GEMM kernel that copies tiles with cp.async and multiplies with mma.sync.
 
     ``tile`` is (M, N, K) of a thread block; ``stages`` the number of shared-memory buffers; ``warps`` how the tile's M
     and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all. ``raster`` is the order of
@@ -53,7 +53,6 @@ class GemmConfig:
     copy are read in aligned 16 bytes all the same, and shifted into place (``mainloop.granules`` says which).
     """
 
-    math: str  # "tensorop" or "simt"
     a: Operand
     b: Operand
     c: Operand
@@ -65,9 +64,22 @@ class GemmConfig:
     raster: str = "m"
     granules: bool = False
 
-    transposed = False
+    math: ClassVar[str] = "tensorop"
+    """The name of the kernel family (``family.base.FAMILIES``)."""
+    tensor_cores: ClassVar[bool] = True
+    whole_rows: ClassVar[bool] = True
+    """Whether the rows of A and B have to be a multiple of the accesses long."""
+    persistent: ClassVar[bool] = False
+    """Whether all blocks of a launch run at once, and take tile after tile."""
     most_batches: ClassVar[int | None] = MOST_GRID[2]
     """Of one launch: a block's batch is its z in the grid."""
+    # What other families choose:
+    transposed: ClassVar[bool] = False
+    pingpong: ClassVar[bool] = False
+    producers: ClassVar[int] = 0
+    cluster: ClassVar[tuple[int, int]] = (1, 1)
+    cluster_k: ClassVar[int] = 1
+    cluster_size: ClassVar[int] = 1
 
     def granular(self, operand: Operand) -> bool:
         """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
@@ -75,10 +87,12 @@ class GemmConfig:
 
     def shared_major(self, operand: Operand) -> Major:
         """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on
-        their way in, element by element: SIMT wants MN-major, ldmatrix transposes 16-bit elements only."""
-        if self.math == "simt":
-            return Major.MN
+        their way in, element by element: ldmatrix transposes 16-bit elements only."""
         return operand.major if operand.dtype.width == 16 else Major.K
+
+    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
+        """The same for other operands; tiles of A and B that are turned are read element by element."""
+        return replace(self, a=self.loadable(a), b=self.loadable(b), c=c)
 
     def loadable(self, operand: Operand) -> Operand:
         """``operand`` as A or B with the widest access that the way to shared memory allows."""
@@ -86,13 +100,15 @@ class GemmConfig:
         return replace(operand, copy_bits=operand.dtype.width) if turned else operand
 
     @property
+    def ring_bytes(self) -> int:
+        """Bytes of A and B in all stages."""
+        bM, bN, bK = self.tile
+        return self.stages * ((bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8)
+
+    @property
     def smem_bytes(self) -> int:
         """Shared memory of one block: the stages, or the epilogue's tile where that is more."""
-        bM, bN, bK = self.tile
-        if self.math == "small_m":
-            return self.warps[1] * bM * bN * 4  # the sums of each warp
-        stage = (bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8
-        return max(self.stages * stage, bM * bN * self.c.dtype.width // 8 if self.math == "tensorop" else 0)
+        return max(self.ring_bytes, self.tile[0] * self.tile[1] * self.c.dtype.width // 8)
 
     @property
     def threads(self) -> int:
@@ -105,30 +121,7 @@ class GemmConfig:
     @property
     def fragments(self) -> int:
         """Steps of the instruction along N in a tile: as many reduction blocks can share one."""
-        columns = 8 * self.warps[1] if self.math == "tensorop" else self.threads // 4
-        return max(1, self.tile[1] // columns)
-
-    def check_small_m(self) -> None:
-        bM, bN, bK = self.tile
-        wide = all(x.major is Major.K and (x.copy_bits, x.dtype.width) == (128, 16) for x in (self.a, self.b))
-        if (bM, bN % 8, bK % 32, self.warps[0]) != (16, 0, 0, 1) or not wide:
-            raise ConstraintError(
-                "a kernel for few rows takes tiles of 16 rows, columns in 8s and k elements in 32s, warps (1, n), and "
-                f"16-bit operands read 16 bytes at a time along K; not {self.tile}, {self.warps}, {self.a}, {self.b}"
-            )
-        if (self.stages, self.group, self.raster) != (2, 8, "m"):
-            raise ConstraintError(
-                "a kernel for few rows has one row of tiles and no ring: stages, group and raster that are not "
-                f"(2, 8, 'm') would change nothing; got {self.stages, self.group, self.raster}"
-            )
-
-    def storable(self, operand: Operand) -> Operand:
-        """``operand`` as C and D with the widest access of the epilogue: few rows are stored from the registers of
-        mma.sync, two columns side by side."""
-        if self.math != "small_m":
-            return operand
-        most = 2 * operand.dtype.width if operand.major is Major.K else operand.dtype.width
-        return replace(operand, copy_bits=min(operand.copy_bits, most))
+        return max(1, self.tile[1] // (8 * self.warps[1]))
 
     def blocks_at_once(self, smem: int) -> int:
         """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
@@ -138,12 +131,6 @@ class GemmConfig:
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
-        if self.math not in ("tensorop", "simt", "small_m"):
-            raise ConstraintError(f"math must be tensorop, simt or small_m, got {self.math!r}")
-        if self.math == "small_m":
-            self.check_small_m()
-        if self.granules and self.math != "tensorop":
-            raise ConstraintError(f"granules are a way of tensorop kernels to read rows of K, not of {self.math}")
         if min(*self.warps, *self.tile, self.group) < 1:
             found = f"{self.tile}, {self.warps} and {self.group}"
             raise ConstraintError(f"tile, warps and group must be positive, got {found}")
@@ -162,6 +149,63 @@ class GemmConfig:
                 raise ConstraintError(
                     f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
                 )
+
+
+@dataclass(frozen=True)
+class SimtConfig(GemmConfig):
+    """A kernel that multiplies with FMAs, one for each element: operands lie MN-major in shared memory."""
+
+    math = "simt"
+    tensor_cores = False
+
+    def shared_major(self, operand: Operand) -> Major:
+        return Major.MN
+
+    @property
+    def smem_bytes(self) -> int:
+        return self.ring_bytes  # D is written from registers
+
+    @property
+    def fragments(self) -> int:
+        return max(1, self.tile[1] // (self.threads // 4))
+
+    def check(self) -> None:
+        if self.granules:
+            raise ConstraintError("granules are a way of tensorop kernels to read rows of K, not of simt")
+        super().check()
+
+
+@dataclass(frozen=True)
+class SmallMConfig(GemmConfig):
+    """A kernel for few rows (``kernel.small_m``): its warps share K, and read A and B straight into registers."""
+
+    math = "small_m"
+
+    @property
+    def smem_bytes(self) -> int:
+        """The sums of each warp."""
+        return self.warps[1] * self.tile[0] * self.tile[1] * 4
+
+    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
+        """The same for other operands. D is stored from the registers of mma.sync, two columns side by side."""
+        most = 2 * c.dtype.width if c.major is Major.K else c.dtype.width
+        return super().with_operands(a, b, replace(c, copy_bits=min(c.copy_bits, most)), smem)
+
+    def check(self) -> None:
+        bM, bN, bK = self.tile
+        wide = all(x.major is Major.K and (x.copy_bits, x.dtype.width) == (128, 16) for x in (self.a, self.b))
+        if (bM, bN % 8, bK % 32, self.warps[0]) != (16, 0, 0, 1) or not wide:
+            raise ConstraintError(
+                "a kernel for few rows takes tiles of 16 rows, columns in 8s and k elements in 32s, warps (1, n), and "
+                f"16-bit operands read 16 bytes at a time along K; not {self.tile}, {self.warps}, {self.a}, {self.b}"
+            )
+        if (self.stages, self.group, self.raster, self.granules) != (2, 8, "m", False):
+            raise ConstraintError(
+                "a kernel for few rows has one row of tiles and no ring: stages, group and raster that are not "
+                f"(2, 8, 'm'), and granules, would change nothing; got {self.stages, self.group, self.raster}, "
+                f"{self.granules}"
+            )
+        super().check()
 
 
 @dataclass(frozen=True)
@@ -198,7 +242,10 @@ class HopperConfig:
     raster: str = "m"
     transposed: bool = False
 
-    math = "wgmma"
+    math: ClassVar[str] = "wgmma"
+    tensor_cores: ClassVar[bool] = True
+    whole_rows: ClassVar[bool] = False
+    persistent: ClassVar[bool] = True
     most_batches: ClassVar[int | None] = None
     """Of one launch: persistent blocks count the tiles of all batches, without a limit."""
 
@@ -273,10 +320,7 @@ class HopperConfig:
     def blocks_at_once(self, smem: int) -> int:
         return 1
 
-    def loadable(self, operand: Operand) -> Operand:
-        return operand
-
-    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> HopperConfig:
+    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
         """The same for other operands: with narrower parts of the epilogue, then fewer stages, where these need more
         than ``smem`` bytes of shared memory."""
         config = replace(self, a=a, b=b, c=c)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.cost import AmpereModel
-from tilewright.gemm.choice.estimate import can_share
-from tilewright.gemm.choice.hopper_cost import HopperModel
-from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way, ways_of
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.estimate import can_share
+from tilewright.gemm.family.ways import Limits, Problem, Vector, Way, ways_of
 from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "dynamic", "stream_k")
 Option = tuple[KernelEntry, StreamK | None]
-JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
-JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
-LEAST_JOINED = 64 * 128
-"""Of sizes whose blocks add up together: clusters, columns, elements of a tile."""
 
 
 def best(
@@ -61,7 +53,7 @@ class Options:
     """A kernel in all its sizes, with all ways to share tiles, on one kind of GPU."""
 
     def __init__(self, entry: KernelEntry, limits: Limits) -> None:
-        self.limits = limits
+        self.limits, family = limits, entry.family
         entries = [entry, *with_tiles(entry, limits, entry.large, *entry.small)]
         whole = [True] * len(entries)
         if entry.shared is not None:
@@ -71,13 +63,15 @@ class Options:
         for config in configs:
             config.check()
         self.entries = {id(config): e for config, e in zip(configs, entries, strict=True)}
-        shares = [may_share(config) and not (entry.shared is not None and config is entry.config) for config in configs]
-        together = with_tiles(entry, limits, *(c for config in configs for c in adding_together(config)))
+        shares = [
+            family.may_share(config) and not (entry.shared is not None and config is entry.config) for config in configs
+        ]
+        together = with_tiles(entry, limits, *(c for config in configs for c in family.joined_sizes(config)))
         if len(configs) == 1:  # a kernel in one size stays in it
             together = [entry] if together else []
         self.entries.update((id(e.config), e) for e in together)
-        self.ways = ways_of(configs, whole, shares, [e.config for e in together])
-        self.model = (HopperModel if isinstance(entry.config, HopperConfig) else AmpereModel)(self.ways, limits)
+        self.ways = ways_of(configs, whole, shares, family.parts, [e.config for e in together])
+        self.model = family.model(self.ways, limits)
 
     @classmethod
     @lru_cache(maxsize=128)
@@ -123,23 +117,6 @@ class Options:
         return self.fastest(problem, "data_parallel")
 
 
-def may_share(config: AnyConfig) -> bool:
-    """Whether blocks of this size can share tiles: sums are exchanged between single blocks, and warpgroups that take
-    turns skip whole tiles of the ring."""
-    if not isinstance(config, HopperConfig):
-        return config.math != "small_m"
-    return config.cluster_size == 1 and not config.pingpong
-
-
-def adding_together(config: AnyConfig) -> Iterator[HopperConfig]:
-    """This size for blocks that add up the tiles that they share together, in narrow parts so that there is one for
-    each of many. Tiles are large, as operands are read once for each; a few widths will do."""
-    if isinstance(config, HopperConfig) and config.cluster in JOINING_CLUSTERS and not config.pingpong:
-        (bM, bN, _), columns = config.tile, config.part[1]
-        if config.cluster_k == 1 and bM * bN >= LEAST_JOINED and columns in JOINING_COLUMNS:
-            yield replace(config, epilogue_columns=8 if columns <= 144 else 16)
-
-
 def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
     """The sizes of a kernel for blocks that share tiles."""
     return (entry.shared or entry.config, entry.large, *entry.small)
@@ -165,12 +142,12 @@ def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Opti
         wanted.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
         if wanted[-1] == found and batch == 1:
             plan.check()
-            if isinstance(entry.config, HopperConfig) and entry.config.cluster_k > 1 and plan.sk_tiles:
+            if entry.config.cluster_k > 1 and plan.sk_tiles:
                 raise ArgumentError(
                     f"the {entry.config.cluster_k} blocks of a cluster (cluster_k) share the k tiles of one tile, and "
                     "shares of several tiles go to others: take cluster_k=1"
                 )
-            if isinstance(entry.config, HopperConfig) and entry.config.pingpong and plan.sk_tiles:
+            if entry.config.pingpong and plan.sk_tiles:
                 raise ArgumentError(
                     "warpgroups that take turns (pingpong) work on whole tiles, and blocks that share tiles on parts "
                     "of them: take pingpong=False, or decomposition='data_parallel'"

@@ -1,92 +1,15 @@
-"""The kernels of the library by name, with the tiles that are known to do well."""
+"""The kernels of the library by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.hopper import SMEM, hopper_sizes
-from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major, Operand
-from tilewright.gemm.kernel.compile import cross_compile, cross_print
-
-
-@dataclass(frozen=True)
-class KernelEntry:
-    """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
-
-    Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
-    ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of
-    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``; ``granular`` are sizes for rows of K that
-    begin at any element.
-    """
-
-    name: str
-    title: str
-    config: AnyConfig
-    large: AnyConfig | None = None
-    small: tuple[AnyConfig, ...] = ()
-    shared: AnyConfig | None = None
-    narrow: AnyConfig | None = None
-    granular: tuple[AnyConfig, ...] = ()
-
-    def __hash__(self) -> int:
-        # Of the many sizes the first is enough to tell most entries apart. It is asked for at each look-up of a choice.
-        found: int | None = self.__dict__.get("_hash")
-        if found is None:
-            found = hash((self.name, self.config, len(self.small)))
-            object.__setattr__(self, "_hash", found)
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
-
-    def only(self, config: AnyConfig) -> KernelEntry:
-        """This kernel in one size."""
-        return KernelEntry(self.name, self.title, config)
-
-    @property
-    def for_narrow(self) -> KernelEntry:
-        """The sizes whose threads can keep the predicates of many narrow accesses in registers."""
-        if self.narrow is None:
-            return self
-        return replace(self.only(self.narrow), small=self.small[:1])
-
-    @property
-    def for_granules(self) -> KernelEntry:
-        """The sizes for rows of K that begin at any element."""
-        return replace(self.only(self.granular[0]), small=self.granular[1:])
-
-    @property
-    def min_arch(self) -> int:
-        """The least compute capability, 80 for sm_80."""
-        if isinstance(self.config, HopperConfig):
-            return 90
-        return 89 if self.config.a.dtype in (Float8E4M3FN, Float8E5M2) else 80
-
-    def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
-        """The configuration for other majors, vector widths and output types."""
-        if isinstance(self.config, HopperConfig):
-            return self.config.with_operands(a, b, c, SMEM)
-        return replace(self.config, a=self.config.loadable(a), b=self.config.loadable(b), c=self.config.storable(c))
-
-    def check(self) -> None:
-        """Raise ConstraintError when the parameters of the configuration do not fit together."""
-        if "_sound" not in self.__dict__:  # a configuration does not change
-            self.config.check()
-            object.__setattr__(self, "_sound", True)
-
-    def accepts(self, ab_dtype: Any) -> bool:
-        return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
-
-    def printed(self, arch: str = "sm_90a") -> dict[str, str]:
-        """The kernel for ``arch`` as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU nor NVRTC."""
-        return cross_print(self.config, arch)
-
-    def compile(self, arch: str = "sm_90a") -> Any:
-        """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""
-        return cross_compile(self.config, arch)
+from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SmallMConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.hopper_sizes import hopper_sizes
 
 
 def tensorop(
@@ -102,7 +25,6 @@ def tensorop(
     """
     b_major = Major.MN if dtype.width == 16 else Major.K
     return GemmConfig(
-        math="tensorop",
         a=Operand(dtype, Major.K, 128),
         b=Operand(dtype, b_major, 128),
         c=Operand(out or dtype, Major.K, 128),
@@ -135,7 +57,7 @@ def small_m(name: str, title: str, dtype: Any) -> KernelEntry:
     """Few rows, B along K: 16 to 32 columns a block, whose eight warps share K; 8 columns where there are few."""
     a, c = Operand(dtype, Major.K, 128), Operand(dtype, Major.K, 2 * dtype.width)
     sizes = [
-        GemmConfig("small_m", a, a, c, acc_dtype=Float32, tile=(16, columns, 128), warps=(1, 8), stages=2)
+        SmallMConfig(a, a, c, acc_dtype=Float32, tile=(16, columns, 128), warps=(1, 8), stages=2)
         for columns in (16, 8, 32)
     ]
     return KernelEntry(name, f"{title}, at most 16 rows: mma.sync from global memory", sizes[0], small=tuple(sizes[1:]))
@@ -143,8 +65,8 @@ def small_m(name: str, title: str, dtype: Any) -> KernelEntry:
 
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
-    return GemmConfig(
-        math="simt", a=Operand(Float32, Major.K, 32), b=Operand(Float32, Major.MN, 128),
+    return SimtConfig(
+        a=Operand(Float32, Major.K, 32), b=Operand(Float32, Major.MN, 128),
         c=Operand(Float32, Major.K, 128),
         acc_dtype=Float32, tile=(128, 128, 8), warps=(8, 1), stages=3,
     )  # fmt: skip

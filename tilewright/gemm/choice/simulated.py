@@ -7,9 +7,9 @@ many of its elements. How many multiprocessors a GPU has, and what waits for wha
 from __future__ import annotations
 
 from tilewright.gemm.choice.choose import oriented, with_tiles
-from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.choice.ways import Limits, Problem
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.ways import Limits, Problem
 
 PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
 
@@ -19,10 +19,10 @@ def in_order_of_simulation(entries: list[KernelEntry]) -> list[KernelEntry]:
     wgmma, the one of mma.sync with the same types comes before it. It is simulated in a tenth of the time (4096^3 in
     14 s instead of 197), because no warp waits for another one that loads."""
     first = entries[0].config
-    if not isinstance(first, HopperConfig):
+    if not first.persistent:
         return entries
     types = first.acc_dtype, first.c.dtype
-    others = (e for e in entries if not isinstance(e.config, HopperConfig))
+    others = (e for e in entries if not e.config.persistent)
     alike = next((e for e in others if (e.config.acc_dtype, e.config.c.dtype) == types), None)
     return entries if alike is None else [alike, *(e for e in entries if e is not alike)]
 
@@ -30,7 +30,7 @@ def in_order_of_simulation(entries: list[KernelEntry]) -> list[KernelEntry]:
 def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:
     """The entry in the size that takes least time on the simulator; without clusters, where there is a choice."""
     entries = with_tiles(entry, limits, entry.config, entry.large, *entry.small)
-    single = [e for e in entries if not isinstance(e.config, HopperConfig) or e.config.cluster_size == 1]
+    single = [e for e in entries if e.config.cluster_size == 1]
     return min(single or entries or [entry], key=lambda e: work(e.config, problem))
 
 

@@ -24,7 +24,7 @@ class FragmentEpilogue:
     def pair(self) -> int:
         """Elements of one access."""
         config = self.config
-        return 2 if config.math != "simt" and config.c.major is Major.K and config.c.vector > 1 else 1
+        return 2 if config.tensor_cores and config.c.major is Major.K and config.c.vector > 1 else 1
 
     def atom(self) -> Any:
         dtype = self.config.c.dtype

@@ -166,4 +166,4 @@ class SharedEpilogue:
 
 
 def epilogue_of(config: GemmConfig) -> DirectEpilogue | SharedEpilogue:
-    return SharedEpilogue(config) if config.math == "tensorop" else DirectEpilogue(config)
+    return SharedEpilogue(config) if config.tensor_cores else DirectEpilogue(config)

@@ -9,8 +9,9 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Decomposition, kernel_of_gpu
 from tilewright.gemm.host.problem import Problem, machine_name
 from tilewright.gemm.host.transfer import fetch_result, transfer

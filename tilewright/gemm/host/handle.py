@@ -13,12 +13,12 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
+from tilewright.gemm.family.base import kernel_of
 from tilewright.gemm.host.places import Places
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
-from tilewright.gemm.kernel.select import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of, padded, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.arguments.argument import argument_of

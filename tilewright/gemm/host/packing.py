@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.host.accesses import OperandAccess, accesses
+from tilewright.gemm.config import Major
+from tilewright.gemm.family.accesses import OperandAccess
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.workspace import Memory
 
@@ -38,10 +38,10 @@ class Packing:
 
     @classmethod
     def of(cls, problem: Problem, entry: KernelEntry) -> Packing | None:
-        """What has to be copied for a Hopper kernel; None where nothing has, or where copies do not help."""
-        if not isinstance(entry.config, HopperConfig) or problem.places is not None:
+        """What has to be copied for the kernel; None where nothing has, or where copies do not help."""
+        if not entry.family.packs or problem.places is not None:
             return None
-        return cls.needed(problem, accesses(entry.config, problem))
+        return cls.needed(problem, entry.family.accesses(entry.config, problem))
 
     @classmethod
     def needed(cls, problem: Problem, listed: list[OperandAccess]) -> Packing | None:

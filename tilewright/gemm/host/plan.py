@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
-from math import gcd
 from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.choice.choose import Options, best, size_to_share
-from tilewright.gemm.choice.hopper_cost import FIXED_US
-from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.simulated import for_simulator, in_order_of_simulation
-from tilewright.gemm.choice.ways import cluster_size
-from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, HopperConfig, Major, Operand
-from tilewright.gemm.host.accesses import access_refusal, accesses
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.hopper_cost import FIXED_US
+from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.sharing import checked, never_shares, shares_tiles
+from tilewright.gemm.host.sharing import checked, shares_tiles
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
@@ -66,44 +64,36 @@ class Plan:
         C, D may be copied to aligned rows for a kernel that is faster even so."""
         where = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
-        passed_over: dict[str, str] = {}
-        if machine == "cpu" and decomposition in ("auto", "data_parallel") and simulated().sizes == "simulator":
+        quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
+        if quick_to_simulate and decomposition in ("auto", "data_parallel"):
             entries = in_order_of_simulation(entries)
-        for candidate in entries:
-            candidate.check()
-            reason = refusal(candidate, problem, decomposition, arch(machine), reduction)
-            if reason is None:
-                suited = suited_entry(candidate, problem)
-                if isinstance(decomposition, StreamKScheduleSm90):
-                    return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
-                if isinstance(decomposition, SplitK):
-                    return cls.split(decomposition, suited, problem, where, passed_over)
-                numbers = (split, available) != (1, -1)
-                if decomposition == "stream_k" and numbers:
-                    entry = size_to_share(suited, problem.shape, where)
-                    shares = shares_of(entry.config, problem, where, split, available)
-                elif machine == "cpu" and decomposition in OWN_TILES and simulated().sizes == "simulator":
-                    how = "dynamic" if decomposition == "dynamic" else "data_parallel"
-                    entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
-                else:
-                    entry, shares = best(suited, decomposition, problem.shape, where, reduction)
-                found = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
-                if reduction not in (None, "none") and not found:
-                    raise ArgumentError(no_tile_shared(entry, problem, reduction, split, available))
-                if may_pack and passed_over and not numbers:
-                    others = [e for e in entries if e.name in passed_over]
-                    packed = cls.packed(problem, others, decomposition, machine, reduction, suited, may_pack)
-                    if packed is not None:
-                        return replace(packed, passed_over=passed_over)
-                config, dynamic = with_operands(entry, problem), decomposition == "dynamic"
-                numbered = isinstance(decomposition, StreamK) or numbers
-                if reduction == "none" and isinstance(config, HopperConfig) and config.cluster_k > 1:
-                    raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {config.cluster_k})")
-                shares = added_up(shares, reduction)
-                plan = cls(entry, config, shares, where[0], passed_over, dynamic, adds_up(reduction), None, numbered)
-                return plan if numbered or shares is None else plan.in_its_own_order()
-            passed_over[candidate.name] = reason
-        raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
+        candidate, passed_over = first_taker(entries, problem, decomposition, arch(machine), reduction)
+        suited = suited_entry(candidate, problem)
+        if isinstance(decomposition, StreamKScheduleSm90):
+            return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
+        if isinstance(decomposition, SplitK):
+            return cls.split(decomposition, suited, problem, where, passed_over)
+        numbers = (split, available) != (1, -1)
+        if decomposition == "stream_k" and numbers:
+            entry = size_to_share(suited, problem.shape, where)
+            shares = shares_of(entry.config, problem, where, split, available)
+        elif quick_to_simulate and decomposition in OWN_TILES:
+            how = "dynamic" if decomposition == "dynamic" else "data_parallel"
+            entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
+        else:
+            entry, shares = best(suited, decomposition, problem.shape, where, reduction)
+        check_reduction(entry, shares, problem, decomposition, reduction, split, available)
+        if may_pack and passed_over and not numbers:
+            others = [e for e in entries if e.name in passed_over]
+            packed = cls.packed(problem, others, decomposition, machine, reduction, suited, may_pack)
+            if packed is not None:
+                return replace(packed, passed_over=passed_over)
+        numbered = isinstance(decomposition, StreamK) or numbers
+        plan = cls(
+            entry, with_operands(entry, problem), added_up(shares, reduction), where[0], passed_over,
+            decomposition == "dynamic", adds_up(reduction), None, numbered,
+        )  # fmt: skip
+        return plan if numbered or shares is None else plan.in_its_own_order()
 
     @classmethod
     def packed(
@@ -142,13 +132,13 @@ class Plan:
         """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape
-        alone = tuple(c for c in entry.small if not isinstance(c, HopperConfig) or c.cluster_k == 1 and not c.pingpong)
+        alone = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
         given = entry
         entry, _ = best(replace(entry, small=alone), "data_parallel", part, where)
         config = with_operands(entry, problem)
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
-        if isinstance(config, HopperConfig) and config.cluster_k > 1:
+        if config.cluster_k > 1:
             raise ArgumentError(f"the kernel splits K within clusters (cluster_k = {config.cluster_k}) already")
         if slices > MOST_GRID[1]:
             raise ArgumentError(f"split-K of {slices} slices: a grid has room for {MOST_GRID[1]}")
@@ -157,18 +147,12 @@ class Plan:
             raise ArgumentError(f"parallel split-K of {rows} rows: its second kernel takes {ReduceSplitK.MOST_ROWS}")
         if how.mode != "cluster":
             return cls(entry, config, SplitK(slices, how.mode), where[0], passed_over)
-        assert isinstance(config, HopperConfig)
         if not given.small and config.cluster != (1, 1):  # the one size that was asked for
             raise ArgumentError(
                 "the blocks of a cluster share K in split-K of mode 'cluster', and operands in the cluster "
                 f"{config.cluster} of this size: take a cluster of (1, 1)"
             )
-        narrower = (
-            replace(config, cluster_k=slices, cluster=(1, 1), epilogue_columns=columns)
-            for columns in (64, 32, 16, 8)
-            if columns <= config.epilogue_columns and config.part[1] % (columns * slices) == 0
-        )
-        config = next(narrower, replace(config, cluster_k=slices, cluster=(1, 1)))
+        config = entry.family.in_clusters(config, slices)
         config.check()
         return cls(entry.only(config), config, None, where[0], passed_over)
 
@@ -183,7 +167,7 @@ class Plan:
         band = 1 << how.persistent.log_swizzle_size
         raster = "m" if how.persistent.along_n else "n"  # along which mode a band is ``band`` clusters wide
         for option in (entry.config, *entry.small):
-            if not isinstance(option, HopperConfig) or option.cluster != how.persistent.cluster_mn:
+            if option.cluster != how.persistent.cluster_mn:
                 continue
             m, n, k, batch = problem.oriented(option.transposed).shape
             bM, bN, bK = option.cluster_tile
@@ -208,11 +192,43 @@ class Plan:
 
     @property
     def decomposition(self) -> str:
-        if isinstance(self.shares, SplitK) or (isinstance(self.config, HopperConfig) and self.config.cluster_k > 1):
+        if isinstance(self.shares, SplitK) or self.config.cluster_k > 1:
             return "split_k"
         if self.shares is not None:
             return "stream_k"
         return "dynamic" if self.dynamic else "data_parallel"
+
+
+def first_taker(
+    entries: list[KernelEntry], problem: Problem, decomposition: Decomposition, version: int, reduction: str | None
+) -> tuple[KernelEntry, dict[str, str]]:
+    """The first kernel that can take the operands, and why those before it cannot. ArgumentError where none can."""
+    passed_over: dict[str, str] = {}
+    for entry in entries:
+        entry.check()
+        reason = refusal(entry, problem, decomposition, version, reduction)
+        if reason is None:
+            return entry, passed_over
+        passed_over[entry.name] = reason
+    raise ArgumentError("; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()))
+
+
+def check_reduction(
+    entry: KernelEntry, shares: StreamK | None, problem: Problem, decomposition: Decomposition, reduction: str | None,
+    split: int, available: int,
+) -> None:  # fmt: skip
+    """ArgumentError where a reduction that was asked for finds nothing to add up, or where nothing may be added up and
+    clusters split K."""
+    if reduction == "none" and entry.config.cluster_k > 1:
+        raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {entry.config.cluster_k})")
+    found = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
+    if reduction in (None, "none") or found:
+        return
+    numbers = f" with split = {split}, avail_sms = {available}" if (split, available) != (1, -1) else ""
+    raise ArgumentError(
+        f"reduction {reduction!r} says how blocks that share a tile add up, and kernel {entry.name}{numbers} shares no "
+        f"tile of {problem.describe()}: leave it out, or give a StreamK whose blocks share tiles"
+    )
 
 
 def packing_for(
@@ -286,7 +302,7 @@ def shares_of(
     m, n, k, batch = problem.oriented(config.transposed).shape
     if batch != 1 or k == 0:
         return None
-    size = cluster_size(config)
+    size = config.cluster_size
     workers = clusters_at_once(where[0], size)
     plan = StreamK.of(
         (m, n, k), config.cluster_tile, multiprocessors=workers, occupancy=config.blocks_at_once(where[1]),
@@ -313,109 +329,16 @@ def adds_up(reduction: str | None) -> str:
     return "mixed" if reduction in (None, "none") else str(reduction)
 
 
-def no_tile_shared(entry: KernelEntry, problem: Problem, reduction: str, split: int, available: int) -> str:
-    """Why a reduction that was asked for finds nothing to add up."""
-    numbers = f" with split = {split}, avail_sms = {available}" if (split, available) != (1, -1) else ""
-    return (
-        f"reduction {reduction!r} says how blocks that share a tile add up, and kernel {entry.name}{numbers} shares no "
-        f"tile of {problem.describe()}: leave it out, or give a StreamK whose blocks share tiles"
-    )
-
-
 def alignment_of(entry: KernelEntry, problem: Problem) -> list[tuple[str, int, int]]:
     """(operand, elements of one access that the kernel needs, elements that its memory allows) of each operand."""
     return [
         (name, access.step // matrix.dtype.bytes, aligned_elements(matrix, major, access.whole))
-        for name, access, matrix, major in accesses(entry.config, problem)
+        for name, access, matrix, major in entry.family.accesses(entry.config, problem)
     ]
 
 
 def refusal(
     entry: KernelEntry, problem: Problem, decomposition: Decomposition, version: int, reduction: str | None = None
 ) -> str | None:
-    """Why the kernel cannot multiply these operands; None where it can."""
-    planned = reduction is None and isinstance(decomposition, StreamK) and decomposition.shared_reduction
-    asked = reduction == "shared" or planned
-    if asked and not isinstance(entry.config, HopperConfig):
-        return (
-            "its blocks need not run at once, as those that wait for each other must (reduction 'shared'): persistent "
-            "blocks of Hopper kernels do"
-        )
-    if isinstance(decomposition, SplitK):
-        if problem.shape[3] != 1:
-            return f"split-K is for a single product, not for a batch of {problem.shape[3]}"
-        if decomposition.mode == "cluster" and not isinstance(entry.config, HopperConfig):
-            return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
-    if decomposition == "stream_k" and (reason := never_shares(entry)):
-        return reason
-    if decomposition == "dynamic" and not (isinstance(entry.config, HopperConfig) and entry.config.producers):
-        return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
-    if version < entry.min_arch and not isinstance(entry.config, HopperConfig):
-        return f"its mma.sync needs sm_{entry.min_arch}, and sm_{version} has none for {entry.config.a.dtype.__name__}"
-    if not isinstance(entry.config, HopperConfig):
-        if isinstance(decomposition, StreamKScheduleSm90):
-            return "the schedule is for persistent blocks: Hopper kernels have them"
-        return few_rows_refusal(entry, problem, decomposition) if entry.config.math == "small_m" else None
-    if version != entry.min_arch:
-        return f"it needs wgmma, which sm_90 has and sm_{version} does not"
-    if problem.places is not None:
-        return "TMA reads matrices whose rows and batches follow each other at strides, not by index or pointer"
-    if problem.shape[2] == 0:
-        return "K is 0: there is nothing to load"
-    if entry.config.cluster_k > 1 and decomposition == "dynamic":
-        return "blocks of a cluster that share the k tiles (cluster_k) make one tile, and draw none"
-    k_tiles = -(-problem.shape[2] // entry.config.tile[2])
-    if entry.config.cluster_k > k_tiles:
-        return f"the {entry.config.cluster_k} blocks of a cluster (cluster_k) cannot share {k_tiles} k tiles"
-    if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
-        return "a plan of shared tiles is for a single product"
-    return access_refusal(entry.config, problem)
-
-
-def few_rows_refusal(
-    entry: KernelEntry, problem: Problem, decomposition: Decomposition
-) -> str | None:  # fmt: skip
-    """Why the kernel for few rows cannot multiply these operands; None where it can."""
-    if problem.places is not None:
-        return "it reads matrices whose rows and batches follow each other at strides, not by index or pointer"
-    if problem.shape[0] > entry.config.tile[0]:
-        return f"it is for products with at most {entry.config.tile[0]} rows, not {problem.shape[0]}"
-    if problem.shape[2] == 0:
-        return "K is 0: there is nothing to load"
-    if decomposition not in ("auto", "data_parallel"):
-        return "its warps share K; its blocks share nothing"
-    return access_refusal(entry.config, problem)
-
-
-def with_operands(entry: KernelEntry, problem: Problem) -> AnyConfig:
-    """The entry's configuration for matrices that lie as the problem's do."""
-    config = entry.config
-    a, b, c = problem.operands(config.transposed, config.a.dtype, not isinstance(config, HopperConfig))
-    bM, bN, bK = config.tile
-    a = limited(a, bK if a.major is Major.K else bM)
-    b = limited(b, bK if b.major is Major.K else bN)
-    return with_these(entry, a, b, limited(c, bN if c.major is Major.K else bM))
-
-
-def limited(operand: Operand, extent: int) -> Operand:
-    """With accesses that go into the tile's ``extent`` along the contiguous mode."""
-    vector = gcd(operand.vector, extent)
-    return operand if vector == operand.vector else replace(operand, copy_bits=vector * operand.dtype.width)
-
-
-@lru_cache(maxsize=4096)
-def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyConfig:
-    return entry.with_operands(a, b, c)
-
-
-def suited_entry(entry: KernelEntry, problem: Problem) -> KernelEntry:
-    """The entry for matrices that lie as the problem's do; in its form for narrow accesses or for granules where they
-    force these."""
-    config = with_operands(entry, problem)
-    if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
-        return entry
-    rows = [x for x in (config.a, config.b) if x.major is Major.K and x.copy_bits < LEAST_ASYNCHRONOUS]
-    granules = entry.granular and rows and all(x.granules for x in rows)
-    narrow = entry.for_granules if granules else entry.for_narrow
-    config, *small = (with_operands(narrow.only(c), problem) for c in (narrow.config, *narrow.small))
-    return replace(narrow, config=config, small=tuple(small))
+    """Why the kernel cannot multiply these operands on a GPU of compute capability ``version``; None where it can."""
+    return entry.family.refusal(entry.sizes, problem, decomposition, version, reduction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -158,22 +159,30 @@ class Problem:
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         """How A, B and D (with C) lie, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K). ``whole``
         rows of A and B are whole accesses. Several kernels ask for the same."""
-        known: dict[Any, Any] = self.__dict__.setdefault("_operands", {})
-        found: tuple[Operand, Operand, Operand] | None = known.get((transposed, dtype, whole))
-        if found is None:
-            seen = self.oriented(transposed).read_as(dtype)
-            a, b = seen.every(0), tuple(matrix.transposed() for matrix in seen.every(1))
-            found = operand_of(a, WIDEST, whole), operand_of(b, WIDEST, whole), operand_of(
-                (*seen.every(3), *seen.every(2)), WIDEST)  # fmt: skip
-            if seen.places is None:
-                found = with_granules(found[0], a), with_granules(found[1], b), found[2]
-            else:
-                by_index = (seen.places.by_index(operand) for operand in (0, 1, 3))
-                found = tuple(  # type: ignore[assignment]  # four of them
-                    one_by_one(x) if each else x for x, each in zip(found, by_index, strict=True)
-                )
-            known[transposed, dtype, whole] = found
-        return found
+        known: dict[Any, tuple[Operand, Operand, Operand]] = self.__dict__.setdefault("_operands", {})
+        key = transposed, dtype, whole
+        if key not in known:
+            known[key] = self._transposed_operands(dtype, whole) if transposed else self._operands_of(dtype, whole)
+        return known[key]
+
+    def _operands_of(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
+        A, B = self.every(0), (self.B_as_rows, *(matrix.transposed() for matrix in self.every(1)[1:]))
+        a, b = (replace(operand_of(x, WIDEST, whole), dtype=dtype) for x in (A, B))
+        c = operand_of((*self.every(3), *self.every(2)), WIDEST)
+        if self.places is None:
+            return with_granules(a, A), with_granules(b, B), c
+        a, b, c = (one_by_one(x) if self.places.by_index(i) else x for x, i in ((a, 0), (b, 1), (c, 3)))
+        return a, b, c
+
+    def _transposed_operands(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
+        """B^T lies as B seen as (N, K), and A^T seen as (N, K) as A."""
+        a, b, _ = self.operands(False, dtype, whole)
+        return b, a, operand_of((self.D.transposed(), self.C.transposed()), WIDEST)
+
+    @cached_property
+    def B_as_rows(self) -> Matrix:
+        """B as (N, K), as kernels read it."""
+        return self.B.transposed()
 
     def batches(self, first: int, last: int) -> Problem:
         """Products ``first`` to ``last`` - 1 of a batch."""

@@ -7,8 +7,8 @@ import numbers
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.epilogue.functions import LinearCombination, ScaledSource
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem
 
 LARGEST = {"int": 2**31 - 1, 64: 1.7e308}

@@ -6,9 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.choose import adding_together, may_share
-from tilewright.gemm.choice.registry import KernelEntry
-from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
@@ -88,17 +85,3 @@ def check_available(decomposition: Any, reduction: str | None, available: int, b
 def shares_tiles(schedule: StreamKScheduleSm90) -> bool:
     """Whether the schedule's units share tiles, as Stream-K or as split-K."""
     return bool(schedule.sk_units) or schedule.splits > 1
-
-
-def never_shares(entry: KernelEntry) -> str | None:
-    """Why no size of the kernel can share tiles as Stream-K does; None where one can."""
-    if entry.config.math == "small_m":
-        return "its warps share K; its blocks share nothing"
-    sizes = [c for c in (entry.config, entry.shared, entry.large, *entry.small) if c is not None]
-    if any(may_share(c) or any(adding_together(c)) for c in sizes):
-        return None
-    if any(isinstance(c, HopperConfig) and c.pingpong for c in sizes):
-        return "its warpgroups take turns (pingpong) on whole tiles, which blocks cannot share"
-    if any(isinstance(c, HopperConfig) and c.cluster_k > 1 for c in sizes):
-        return "the blocks of its clusters (cluster_k) share the k tiles of one tile already"
-    return "blocks of its clusters exchange no sums by themselves: take a cluster of (1, 1), or give a StreamK"

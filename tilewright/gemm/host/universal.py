@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
-from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
 from tilewright.gemm.host.copies import with_copies
 from tilewright.gemm.host.handle import Handle

@@ -90,4 +90,4 @@ class SimtMath:
 
 
 def math_of(config: GemmConfig) -> TensorOpMath | SimtMath:
-    return TensorOpMath(config) if config.math == "tensorop" else SimtMath(config)
+    return TensorOpMath(config) if config.tensor_cores else SimtMath(config)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.cost import ends_us, k_tile_us, peer_us
-from tilewright.gemm.choice.registry import KERNELS, KernelEntry
+from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.family.ampere_cost import ends_us, k_tile_us, peer_us
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.gemm import gemm, launcher
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.schedule.blocks import Block, data_parallel, split_k, stream_k

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewright import Int32, cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import operand_of
-from tilewright.gemm.choice.cost import LARGEST, k_tile_us
-from tilewright.gemm.choice.hopper_cost import CROWD, ends_us, loads_us, loop_us
-from tilewright.gemm.choice.registry import KernelEntry
 from tilewright.gemm.choice.simulated import work
-from tilewright.gemm.config import AnyConfig, GemmConfig, HopperConfig, Major
+from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.family.base import family_of
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.problem import Problem, is_torch
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
-from tilewright.gemm.kernel.grouped import GroupedGemm
-from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS, GroupedHopperGemm
+from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS
 from tilewright.ir.tensormap import BYTES
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.launch.machine import machine_of
@@ -47,14 +43,12 @@ class Launch:
         config, target = self.config, machine_of(self.problems[0].D.device)
         table, tiles = self.table()
         blocks = min(tiles, self.where[0] * config.blocks_at_once(self.where[1]))
-        numbers = cute.runtime.from_dlpack(self.on_device(table)).mark_layout_dynamic(), Int32(tiles), Int32(blocks)
-        args: tuple[Any, ...] = (*numbers, self.function)
-        if isinstance(config, HopperConfig):
-            args = *self.representatives(), numbers[0], self.maps(), Int32(len(self.problems)), *numbers[1:], args[-1]
+        groups = family_of(config).grouped
+        on_device = cute.runtime.from_dlpack(self.on_device(table)).mark_layout_dynamic()
+        args = groups.arguments(self, on_device, Int32(tiles), Int32(blocks))
         key = config, argument_of("function", self.function).key()
         if key not in _COMPILED:
-            kernel = GroupedHopperGemm(config) if isinstance(config, HopperConfig) else GroupedGemm(config)
-            _COMPILED[key] = cute.compile(kernel, *args)
+            _COMPILED[key] = cute.compile(groups.kernel(config), *args)
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
                 exposed: Any = target
@@ -154,17 +148,9 @@ def entry_of(
 
 def refusal(entry: KernelEntry, problem: Problem, version: int) -> str | None:
     """Why the kernel cannot take the problem as one of a group; None where it can."""
-    if isinstance(entry.config, GemmConfig) and entry.config.math == "small_m":
+    if entry.family.grouped is None:
         return "it takes no groups of problems"
-    if isinstance(entry.config, HopperConfig) and not any(map(fits_groups, (entry.config, *entry.small))):
-        return "it takes no groups of problems: they want single blocks (cluster (1, 1)) without turns (pingpong)"
-    return plan.refusal(entry, problem, "data_parallel", version)
-
-
-def fits_groups(config: AnyConfig) -> bool:
-    """Whether a size of a Hopper kernel can take tiles of several problems."""
-    single = isinstance(config, HopperConfig) and config.cluster_size == 1 and not config.pingpong
-    return single and bool(config.producers)  # type: ignore[union-attr]  # Hopper kernels only
+    return entry.family.grouped.refusal(entry.sizes) or plan.refusal(entry, problem, "data_parallel", version)
 
 
 def majors(problem: Problem) -> Any:
@@ -176,48 +162,9 @@ def majors(problem: Problem) -> Any:
 def fastest(problems: list[Problem], entry: KernelEntry, where: tuple[int, int], machine: str) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands as these lie; in the simulator the one
     that it is soonest done with."""
-    if isinstance(entry.config, HopperConfig):
-        configs = [c for c in (entry.config, *entry.small) if fits_groups(c) and c.smem_bytes <= where[1]]
-        sizes: list[AnyConfig] = [plan.with_operands(entry.only(c), problems[0]) for c in configs]
-    else:
-        narrow = any(plan.suited_entry(entry, problem) is not entry for problem in problems)
-        entry = entry.for_narrow if narrow else entry
-        listed = (c for c in (entry.config, entry.large, *entry.small) if c is not None)
-        sizes = [with_operands(problems, entry.only(c)) for c in listed]
-        sizes = [size for size in sizes if size.smem_bytes <= where[1]]
-    extents = np.array([problem.shape[:3] for problem in problems], float)  # (problems, M N K)
+    groups = entry.family.grouped
+    sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= where[1]]
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(work(size, problem.shape) for problem in problems))
-    return min(sizes, key=lambda size: time_of(size, extents, where))
-
-
-def time_of(size: AnyConfig, extents: Any, where: tuple[int, int]) -> float:
-    """Microseconds of a group in one size: all multiprocessors share its tiles evenly, and one has the longest."""
-    bM, bN, bK = size.tile
-    m, n, k = extents.T[[1, 0, 2]] if size.transposed else extents.T
-    tiles, k_tiles = np.ceil(m / bM) * np.ceil(n / bN), np.ceil(k / bK)
-    if isinstance(size, HopperConfig):
-        busy = min(1.0, float(tiles.sum()) / where[0])
-        each = max(loop_us(size), loads_us(size) * (1 + (CROWD - 1) * busy) / CROWD)
-        ends = ends_us(size, partial=False)
-    else:
-        at_once = min(2, size.blocks_at_once(where[1]))
-        each, ends = k_tile_us(size, where[1])[0] / at_once, 2.0 + 2.5 * bM * bN / LARGEST
-    time = k_tiles * each + ends
-    return max(float((tiles * time).sum()) / where[0], float(time.max()))
-
-
-def with_operands(problems: list[Problem], entry: KernelEntry) -> GemmConfig:
-    """The configuration of an Ampere kernel with the widest accesses that all problems allow."""
-    config = entry.config
-    assert isinstance(config, GemmConfig)
-    bM, bN, bK = config.tile
-    dtype = config.a.dtype
-    listed = [problem.read_as(dtype) for problem in problems]
-    A, B = tuple(p.A for p in listed), tuple(p.B.transposed() for p in listed)
-    results = tuple(matrix for p in listed for matrix in (p.D, p.C))
-    a, b = (operand_of(x, {Major.K: bK, Major.MN: extent}) for x, extent in ((A, bM), (B, bN)))
-    c = operand_of(results, {Major.K: bN, Major.MN: bM})
-    found = replace(config, a=config.loadable(a), b=config.loadable(b), c=c)
-    found.check()
-    return found
+    extents = np.array([problem.shape[:3] for problem in problems], float)
+    return min(sizes, key=lambda size: groups.time_us(size, extents, where))

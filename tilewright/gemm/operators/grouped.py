@@ -9,10 +9,11 @@ from typing import Any
 from tilewright import Int32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.choice.registry import KernelEntry, candidates
+from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Chain
-from tilewright.gemm.host.accesses import group_accesses
+from tilewright.gemm.family.accesses import group_accesses
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.copies import copies
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.packing import Packing

@@ -9,9 +9,10 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.arrays import asks_for_gradient
-from tilewright.gemm.choice.registry import KERNELS, KernelEntry, candidates
+from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import Int32
 from tilewright.errors import ConstraintError
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
 from tilewright.gemm.schedule.shared import OrderedSharedTiles, PersistentSharedTiles, SharedTiles
@@ -60,7 +60,7 @@ def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int]
         handed_over = plan.reduction_blocks > 0 or plan.shared_reduction
         partials = plan.sk_blocks * bM * bN * (2 if handed_over else 1)
         holders = plan.sk_tiles if plan.shared_reduction else plan.sk_blocks
-        flags = max(holders * (config.cluster_size if isinstance(config, HopperConfig) else 1), plan.reduction_blocks)
+        flags = max(holders * config.cluster_size, plan.reduction_blocks)
     elif isinstance(plan, SplitK) and plan.mode == "serial":
         flags = -(-m // bM) * -(-n // bN)
     elif isinstance(plan, SplitK) and plan.mode == "parallel":
@@ -80,7 +80,7 @@ def decomposition_of(
 ) -> Decomposition:  # fmt: skip
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
     dealt at run time. ``numbered``: blocks and tiles are numbered as Stream-K's plan has them, on Ampere."""
-    if isinstance(config, HopperConfig) and config.cluster_k > 1:
+    if config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
     if isinstance(plan, SplitK):
         slices = Int32(plan.slices)
@@ -91,16 +91,16 @@ def decomposition_of(
         elif plan.reduction_blocks and reduction == "mixed":
             reduction = "separate"
         shared = tensor(partials), tensor(flags), plan, reduction
-        if isinstance(config, HopperConfig):
+        if config.persistent:
             return PersistentSharedTiles(*shared, workers=Int32(workers_of(plan, config, multiprocessors)))
         return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared)
-    if isinstance(config, HopperConfig):
+    if config.persistent:
         workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
         return DynamicTiles(workers, tensor(flags)) if dynamic else PersistentTiles(workers)
     return DataParallel()
 
 
-def workers_of(plan: StreamK | SharedUnits, config: HopperConfig, multiprocessors: int) -> int:
+def workers_of(plan: StreamK | SharedUnits, config: AnyConfig, multiprocessors: int) -> int:
     """Clusters of a launch. ConstraintError where they have to run at once, and are more than the GPU holds."""
     at_once = clusters_at_once(multiprocessors, config.cluster_size)
     if plan.shared_reduction and plan.sk_blocks > at_once:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.choice.registry import KernelEntry
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan
 from tilewright.gemm.host.problem import Problem

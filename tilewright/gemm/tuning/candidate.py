@@ -6,16 +6,17 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.registry import KERNELS, KernelEntry
-from tilewright.gemm.choice.ways import along, cluster_size
+from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.ways import along
 from tilewright.gemm.host.plan import Plan, limits
 from tilewright.gemm.host.problem import Problem as Product
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tools.hardware import clusters_at_once
 
 Problem = tuple[int, int, int, int]  # M, N, K, L
-TYPED = ("a", "b", "c", "acc_dtype", "math")
+TYPED = ("a", "b", "c", "acc_dtype")
 """Fields of a configuration that its kernel decides."""
 
 
@@ -63,7 +64,7 @@ class Candidate:
             return "data_parallel"
         config = self.entry.config
         m, n = along(config, problem[:2])
-        workers = clusters_at_once(multiprocessors, cluster_size(config))
+        workers = clusters_at_once(multiprocessors, config.cluster_size)
         plan = StreamK.of(
             (m, n, problem[2]), config.cluster_tile, multiprocessors=workers,
             occupancy=config.blocks_at_once(smem), fragments=config.fragments, shared=self.shares,
@@ -104,7 +105,7 @@ class Candidate:
         if self.packed:
             parts.append("matrices copied to aligned rows")
         if self.shares is not None:
-            blocks = "blocks" if cluster_size(config) == 1 else "clusters"
+            blocks = "blocks" if config.cluster_size == 1 else "clusters"
             parts.append(f"{self.shares[0]} tiles shared by {self.shares[1]} {blocks}{' that add up' * self.together}")
         return ", ".join(parts)
 

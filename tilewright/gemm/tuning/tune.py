@@ -13,10 +13,12 @@ from typing import Any
 
 from tilewright.errors import MachineError
 from tilewright.gemm.choice.choose import Options
-from tilewright.gemm.choice.registry import KernelEntry, candidates
-from tilewright.gemm.choice.ways import NEVER
+from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.suited import suited_entry
+from tilewright.gemm.family.ways import NEVER
 from tilewright.gemm.host.packing import Packing
-from tilewright.gemm.host.plan import Plan, arch, limits, packed_us, packing_for, refusal, suited_entry
+from tilewright.gemm.host.plan import Plan, arch, limits, packed_us, packing_for, refusal
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.splitk import SplitK

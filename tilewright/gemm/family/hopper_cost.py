@@ -15,9 +15,9 @@ from math import log2
 
 import numpy as np
 
-from tilewright.gemm.choice.estimate import Model, can_share
-from tilewright.gemm.choice.ways import NEVER, Limits, Problem, Vector, Way
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.family.estimate import Model, can_share
+from tilewright.gemm.family.ways import NEVER, Limits, Problem, Vector, Way
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
@@ -51,18 +51,18 @@ class HopperModel(Model):
     """The options ``ways`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        super().__init__(ways)
-        self.sms, of_each = limits[0], self.of_each
+        super().__init__(ways, limits)
+        of_each = self.of_each
         self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (ways[0].config.a, ways[0].config.c))
         self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
-        self.workers = of_each(lambda config: clusters_at_once(limits[0], config.cluster_size))
+        self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
         self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
         self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
         self.peer = PEER_ELEMENT * elements
         self.joining = JOINING + JOIN_ELEMENT * elements
-        self.turns = slice(self.alone - sum(way.takes_turns for way in ways), self.alone)
+        self.turns = slice(self.alone - sum(way.parts == 1 and way.config.pingpong for way in ways), self.alone)
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         m, n, k, batch = problem

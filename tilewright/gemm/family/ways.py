@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -17,7 +17,6 @@ Vector = Any  # numpy float64, one element an option
 
 NEVER = 1e30  # microseconds of an option that is not possible
 EVEN = 0  # parts of a tile in Stream-K's even shares
-PARTS = (2, 3, 4, 8)
 MIN_K_TILES = 2  # of a block that shares tiles
 
 
@@ -31,16 +30,6 @@ class Way:
     config: AnyConfig
     parts: int
     together: bool = False
-
-    @property
-    def in_clusters(self) -> bool:
-        """Whether the blocks of a cluster share the k tiles of a tile."""
-        return isinstance(self.config, HopperConfig) and self.config.cluster_k > 1
-
-    @property
-    def takes_turns(self) -> bool:
-        """Whether the warpgroups of a block take turns with whole tiles."""
-        return isinstance(self.config, HopperConfig) and self.config.pingpong
 
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
         """The numbers of the shares; None where each block makes a tile of its own."""
@@ -70,27 +59,22 @@ class Way:
     @cached_property
     def numbers(self) -> tuple[int, int, int, int, int]:
         """The tile of a cluster, its blocks, and the parts of a separate reduction."""
-        return *self.config.cluster_tile, cluster_size(self.config), self.config.fragments
+        return *self.config.cluster_tile, self.config.cluster_size, self.config.fragments
 
 
 def ways_of(
-    configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], together: Sequence[AnyConfig] = ()
-) -> list[Way]:
+    configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], parts: Sequence[int],
+    together: Sequence[AnyConfig] = (),
+) -> list[Way]:  # fmt: skip
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
-    blocks may share tiles. Those of whole tiles come first, among them those whose warpgroups take turns last; then
-    clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks add up ``together`` are last."""
+    blocks may share tiles, in equal ``parts`` or evenly. Those of whole tiles come first, among them those whose
+    warpgroups take turns last; then clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks
+    add up ``together`` are last."""
     found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
-    found.sort(key=lambda way: (way.in_clusters, way.takes_turns))
+    found.sort(key=lambda way: (way.config.cluster_k > 1, way.config.pingpong))
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
-    # On Hopper clusters that share k tiles do better with few parts, and blocks that add up together with many.
-    several = () if isinstance(configs[0], HopperConfig) else PARTS
-    found += [Way(config, parts) for parts in (*several, EVEN) for config in sharing]
+    found += [Way(config, number) for number in (*parts, EVEN) for config in sharing]
     return found + [Way(config, EVEN, True) for config in together]
-
-
-def cluster_size(config: AnyConfig) -> int:
-    """Blocks of a cluster."""
-    return config.cluster_size if isinstance(config, HopperConfig) else 1
 
 
 def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.choice.ways import EVEN, Problem, Vector, Way, along
+from tilewright.gemm.family.ways import EVEN, Limits, Problem, Vector, Way, along
 
 
 class Model(ABC):
@@ -18,13 +18,13 @@ class Model(ABC):
     ``together`` Stream-K's whose blocks add up together. The first ``single`` options give each tile to one block or
     cluster, the first ``alone`` to one block."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
-        self.ways = ways
+    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
+        self.ways, self.sms = ways, limits[0]
         first = sum(way.parts != EVEN for way in ways)
         last = sum(not way.together for way in ways)
         self.even, self.together = slice(first, last), slice(last, None)
         self.single = sum(way.parts == 1 for way in ways)
-        self.alone = sum(way.parts == 1 and not way.in_clusters for way in ways)
+        self.alone = sum(way.parts == 1 and way.config.cluster_k == 1 for way in ways)
         self.ones = np.ones(len(ways))  # np.maximum takes six times as long with the number 1.0
         # Elements of D along the problem's M and N, and of K, that a tile of each option has.
         self.rows, self.columns = self.of_each(lambda config: along(config, config.cluster_tile[:2])).T.copy()

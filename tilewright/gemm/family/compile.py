@@ -11,9 +11,9 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.config import AnyConfig, HopperConfig, Major
+from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
-from tilewright.gemm.kernel.select import kernel_of
+from tilewright.gemm.family.base import family_of, kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.streamk import StreamK
@@ -41,8 +41,9 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: st
     plan = replace(plan, shared_reduction=reduction == "shared")
     memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)
     shared = plan if decomposition == "stream_k" else None
-    at_least = 2 * config.cluster_size if isinstance(config, HopperConfig) else 2
-    how = decomposition_of(shared, config, *memory, at_least, decomposition == "dynamic", reduction or "mixed")
+    how = decomposition_of(
+        shared, config, *memory, 2 * config.cluster_size, decomposition == "dynamic", reduction or "mixed"
+    )
     args = [*tensors, LinearCombination(config.acc_dtype(1), config.acc_dtype(0)), how]
     kernel: Function = cute.compile(kernel_of(config), *args).kernels[0]
     return kernel
@@ -52,19 +53,19 @@ def check(config: AnyConfig, decomposition: str, reduction: str | None) -> None:
     """ArgumentError where there is no such kernel, or none in which the reduction has an effect."""
     if decomposition not in ("data_parallel", "dynamic", "stream_k"):
         raise ArgumentError(f"there is no kernel for {decomposition!r}: it is data_parallel, dynamic or stream_k")
-    if decomposition == "dynamic" and not (isinstance(config, HopperConfig) and config.producers):
+    if decomposition == "dynamic" and not config.producers:
         raise ArgumentError("only warp-specialised Hopper kernels have a warp that draws tiles")
-    if decomposition != "data_parallel" and isinstance(config, HopperConfig) and config.cluster_k > 1:
+    if decomposition != "data_parallel" and config.cluster_k > 1:
         raise ArgumentError(f"blocks of a cluster that share k tiles (cluster_k) have no kernel for {decomposition!r}")
-    if decomposition == "stream_k" and config.math == "small_m":
-        raise ArgumentError("the warps of a kernel for few rows share K; its blocks share nothing")
+    if decomposition == "stream_k" and (reason := family_of(config).sharing_refusal((config,))):
+        raise ArgumentError(f"the kernel cannot share tiles: {reason}")
     if reduction is not None and reduction not in REDUCTIONS:
         raise ArgumentError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
     if reduction is not None and decomposition != "stream_k":
         raise ArgumentError(
             f"reduction {reduction!r} says how blocks that share a tile add up; with {decomposition!r} none do"
         )
-    if reduction == "shared" and not isinstance(config, HopperConfig):
+    if reduction == "shared" and not config.persistent:
         raise ArgumentError("reduction 'shared' wants blocks that all run at once: Hopper kernels have them")
 
 

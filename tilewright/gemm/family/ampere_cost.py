@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.gemm.choice.estimate import Model, can_share
-from tilewright.gemm.choice.ways import Limits, Problem, Vector, Way
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.family.estimate import Model, can_share
+from tilewright.gemm.family.ways import Limits, Problem, Vector, Way
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
 RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of their operands
@@ -32,8 +32,8 @@ class AmpereModel(Model):
     """The options ``ways`` of one kernel on a GPU of ``limits``."""
 
     def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        super().__init__(ways)
-        self.sms, smem = limits
+        super().__init__(ways, limits)
+        smem = limits[1]
         self.depth = self.of_each(lambda config: config.tile[2])  # k elements of a k tile
         self.parts = np.array([max(1, way.parts) for way in ways], float)  # blocks of a tile
         self.at_once = self.of_each(lambda config: blocks_at_once(config, smem))  # blocks of a multiprocessor
@@ -91,7 +91,7 @@ def k_tile_us(config: GemmConfig, smem: int) -> tuple[float, float]:
     """Microseconds of a k tile on a multiprocessor that holds as many blocks as it can, and one."""
     bM, bN, bK = config.tile
     width = config.a.dtype.width
-    rate = SIMT_RATE if config.math == "simt" else RATES[width]
+    rate = RATES[width] if config.tensor_cores else SIMT_RATE
     flops = 2 * bM * bN * bK / (FLOPS_PER_US * rate)
     loads = (bM + bN) * bK * width / 8 / BYTES_PER_US
     at_once = blocks_at_once(config, smem)

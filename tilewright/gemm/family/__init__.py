@@ -1,0 +1,20 @@
+"""Kernel families: for each kind of kernel one object that says what it takes and why it refuses, which sizes share
+tiles, how long they take, what has to be packed, and how it is launched.
+
+A new family is a module with a :class:`~tilewright.gemm.family.base.KernelFamily` and its row here; start reading at
+``base.py``, then ``small_m.py``, the smallest.
+"""
+
+from tilewright.gemm.family.base import FAMILIES, KernelFamily
+from tilewright.gemm.family.hopper import Hopper
+from tilewright.gemm.family.multistage import Multistage
+from tilewright.gemm.family.small_m import SmallM
+
+FAMILIES.update(
+    tensorop=Multistage(),
+    simt=Multistage(),
+    small_m=SmallM(),
+    wgmma=Hopper(),
+)
+
+__all__ = ["FAMILIES", "KernelFamily"]

@@ -1,0 +1,62 @@
+"""What a kernel assumes of its operands: the statements of its loaders and its epilogue, with the matrices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from tilewright.gemm.access import Access
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.kernel import group_table
+
+
+class Product(Protocol):
+    """What families ask of a :class:`~tilewright.gemm.host.problem.Problem`."""
+
+    @property
+    def A(self) -> Matrix: ...
+    @property
+    def B(self) -> Matrix: ...
+    @property
+    def B_as_rows(self) -> Matrix: ...
+    @property
+    def C(self) -> Matrix: ...
+    @property
+    def D(self) -> Matrix: ...
+    @property
+    def places(self) -> Any: ...
+    @property
+    def shape(self) -> tuple[int, int, int, int]: ...
+    def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]: ...
+
+
+class OperandAccess(NamedTuple):
+    """``access`` is what is assumed of the matrix of operand ``name`` (A to D; B as (N, K)), along ``major``."""
+
+    name: str
+    access: Access
+    matrix: Matrix
+    major: Major
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the matrix cannot be accessed; None where it can."""
+        return self.access.refusal(self.matrix, self.major)
+
+
+def group_accesses(product: Product) -> list[OperandAccess]:
+    """Of the table by which the kernels of groups find a problem's matrices."""
+    return each(product, group_table.ACCESS)
+
+
+def each(product: Product, loads: Access, stores: Access | None = None) -> list[OperandAccess]:
+    """A, B, C and D; C is read as D is written."""
+    A, B, C, D = product.A, product.B_as_rows, product.C, product.D
+    majors = A.major(), B.major(), D.major(), D.major()
+    found = (loads, loads, stores or loads, stores or loads)
+    return [OperandAccess(*one) for one in zip("ABCD", found, (A, B, C, D), majors, strict=True)]
+
+
+def access_refusal(listed: list[OperandAccess]) -> str | None:
+    """Why an operand cannot be accessed as ``listed``; None where all can."""
+    return next(filter(None, (one.refusal for one in listed)), None)

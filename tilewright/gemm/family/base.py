@@ -1,0 +1,117 @@
+"""What a kernel family answers, and the answers that most families share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.accesses import OperandAccess, Product, access_refusal
+from tilewright.gemm.family.estimate import Model
+from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
+from tilewright.gemm.schedule.splitk import SplitK
+from tilewright.gemm.schedule.streamk import StreamK
+
+FAMILIES: dict[str, KernelFamily] = {}
+"""The families by the ``math`` of their configurations."""
+
+
+def family_of(config: AnyConfig) -> KernelFamily:
+    return FAMILIES[config.math]
+
+
+def kernel_of(config: AnyConfig) -> Any:
+    """The kernel of a configuration, to be called or compiled."""
+    return family_of(config).kernel(config)
+
+
+class KernelFamily(ABC):
+    """A kind of kernel, of which a configuration gives the static numbers. Methods that return text say why not; None
+    is yes."""
+
+    model: ClassVar[type[Model]]
+    """Estimates the time of all sizes of a kernel at once."""
+    parts: ClassVar[tuple[int, ...]] = ()
+    """Into how many equal parts the model may cut each tile along K."""
+    packs: ClassVar[bool] = False
+    """Whether copies to aligned rows are worth their time for operands that the kernel cannot take."""
+    grouped: ClassVar[Any] = None
+    """The :class:`~tilewright.gemm.family.grouped.GroupedFamily` of the same kernels, where there is one."""
+
+    @abstractmethod
+    def kernel(self, config: AnyConfig) -> Any:
+        """The kernel, called with (mA, mB, mC, mD, epilogue function, decomposition)."""
+
+    def min_arch(self, config: AnyConfig) -> int:
+        """The least compute capability, 80 for sm_80."""
+        return 80
+
+    def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
+        """Why GPUs of compute capability ``version`` cannot run the kernel."""
+        least = self.min_arch(config)
+        if version >= least:
+            return None
+        return f"its mma.sync needs sm_{least}, and sm_{version} has none for {config.a.dtype.__name__}"
+
+    def accesses(self, config: AnyConfig, product: Product) -> list[OperandAccess]:
+        """What the kernel's loaders and its epilogue assume of the operands; those of which nothing is assumed are not
+        listed."""
+        return []
+
+    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
+        """Why the kernel cannot multiply operands of these extents, by this decomposition."""
+        return None
+
+    def may_share(self, config: AnyConfig) -> bool:
+        """Whether single blocks of this size can share tiles as Stream-K does."""
+        return True
+
+    def joined_sizes(self, config: AnyConfig) -> Iterable[AnyConfig]:
+        """This size for blocks that add up the tiles that they share together."""
+        return ()
+
+    def in_clusters(self, config: AnyConfig, slices: int) -> AnyConfig:
+        """This size with clusters of ``slices`` blocks that share the k tiles of a tile; for families whose blocks form
+        clusters."""
+        raise NotImplementedError
+
+    def sharing_refusal(self, sizes: Iterable[AnyConfig]) -> str | None:
+        """Why no size of a kernel can share tiles."""
+        return None
+
+    def refusal(
+        self, sizes: tuple[AnyConfig, ...], product: Product, decomposition: Any, version: int,
+        reduction: str | None = None,
+    ) -> str | None:  # fmt: skip
+        """Why a kernel, in the first of its ``sizes``, cannot multiply these operands on such a GPU; None where it
+        can."""
+        config = sizes[0]
+        return (
+            self.decomposition_refusal(sizes, product, decomposition, reduction)
+            or self.arch_refusal(config, version)
+            or self.product_refusal(config, product, decomposition)
+            or access_refusal(self.accesses(config, product))
+        )
+
+    def decomposition_refusal(
+        self, sizes: tuple[AnyConfig, ...], product: Product, decomposition: Any, reduction: str | None
+    ) -> str | None:
+        """Why the kernel's blocks cannot divide the work so."""
+        config = sizes[0]
+        planned = reduction is None and isinstance(decomposition, StreamK) and decomposition.shared_reduction
+        if (reduction == "shared" or planned) and not config.persistent:
+            return (
+                "its blocks need not run at once, as those that wait for each other must (reduction 'shared'): "
+                "persistent blocks of Hopper kernels do"
+            )
+        if isinstance(decomposition, SplitK):
+            if product.shape[3] != 1:
+                return f"split-K is for a single product, not for a batch of {product.shape[3]}"
+            if decomposition.mode == "cluster" and not config.persistent:
+                return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
+        if isinstance(decomposition, StreamKScheduleSm90) and not config.persistent:
+            return "the schedule is for persistent blocks: Hopper kernels have them"
+        if decomposition == "dynamic" and not config.producers:
+            return "its blocks have no warp that could draw tiles for the others: warp-specialised Hopper kernels have"
+        return self.sharing_refusal(sizes) if decomposition == "stream_k" else None

@@ -1,0 +1,96 @@
+"""A kernel of the library by name, with the tiles that are known to do well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tilewright import Float32, TFloat32
+from tilewright.gemm.config import AnyConfig, Operand
+from tilewright.gemm.family.base import KernelFamily, family_of
+from tilewright.gemm.family.compile import cross_compile, cross_print
+from tilewright.gemm.family.hopper_sizes import SMEM
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
+
+    Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
+    ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of
+    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``; ``granular`` are sizes for rows of K that
+    begin at any element.
+    """
+
+    name: str
+    title: str
+    config: AnyConfig
+    large: AnyConfig | None = None
+    small: tuple[AnyConfig, ...] = ()
+    shared: AnyConfig | None = None
+    narrow: AnyConfig | None = None
+    granular: tuple[AnyConfig, ...] = ()
+
+    def __hash__(self) -> int:
+        # Of the many sizes the first is enough to tell most entries apart. It is asked for at each look-up of a choice.
+        found: int | None = self.__dict__.get("_hash")
+        if found is None:
+            found = hash((self.name, self.config, len(self.small)))
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+    def only(self, config: AnyConfig) -> KernelEntry:
+        """This kernel in one size."""
+        return KernelEntry(self.name, self.title, config)
+
+    @property
+    def for_narrow(self) -> KernelEntry:
+        """The sizes whose threads can keep the predicates of many narrow accesses in registers."""
+        if self.narrow is None:
+            return self
+        return replace(self.only(self.narrow), small=self.small[:1])
+
+    @property
+    def for_granules(self) -> KernelEntry:
+        """The sizes for rows of K that begin at any element."""
+        return replace(self.only(self.granular[0]), small=self.granular[1:])
+
+    @property
+    def family(self) -> KernelFamily:
+        return family_of(self.config)
+
+    @property
+    def min_arch(self) -> int:
+        """The least compute capability, 80 for sm_80."""
+        return self.family.min_arch(self.config)
+
+    @cached_property
+    def sizes(self) -> tuple[AnyConfig, ...]:
+        """All configurations, its own first."""
+        listed = (self.config, self.shared, self.large, *self.small)
+        return tuple(config for config in listed if config is not None)
+
+    def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
+        """The configuration for other majors, vector widths and output types."""
+        return self.config.with_operands(a, b, c, SMEM)
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters of the configuration do not fit together."""
+        if "_sound" not in self.__dict__:  # a configuration does not change
+            self.config.check()
+            object.__setattr__(self, "_sound", True)
+
+    def accepts(self, ab_dtype: Any) -> bool:
+        return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
+
+    def printed(self, arch: str = "sm_90a") -> dict[str, str]:
+        """The kernel for ``arch`` as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU nor NVRTC."""
+        return cross_print(self.config, arch)
+
+    def compile(self, arch: str = "sm_90a") -> Any:
+        """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""
+        return cross_compile(self.config, arch)

@@ -1,0 +1,111 @@
+"""Kernels for groups of products of different sizes: the same main loops, with tiles of all products in one launch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewright import Int32
+from tilewright.gemm.arrays import operand_of
+from tilewright.gemm.config import AnyConfig, Major
+from tilewright.gemm.family.accesses import Product
+from tilewright.gemm.family.ampere_cost import blocks_at_once, k_tile_us
+from tilewright.gemm.family.ampere_cost import ends_us as multistage_ends_us
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.hopper_cost import CROWD, ends_us, loads_us, loop_us
+from tilewright.gemm.family.suited import suited_entry, with_operands
+from tilewright.gemm.family.ways import Limits, Vector
+from tilewright.gemm.kernel.grouped import GroupedGemm
+from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
+
+
+class GroupedFamily(ABC):
+    """The form of a family's kernels that takes groups of products."""
+
+    @abstractmethod
+    def kernel(self, config: Any) -> Any:
+        """The kernel, called with :meth:`arguments`."""
+
+    def arguments(self, launch: Any, table: Any, tiles: Int32, blocks: Int32) -> tuple[Any, ...]:
+        """What the kernel is called with: the table of the products, and what is in the launch
+        (``operators.group_launch``)."""
+        return table, tiles, blocks, launch.function
+
+    def refusal(self, sizes: Sequence[AnyConfig]) -> str | None:
+        """Why no size of a kernel can take tiles of several products; None where one can."""
+        return None
+
+    @abstractmethod
+    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+        """The sizes of a kernel for operands that lie as these do."""
+
+    @abstractmethod
+    def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
+        """Microseconds of a k tile, and of the ends of a tile, where a part ``busy`` of the multiprocessors works."""
+
+    def time_us(self, config: AnyConfig, extents: Vector, limits: Limits) -> float:
+        """Microseconds of a group of (products, M N K): all multiprocessors share its tiles evenly, and one has the
+        longest tile."""
+        bM, bN, bK = config.tile
+        m, n, k = extents.T[[1, 0, 2]] if config.transposed else extents.T
+        tiles, k_tiles = np.ceil(m / bM) * np.ceil(n / bN), np.ceil(k / bK)
+        k_tile, ends = self.times_us(config, min(1.0, float(tiles.sum()) / limits[0]), limits)
+        time = k_tiles * k_tile + ends
+        return max(float((tiles * time).sum()) / limits[0], float(time.max()))
+
+
+class MultistageGroups(GroupedFamily):
+    """With the widest accesses that all products allow."""
+
+    def kernel(self, config: Any) -> GroupedGemm:
+        return GroupedGemm(config)
+
+    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+        if any(suited_entry(entry, product) is not entry for product in products):
+            entry = entry.for_narrow
+        listed = (config for config in (entry.config, entry.large, *entry.small) if config is not None)
+        return [self.with_operands(config, products) for config in listed]
+
+    def with_operands(self, config: Any, products: Sequence[Product]) -> AnyConfig:
+        bM, bN, bK = config.tile
+        A = tuple(one.A.read_as(config.a.dtype) for one in products)
+        B = tuple(one.B.read_as(config.a.dtype).transposed() for one in products)
+        results = tuple(matrix for one in products for matrix in (one.D, one.C))
+        a, b = (operand_of(x, {Major.K: bK, Major.MN: extent}) for x, extent in ((A, bM), (B, bN)))
+        c = operand_of(results, {Major.K: bN, Major.MN: bM})
+        found: AnyConfig = replace(config, a=config.loadable(a), b=config.loadable(b), c=c)
+        found.check()
+        return found
+
+    def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
+        return k_tile_us(config, limits[1])[0] / blocks_at_once(config, limits[1]), multistage_ends_us(config)
+
+
+class HopperGroups(GroupedFamily):
+    """With a tensor map for each operand of each product, which the kernel makes."""
+
+    def kernel(self, config: Any) -> GroupedHopperGemm:
+        return GroupedHopperGemm(config)
+
+    def arguments(self, launch: Any, table: Any, tiles: Int32, blocks: Int32) -> tuple[Any, ...]:
+        count = Int32(len(launch.problems))
+        return *launch.representatives(), table, launch.maps(), count, tiles, blocks, launch.function
+
+    def fits(self, config: AnyConfig) -> bool:
+        return config.cluster_size == 1 and not config.pingpong and bool(config.producers)
+
+    def refusal(self, sizes: Sequence[AnyConfig]) -> str | None:
+        if any(map(self.fits, sizes)):
+            return None
+        return "it takes no groups of problems: they want single blocks (cluster (1, 1)) without turns (pingpong)"
+
+    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+        return [with_operands(entry.only(config), products[0]) for config in entry.sizes if self.fits(config)]
+
+    def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
+        loads = loads_us(config) * (1 + (CROWD - 1) * busy) / CROWD
+        return max(loop_us(config), loads), ends_us(config, partial=False)

@@ -1,0 +1,89 @@
+"""Kernels of wgmma and TMA: persistent blocks, clusters, warps that only load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.family.accesses import OperandAccess, Product, each
+from tilewright.gemm.family.base import KernelFamily
+from tilewright.gemm.family.grouped import HopperGroups
+from tilewright.gemm.family.hopper_cost import HopperModel
+from tilewright.gemm.kernel.dense import DenseGemm
+from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.tma import TmaMainloop
+from tilewright.gemm.schedule.streamk import StreamK
+
+JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
+JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
+LEAST_JOINED = 64 * 128
+"""Of sizes whose blocks add up together: clusters, columns, elements of a tile."""
+
+
+class Hopper(KernelFamily):
+    """It takes what TMA reads: rows that begin at multiples of 16 bytes, on sm_90 alone."""
+
+    model = HopperModel
+    packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
+    grouped = HopperGroups()
+
+    def kernel(self, config: Any) -> WarpSpecializedGemm:
+        return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)
+
+    def min_arch(self, config: AnyConfig) -> int:
+        return 90
+
+    def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
+        return None if version == 90 else f"it needs wgmma, which sm_90 has and sm_{version} does not"
+
+    def accesses(self, config: AnyConfig, product: Product) -> list[OperandAccess]:
+        return each(product, TmaMainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
+
+    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
+        if product.places is not None:
+            return "TMA reads matrices whose rows and batches follow each other at strides, not by index or pointer"
+        if product.shape[2] == 0:
+            return "K is 0: there is nothing to load"
+        if config.cluster_k > 1 and decomposition == "dynamic":
+            return "blocks of a cluster that share the k tiles (cluster_k) make one tile, and draw none"
+        k_tiles = -(-product.shape[2] // config.tile[2])
+        if config.cluster_k > k_tiles:
+            return f"the {config.cluster_k} blocks of a cluster (cluster_k) cannot share {k_tiles} k tiles"
+        if isinstance(decomposition, StreamK) and decomposition.tiled_shape[2] != 1:
+            return "a plan of shared tiles is for a single product"
+        return None
+
+    def may_share(self, config: AnyConfig) -> bool:
+        """Sums are exchanged between single blocks, and warpgroups that take turns skip whole tiles of the ring."""
+        return config.cluster_size == 1 and not config.pingpong
+
+    def joined_sizes(self, config: AnyConfig) -> Iterator[HopperConfig]:
+        """In narrow parts, so that there is one for each of many blocks. Tiles are large, as operands are read once for
+        each; a few widths will do."""
+        assert isinstance(config, HopperConfig)
+        (bM, bN, _), columns = config.tile, config.part[1]
+        if config.cluster not in JOINING_CLUSTERS or config.pingpong or config.cluster_k > 1:
+            return
+        if bM * bN >= LEAST_JOINED and columns in JOINING_COLUMNS:
+            yield replace(config, epilogue_columns=8 if columns <= 144 else 16)
+
+    def in_clusters(self, config: Any, slices: int) -> HopperConfig:
+        """In parts of the epilogue that the blocks can share evenly, where there are such."""
+        for columns in (64, 32, 16, 8):
+            if columns <= config.epilogue_columns and config.part[1] % (columns * slices) == 0:
+                config = replace(config, epilogue_columns=columns)
+                break
+        return replace(config, cluster_k=slices, cluster=(1, 1))
+
+    def sharing_refusal(self, sizes: Iterable[AnyConfig]) -> str | None:
+        sizes = list(sizes)
+        if any(self.may_share(size) or any(self.joined_sizes(size)) for size in sizes):
+            return None
+        if any(size.pingpong for size in sizes):
+            return "its warpgroups take turns (pingpong) on whole tiles, which blocks cannot share"
+        if any(size.cluster_k > 1 for size in sizes):
+            return "the blocks of its clusters (cluster_k) share the k tiles of one tile already"
+        return "blocks of its clusters exchange no sums by themselves: take a cluster of (1, 1), or give a StreamK"

@@ -1,0 +1,26 @@
+"""Kernels that copy tiles to shared memory with cp.async: mma.sync on tensor cores, and FMAs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import Float8E4M3FN, Float8E5M2
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.ampere_cost import AmpereModel
+from tilewright.gemm.family.base import KernelFamily
+from tilewright.gemm.family.grouped import MultistageGroups
+from tilewright.gemm.kernel.multistage import MultistageGemm
+
+
+class Multistage(KernelFamily):
+    """It takes all operands and extents: what cp.async cannot copy is loaded element by element."""
+
+    model = AmpereModel
+    parts = (2, 3, 4, 8)
+    grouped = MultistageGroups()
+
+    def kernel(self, config: Any) -> MultistageGemm:
+        return MultistageGemm(config)
+
+    def min_arch(self, config: AnyConfig) -> int:
+        return 89 if config.a.dtype in (Float8E4M3FN, Float8E5M2) else 80

@@ -1,0 +1,45 @@
+"""Configurations for matrices that lie as those of a product do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from math import gcd
+
+from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, Major, Operand
+from tilewright.gemm.family.accesses import Product
+from tilewright.gemm.family.entry import KernelEntry
+
+
+def with_operands(entry: KernelEntry, product: Product) -> AnyConfig:
+    """The entry's configuration for matrices that lie as the product's do."""
+    config = entry.config
+    a, b, c = product.operands(config.transposed, config.a.dtype, config.whole_rows)
+    bM, bN, bK = config.tile
+    a = limited(a, bK if a.major is Major.K else bM)
+    b = limited(b, bK if b.major is Major.K else bN)
+    return with_these(entry, a, b, limited(c, bN if c.major is Major.K else bM))
+
+
+def limited(operand: Operand, extent: int) -> Operand:
+    """With accesses that go into the tile's ``extent`` along the contiguous mode."""
+    vector = gcd(operand.vector, extent)
+    return operand if vector == operand.vector else replace(operand, copy_bits=vector * operand.dtype.width)
+
+
+@lru_cache(maxsize=4096)
+def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyConfig:
+    return entry.with_operands(a, b, c)
+
+
+def suited_entry(entry: KernelEntry, product: Product) -> KernelEntry:
+    """The entry for matrices that lie as the product's do; in its form for narrow accesses or for granules where they
+    force these."""
+    config = with_operands(entry, product)
+    if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
+        return entry
+    rows = [x for x in (config.a, config.b) if x.major is Major.K and x.copy_bits < LEAST_ASYNCHRONOUS]
+    granules = entry.granular and rows and all(x.granules for x in rows)
+    narrow = entry.for_granules if granules else entry.for_narrow
+    config, *small = (with_operands(narrow.only(c), product) for c in (narrow.config, *narrow.small))
+    return replace(narrow, config=config, small=tuple(small))
