@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.family.ampere_cost import ends_us, k_tile_us, peer_us
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.gemm import gemm, launcher
@@ -129,7 +130,7 @@ class Comparison:
 
 def entry_of(name: str, tile: tuple[int, int, int] | None) -> KernelEntry:
     """A kernel of float16 whose blocks make a tile each, in one size."""
-    fitting = {n: e for n, e in KERNELS.items() if e.config.math == "tensorop" and e.accepts(Float16)}
+    fitting = {n: e for n, e in KERNELS.items() if e.family is FAMILIES["tensorop"] and e.accepts(Float16)}
     if name not in fitting:
         raise ArgumentError(f"there is no kernel {name!r} of float16 on mma.sync; there are {', '.join(fitting)}")
     entry = fitting[name]
