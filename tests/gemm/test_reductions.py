@@ -292,7 +292,7 @@ def test_hoppers_schedule(cluster: tuple[int, int], numbers: dict[str, Any], mac
 def test_a_schedule_for_other_tiles() -> None:
     schedule = StreamKScheduleSm90.of((136, 200, 608, 1), (128, 128, 64), sm_count=8)
     a, b = operands("hopper_f16", 136, 200, 608)
-    with pytest.raises(ArgumentError, match=r"no size of kernel hopper_f16 cuts 136 x 200 x 608 so"):
+    with pytest.raises(ArgumentError, match=r"no size of kernel hopper_f16 cuts 136 x 200 x 608 into these"):
         gemm(a, b, kernel=HOPPER, decomposition=schedule)
     with pytest.raises(ArgumentError, match="the schedule is for persistent blocks"):
         gemm(a, b, kernel=AMPERE, decomposition=schedule)

@@ -40,7 +40,7 @@ def test_jit_with_everything() -> None:
     a, b, c, bias = integers(0, 5, 8), integers(1, 8, 6), integers(2, 5, 6), integers(3, 6)
     call = jax.jit(lambda *x: matmul(x[0], x[1], c=x[2], beta=-1.0, bias=x[3], activation="relu"))
     np.testing.assert_array_equal(call(a, b, c, bias), np.maximum(a @ b - c + bias, 0))
-    with pytest.raises(ArgumentError, match="JAX arrays do not change"):
+    with pytest.raises(ArgumentError, match="JAX arrays are immutable"):
         jax.jit(lambda a, b, c: matmul(a, b, c))(a, b, c)
 
 

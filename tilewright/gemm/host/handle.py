@@ -75,7 +75,7 @@ class Handle:
             kept = Operand(config.acc_dtype, Major.K, 128)
             tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
             places = seen.places.addressing(beside(target, D)) if seen.places is not None else None
-            then = made(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
+            then = handle_of(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
                         (function, places.scatter_D if places else None), config, (C, D))  # fmt: skip
             function, config, C, D = unchanged(config.acc_dtype), replace(config, c=kept), slices, slices
         objects: tuple[Any, ...] = function, how
@@ -86,7 +86,7 @@ class Handle:
             objects = function, how, addressing
         operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
         tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
-        first = made(kernel_of(config), tensors, objects, config, (A, B, C, D))
+        first = handle_of(kernel_of(config), tensors, objects, config, (A, B, C, D))
         around: Callable[[], Any] = nullcontext
         if seen.places is not None and seen.places.batches:
             around = partial(reachable, target, seen.places)
@@ -129,7 +129,7 @@ class Handle:
         return both
 
 
-def made(
+def handle_of(
     kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
 ) -> Handle:  # fmt: skip
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it

@@ -68,7 +68,7 @@ class Packing:
         return LAUNCH_US * launches + self.moved / BYTES_PER_US
 
     def placed(self, problem: Problem, memory: Memory | None = None) -> Problem:
-        """The problem as the kernel sees it; without ``memory`` at addresses that are none."""
+        """The problem as the kernel sees it; without ``memory`` at made-up addresses, for planning."""
         offset, matrices = 0, {name: getattr(problem, name) for name in "ABCD"}
         for name, major, size in zip(self.names, self.majors, self.sizes, strict=True):
             matrix = packed(getattr(problem, name), name, major, self.whole)

@@ -54,7 +54,7 @@ class Places:
 
 
 def indices_of(name: str, source: Any, rows: int, device: str, unique: bool = False) -> Array:
-    """A vector of numbers of rows, 0 <= i < ``rows``; ArgumentError where it is none."""
+    """A vector of numbers of rows, 0 <= i < ``rows``; ArgumentError for anything else."""
     array = array_of(source)
     if len(array.shape) != 1 or array.dtype is not Int32:
         raise ArgumentError(f"{name} must be a vector of Int32, got {array.dtype} of shape {array.shape}")

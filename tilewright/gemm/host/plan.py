@@ -15,6 +15,7 @@ from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import FIXED_US
 from tilewright.gemm.family.suited import suited_entry, with_operands
+from tilewright.gemm.family.ways import Limits
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.sharing import checked, shares_tiles
@@ -62,7 +63,7 @@ class Plan:
         blocks that share a tile add up, None as the decomposition has it. ``split`` and
         ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: which of A, B,
         C, D may be copied to aligned rows for a kernel that is faster even so."""
-        where = limits(machine)
+        gpu = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
         if quick_to_simulate and decomposition in ("auto", "data_parallel"):
@@ -72,16 +73,16 @@ class Plan:
         if isinstance(decomposition, StreamKScheduleSm90):
             return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
         if isinstance(decomposition, SplitK):
-            return cls.split(decomposition, suited, problem, where, passed_over)
+            return cls.split(decomposition, suited, problem, gpu, passed_over)
         numbers = (split, available) != (1, -1)
         if decomposition == "stream_k" and numbers:
-            entry = size_to_share(suited, problem.shape, where)
-            shares = shares_of(entry.config, problem, where, split, available)
+            entry = size_to_share(suited, problem.shape, gpu)
+            shares = shares_of(entry.config, problem, gpu, split, available)
         elif quick_to_simulate and decomposition in OWN_TILES:
             how = "dynamic" if decomposition == "dynamic" else "data_parallel"
-            entry, shares = best(for_simulator(suited, problem.shape, where), how, problem.shape, where)
+            entry, shares = best(for_simulator(suited, problem.shape, gpu), how, problem.shape, gpu)
         else:
-            entry, shares = best(suited, decomposition, problem.shape, where, reduction)
+            entry, shares = best(suited, decomposition, problem.shape, gpu, reduction)
         check_reduction(entry, shares, problem, decomposition, reduction, split, available)
         if may_pack and passed_over and not numbers:
             others = [e for e in entries if e.name in passed_over]
@@ -90,10 +91,10 @@ class Plan:
                 return replace(packed, passed_over=passed_over)
         numbered = isinstance(decomposition, StreamK) or numbers
         plan = cls(
-            entry, with_operands(entry, problem), added_up(shares, reduction), where[0], passed_over,
+            entry, with_operands(entry, problem), added_up(shares, reduction), gpu[0], passed_over,
             decomposition == "dynamic", adds_up(reduction), None, numbered,
         )  # fmt: skip
-        return plan if numbered or shares is None else plan.in_its_own_order()
+        return plan if numbered or shares is None else plan.renumbered()
 
     @classmethod
     def packed(
@@ -102,14 +103,14 @@ class Plan:
     ) -> Plan | None:  # fmt: skip
         """The first of the kernels, which were passed over, that takes the problem with its matrices copied to aligned
         rows, where that is faster than the kernel ``otherwise`` without."""
-        where = limits(machine)
+        gpu = limits(machine)
         for entry in entries:
             packing = packing_for(entry, problem, decomposition, machine, reduction, may_pack)
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            there = Options.of(entry, where).least_us(seen.shape, decomposition) + packed_us(packing)
-            if there > MUCH_FASTER * Options.of(otherwise, where).least_us(problem.shape, decomposition):
+            there = Options.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
+            if there > MUCH_FASTER * Options.of(otherwise, gpu).least_us(problem.shape, decomposition):
                 return None
             return replace(cls.of(seen, [entry], decomposition, machine, reduction), packing=packing)
         return None
@@ -127,7 +128,7 @@ class Plan:
 
     @classmethod
     def split(
-        cls, how: SplitK, entry: KernelEntry, problem: Problem, where: tuple[int, int], passed_over: dict[str, str]
+        cls, how: SplitK, entry: KernelEntry, problem: Problem, gpu: Limits, passed_over: dict[str, str]
     ) -> Plan:  # fmt: skip
         """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
@@ -135,7 +136,7 @@ class Plan:
         alone = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
         given = entry
-        entry, _ = best(replace(entry, small=alone), "data_parallel", part, where)
+        entry, _ = best(replace(entry, small=alone), "data_parallel", part, gpu)
         config = with_operands(entry, problem)
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
         if config.cluster_k > 1:
@@ -146,7 +147,7 @@ class Plan:
         if how.mode == "parallel" and rows > ReduceSplitK.MOST_ROWS:
             raise ArgumentError(f"parallel split-K of {rows} rows: its second kernel takes {ReduceSplitK.MOST_ROWS}")
         if how.mode != "cluster":
-            return cls(entry, config, SplitK(slices, how.mode), where[0], passed_over)
+            return cls(entry, config, SplitK(slices, how.mode), gpu[0], passed_over)
         if not given.small and config.cluster != (1, 1):  # the one size that was asked for
             raise ArgumentError(
                 "the blocks of a cluster share K in split-K of mode 'cluster', and operands in the cluster "
@@ -154,7 +155,7 @@ class Plan:
             )
         config = entry.family.in_clusters(config, slices)
         config.check()
-        return cls(entry.only(config), config, None, where[0], passed_over)
+        return cls(entry.only(config), config, None, gpu[0], passed_over)
 
     @classmethod
     def scheduled(
@@ -181,10 +182,10 @@ class Plan:
                 return cls(chosen, config, shares, how.wave, passed_over, False, adds_up(reduction))
         raise ArgumentError(
             f"the schedule is for {how.persistent.clusters_mnl} clusters {how.persistent.cluster_mn} of tiles with "
-            f"{how.tiles_per_output_tile} k tiles; no size of kernel {entry.name} cuts {problem.describe()} so"
+            f"{how.tiles_per_output_tile} k tiles; no size of kernel {entry.name} cuts {problem.describe()} into these"
         )
 
-    def in_its_own_order(self) -> Plan:
+    def renumbered(self) -> Plan:
         """Blocks and tiles numbered as the library does, without blocks for nothing but adding up."""
         assert isinstance(self.shares, StreamK)
         shares = replace(self.shares, reduction_blocks=0, remap_block_indices=False)
@@ -257,7 +258,7 @@ def packed_us(packing: Packing) -> float:
     return FIXED_US + packing.microseconds
 
 
-def limits(machine: str) -> tuple[int, int]:
+def limits(machine: str) -> Limits:
     """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the one that the simulator stands for."""
     if machine == "cpu":
         return simulated().sms, get_smem_capacity_in_bytes(simulated().arch or "sm_90")
@@ -294,18 +295,16 @@ def _arch_of_gpu() -> int:
     return 10 * major + minor
 
 
-def shares_of(
-    config: AnyConfig, problem: Problem, where: tuple[int, int], split: int, available: int
-) -> StreamK | None:
+def shares_of(config: AnyConfig, problem: Problem, gpu: Limits, split: int, available: int) -> StreamK | None:
     """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors; of clusters where
     these share tiles."""
     m, n, k, batch = problem.oriented(config.transposed).shape
     if batch != 1 or k == 0:
         return None
     size = config.cluster_size
-    workers = clusters_at_once(where[0], size)
+    workers = clusters_at_once(gpu[0], size)
     plan = StreamK.of(
-        (m, n, k), config.cluster_tile, multiprocessors=workers, occupancy=config.blocks_at_once(where[1]),
+        (m, n, k), config.cluster_tile, multiprocessors=workers, occupancy=config.blocks_at_once(gpu[1]),
         split=split, fragments=config.fragments,
         available=None if available == -1 else max(1, min(available // size, workers)),
     )  # fmt: skip

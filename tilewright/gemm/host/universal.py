@@ -161,7 +161,7 @@ class GemmUniversal:
             if how not in ("auto", parallel):
                 raise ArgumentError(
                     f"mode 'gemm_split_k_parallel' with batch_count = {arguments.batch_count} is {parallel}, not "
-                    f"{how!r}: leave the decomposition away, or take mode 'gemm'"
+                    f"{how!r}: call without a decomposition, or with mode 'gemm'"
                 )
             how = parallel
         elif arguments.mode is Mode.kGemm and arguments.batch_count > 1:
@@ -171,8 +171,8 @@ class GemmUniversal:
                 how = SplitK(arguments.batch_count, "serial")
             elif how != "stream_k":
                 raise ArgumentError(
-                    f"batch_count = {arguments.batch_count} splits K in mode 'gemm', which {how!r} does in a way of "
-                    "its own, or cannot: leave one of them away"
+                    f"batch_count = {arguments.batch_count} splits K in mode 'gemm', and decomposition {how!r} "
+                    "divides the work by another rule: give one of them"
                 )
             split = arguments.batch_count
         if problem.is_empty:

@@ -16,7 +16,7 @@ def wait_for_earlier() -> None:
     """Wait until the kernels before this one have ended, and see what they wrote.
 
     To be called by all threads before the first access to global memory, also before writes: the kernel before may
-    read what this one writes. On GPUs without such launches it is nothing.
+    read what this one writes. On GPUs without such launches it does nothing.
     """
     call(GridDependency("wait", LEAST_CAPABILITY))
 

@@ -31,7 +31,7 @@ def namespace(array: Any) -> Any:
 
 
 def framework(array: Any) -> str:
-    """``torch``, ``numpy``, ``cupy`` or ``jax``; ArgumentError for what is no array."""
+    """``torch``, ``numpy``, ``cupy`` or ``jax``; ArgumentError for anything that is not an array."""
     name = type(array).__module__.partition(".")[0]
     if name in ("torch", "cupy"):
         return name
@@ -39,8 +39,8 @@ def framework(array: Any) -> str:
         return "jax"
     if not is_array(array):
         raise ArgumentError(
-            f"matmul takes arrays (PyTorch, NumPy, CuPy, JAX), and {type(array).__module__}.{type(array).__qualname__} "
-            "is none"
+            "matmul takes arrays of PyTorch, NumPy, CuPy and JAX, not "
+            f"{type(array).__module__}.{type(array).__qualname__}"
         )
     return "numpy"
 

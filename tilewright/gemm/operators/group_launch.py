@@ -15,6 +15,7 @@ from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.ways import Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.problem import Problem, is_torch
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
@@ -31,18 +32,18 @@ class Launch:
     there are none."""
 
     def __init__(
-        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], where: tuple[int, int]
+        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], gpu: Limits
     ) -> None:  # fmt: skip
-        self.biases, self.where = biases, where
+        self.biases, self.gpu = biases, gpu
         self.machine = problems[0].machine
-        self.config = fastest(problems, entry, where, self.machine)
+        self.config = fastest(problems, entry, gpu, self.machine)
         self.function: EpilogueFunction = function(self.config.transposed)
         self.problems = [problem.oriented(self.config.transposed) for problem in problems]
 
     def run(self) -> None:
         config, target = self.config, machine_of(self.problems[0].D.device)
         table, tiles = self.table()
-        blocks = min(tiles, self.where[0] * config.blocks_at_once(self.where[1]))
+        blocks = min(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
         groups = family_of(config).grouped
         on_device = cute.runtime.from_dlpack(self.on_device(table)).mark_layout_dynamic()
         args = groups.arguments(self, on_device, Int32(tiles), Int32(blocks))
@@ -159,12 +160,12 @@ def majors(problem: Problem) -> Any:
     return A.major(), B.major(), D.major(), C.major()
 
 
-def fastest(problems: list[Problem], entry: KernelEntry, where: tuple[int, int], machine: str) -> AnyConfig:
+def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands as these lie; in the simulator the one
-    that it is soonest done with."""
+    that it finishes first."""
     groups = entry.family.grouped
-    sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= where[1]]
+    sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(work(size, problem.shape) for problem in problems))
     extents = np.array([problem.shape[:3] for problem in problems], float)
-    return min(sizes, key=lambda size: groups.time_us(size, extents, where))
+    return min(sizes, key=lambda size: groups.time_us(size, extents, gpu))

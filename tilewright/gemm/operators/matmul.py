@@ -257,7 +257,7 @@ class Request:
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}
         if self.out is not None and framework(self.out) == "jax":
-            raise ArgumentError("JAX arrays do not change: leave out away and take the result")
+            raise ArgumentError("JAX arrays are immutable: call matmul without out, and use its result")
         return {name: x for name, x in arrays.items() if x is not None}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:

@@ -205,7 +205,7 @@ def recorded(
     asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
     graded = torch.is_grad_enabled() and asked
     if out is not None and graded:
-        raise ArgumentError("out cannot be given where PyTorch records the call for gradients: leave it away")
+        raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
     matrix_a, matrix_b = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
     if c is not None and (a.ndim == 1 or b.ndim == 1):
         c = c.unsqueeze(-2) if a.ndim == 1 and b.ndim != 1 else c[..., None] if a.ndim != 1 else c[None, None]

@@ -22,7 +22,7 @@ Decomposition = (
     DataParallel | PersistentTiles | DynamicTiles | SharedTiles | OrderedSharedTiles | PersistentSharedTiles
     | ClusterSlices | SerialSplitK | KeptSlices
 )  # fmt: skip
-Plan = StreamK | SharedUnits | SplitK | None
+Shares = StreamK | SharedUnits | SplitK | None
 """How tiles are shared; None: not at all."""
 
 
@@ -52,7 +52,7 @@ class Workspace:
         return self.packed_offset + self.packed
 
 
-def workspace_of(plan: Plan, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:
+def workspace_of(plan: Shares, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:
     """What a launch needs for an (M, N, K, L) problem, as the kernel sees it."""
     (bM, bN, _), (m, n, _, _) = config.cluster_tile, shape
     partials, flags = 0, int(dynamic)
@@ -75,7 +75,7 @@ def padded(n: int, dtype: Any) -> int:
 
 
 def decomposition_of(
-    plan: Plan, config: AnyConfig, partials: Any, flags: Any, multiprocessors: int, dynamic: bool = False,
+    plan: Shares, config: AnyConfig, partials: Any, flags: Any, multiprocessors: int, dynamic: bool = False,
     reduction: str = "mixed", numbered: bool = False,
 ) -> Decomposition:  # fmt: skip
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are

@@ -79,7 +79,7 @@ class Candidate:
             plan = Plan.with_copies(problem, self.entry, how, machine, may_pack)
         else:
             plan = Plan.of(problem, [self.entry], how, machine)
-        return plan if self.shares is None else plan.in_its_own_order()
+        return plan if self.shares is None else plan.renumbered()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "size": dict(self.size)}
@@ -96,7 +96,7 @@ class Candidate:
             also = (bool(read.get(name, False)) for name in ("together", "packed"))  # files of before have neither
             return cls(str(read["kernel"]), size, shares, *also)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ArgumentError(f"{read!r} is no way to multiply: {error}") from None
+            raise ArgumentError(f"{read!r} does not describe a way to multiply: {error}") from None
 
     def __str__(self) -> str:
         config = self.entry.config
