@@ -19,11 +19,11 @@ import numpy as np
 from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
-from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.family.base import kernel_of
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.family.base import kernel_of
 from tilewright.gemm.schedule.launch import decomposition_of
 
 GUARD = 64

@@ -50,11 +50,13 @@ def group_accesses(product: Product) -> list[OperandAccess]:
 
 
 def each(product: Product, loads: Access, stores: Access | None = None) -> list[OperandAccess]:
-    """A, B, C and D; C is read as D is written."""
+    """A, B, C (where it is not D) and D; C is read as D is written."""
     A, B, C, D = product.A, product.B_as_rows, product.C, product.D
-    majors = A.major(), B.major(), D.major(), D.major()
-    found = (loads, loads, stores or loads, stores or loads)
-    return [OperandAccess(*one) for one in zip("ABCD", found, (A, B, C, D), majors, strict=True)]
+    stores, major = stores or loads, D.major()
+    found = [OperandAccess("A", loads, A, A.major()), OperandAccess("B", loads, B, B.major())]
+    if C is not D:
+        found.append(OperandAccess("C", stores, C, major))
+    return [*found, OperandAccess("D", stores, D, major)]
 
 
 def access_refusal(listed: list[OperandAccess]) -> str | None:

@@ -25,13 +25,13 @@ class Model(ABC):
         self.even, self.together = slice(first, last), slice(last, None)
         self.single = sum(way.parts == 1 for way in ways)
         self.alone = sum(way.parts == 1 and way.config.cluster_k == 1 for way in ways)
-        self.ones = np.ones(len(ways))  # np.maximum takes six times as long with the number 1.0
+        self.ones = np.ones(len(ways), np.float32)  # np.maximum takes six times as long with the number 1.0
         # Elements of D along the problem's M and N, and of K, that a tile of each option has.
         self.rows, self.columns = self.of_each(lambda config: along(config, config.cluster_tile[:2])).T.copy()
 
     def of_each(self, number: Callable[[Any], Any]) -> Vector:
         """A number of the configuration of each option."""
-        return np.array([number(way.config) for way in self.ways], float)
+        return np.array([number(way.config) for way in self.ways], np.float32)
 
     @abstractmethod
     def times(self, problem: Problem, sharing: bool = True) -> Vector:

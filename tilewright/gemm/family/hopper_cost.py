@@ -66,7 +66,9 @@ class HopperModel(Model):
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         m, n, k, batch = problem
-        waves = np.ceil(m / self.rows) * np.ceil(n / self.columns) * (batch / self.workers)
+        waves = np.ceil(m / self.rows) * np.ceil(n / self.columns) / self.workers
+        if batch != 1:
+            waves *= batch
         k_tiles = np.ceil(k / self.depth)
         working = np.minimum(waves, self.ones)  # the part of the multiprocessors that works
         working[self.single :] = 1.0  # all of them where tiles are shared
@@ -118,7 +120,7 @@ class HopperModel(Model):
         wait for each other's, and read and write a part of the tile each, after memory has been read."""
         m, n, k, _ = problem
         own = self.together
-        parts = np.floor(1 / waves + 1e-9)  # of whole numbers: workers by tiles
+        parts = np.floor(1 / waves + 1e-4)  # workers by tiles, without rounding
         read = (m + n) * k * self.bytes_in / MEMORY_PER_US
         time = np.maximum(k_tile * np.ceil(k_tiles / np.maximum(parts, self.ones[own])), read)
         time += self.begin[own] + self.joining[own]

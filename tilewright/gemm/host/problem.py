@@ -167,8 +167,10 @@ class Problem:
 
     def _operands_of(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         A, B = self.every(0), (self.B_as_rows, *(matrix.transposed() for matrix in self.every(1)[1:]))
-        a, b = (replace(operand_of(x, WIDEST, whole), dtype=dtype) for x in (A, B))
-        c = operand_of((*self.every(3), *self.every(2)), WIDEST)
+        a, b = operand_of(A, WIDEST, whole), operand_of(B, WIDEST, whole)
+        if dtype is not a.dtype:  # of the same width
+            a, b = replace(a, dtype=dtype), replace(b, dtype=dtype)
+        c = operand_of((*self.every(3), *self.every(2)) if self.has_c else self.every(3), WIDEST)
         if self.places is None:
             return with_granules(a, A), with_granules(b, B), c
         a, b, c = (one_by_one(x) if self.places.by_index(i) else x for x, i in ((a, 0), (b, 1), (c, 3)))
@@ -177,7 +179,8 @@ class Problem:
     def _transposed_operands(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         """B^T lies as B seen as (N, K), and A^T seen as (N, K) as A."""
         a, b, _ = self.operands(False, dtype, whole)
-        return b, a, operand_of((self.D.transposed(), self.C.transposed()), WIDEST)
+        results = (self.D, self.C) if self.has_c else (self.D,)
+        return b, a, operand_of(tuple(matrix.transposed() for matrix in results), WIDEST)
 
     @cached_property
     def B_as_rows(self) -> Matrix:
