@@ -68,6 +68,7 @@ class Naive(KernelFamily):
     """It takes short sums."""
 
     model = NaiveModel
+    takes_shares = False
 
     def kernel(self, config: AnyConfig) -> NaiveGemm:
         return NaiveGemm(config)

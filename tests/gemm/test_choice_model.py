@@ -86,7 +86,7 @@ def test_blocks_that_add_up_together() -> None:
     expected = max(10 * k_tile, memory) + 2.27 + 4.58e-4 * 128 * 256
     index = options.ways.index(way)
     assert float(options.model.times(problem)[index]) == pytest.approx(expected)
-    assert float(options.model.times((4096, 4096, 4096, 1))[index]) == NEVER, "no tile has two multiprocessors"
+    assert float(options.model.times((4096, 4096, 4096, 1))[index]) > NEVER / 2, "no tile has two multiprocessors"
 
 
 def test_rows_that_begin_anywhere_are_read_and_written_slower() -> None:

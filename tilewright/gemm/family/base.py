@@ -34,6 +34,8 @@ class KernelFamily(ABC):
     """Estimates the time of all sizes of a kernel at once."""
     parts: ClassVar[tuple[int, ...]] = ()
     """Into how many equal parts the model may cut each tile along K."""
+    takes_shares: ClassVar[bool] = True
+    """Whether blocks can share tiles by a plan that the user gives."""
     packs: ClassVar[bool] = False
     """Whether copies to aligned rows are worth their time for operands that the kernel cannot take."""
     grouped: ClassVar[Any] = None

@@ -57,8 +57,8 @@ def check(config: AnyConfig, decomposition: str, reduction: str | None) -> None:
         raise ArgumentError("only warp-specialised Hopper kernels have a warp that draws tiles")
     if decomposition != "data_parallel" and config.cluster_k > 1:
         raise ArgumentError(f"blocks of a cluster that share k tiles (cluster_k) have no kernel for {decomposition!r}")
-    if decomposition == "stream_k" and (reason := family_of(config).sharing_refusal((config,))):
-        raise ArgumentError(f"the kernel cannot share tiles: {reason}")
+    if decomposition == "stream_k" and not family_of(config).takes_shares:
+        raise ArgumentError(f"the kernel cannot share tiles: {family_of(config).sharing_refusal((config,))}")
     if reduction is not None and reduction not in REDUCTIONS:
         raise ArgumentError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
     if reduction is not None and decomposition != "stream_k":

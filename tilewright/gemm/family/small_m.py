@@ -16,6 +16,7 @@ class SmallM(KernelFamily):
     """It takes products of at most 16 rows, with A and B in rows of 16 bytes along K."""
 
     model = AmpereModel
+    takes_shares = False
 
     def kernel(self, config: Any) -> SmallMGemm:
         return SmallMGemm(config)
