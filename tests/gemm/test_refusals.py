@@ -209,10 +209,10 @@ def test_the_order_of_simulation_counts_where_blocks_own_their_tiles(
 
 
 def test_sizes_of_groups() -> None:
-    config = hopper().config
-    assert config.producers and group_launch.fits_groups(config)
-    assert not group_launch.fits_groups(replace(config, cluster=(2, 1)))
-    assert not group_launch.fits_groups(replace(config, roles="one"))
+    config, groups = hopper().config, hopper().family.grouped
+    assert config.producers and groups.fits(config)
+    assert not groups.fits(replace(config, cluster=(2, 1)))
+    assert not groups.fits(replace(config, roles="one"))
 
 
 def test_a_gpus_sizes_of_groups_are_not_the_simulators(monkeypatch: pytest.MonkeyPatch) -> None:
