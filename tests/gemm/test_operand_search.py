@@ -34,6 +34,12 @@ def test_a_drawn_case(seed: int) -> None:
     check(10_000 + seed)
 
 
+@pytest.mark.parametrize(("number", "kernel"), [(1229, "tensorop_e4m3"), (3149, "tensorop_f16"), (4244, "simt_f32")])
+def test_a_compiled_function_refuses_rows_that_are_no_whole_vectors(number: int, kernel: str) -> None:
+    """Compiled for rows of whole vectors: D's rows of these cases would be written past their ends."""
+    assert check(number, "compiled function", kernel) == "refused"
+
+
 def test_a_column_of_a_matrix() -> None:
     a, b = np.eye(16, dtype=np.float16), np.arange(256).reshape(16, 16).astype(np.float16)
     np.testing.assert_array_equal(matmul(a, b[:, 1]), b[:, 1])

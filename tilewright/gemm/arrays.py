@@ -118,7 +118,12 @@ class Matrix:
         if operand.vector == 1 and not operand.granules:
             return tensor_over(self.array, assumed_align=align).mark_all_dynamic(contiguous=None)
         stride = tuple(1 if mode == inner and self.shape[mode] <= 1 else d for mode, d in enumerate(self.stride))
-        return tensor_over(self.array._replace(stride=stride), assumed_align=align).mark_all_dynamic(contiguous=inner)
+        found = tensor_over(self.array._replace(stride=stride), assumed_align=align).mark_all_dynamic(contiguous=inner)
+        # Accesses of ``vector`` elements: rows are whole accesses, and each begins at a multiple of one.
+        modes = range(len(self.shape))
+        extents = [operand.vector if mode == inner else 1 for mode in modes]
+        found.multiples = (*extents, *(1 if mode == inner else operand.vector for mode in modes))
+        return found
 
 
 def asks_for_gradient(source: Any) -> bool:

@@ -40,7 +40,7 @@ class HostTensor(Tensor):
     (?,?):(?,1)
     """
 
-    __slots__ = ("_guard", "array", "passed", "symbols")
+    __slots__ = ("_guard", "array", "multiples", "passed", "symbols")
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)
@@ -48,6 +48,9 @@ class HostTensor(Tensor):
         self._guard = _guard(array.owner)
         self.symbols: tuple[Any, ...] = ()
         """Of a stand-in tensor: for each run-time extent and stride the ``SymInt`` that it is."""
+        self.multiples: tuple[int, ...] | None = None
+        """What the extents and strides of arrays at later calls must be multiples of, beyond what the type says: the
+        kernel's own accesses are that wide, and staging it does not ask."""
         self.passed: tuple[object, list[Any]] = (None, [])
         """The compiled function's argument that last took this tensor, and the values that it read from it."""
 
@@ -73,7 +76,7 @@ class HostTensor(Tensor):
         kind = self.engine._kind
         pointer = HostPointer(base, self.engine.dtype, kind.space, kind.align, self.engine.wide, self.engine.on_cpu)
         made = HostTensor(pointer, self.linear, self.array._replace(owner=None))
-        made.symbols = self.symbols
+        made.symbols, made.multiples = self.symbols, self.multiples
         return made
 
     @property

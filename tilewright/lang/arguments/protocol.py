@@ -161,13 +161,15 @@ class Protocol(Argument, run_time.Protocol):
             raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
         leaves: list[Any] = []
         free = [False] * len(shape) + [n == 1 for n in array.shape]  # the stride of a single element says nothing
-        for want, got, any_fits in zip((*shape, *stride), (*array.shape, *array.stride), free, strict=True):
+        given = (*array.shape, *array.stride)
+        multiples = self.template.multiples or (1,) * len(given)
+        for want, got, any_fits, multiple in zip((*shape, *stride), given, free, multiples, strict=True):
             if isinstance(want, Integer):
                 low = 0 if want.facts.nonneg else -(1 << (want.width - 1))
-                if got % want.divisibility or not low <= got < 1 << (want.width - 1):
+                divisor = max(want.divisibility, 1 if any_fits else multiple)  # both are powers of two or 1
+                if got % divisor or not low <= got < 1 << (want.width - 1):
                     least = "0" if want.facts.nonneg else f"-2**{want.width - 1}"
-                    fault = f"a multiple of {want.divisibility}"
-                    fault = fault if got % want.divisibility else f"between {least} and 2**{want.width - 1}"
+                    fault = f"a multiple of {divisor}" if got % divisor else f"between {least} and 2**{want.width - 1}"
                     raise self.wrong(describe(self.template), f"{describe(value)}: {got} is not {fault}")
                 leaves.append(got)
             elif want != got and not any_fits:
