@@ -8,6 +8,7 @@ compared with what is waited for in its place.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +73,7 @@ class Tokens(Checker):
 
     def _waits(self, group: Group, op: Op, row: int, phase: Phase) -> None:
         warp, wave = int(group.warps[row]), group.wave
-        asked = {test: self.asked.get((wave, warp, test), ()) for test in self.guarded[op]}
+        asked: dict[Op, Sequence[Phase]] = {t: self.asked.get((wave, warp, t), ()) for t in self.guarded[op]}
         right = next((test for test, phases in asked.items() if phase in phases), None)
         if right is not None:
             self.used[wave, warp, op] = right
