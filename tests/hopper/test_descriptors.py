@@ -84,7 +84,7 @@ def test_the_descriptor_leads_to_the_elements(
         (Layout((64, 16), (72, 1)), None, "K", "canonical"),  # padded
         (Layout((64, 16), (1, 64)), Swizzle(3, 4, 3), "K", "16 bytes"),  # the other major
         (Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(2, 4, 3), "K", "step by 8 units of 16 bytes, not 4"),
-        (Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(3, 3, 3), "K", "none of"),
+        (Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(3, 3, 3), "K", "not one of"),
         (Layout((64, 16), (1, 64)), None, "MN", "canonical"),
         (Layout((64, (8, 2)), (1, (64, 512))), Swizzle(2, 4, 3), "MN", "canonical"),
     ],
