@@ -93,7 +93,7 @@ class ReplaceTensorMap(Instruction):
     name: ClassVar[str] = "tensormap.replace"
     min_arch: int = 90
     features: ClassVar[tuple[int, ...]] = SPECIFIC
-    accesses = (Access("update", "tensor map", _MEMORY, 0, align=64),)
+    accesses = (Access("write", "tensor map", _MEMORY, 0, align=64),)
 
     def __post_init__(self) -> None:
         if self.field not in _FIELDS or not 0 <= self.ordinal < _FIELDS[self.field][2]:
@@ -109,10 +109,10 @@ class ReplaceTensorMap(Instruction):
             raise ConstraintError(f"{self.mnemonic()}: the value is {wanted}, not {op.operands[1].type}{_at(op)}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        words = words_of(lanes, operands[0], op.operands[0].type).copy()
+        # A write of this field alone: lanes of a warp that replace it by one value agree, in whatever order they come.
         values = lanes.spread(operands[1])
-        words[:, _FIELDS[self.field][1] + self.ordinal] = values.view(f"u{values.itemsize}")
-        _write(lanes, op, operands[0], words)
+        word = values.view(f"u{values.itemsize}").astype(np.uint64)[:, None]
+        _write(lanes, op, lanes.further(operands[0], (_FIELDS[self.field][1] + self.ordinal) * word.itemsize), word)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

@@ -196,6 +196,10 @@ class Lanes(Protocol):
         """``[L]`` absolute address of each lane's pointer into global memory."""
         ...
 
+    def further(self, pointer: Any, move: int) -> Any:
+        """The pointer ``move`` bytes further in the same memory."""
+        ...
+
     def mapped(self, pointer: Any, rank: Any) -> Any:
         """The pointer to the same place in the shared memory of the block of this rank in the cluster."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -215,6 +216,9 @@ class GroupLanes:
     def places(self, pointer: Handle, rank: Any = None) -> np.ndarray:
         return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,
                                              None if rank is None else self.spread(rank))  # fmt: skip
+
+    def further(self, pointer: Handle, move: int) -> Handle:
+        return Handle(pointer.pointer.plus(move), pointer.elem, gcd(pointer.align, move))
 
     def mapped(self, pointer: Handle, rank: Any) -> Handle:
         off = self.group.wave.shared.mapped(pointer.off, rank, self.mask)
