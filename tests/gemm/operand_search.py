@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,10 @@ def main() -> None:
             try:
                 verdict, counted, text = future.result(max(0.0, begin + 60 * options.minutes - time.time()))
             except TimeoutError:
+                break
+            except BrokenProcessPool:
+                counts["crashed"] += 1
+                failed.append("a process died: which of the cases under way it was, runs of --cases 1 say")
                 break
             counts[verdict] += 1
             for name in counted:
