@@ -1,4 +1,4 @@
-"""The rules of single checkers by themselves: integers that wrap, and what becomes of undefined operands."""
+"""The rules of single checkers by themselves: integers that wrap, and undefined operands."""
 
 from __future__ import annotations
 
@@ -198,5 +198,5 @@ def test_undefined_elements_keep_their_places(seed: int) -> None:
         op = op_of("frag.load", kind, v4, I32, offsets=offsets)
         place = [zeros, index]
         expect(op, [four, None], n, lambda lane, at=offsets: [of_four[lane][index[lane] + i] for i in at], place)
-        if one is not None:  # an index that nobody has written makes all of it undefined
+        if one is not None:  # an undefined index makes every element undefined
             expect(op, [four, one], n, lambda lane, at=offsets: [of_one[lane][0]] * len(at), place)

@@ -66,7 +66,7 @@ def test_who_waits_for_one_that_gets_on_is_not_idle(rest: Any) -> None:
     for turn in range(4 * MOST):
         assert not waits.turn(0, rest=rest)
         assert not waits.turn(1, own=turn // 3, rest=rest)
-    assert waits.until_idle(0, rest=rest) <= MOST + 2  # from when nobody gets on
+    assert waits.until_idle(0, rest=rest) <= MOST + 2  # counted from the last turn with progress
 
 
 @pytest.mark.parametrize("rest", [None, 0])
