@@ -11,6 +11,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers mus
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
+os.environ.setdefault("TILEWRIGHT_STORED_PROGRAMS", "0")  # tests stage with functions that they replace
+
 import hypothesis
 import pytest
 from hypothesis.internal.conjecture import engine

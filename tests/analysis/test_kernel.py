@@ -59,7 +59,7 @@ def artifact(registers: int, static: int = 0, dynamic: int = 0) -> Artifact:
         "ptxas info    : 8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n"
         f"ptxas info    : Used {registers} registers, {static} bytes smem, 400 bytes cmem[0]\n"
     )
-    return Artifact("made_up", "sm_90a", "", "", "", b"", log, dynamic)
+    return Artifact("made_up", "sm_90a", "", b"", log, dynamic)
 
 
 def test_an_artifact_and_what_is_printed() -> None:

@@ -22,7 +22,7 @@ class Entry:
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel that spills and is already compiled, of 128 threads."""
     log = "8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\nUsed 244 registers\n"
-    made = Artifact("tiles", "sm_90a", "", "", "", b"", log, 64 << 10)
+    made = Artifact("tiles", "sm_90a", "", b"", log, 64 << 10)
     gemm: Any = types.ModuleType("tilewright.gemm")
     gemm.kernels = lambda: {"tensorop_f16": Entry("fp16 tensor cores", made)}
     gemm.stage = lambda config: config

@@ -13,7 +13,8 @@ import pytest
 
 from tests.cuda.build import needs_nvrtc
 from tests.cuda.test_text import saxpy
-from tilewright.cuda import cache, compile, nvrtc, toolchain
+from tilewright import disk_cache as cache
+from tilewright.cuda import compile, nvrtc, toolchain
 from tilewright.errors import ArgumentError
 from tilewright.ir.target import architecture
 
@@ -229,7 +230,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch
 
 def test_processes_may_write_the_same_entry_at_once(own_cache: Path) -> None:
     code = (
-        "from tilewright.cuda import cache\n"
+        "from tilewright import disk_cache as cache\n"
         "parts = {'a': bytes(range(256)) * 400, 'b': b'x' * 70000}\n"
         "name = cache.key('shared')\n"
         "for i in range(60):\n"

@@ -182,7 +182,7 @@ def test_code_that_the_driver_refuses_names_both_versions(
     monkeypatch.setattr(libcuda, "enter", lambda device: None)
     monkeypatch.setattr(libcuda, "load_module", refuse)
     function = saxpy().done()
-    artifact = machine.Artifact("k", "sm_90a", "", "", "", b"", "", nvrtc="13.5")
+    artifact = machine.Artifact("k", "sm_90a", "", b"", "", nvrtc="13.5")
     text = rf"\(209\).\nThe driver knows CUDA 12\.4, and the code is by NVRTC 13\.5: {wheel}"
     with pytest.raises(MachineError, match=text):
         machine.Placed(function, artifact, 0)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cuda.test_text import saxpy
 from tests.keys.spy import Spy, check
-from tilewright.cuda import cache, compiler, nvrtc, toolchain
+from tilewright import disk_cache as cache
+from tilewright.cuda import compiler, nvrtc, toolchain
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.prepared import Workspaces
 from tilewright.gemm.tuning import store

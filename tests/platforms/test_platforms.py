@@ -221,7 +221,7 @@ def test_kernels_compile_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: 
     """The cache's folder is a file, or below one: writing fails for root too."""
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "file" / ("" if where == "file" else "deeper")))
-    from tilewright.cuda import cache
+    from tilewright import disk_cache as cache
 
     name = cache.key("one")
     cache.write(name, {"part": b"1"})

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.cuda.emitter import emit
 from tilewright.errors import MachineError
+from tilewright.ir.core import Function
 from tilewright.reports import Report, Row, folded
 
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -25,15 +27,14 @@ MNEMONIC = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_
 class Artifact(Report):
     """One kernel compiled for one architecture.
 
-    ``ir`` and ``cuda`` are texts, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable binary, ``log`` ptxas' report.
-    ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached``: it came from the disk cache,
-    ``seconds`` what it took; ``nvrtc``: the version of the compiler, ``"13.0"``.
+    ``ir`` and ``cuda`` are texts, written when they are asked for, ``ptx`` NVIDIA's assembly, ``cubin`` the loadable
+    binary, ``log`` ptxas' report. ``dynamic_smem`` are the bytes that the kernel's own allocations need. ``cached``: it
+    came from the disk cache, ``seconds`` what it took; ``nvrtc``: the version of the compiler, ``"13.0"``.
+    ``function`` None: machine code that was loaded, of which there are no texts.
     """
 
     name: str
     arch: str
-    ir: str
-    cuda: str
     ptx: str
     cubin: bytes
     log: str
@@ -41,6 +42,17 @@ class Artifact(Report):
     cached: bool = False
     seconds: float = 0.0
     nvrtc: str = ""
+    function: Function | None = None
+
+    @functools.cached_property
+    def ir(self) -> str:
+        """The kernel's IR as text."""
+        return "" if self.function is None else str(self.function)
+
+    @functools.cached_property
+    def cuda(self) -> str:
+        """The kernel's CUDA C++."""
+        return "" if self.function is None else emit(self.function, self.arch).text
 
     def heading(self) -> str:
         return f"kernel {self.name} for {self.arch}"

@@ -11,12 +11,11 @@ import hashlib
 import json
 import os
 
-from tilewright.cuda import cache as disk
+from tilewright import disk_cache as disk
 from tilewright.cuda import nvrtc
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.emitter import emit
 from tilewright.cuda.limits import shared_bytes
-from tilewright.cuda.source import Source
 from tilewright.cuda.toolchain import nvrtc_for, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function
@@ -37,9 +36,7 @@ def compile(
         lineinfo = os.environ.get("TILEWRIGHT_LINEINFO", "0") not in ("", "0")
     target = architecture(arch)
     _check_shared(function, target)
-    arch = str(target)
-    source = emit(function, arch)
-    artifact = _from_source(function, source, arch, lineinfo, tuple(options), cache)
+    artifact = _compiled(function, target, lineinfo, tuple(options), cache)
     if folder := os.environ.get("TILEWRIGHT_DUMP"):
         artifact.dump(folder)
     return artifact
@@ -55,27 +52,29 @@ def _check_shared(function: Function, target: Architecture) -> None:
         )
 
 
-def _from_source(
-    function: Function, source: Source, arch: str, lineinfo: bool, options: tuple[str, ...], cache: bool
+def _compiled(
+    function: Function, target: Architecture, lineinfo: bool, options: tuple[str, ...], cache: bool
 ) -> Artifact:
+    """From the cache, by the kernel's digest where it has one, for then its text need not be written; else by NVRTC."""
+    arch = str(target)
+    compiler = nvrtc_for(target)
     flags = nvrtc.options(arch, lineinfo, options)
-    text = source.annotated() if lineinfo else source.text
-    compiler = nvrtc_for(architecture(arch))
-    name = disk.key(compiler.identity, _header_digest(), source.name, text, *flags)
-    smem = shared_bytes(function)
-    if cache and (found := disk.read(name)) is not None and found.keys() == {"log", "ptx", "cubin", "meta"}:
-        ptx, cubin, log, seconds = found["ptx"].decode(), found["cubin"], found["log"].decode(), 0.0
-    else:
-        found = None
+    source = None if function.digest else emit(function, arch)
+    text = function.digest if source is None else source.annotated() if lineinfo else source.text
+    name = disk.key(compiler.identity, _header_digest(), function.name, text, *flags)
+    parts, seconds = disk.read(name) if cache else None, 0.0
+    cached = parts is not None and parts.keys() == {"log", "ptx", "cubin", "meta"}
+    if parts is None or not cached:
+        source = source or emit(function, arch)
         made = nvrtc.compile_source(source, arch, lineinfo, options)
-        ptx, cubin, log, seconds = made.ptx, made.cubin, made.log, made.seconds
+        meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})
+        parts = {"meta": meta.encode(), "log": made.log.encode(), "ptx": made.ptx.encode(), "cubin": made.cubin}
+        seconds = made.seconds
         if cache:
-            meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})
-            parts = {"meta": meta.encode(), "log": log.encode(), "ptx": ptx.encode(), "cubin": cubin}
             disk.write(name, parts)
     return Artifact(
-        source.name, arch, str(function), source.text, ptx, cubin, log, smem, cached=found is not None, seconds=seconds,
-        nvrtc=shown(compiler.version),
+        json.loads(parts["meta"])["kernel"], arch, parts["ptx"].decode(), parts["cubin"], parts["log"].decode(),
+        shared_bytes(function), cached, seconds, shown(compiler.version), function,
     )  # fmt: skip
 
 

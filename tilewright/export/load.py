@@ -125,4 +125,4 @@ class ExportedKernel(CudaKernel):
                 f"with gpu_arch=({device.arch!r}, ...)"
             )
         best = max(fitting, key=lambda arch: (architecture(arch).capability, architecture(arch).suffix))
-        return Artifact(self.function.name, best, "", "", "", self.codes[best], "")
+        return Artifact(self.function.name, best, "", self.codes[best], "")

@@ -104,7 +104,8 @@ class Function(Shown):
     ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
     ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for.
     ``extents``: parameters that no op reads, and so are not passed, though they are extents of an array: the number of
-    the parameter that points to the array, and the mode.
+    the parameter that points to the array, and the mode. ``digest``: of what decided a kernel that is kept on the disk;
+    two kernels of one digest are one text.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Function(Shown):
     variables: list[Variable] = field(default_factory=list, repr=False)
     replaced: dict[Value, Value] = field(default_factory=dict, repr=False)
     extents: dict[Value, tuple[int, int]] = field(default_factory=dict, repr=False)
+    digest: str = field(default="", repr=False)
 
     @property
     def params(self) -> list[Value]:

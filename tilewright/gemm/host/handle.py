@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from tilewright import Int32, cute
+from tilewright import Int32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
@@ -24,6 +24,8 @@ from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.streams import StreamHandle, stream_handle
+from tilewright.lang.launch.compile import Compiler
+from tilewright.lang.launch.options import CompileOptions
 
 _COMPILED: dict[Any, Any] = {}
 
@@ -145,7 +147,7 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
     """The kernel for arguments of this kind; ``streamed``: with a stream as its last one."""
     if (key, streamed) not in _COMPILED:
         more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
-        _COMPILED[key, streamed] = cute.compile(kernel, *args, **more)
+        _COMPILED[key, streamed] = Compiler(CompileOptions(), (key, streamed))(kernel, *args, **more)
     return _COMPILED[key, streamed]
 
 

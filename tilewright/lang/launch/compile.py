@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from tilewright.errors import ArgumentError, LaunchError
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.launch import options as opts
+from tilewright.lang.launch import stored
 from tilewright.lang.launch.calls import MISS
 from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.executor import Executor
@@ -32,8 +33,9 @@ class Compiler:
     :class:`~tilewright.lang.launch.executor.Executor`.
     """
 
-    def __init__(self, options: opts.CompileOptions) -> None:
-        self.options = options
+    def __init__(self, options: opts.CompileOptions, key: Any = None) -> None:
+        """``key`` decides the program, and may name one that is kept on the disk: see :mod:`stored`."""
+        self.options, self.key = options, key
 
     def __getitem__(self, options: Option | tuple[Option, ...]) -> Compiler:
         return Compiler(opts.gather(self.options, options))
@@ -49,7 +51,7 @@ class Compiler:
             chosen = opts.parse(chosen, options) if options else chosen
             if "check" in kwargs and "check" not in target.signature.names:
                 chosen = opts.gather(chosen, opts.Check(kwargs.pop("check")))
-            return _compile(target, (*owner, *args), kwargs, len(owner), chosen)
+            return _compile(target, (*owner, *args), kwargs, len(owner), chosen, self.key)
         except LaunchError as error:
             show_users_frames(error)
             if "--enable-tvm-ffi" in options:  # documented: such functions are compiled, and fail when they are called
@@ -111,10 +113,13 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
 
 
 def _compile(
-    target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int, options: opts.CompileOptions
-) -> Executor:
+    target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int, options: opts.CompileOptions,
+    key: Any = None,
+) -> Executor:  # fmt: skip
     bound = target.signature.bind(args, kwargs)
-    program = stage(target, bound, arguments_of(target.signature, bound))
+    arguments = arguments_of(target.signature, bound)
+    name = stored.name_of(key) if key is not None and options == opts.CompileOptions() else None
+    program = stored.program(name, arguments, partial(stage, target, bound, arguments))
     opts.apply(options, [program.host, *program.kernels])
     _mark(program.kernels, options)
     made = Executor(program, target.signature, bound, skip, options)

@@ -1,10 +1,10 @@
-"""The disk cache of compiled kernels, by content.
+"""The disk cache of compiled kernels and staged programs, by content.
 
 One file an entry, named by the digest of everything that decides the result. Files are written under a temporary name
 and renamed, so that readers and concurrent writers see whole entries only; an entry whose checksum does not hold is
 treated as absent and written anew.
 
-A cached cubin is code that runs with the user's rights, so only the user's own files are taken: the entries are in a
+A cached entry is code that runs with the user's rights, so only the user's own files are taken: the entries are in a
 folder of the cache's own, which is the user's and closed to others (mode 0700), and each entry must be a regular file
 of the user. Eviction deletes nothing but files that the cache has written. ``TILEWRIGHT_CACHE_DIR`` moves the folder
 (default: :func:`tilewright.own_files.base`), ``TILEWRIGHT_CACHE_MB`` bounds it (default 512; 0 turns the cache off).
