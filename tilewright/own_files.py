@@ -9,6 +9,7 @@ where the platform keeps what can be made again (:func:`base`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import tempfile
@@ -30,7 +31,13 @@ def folder(name: str) -> Path:
 def base() -> Path:
     """Where the platform keeps what can be made again: ``%LOCALAPPDATA%``, ``~/Library/Caches``, or
     ``$XDG_CACHE_HOME`` (``~/.cache``)."""
-    if os.path.expanduser("~") == "~":  # no home: nothing can be kept, and nothing may go into a folder called "~"
+    return _base(os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME"))
+
+
+@functools.cache
+def _base(home: str, cache: str | None) -> Path:
+    """What :func:`base` gives in this environment."""
+    if home == "~":  # no home: nothing can be kept, and nothing may go into a folder called "~"
         return Path(os.devnull, "tilewright")
     from platformdirs import user_cache_path  # here: it takes 4 ms, which programs without a cache need not spend
 

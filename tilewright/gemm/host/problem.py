@@ -200,6 +200,11 @@ class Problem:
         A, B, C, D = matrices
         return replace(self, A=A, B=B, C=C, D=D, places=places)
 
+    def with_rows(self, rows: int) -> Problem:
+        """A product of as many rows of A, C and D, which begin where these do and are as far from each other."""
+        A, C, D = (replace(x, array=x.array._replace(shape=(rows, *x.shape[1:]))) for x in (self.A, self.C, self.D))
+        return Problem(A, self.B, C if self.has_c else D, D, self.has_c)
+
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""
         return Problem(

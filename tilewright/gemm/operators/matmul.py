@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
@@ -20,6 +21,7 @@ from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.rows import AnyRows, plan_for_rows, rows_are_free, rows_key, rows_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.gemm.tuning import store
@@ -91,7 +93,7 @@ def matmul(
             try:
                 how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
                 key = torch_key(a, b, out, c, bias), how, simulated_gpu() if a.is_cpu else None
-                seen = _SEEN.get(key)
+                seen = _SEEN.get(key) or of_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
             if seen is not None and (result := again(seen, a, b, out, c, bias)) is not None:
@@ -244,11 +246,10 @@ class Request:
         if copied:
             result[...] = D.reshape(seen.shape)
         elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):
-            if len(_SEEN) >= REMEMBERED:
-                _SEEN.clear()
             remembered = Seen.of(prepared, seen.shape, result.dtype, vector)
             prepared.release()
-            _SEEN[key] = remembered
+            remember(key, remembered)
+            self.remember_rows(key, prepared, entries, result.dtype)
         if kind == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
@@ -330,10 +331,48 @@ class Request:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
                     return found.plan(problem, problem.machine, may_pack)
-        return Plan.of(problem, entries, self.decomposition, problem.machine, may_pack=may_pack)
+        plan = partial(by_the_model, entries, self.decomposition, may_pack)
+        return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
+
+    def remember_rows(self, key: Any, prepared: Prepared, entries: list[KernelEntry], dtype: Any) -> None:
+        """Keep a launch for products of other numbers of rows, if these change nothing but extents."""
+        _, how, machine = key
+        rows = rows_key(self.a, self.b, self.out, self.c, self.bias)
+        if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
+            return
+        plan = partial(by_the_model, entries, self.decomposition, MAY_PACK[self.bias is None])
+        kept = _ROWS.setdefault((rows, how, machine), AnyRows(prepared.problem, plan, dtype))
+        kept.learn(prepared)
+
+
+def by_the_model(
+    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, problem: Problem
+) -> Plan:
+    return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
 
 
 _SEEN: dict[Any, Seen] = {}
+_ROWS: dict[Any, AnyRows] = {}
+
+
+def remember(key: Any, seen: Seen) -> None:
+    if len(_SEEN) >= REMEMBERED:
+        _SEEN.clear()
+        _ROWS.clear()
+    _SEEN[key] = seen
+
+
+def of_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Seen | None:
+    """A product that was not seen, by the launch of one that differs in its number of rows."""
+    _, how, machine = key
+    rows = rows_key(a, b, out, c, bias)
+    kept = None if rows is None else _ROWS.get((rows, how, machine))
+    prepared = None if kept is None else kept.prepared(rows_of(a))
+    if kept is None or prepared is None:
+        return None
+    seen = Seen.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, bias)
+    remember(key, seen)
+    return seen
 
 
 def resolved(x: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -80,6 +80,18 @@ class Step(NamedTuple):
     values: list[Any]
     slots: list[Slot]
 
+    def with_rows(self, problem: Problem, mode: Mapping[int, int]) -> Step:
+        """The launch for the rows of ``problem``, which are mode ``mode[operand]`` of what the kernel sees of A, C, D.
+        The extents of a tensor's modes are the values behind its address."""
+        values, slots = self.values.copy(), self.slots.copy()
+        for i, slot in enumerate(slots):
+            if slot.operand in mode:
+                values[slot.place + 1 + mode[slot.operand]] = problem.D.shape[0]
+                array = problem.matrices[slot.operand].array
+                low, high = array.bounds
+                slots[i] = slot._replace(low=low - array.address, high=high - array.address)
+        return Step(self.code, values, slots)
+
     def at(self, addresses: Sequence[int]) -> list[Any]:
         """The values for operands at ``addresses``."""
         values = self.values.copy()
@@ -138,6 +150,15 @@ class Prepared:
             self.repeats[key] = [x for code, values in steps for x in code.repeats(self.device, values, stream)]
         else:
             self.repeats[key] = []
+
+    def with_rows(self, problem: Problem, plan: Plan) -> Prepared:
+        """A product that differs in its rows, by the same kernel. ``plan`` says nothing else to the kernel."""
+        made = Prepared(problem, plan, self.function)
+        result = 1 if plan.config.transposed else 0  # the mode of C and D that rows are to the kernel
+        for stream, binding in self.bindings.items():
+            made.bindings[stream] = [step.with_rows(problem, {0: 0, 2: result, 3: result}) for step in binding]
+        made.workspaces = self.workspaces
+        return made
 
     def release(self) -> None:
         """Let go of the PyTorch tensors that it was made with: from now on only their geometry matters."""

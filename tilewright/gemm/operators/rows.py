@@ -1,0 +1,145 @@
+"""Products that differ in nothing but the number of rows, as those of a model whose batches grow and shrink.
+
+The first product of a kind is read, checked, planned and bound at length. Another number of rows changes the extents of
+A, C and D and nothing else that a launch is told, as long as kernel and decomposition stay; so its launch is a copy of
+the first one's with these numbers replaced. A plan is made for a range of rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.tuning import store
+
+STEPS = ((128, 8), (512, 16), (4096, 64))
+"""(rows, step): up to so many rows a plan holds for that many, and for twice as many as the last step above."""
+
+
+def planned_rows(rows: int) -> int:
+    """The number of rows that is planned for in the place of ``rows``: the last one of its range.
+
+    >>> [planned_rows(rows) for rows in (1, 8, 9, 129, 4095, 4097)]
+    [8, 8, 16, 144, 4096, 4224]
+    """
+    step = next((step for most, step in STEPS if rows <= most), 2 * STEPS[-1][1])
+    return -(-rows // step) * step
+
+
+def rows_are_free(problem: Problem) -> bool:
+    """Whether another number of rows would change extents alone: matrices, not stacks, whose rows are not contiguous
+    with each other (then the extent is that of vectors), and more rows than one (whose stride would say nothing)."""
+    if problem.places is not None or problem.shape[3] != 1 or problem.shape[0] < 2 or problem.shape[2] == 0:
+        return False
+    return all(x.stride[1] == 1 and x.stride[0] != 1 for x in (problem.A, problem.C, problem.D))
+
+
+def plan_for_rows(problem: Problem, plan: Callable[[Problem], Plan]) -> Plan:
+    """``plan``'s for the range of rows that the problem's are in, where that can be used for these."""
+    if not rows_are_free(problem):
+        return plan(problem)
+    rows = problem.shape[0]
+    with contextlib.suppress(ArgumentError):  # it would name the rounded extents
+        found = plan(problem.with_rows(planned_rows(rows)))
+        if holds(found, rows):
+            return found
+    return plan(problem)
+
+
+def holds(plan: Plan, rows: int) -> bool:
+    """Whether the plan for as many rows as are planned for is one for ``rows``: copies are of a matrix's own size, and
+    tiles are shared by their number."""
+    tile = plan.config.cluster_tile[1 if plan.config.transposed else 0]
+    return plan.packing is None and (plan.shares is None or -(-rows // tile) == -(-planned_rows(rows) // tile))
+
+
+# -- launches of other rows --------------------------------------------------------------------------------------------
+
+
+def rows_of(x: Any) -> int:
+    """Rows of a PyTorch tensor that is a matrix, or a stack of matrices seen as one."""
+    return prod(x.shape[:-1])
+
+
+def rows_key(a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
+    """What a launch depends on beside addresses and the number of rows; None where it depends on more."""
+    if a.ndim < 2 or b.ndim != 2 or rows_of(a) < 2:
+        return None
+    shape = (*a.shape[:-1], b.shape[1])
+    keys: list[Any] = []
+    for x in (a, out, c):
+        if x is None:
+            keys.append(None)
+            continue
+        step = x.stride(0) if x.ndim == 2 else x.shape[-1]  # from row to row
+        one = x.stride(-1) == 1 and step != 1 and (x.ndim == 2 or x.is_contiguous())
+        if not one or x is not a and x.shape != shape:
+            return None
+        keys.append((x.dtype, x.shape[-1], step, x.data_ptr() & 15, x.get_device(), x.is_neg()))
+    for x in (b, bias):
+        keys.append(
+            None if x is None else (x.dtype, x.shape, x.stride(), x.data_ptr() & 15, x.get_device(), x.is_neg())
+        )
+    return tuple(keys)
+
+
+@dataclass
+class AnyRows:
+    """A product whose number of rows is open: ``problem`` has some number, and ``plan`` gives the plan of a problem by
+    the model. ``dtype`` is the result's."""
+
+    problem: Problem
+    plan: Callable[[Problem], Plan]
+    dtype: Any
+    plans: dict[int, tuple[Plan, Any]] = field(default_factory=dict)
+    """The plan of each range of rows, and what it tells the kernel."""
+    bound: dict[Any, Prepared] = field(default_factory=dict)
+    """A product for each that a kernel was told."""
+
+    def learn(self, prepared: Prepared) -> None:
+        """Keep a product that was bound at length."""
+        self.bound[told(prepared.plan), wide(prepared.problem)] = prepared
+
+    def prepared(self, rows: int) -> Prepared | None:
+        """The product of as many rows; None where it has to be bound at length."""
+        problem = self.problem.with_rows(rows)
+        if store.find(problem) is not None:
+            return None
+        rounded = planned_rows(rows)
+        if rounded not in self.plans:
+            plan = self.plan(problem.with_rows(rounded))
+            self.plans[rounded] = plan, told(plan)
+        plan, key = self.plans[rounded]
+        like = self.bound.get((key, wide(problem))) if holds(plan, rows) else None
+        return None if like is None else like.with_rows(problem, plan)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a plan decides of a kernel, and of what it is told beside addresses and rows; hashed once."""
+
+    parts: tuple[Any, ...]
+
+    @cached_property
+    def digest(self) -> int:
+        return hash(self.parts)
+
+    def __hash__(self) -> int:
+        return self.digest
+
+
+def told(plan: Plan) -> Told:
+    return Told((plan.config, plan.shares, plan.dynamic, plan.reduction, plan.numbered, plan.multiprocessors))
+
+
+def wide(problem: Problem) -> tuple[bool, ...]:
+    """Which operands are so large that the kernel has to use offsets of 64 bits."""
+    return tuple([matrix.array.is_wide for matrix in problem.matrices])
