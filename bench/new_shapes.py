@@ -1,0 +1,90 @@
+"""What a product of a shape that was not seen before costs, beside PyTorch's: three processes one after the other.
+
+    python bench/new_shapes.py [--write DIR]
+
+Each process multiplies the first m rows of one matrix for m = 1, 2, ... 1499 (n = k = 4096, bf16) and waits for the
+results: the first process finds an empty disk cache, the second what the first one left, the third multiplies by
+PyTorch. Then shapes of 1500 to 3499 rows in a drawn order are timed one by one: the host's time of the first call of
+each, of those whose kernel was there, and of the second call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from figures import gpu_model, table, write_results
+
+N = K = 4096
+LOOP, FURTHER = range(1, 1500), range(1500, 3500)
+COMPILING_US = 3000
+"""A call that takes longer has staged, compiled or read a kernel."""
+
+
+def host_us(multiply: Any, x: Any, w: Any, rows: int) -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    multiply(x[:rows], w)
+    return (time.perf_counter() - start) * 1e6
+
+
+def process(name: str) -> None:
+    """One process: its figures as a line of JSON."""
+    import torch
+
+    from tilewright.gemm import matmul
+
+    multiply = torch.matmul if name == "torch" else matmul
+    x, w = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in ((4096, K), (K, N)))
+    torch.matmul(x, w)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for rows in LOOP:
+        multiply(x[:rows], w)
+    torch.cuda.synchronize()
+    figures: dict[str, float] = {"loop_s": time.perf_counter() - start}
+    order = list(FURTHER)
+    random.Random(0).shuffle(order)
+    first = [host_us(multiply, x, w, rows) for rows in order]
+    there = [us for us in first if us < COMPILING_US]
+    second = [host_us(multiply, x, w, rows) for rows in order]
+    figures |= {
+        "first_call_us": statistics.median(there), "first_call_p90_us": sorted(there)[len(there) * 9 // 10],
+        "with_a_new_kernel": len(first) - len(there), "second_call_us": statistics.median(second),
+    }  # fmt: skip
+    print(json.dumps(figures))
+
+
+def main() -> None:
+    records = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("empty disk cache", "warm disk cache", "torch"):
+            done = subprocess.run(
+                [sys.executable, __file__, "--process", name],
+                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, text=True,
+            )  # fmt: skip
+            if done.returncode:
+                raise SystemExit(done.stderr)
+            records.append({"process": name, **json.loads(done.stdout.splitlines()[-1])})
+    names = ("process", "loop_s", "first_call_us", "first_call_p90_us", "with_a_new_kernel", "second_call_us")
+    shown = [[r["process"], *(f"{r[name]:.3g}" for name in names[1:])] for r in records]
+    table("new shapes, n = k = 4096, bf16", [tuple(row) for row in shown], names)
+    if "--write" in sys.argv:
+        print(write_results("new_shapes", gpu_model(), records, Path(sys.argv[sys.argv.index("--write") + 1])))
+
+
+if __name__ == "__main__":
+    if "--process" in sys.argv:
+        process(sys.argv[sys.argv.index("--process") + 1])
+    else:
+        main()
