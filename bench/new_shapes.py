@@ -71,7 +71,7 @@ def main() -> None:
         for name in ("empty disk cache", "warm disk cache", "torch"):
             done = subprocess.run(
                 [sys.executable, __file__, "--process", name],
-                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, text=True,
+                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, encoding="utf-8",
             )  # fmt: skip
             if done.returncode:
                 raise SystemExit(done.stderr)

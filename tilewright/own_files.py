@@ -23,21 +23,20 @@ PAUSES = (0.01, 0.05, 0.2) if os.name == "nt" else ()
 
 def folder(name: str) -> Path:
     """The folder ``name``, which need not exist."""
-    if chosen := os.environ.get("TILEWRIGHT_CACHE_DIR"):
-        return Path(chosen) / name
-    return base() / name
+    chosen = os.environ.get("TILEWRIGHT_CACHE_DIR")
+    return _folder(name, chosen, os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME"))
+
+
+@functools.cache
+def _folder(name: str, chosen: str | None, *places: str | None) -> Path:
+    """What :func:`folder` gives in this environment."""
+    return (Path(chosen) if chosen else base()) / name
 
 
 def base() -> Path:
     """Where the platform keeps what can be made again: ``%LOCALAPPDATA%``, ``~/Library/Caches``, or
     ``$XDG_CACHE_HOME`` (``~/.cache``)."""
-    return _base(os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME"))
-
-
-@functools.cache
-def _base(home: str, cache: str | None) -> Path:
-    """What :func:`base` gives in this environment."""
-    if home == "~":  # no home: nothing can be kept, and nothing may go into a folder called "~"
+    if os.path.expanduser("~") == "~":  # no home: nothing can be kept, and nothing may go into a folder called "~"
         return Path(os.devnull, "tilewright")
     from platformdirs import user_cache_path  # here: it takes 4 ms, which programs without a cache need not spend
 

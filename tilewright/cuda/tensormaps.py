@@ -41,5 +41,6 @@ def encode(tensor_map: TensorMap) -> bytes:
         start, kind, rank, tensor_map.address, dims, strides, box, steps, INTERLEAVE_NONE,
         SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,
     )  # fmt: skip
-    libcuda.check(code, f"encoding the {tensor_map}")
+    if code:
+        libcuda.check(code, f"encoding the {tensor_map}")
     return ctypes.string_at(start, BYTES)

@@ -229,26 +229,25 @@ class TensorMapTemplate:
                 "view at a multiple of 16 bytes, or copy with cp.async"
             )
         for i, (extent, stride) in enumerate(zip(dims, strides, strict=True)):
-            where = self.where(i)
             if extent < 1:
-                return f"the extent of {where} is less than 1 ({extent}): launch nothing for an empty tensor"
+                return f"the extent of {self.where(i)} is less than 1 ({extent}): launch nothing for an empty tensor"
             if extent > LARGEST_EXTENT:
-                return f"the extent of {where} is {extent}, more than 2^32"
+                return f"the extent of {self.where(i)} is {extent}, more than 2^32"
             if i == 0:
                 if stride != self.element.bytes:
                     return (
-                        f"the stride of {where} is {stride} bytes, and TMA needs contiguous elements there "
+                        f"the stride of {self.where(i)} is {stride} bytes, and TMA needs contiguous elements there "
                         f"({self.element.bytes} bytes): the major mode of the shared-memory layout must be that of the "
                         "tensor"
                     )
                 continue
             if stride >= LARGEST_STRIDE:
-                return f"the stride of {where} is {stride} bytes; TMA takes less than 2^40"
+                return f"the stride of {self.where(i)} is {stride} bytes; TMA takes less than 2^40"
             if stride % 16:
                 better = -(-stride // 16) * 16 // self.source.bytes
                 return (
-                    f"the stride of {where} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} elements "
-                    f"of {self.source}, or copy with cp.async"
+                    f"the stride of {self.where(i)} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} "
+                    f"elements of {self.source}, or copy with cp.async"
                 )
         return ""
 

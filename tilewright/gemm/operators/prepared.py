@@ -87,9 +87,10 @@ class Step(NamedTuple):
         for i, slot in enumerate(slots):
             if slot.operand in mode:
                 values[slot.place + 1 + mode[slot.operand]] = problem.D.shape[0]
-                array = problem.matrices[slot.operand].array
-                low, high = array.bounds
-                slots[i] = slot._replace(low=low - array.address, high=high - array.address)
+                if values[1] is not None:  # a machine that checks bounds
+                    array = problem.matrices[slot.operand].array
+                    low, high = array.bounds
+                    slots[i] = slot._replace(low=low - array.address, high=high - array.address)
         return Step(self.code, values, slots)
 
     def at(self, addresses: Sequence[int]) -> list[Any]:

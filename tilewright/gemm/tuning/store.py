@@ -63,17 +63,17 @@ def keep(key: str, candidate: Candidate) -> Path:
             own_files.write(path, checksum(path.name, body) + b"\n" + body)
         except OSError as error:
             raise ArgumentError(f"what tuning found cannot be written to {path}: {error}") from None
-        _READ[path] = found
+        _READ[path.parent] = found
     return path
 
 
 def tuned() -> dict[str, Candidate]:
     """All that was found for this GPU, read once."""
-    path = place()
-    found = _READ.get(path)
+    folder = own_files.folder(OWN_FOLDER)
+    found = _READ.get(folder)
     if found is None:
         with _LOCK:
-            found = _READ[path] = read(path)
+            found = _READ[folder] = read(place())
     return found
 
 
