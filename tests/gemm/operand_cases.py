@@ -20,7 +20,7 @@ from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
 from tilewright.gemm.epilogue.functions import LinearCombination
-from tilewright.gemm.family.base import kernel_of
+from tilewright.gemm.family.base import family_of, kernel_of
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -251,8 +251,11 @@ def by_grouped(case: Case) -> np.ndarray:
 
 
 def by_compiled(case: Case) -> np.ndarray:
-    """The kernel compiled for other operands, as an exported function is: it refuses what it was not compiled for."""
-    other = drawn_case(np.random.default_rng(int(case.rng.integers(1 << 30))), case.entry, None)
+    """The kernel compiled for other operands: it refuses what it was not compiled for."""
+    if 0 in case.d.view.shape or case.a.view.shape[-1] == 0:
+        raise Skipped
+    other = corner(case) if case.rng.random() < 0.6 else \
+        drawn_case(np.random.default_rng(int(case.rng.integers(1 << 30))), case.entry, None)  # fmt: skip
     for one in (case, other):
         one.alpha, one.beta, one.c = 1.0, 0.0, None
         one.expected = one.product()
@@ -261,18 +264,40 @@ def by_compiled(case: Case) -> np.ndarray:
     executor(*tensors_of(made_for, config), function, how)
     verify(other, other.d.view)
     seen, _, _, _ = compiled_parts(case)
-    read = [cute.runtime.from_dlpack(x) for x in plain_operands(seen)]
-    executor(*read, function, how)
+    executor(*[as_a_user_passes(x, case.rng) for x in plain_operands(seen)], function, how)
     return case.d.view
+
+
+def corner(case: Case) -> Case:
+    """The product of the first rows and columns, which lie as all of them do."""
+    m, n, k = (int(case.rng.integers(1, extent + 1)) for extent in (*case.d.view.shape, case.a.view.shape[1]))
+    views = case.a.view[:m, :k], case.b.view[:k, :n], case.d.view[:m, :n]
+    a, b, d = (Drawn(view, x.memory) for view, x in zip(views, (case.a, case.b, case.d), strict=True))
+    return Case(case.rng, case.entry, case.named, a, b, None, d, 1.0, 0.0, False)
+
+
+def as_a_user_passes(x: np.ndarray, rng: np.random.Generator) -> Any:
+    """An array as it is, or as a tensor with static or run-time extents and strides, with the alignment that it has."""
+    kind, align = rng.random(), 16 if x.ctypes.data % 16 == 0 else x.itemsize
+    if kind < 0.3:
+        return cute.runtime.from_dlpack(x)
+    tensor = cute.runtime.from_dlpack(x, assumed_align=align)
+    inner = next((mode for mode, step in enumerate(x.strides) if step == x.itemsize), None)
+    return tensor if kind < 0.5 else tensor.mark_all_dynamic(inner)
 
 
 def compiled_parts(case: Case) -> tuple[Problem, Any, Any, Any]:
     """The problem as the kernel sees it, the configuration, the epilogue function and the decomposition."""
     if 0 in case.d.view.shape or case.a.view.shape[-1] == 0:
         raise Skipped
-    problem = Problem.of(case.a.view, case.b.view, case.source, case.d.view)
-    config = Plan.of(problem, [case.entry], "data_parallel", "cpu").config
-    function = LinearCombination(config.acc_dtype(case.alpha), config.acc_dtype(case.beta))
+    return parts_of(Problem.of(case.a.view, case.b.view, case.source, case.d.view), case.entry, case.alpha, case.beta)
+
+
+def parts_of(
+    problem: Problem, entry: KernelEntry, alpha: float = 1.0, beta: float = 0.0
+) -> tuple[Problem, Any, Any, Any]:
+    config = Plan.of(problem, [entry], "data_parallel", "cpu").config
+    function = LinearCombination(config.acc_dtype(alpha), config.acc_dtype(beta))
     memory = np.zeros(16, np.int64)
     how = decomposition_of(None, config, memory, memory.view(np.int32), 4)
     return problem.oriented(config.transposed).read_as(config.a.dtype), config, function, how
@@ -281,7 +306,7 @@ def compiled_parts(case: Case) -> tuple[Problem, Any, Any, Any]:
 def tensors_of(seen: Problem, config: Any) -> list[Any]:
     """A, B, C and D as the library passes them."""
     matrices = seen.A, seen.B.transposed(), seen.C, seen.D
-    return [matrix.tensor(x) for matrix, x in zip(matrices, (config.a, config.b, config.c, config.c), strict=True)]
+    return list(family_of(config).tensors(config, *matrices))
 
 
 def plain_operands(seen: Problem) -> list[Any]:

@@ -6,13 +6,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.gemm.operand_cases import ENTRY_POINTS, Drawn, check, drawn_case, verify
+from tests.gemm.operand_cases import (
+    ENTRY_POINTS,
+    Drawn,
+    check,
+    drawn_case,
+    numpy_of,
+    parts_of,
+    tensors_of,
+    verify,
+)
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
+from tilewright.gemm.family.base import kernel_of
+from tilewright.gemm.host.problem import Problem
 
 torch = pytest.importorskip("torch")
 
@@ -34,10 +49,40 @@ def test_a_drawn_case(seed: int) -> None:
     check(10_000 + seed)
 
 
-@pytest.mark.parametrize(("number", "kernel"), [(1229, "tensorop_e4m3"), (3149, "tensorop_f16"), (4244, "simt_f32")])
-def test_a_compiled_function_refuses_rows_that_are_no_whole_vectors(number: int, kernel: str) -> None:
-    """Compiled for rows of whole vectors: D's rows of these cases would be written past their ends."""
-    assert check(number, "compiled function", kernel) == "refused"
+def compiled(kernel: str, m: int, n: int, k: int) -> Callable[..., np.ndarray]:
+    """A product of this size, compiled, as a function of A, B as (N, K), and D."""
+    entry = kernels()[kernel]
+    dtype = numpy_of(entry.config.a.dtype)
+    a, b, d = np.zeros((m, k), dtype), np.zeros((k, n), dtype), np.zeros((m, n), numpy_of(entry.config.c.dtype))
+    seen, config, function, how = parts_of(Problem.of(a, b, None, d), entry)
+    assert not config.transposed
+    executor = cute.compile(kernel_of(config), *tensors_of(seen, config), function, how)
+
+    def run(a: np.ndarray, b: np.ndarray, d: np.ndarray, marked: bool) -> np.ndarray:
+        given = [from_dlpack(x[:, :, None], assumed_align=16) for x in (a, b.T, d, d)]
+        inner = 1, 0, 1, 1
+        executor(*[x.mark_all_dynamic(i) if marked else x for x, i in zip(given, inner, strict=True)], function, how)
+        return d
+
+    return run
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_compiled_function_takes_what_its_loader_takes(marked: bool) -> None:
+    """TMA leaves out what lies behind the ends of A's rows; D is written in whole vectors."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((16, 40), (40, 32)))
+    whole = np.full((16, 32), -7, np.float16)
+    hopper, tensorop = (compiled(kernel, 16, 16, 32) for kernel in ("hopper_f16", "tensorop_f16"))
+    for k in (1, 13, 20, 32):
+        found = hopper(a[:, :k], b[:k, :16], whole[:, :16], marked)
+        np.testing.assert_array_equal(found, a[:, :k].astype(float) @ b[:k, :16].astype(float))
+    with pytest.raises(ArgumentError, match="13 is not a multiple of 8"):
+        tensorop(a[:, :13], b[:13, :16], whole[:, :16], marked)
+    for run in (hopper, tensorop):
+        with pytest.raises(ArgumentError, match="13 is not a multiple of 8"):
+            run(a, b[:, :13], whole[:, :13], marked)
+    assert (whole[:, 16:] == -7).all()
 
 
 def test_a_column_of_a_matrix() -> None:

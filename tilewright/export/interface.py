@@ -98,7 +98,7 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
         f'if ({name} == NULL) return tw_fail(TW_INVALID_VALUE, "{name} is NULL");',
         f'TW_TRY(tw_aligned((uint64_t)(uintptr_t){name}->data, {pointer.align}, "{name}->data"));',
     ]
-    reach = []
+    reach: list[str] = []
     for part, leaves in (("dynamic_shapes", shape), ("dynamic_strides", stride)):
         dynamic = [leaf for leaf in leaves if isinstance(leaf, Integer)]
         wide = part == "dynamic_strides" or any(leaf.width == 64 for leaf in dynamic)
@@ -112,7 +112,10 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
             place, facts = f"{name}->{part}[{i}]", leaf.facts
             low = 0 if facts.nonneg else -(1 << (leaf.width - 1))
             high = (facts.bound - 1) if facts.bound is not None else (1 << (leaf.width - 1)) - 1
-            given = f"{literal(I64, low)}, {literal(I64, high)}, {facts.divisibility}"
+            divisor = str(facts.divisibility)
+            if facts.divisibility > 1 and part == "dynamic_strides":  # the stride of a single element says nothing
+                divisor = f"{reach[len(reach) - len(shape)]} == 1 ? 1 : {divisor}"
+            given = f"{literal(I64, low)}, {literal(I64, high)}, {divisor}"
             made.checks.append(f'TW_TRY(tw_leaf({place}, {given}, "{place}"));')
             made.values.append(f"({leaf.ir_type.c}){place}")
             reach.append(place)

@@ -111,19 +111,18 @@ class Matrix:
         second = across == 1 and columns > 1
         return Major.MN if down == 1 and rows > 1 and not second else Major.K
 
-    def tensor(self, operand: Operand) -> Any:
+    def tensor(self, operand: Operand, whole: bool = True) -> Any:
         """The cute tensor: extents and strides are run-time, but for the 1 of a mode that is read in vectors or
-        granules. A single element in that mode has any stride: 1 will do."""
+        granules. A single element in that mode has any stride: 1 will do.
+
+        Where rows are read in vectors, each begins at a multiple of one, and is ``whole`` vectors long: what is
+        compiled for the tensor refuses others, in Python and in C."""
         inner, align = 1 if operand.major is Major.K else 0, max(operand.copy_bits, operand.dtype.width) // 8
         if operand.vector == 1 and not operand.granules:
             return tensor_over(self.array, assumed_align=align).mark_all_dynamic(contiguous=None)
         stride = tuple(1 if mode == inner and self.shape[mode] <= 1 else d for mode, d in enumerate(self.stride))
-        found = tensor_over(self.array._replace(stride=stride), assumed_align=align).mark_all_dynamic(contiguous=inner)
-        # Accesses of ``vector`` elements: rows are whole accesses, and each begins at a multiple of one.
-        modes = range(len(self.shape))
-        extents = [operand.vector if mode == inner else 1 for mode in modes]
-        found.multiples = (*extents, *(1 if mode == inner else operand.vector for mode in modes))
-        return found
+        tensor = tensor_over(self.array._replace(stride=stride), assumed_align=align)
+        return tensor.mark_all_dynamic(inner, operand.vector if whole else 1, operand.vector)
 
 
 def asks_for_gradient(source: Any) -> bool:

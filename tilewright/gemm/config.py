@@ -67,8 +67,6 @@ class GemmConfig:
     math: ClassVar[str] = "tensorop"
     """The name of the kernel family (``family.base.FAMILIES``)."""
     tensor_cores: ClassVar[bool] = True
-    whole_rows: ClassVar[bool] = True
-    """Whether the rows of A and B have to be a multiple of the accesses long."""
     persistent: ClassVar[bool] = False
     """Whether all blocks of a launch run at once, and take tile after tile."""
     most_batches: ClassVar[int | None] = MOST_GRID[2]
@@ -244,7 +242,6 @@ class HopperConfig:
 
     math: ClassVar[str] = "wgmma"
     tensor_cores: ClassVar[bool] = True
-    whole_rows: ClassVar[bool] = False
     persistent: ClassVar[bool] = True
     most_batches: ClassVar[int | None] = None
     """Of one launch: persistent blocks count the tiles of all batches, without a limit."""

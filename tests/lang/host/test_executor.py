@@ -113,7 +113,7 @@ def test_alignment_and_divisibility_are_checked():
     x = memory[at : at + 64]
     compiled = cute.compile(scale, from_dlpack(x, assumed_align=16), from_dlpack(x, assumed_align=16), 1.0)
     off = memory[at + 1 : at + 65]
-    with pytest.raises(ArgumentError, match="argument 'x': expected .*align<16>.*, got .*align<4>"):
+    with pytest.raises(ArgumentError, match="argument .x.: expected an address that is a multiple of 16 bytes"):
         compiled(from_dlpack(off), from_dlpack(off), 1.0)
     even = from_dlpack(x).mark_compact_shape_dynamic(0, divisibility=16)
     compiled = cute.compile(scale, even, even, 1.0)

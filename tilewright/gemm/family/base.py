@@ -36,6 +36,8 @@ class KernelFamily(ABC):
     """Into how many equal parts the model may cut each tile along K."""
     takes_shares: ClassVar[bool] = True
     """Whether blocks can share tiles by a plan that the user gives."""
+    whole_rows: ClassVar[bool] = True
+    """Whether the rows of A and B have to be whole accesses long."""
     packs: ClassVar[bool] = False
     """Whether copies to aligned rows are worth their time for operands that the kernel cannot take."""
     grouped: ClassVar[Any] = None
@@ -44,6 +46,11 @@ class KernelFamily(ABC):
     @abstractmethod
     def kernel(self, config: AnyConfig) -> Any:
         """The kernel, called with (mA, mB, mC, mD, epilogue function, decomposition)."""
+
+    def tensors(self, config: AnyConfig, A: Any, B: Any, *results: Any) -> tuple[Any, ...]:
+        """The kernel's arguments for matrices A (M, K, L), B (N, K, L), and C and D (M, N, L)."""
+        loaded = A.tensor(config.a, self.whole_rows), B.tensor(config.b, self.whole_rows)
+        return *loaded, *[matrix.tensor(config.c) for matrix in results]
 
     def min_arch(self, config: AnyConfig) -> int:
         """The least compute capability, 80 for sm_80."""

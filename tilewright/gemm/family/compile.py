@@ -33,10 +33,11 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: st
     check(config, decomposition, reduction)
     bM, bN, bK = config.tile
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
-    tensors = []
+    matrices = []
     for (rows, columns), operand in shapes:
         data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
-        tensors.append(Matrix.of("operand", data if operand.major is Major.K else data.T).tensor(operand))
+        matrices.append(Matrix.of("operand", data if operand.major is Major.K else data.T))
+    tensors = family_of(config).tensors(config, *matrices)
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
     plan = replace(plan, shared_reduction=reduction == "shared")
     memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)

@@ -27,6 +27,7 @@ class Hopper(KernelFamily):
     """It takes what TMA reads: rows that begin at multiples of 16 bytes, on sm_90 alone."""
 
     model = HopperModel
+    whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
     grouped = HopperGroups()
 

@@ -8,13 +8,14 @@ from math import gcd
 
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, Major, Operand
 from tilewright.gemm.family.accesses import Product
+from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
 
 
 def with_operands(entry: KernelEntry, product: Product) -> AnyConfig:
     """The entry's configuration for matrices that lie as the product's do."""
     config = entry.config
-    a, b, c = product.operands(config.transposed, config.a.dtype, config.whole_rows)
+    a, b, c = product.operands(config.transposed, config.a.dtype, family_of(config).whole_rows)
     bM, bN, bK = config.tile
     a = limited(a, bK if a.major is Major.K else bM)
     b = limited(b, bK if b.major is Major.K else bN)

@@ -13,7 +13,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
-from tilewright.gemm.family.base import kernel_of
+from tilewright.gemm.family.base import family_of
 from tilewright.gemm.host.places import Places
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -86,9 +86,9 @@ class Handle:
             if then is not None:  # the slices lie in the workspace at strides
                 addressing = replace(addressing, scatter_D=None)
             objects = function, how, addressing
-        operands = ((A, config.a), (B.transposed(), config.b), (C, config.c), (D, config.c))
-        tensors = tuple(matrix.tensor(operand) for matrix, operand in operands)
-        first = handle_of(kernel_of(config), tensors, objects, config, (A, B, C, D))
+        family = family_of(config)
+        tensors = family.tensors(config, A, B.transposed(), C, D)
+        first = handle_of(family.kernel(config), tensors, objects, config, (A, B, C, D))
         around: Callable[[], Any] = nullcontext
         if seen.places is not None and seen.places.batches:
             around = partial(reachable, target, seen.places)

@@ -93,8 +93,7 @@ class Launch:
         """A, B and D of the first problem, after whose tensor maps the kernel makes those of all."""
         first = self.problems[0].read_as(self.config.a.dtype)
         config = self.config
-        listed = ((first.A, config.a), (first.B.transposed(), config.b), (first.D, config.c))
-        return tuple(matrix.tensor(operand) for matrix, operand in listed)
+        return family_of(config).tensors(config, first.A, first.B.transposed(), first.D)
 
     def maps(self) -> Any:
         """Memory for the tensor maps of all problems."""

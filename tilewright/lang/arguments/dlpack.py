@@ -40,7 +40,7 @@ class HostTensor(Tensor):
     (?,?):(?,1)
     """
 
-    __slots__ = ("_guard", "array", "multiples", "passed", "symbols")
+    __slots__ = ("_guard", "array", "passed", "symbols")
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)
@@ -48,9 +48,6 @@ class HostTensor(Tensor):
         self._guard = _guard(array.owner)
         self.symbols: tuple[Any, ...] = ()
         """Of a stand-in tensor: for each run-time extent and stride the ``SymInt`` that it is."""
-        self.multiples: tuple[int, ...] | None = None
-        """What the extents and strides of arrays at later calls must be multiples of, beyond what the type says: the
-        kernel's own accesses are that wide, and staging it does not ask."""
         self.passed: tuple[object, list[Any]] = (None, [])
         """The compiled function's argument that last took this tensor, and the values that it read from it."""
 
@@ -76,7 +73,7 @@ class HostTensor(Tensor):
         kind = self.engine._kind
         pointer = HostPointer(base, self.engine.dtype, kind.space, kind.align, self.engine.wide, self.engine.on_cpu)
         made = HostTensor(pointer, self.linear, self.array._replace(owner=None))
-        made.symbols, made.multiples = self.symbols, self.multiples
+        made.symbols = self.symbols
         return made
 
     @property
@@ -173,17 +170,19 @@ class HostTensor(Tensor):
         )
         return self._mark(shape, stride)
 
-    def mark_all_dynamic(self, contiguous: int | None = None) -> HostTensor:
+    def mark_all_dynamic(self, contiguous: int | None = None, of_extent: int = 1, of_strides: int = 1) -> HostTensor:
         """Every extent and stride is passed at each call, except that mode ``contiguous`` has stride 1.
 
-        Nothing is looked up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0
-        and of modes with extent 1 are run-time numbers like any other.
+        ``of_extent`` divides the extent of that mode at each call, ``of_strides`` every stride but 1. Nothing is looked
+        up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0 and of modes with
+        extent 1 are run-time numbers like any other.
         """
         self._need_flat("mark_all_dynamic")
         array, wide = self.array, self.engine.wide
         unit = _in_whole_bytes(array)
-        shape = tuple([_extent(n, unit if i == contiguous else 1) for i, n in enumerate(array.shape)])
-        stride = tuple([1 if i == contiguous else _dynamic(d, unit, wide) for i, d in enumerate(array.stride)])
+        along, across = max(unit, of_extent), max(unit, of_strides)
+        shape = tuple([_extent(n, along if i == contiguous else 1) for i, n in enumerate(array.shape)])
+        stride = tuple([1 if i == contiguous else _dynamic(d, across, wide) for i, d in enumerate(array.stride)])
         return self._mark(shape, stride)
 
     def mark_compact_shape_dynamic(

@@ -123,12 +123,11 @@ class Protocol(Argument, run_time.Protocol):
                 return self._read_array(value, array_of(value), None)
             value = self._pointer(value)
         types = list(value.__get_mlir_types__())
-        if value is not self.template and not self._fits(value, types):
-            if isinstance(value, HostTensor) and not exactly:
-                return self._read_marked_otherwise(value)
-            raise self.wrong(describe(self.template), value)
-        if not covers(objects.known_facts(value), self.facts):
-            raise self.wrong(f"{describe(self.template)} with divisors {self.facts}", value)
+        fits = value is self.template or self._fits(value, types)
+        if not fits or not covers(objects.known_facts(value), self.facts):
+            if isinstance(value, HostTensor) and not exactly:  # marked otherwise, or promising less: its array may fit
+                return self._read_array(value, value.array, value.element_type)
+            raise self.wrong(describe(self.template) + (f" with divisors {self.facts}" if fits else ""), value)
         found = [_plain(v) for v in value.__c_pointers__()]
         for kind, leaf in zip(self.type_list, found, strict=True):
             if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
@@ -161,12 +160,10 @@ class Protocol(Argument, run_time.Protocol):
             raise self.wrong(f"{describe(self.template)} with offsets of 32 bits", value)
         leaves: list[Any] = []
         free = [False] * len(shape) + [n == 1 for n in array.shape]  # the stride of a single element says nothing
-        given = (*array.shape, *array.stride)
-        multiples = self.template.multiples or (1,) * len(given)
-        for want, got, any_fits, multiple in zip((*shape, *stride), given, free, multiples, strict=True):
+        for want, got, any_fits in zip((*shape, *stride), (*array.shape, *array.stride), free, strict=True):
             if isinstance(want, Integer):
                 low = 0 if want.facts.nonneg else -(1 << (want.width - 1))
-                divisor = max(want.divisibility, 1 if any_fits else multiple)  # both are powers of two or 1
+                divisor = 1 if any_fits else want.divisibility
                 if got % divisor or not low <= got < 1 << (want.width - 1):
                     least = "0" if want.facts.nonneg else f"-2**{want.width - 1}"
                     fault = f"a multiple of {divisor}" if got % divisor else f"between {least} and 2**{want.width - 1}"
@@ -178,13 +175,6 @@ class Protocol(Argument, run_time.Protocol):
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
         low, high = array.bounds
         return [DevicePointer(array.address, array.device, low, high, array.owner, array.readonly), *leaves]
-
-    def _read_marked_otherwise(self, value: HostTensor) -> list[Any]:
-        """A tensor that is static where another was marked dynamic, or the other way: its array may fit."""
-        try:
-            return self._read_array(value, value.array, value.element_type)
-        except ArgumentError:
-            raise self.wrong(describe(self.template), value) from None
 
     def release(self) -> None:
         if isinstance(self.template, HostTensor):
