@@ -120,6 +120,22 @@ def test_a_pitch_that_breaks_the_alignment(pitch: int, better: int, bits: int) -
         run(load_matrix(False, Layout((64, 64), (pitch, 1))), X)
 
 
+@pytest.mark.parametrize(
+    ("rows", "pitch", "named"), [(1, 68, False), (2, 68, True), (3, 68, True), (2, 72, False), (2, 0, False)]
+)
+def test_a_step_that_nothing_takes_breaks_no_alignment(rows: int, pitch: int, named: bool) -> None:
+    """The pitch is named where it is at fault, otherwise the address."""
+
+    def body(t: Any, x: Any) -> None:
+        whole = cute.make_tensor(x.iterator, make_layout((rows, 64), stride=(pitch, 1)))
+        copy = cute.make_tiled_copy_tv(universal(128), make_layout((1, 8)), make_layout((1, 8)))
+        part = copy.get_slice(t).partition_S(whole)
+        cute.copy(copy, part, cute.make_fragment_like(part))
+
+    with pytest.raises(ConstraintError, match=f"mode 0 is {pitch} x 2 bytes" if named else "16-byte aligned, .* only"):
+        run(body, np.zeros(512, np.float16)[4:], threads=8, aligned=False)
+
+
 def test_padding_keeps_nested_modes_apart() -> None:
     from tilewright.tiled.contiguity import _padded
 

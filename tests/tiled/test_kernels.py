@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
+from tests.tiled.staging import run
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
@@ -189,6 +190,53 @@ def test_copy_if_converts() -> None:
     x, y = np.array([1, 5, 2, 3], np.float32), np.full(4, -1, np.float16)
     conditional(from_dlpack(x), from_dlpack(y))
     np.testing.assert_array_equal(y, np.array([-1, 5, -1, 3], np.float16))
+
+
+@pytest.mark.parametrize("source", ["registers", "memory"])
+@pytest.mark.parametrize("target", ["registers", "memory"])
+def test_a_conditional_copy_touches_no_memory_where_the_predicate_is_false(source: str, target: str) -> None:
+    """The last two elements lie behind the end of the arrays."""
+
+    def place(where: str, pointer: Any) -> Any:
+        if where == "memory":
+            return cute.make_tensor(pointer, cute.make_layout(6))
+        made = cute.make_rmem_tensor(6, cutlass.Float32)
+        for i in range(6):
+            made[i] = pointer[i] if i < 4 else 7.0
+        return made
+
+    def body(t: Any, x: Any, y: Any) -> None:
+        inside = cute.make_rmem_tensor(6, cutlass.Boolean)
+        for i in range(6):
+            inside[i] = cutlass.Boolean(i in (0, 2, 3))
+        taken = place(target, y.iterator)
+        cute.basic_copy_if(inside, place(source, x.iterator), taken)
+        if target == "registers":
+            for i in range(4):
+                y[i] = taken[i]
+
+    x, y = np.arange(4, dtype=np.float32), np.full(4, -1, np.float32)
+    run(body, x, y, threads=1)
+    assert y.tolist() == [0, -1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["registers", "one register", "memory", "run-time strides"])
+def test_predicates_lie_anywhere(kind: str) -> None:
+    def body(t: Any, x: Any, y: Any, flags: Any) -> None:
+        if kind == "memory":
+            pred = cute.make_tensor(flags.iterator, cute.make_layout((1, 4)))
+        elif kind == "run-time strides":
+            pred = cute.make_tensor(flags.iterator, cute.make_layout((1, 4), stride=(0, x.stride[0])))
+        else:
+            pred = cute.make_rmem_tensor(cute.make_layout((1, 4), stride=(0, kind == "registers")), cutlass.Boolean)
+            for i in range(4 if kind == "registers" else 1):
+                pred[i] = flags[i]
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32, num_bits_per_copy=32)
+        cute.copy(atom, *(cute.make_tensor(z.iterator, cute.make_layout((1, 4))) for z in (x, y)), pred=pred)
+
+    x, y = np.arange(4, dtype=np.float32), np.full(4, -1, np.float32)
+    run(body, x, y, np.array([True, False, True, False]), threads=1, dynamic=kind == "run-time strides")
+    assert y.tolist() == ([0, 1, 2, 3] if kind == "one register" else [0, -1, 2, -1])
 
 
 @cute.kernel

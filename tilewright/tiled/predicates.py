@@ -7,7 +7,6 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Boolean
-from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import is_static, size
 
@@ -16,7 +15,7 @@ def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> lis
     """The predicates as operands; None for a copy without predicates.
 
     ``pred`` is a Boolean for the whole copy or a Boolean tensor with one element for each repetition: the source's
-    shape without the values that one instruction moves. Elements at one register are read once.
+    shape without the values that one instruction moves. Elements at one place are read once.
     """
     if pred is None:
         return None
@@ -35,7 +34,7 @@ def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> lis
     known: dict[int, Value] = {}
     result = []
     for i in range(repetitions):
-        where = pred.linear(i) if is_static(pred.linear) and isinstance(pred.engine, Registers) else -1 - i
+        where = pred.linear(i) if is_static(pred.linear) else -1 - i
         if where not in known:
             known[where] = Boolean(pred[i]).ir_value()
         result.append(known[where])

@@ -106,8 +106,7 @@ def _ranked(instruction: Mma, role: str, x: Tensor, d: Tensor) -> Tensor:
         raise ConstraintError(f"{instruction}: {role} must be a tensor with a plain layout, not {x!r}")
     one = Layout(1, 0)
     modes = list(x.linear) if isinstance(x.linear.shape, tuple) else [x.linear]
-    values = instruction.layout_c if role in "DC" else instruction.layout_a if role == "A" else instruction.layout_b
-    if rank(d.linear) == 2 and size(values[1]) == 1:
+    if rank(d.linear) == 2 and size(instruction.layout_c[1]) == 1:
         modes = [one, *modes]  # (M,N), (M) or (M,K): the instruction has one value
     modes = [*modes, *[one] * (3 - len(modes))]
     if len(modes) != 3:
@@ -132,14 +131,12 @@ def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
 
 
 def _same_registers(c: Tensor, d: Tensor) -> bool:
-    if not isinstance(c.engine, Registers) or not isinstance(d.engine, Registers):
+    """Whether it is known while staging; a run-time offset is refused for D afterwards."""
+    one, other = c.engine, d.engine
+    if not isinstance(one, Registers) or not isinstance(other, Registers) or one.frag is not other.frag:
         return False
-    same = (
-        c.engine.frag is d.engine.frag
-        and c.engine.offset is d.engine.offset
-        or (c.engine.frag is d.engine.frag and isinstance(c.engine.offset, int) and c.engine.offset == d.engine.offset)
-    )
-    return same and c.linear == d.linear
+    known = isinstance(one.offset, int) and isinstance(other.offset, int)
+    return known and one.offset == other.offset and c.linear == d.linear
 
 
 def register_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
