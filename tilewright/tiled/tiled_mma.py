@@ -200,9 +200,7 @@ class TiledMma(MmaAtom):
             raise ConstraintError(
                 f"make_fragment_{which}: registers need a static shape, not {format_tree(layout.shape)}"
             )
-        if which == "C" or not hasattr(partitioned, "layout") and not isinstance(partitioned, Layout):
-            return make_layout(layout.shape)
-        result: Layout = make_fragment_like_layout(layout)
+        result: Layout = make_layout(layout.shape) if which == "C" else make_fragment_like_layout(layout)
         return result
 
     def make_fragment_A(self, x: Any, *, loc: Any = None, ip: Any = None) -> Tensor:

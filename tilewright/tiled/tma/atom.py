@@ -299,8 +299,7 @@ def _check_tensor(what: str, tensor: Any) -> None:
 
 def static_leaves(layout: Any) -> Any:
     """Integers that are known while staging as ints, so that they count as compile-time ones."""
-    shape, stride = unwrap_tree(layout.shape), unwrap_tree(layout.stride)
-    return layout if shape is layout.shape and stride is layout.stride else type(layout)(shape, stride)
+    return Layout(unwrap_tree(layout.shape), unwrap_tree(layout.stride)) if isinstance(layout, Layout) else layout
 
 
 def _tree(x: Any) -> Any:

@@ -92,7 +92,7 @@ class TmaPlan:
         merged = self._merged(boxes, steps)
         box = composition(Layout(tuple(boxes), tuple(steps)), make_layout(tuple(merged)))
         shapes, strides = list(box.shape), list(box.stride)
-        inside = {e for e in flatten_to_tuple(box.stride) if e != 0}
+        inside = set(flatten_to_tuple(box.stride))
         for s, d, e in self._leaves():
             if not self._idle(s, d) and e not in inside:
                 shapes.append(1)
@@ -250,9 +250,9 @@ class TmaPlan:
     # -- coordinates -------------------------------------------------------------------------------------------------
 
     def _shared_step(self, j: int) -> int | None:
-        """The step of a TMA mode that several modes of the tensor share, in bytes, if it is known now."""
+        """The step of a TMA mode that several modes of the tensor share, in bytes (16 at least), if it is known now."""
         strides = [basis_get(e, self.gmem.stride) for e in self.steps(j)]
-        return math.gcd(*strides) * self.source.bytes if all(isinstance(d, int) for d in strides) else None
+        return max(math.gcd(*strides) * self.source.bytes, 16) if all(isinstance(d, int) for d in strides) else None
 
     def _late(self) -> list[Any]:
         """The modes of the tensor whose steps in the last, shared TMA mode only a launch knows."""
@@ -282,7 +282,9 @@ class TmaPlan:
                 return ScaledBasis(1, j)
             if e in late:
                 return ScaledBasis(late[e], j)
-            return ScaledBasis(-(-d * self.source.bytes // max(self._shared_step(j) or 0, 16)), j)
+            shared = self._shared_step(j)
+            assert shared is not None
+            return ScaledBasis(-(-d * self.source.bytes // shared), j)
 
         def walk(s: Any, d: Any, e: Any) -> Any:
             return tuple(map(walk, s, d, e)) if isinstance(s, tuple) else step(s, d, e)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaPrefetch
@@ -178,17 +179,13 @@ def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
     first = layout
     while size(first) > n and isinstance(first.shape, tuple):
         first = first[0]
-    if size(first) != n or (side != "TMA" and not _contiguous(coalesce(first), n)):
+    if size(first) != n or (side != "TMA" and coalesce(first) != Layout(n)):
         raise ConstraintError(
             f"{atom.instruction}: copies boxes of {n} elements at a time, but mode 0 of the {side} tensor "
             f"{layout} is no "
             "such box: partition it with tma_partition"
         )
     return [layout(i * n) for i in range(size(layout) // n)]
-
-
-def _contiguous(layout: Layout, n: int) -> bool:
-    return n == 1 or (layout.shape == n and layout.stride == 1) or 0 in flatten_to_tuple(layout.stride)
 
 
 def _check_swizzle(atom: TmaCopyAtom, pointer: Pointer) -> None:
@@ -209,6 +206,8 @@ def _swizzle_text(bits: int) -> str:
 
 def _whole(coordinate: Any) -> Any:
     """A coordinate as an integer: those of a coarser internal type are multiples of a fraction."""
-    if getattr(coordinate, "denominator", 1) != 1:
+    if not isinstance(coordinate, (int, Fraction)):
+        return coordinate
+    if coordinate.denominator != 1:
         raise ConstraintError(f"TMA: the coordinate {coordinate} is no whole number of copied elements")
-    return int(coordinate) if isinstance(coordinate, int) or hasattr(coordinate, "denominator") else coordinate
+    return int(coordinate)
