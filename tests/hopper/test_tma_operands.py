@@ -255,7 +255,7 @@ def test_a_mask_of_a_run_time_block() -> None:
 
 @pytest.mark.parametrize("name", CACHE_POLICIES)
 def test_cache_policies_by_name(name: str) -> None:
-    assert cache_policy_value(SimpleNamespace(name=name)).value == CACHE_POLICIES[name]  # type: ignore[attr-defined]
+    assert cache_policy_value(SimpleNamespace(name=name)).value == CACHE_POLICIES[name]
 
 
 def test_an_mma_must_have_the_whole_tile_in_one_thread() -> None:
