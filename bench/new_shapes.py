@@ -1,11 +1,11 @@
-"""What a product of a shape that was not seen before costs, beside PyTorch's: three processes one after the other.
+"""What a product of a shape that was not seen before costs, beside PyTorch's: four processes one after the other.
 
     python bench/new_shapes.py [--write DIR]
 
 Each process multiplies the first m rows of one matrix for m = 1, 2, ... 1499 (n = k = 4096, bf16) and waits for the
-results: the first process finds an empty disk cache, the second what the first one left, the third multiplies by
-PyTorch. Then shapes of 1500 to 3499 rows in a drawn order are timed one by one: the host's time of the first call of
-each, of those whose kernel was there, and of the second call.
+results: the first process finds an empty disk cache and calls ``warm_up`` before, the second finds another empty one,
+the third what the second one left, the last multiplies by PyTorch. Then shapes of 1500 to 3499 rows in a drawn order
+are timed one by one: the host's time of the first call of each, of those whose kernel was there, and of the second.
 """
 
 from __future__ import annotations
@@ -42,17 +42,21 @@ def process(name: str) -> None:
     """One process: its figures as a line of JSON."""
     import torch
 
-    from tilewright.gemm import matmul
+    from tilewright.gemm import matmul, warm_up
 
     multiply = torch.matmul if name == "torch" else matmul
     x, w = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in ((4096, K), (K, N)))
     torch.matmul(x, w)
     torch.cuda.synchronize()
     start = time.perf_counter()
+    if name == "warm_up":
+        warm_up(w, rows=LOOP)
+    figures: dict[str, float] = {"warm_up_s": time.perf_counter() - start}
+    start = time.perf_counter()
     for rows in LOOP:
         multiply(x[:rows], w)
     torch.cuda.synchronize()
-    figures: dict[str, float] = {"loop_s": time.perf_counter() - start}
+    figures["loop_s"] = time.perf_counter() - start
     order = list(FURTHER)
     random.Random(0).shuffle(order)
     first = [host_us(multiply, x, w, rows) for rows in order]
@@ -67,8 +71,9 @@ def process(name: str) -> None:
 
 def main() -> None:
     records = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("empty disk cache", "warm disk cache", "torch"):
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as filled:
+        for name in ("warm_up", "empty disk cache", "warm disk cache", "torch"):
+            folder = empty if name == "warm_up" else filled
             done = subprocess.run(
                 [sys.executable, __file__, "--process", name],
                 env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, encoding="utf-8",
@@ -76,7 +81,15 @@ def main() -> None:
             if done.returncode:
                 raise SystemExit(done.stderr)
             records.append({"process": name, **json.loads(done.stdout.splitlines()[-1])})
-    names = ("process", "loop_s", "first_call_us", "first_call_p90_us", "with_a_new_kernel", "second_call_us")
+    names = (
+        "process",
+        "warm_up_s",
+        "loop_s",
+        "first_call_us",
+        "first_call_p90_us",
+        "with_a_new_kernel",
+        "second_call_us",
+    )
     shown = [[r["process"], *(f"{r[name]:.3g}" for name in names[1:])] for r in records]
     table("new shapes, n = k = 4096, bf16", [tuple(row) for row in shown], names)
     if "--write" in sys.argv:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from tilewright.lang.launch.compile import Compiler
 from tilewright.lang.launch.options import CompileOptions
 
 _COMPILED: dict[Any, Any] = {}
+_COMPILING: dict[Any, threading.Lock] = {}
 
 Zeros = Callable[[int, Any], Any]
 
@@ -145,10 +147,13 @@ def handle_of(
 
 def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> Any:
     """The kernel for arguments of this kind; ``streamed``: with a stream as its last one."""
-    if (key, streamed) not in _COMPILED:
-        more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
-        _COMPILED[key, streamed] = Compiler(CompileOptions(), (key, streamed))(kernel, *args, **more)
-    return _COMPILED[key, streamed]
+    kind = key, streamed
+    if kind not in _COMPILED:
+        with _COMPILING.setdefault(kind, threading.Lock()):  # a second thread waits for the first one's
+            if kind not in _COMPILED:
+                more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
+                _COMPILED[kind] = Compiler(CompileOptions(), kind)(kernel, *args, **more)
+    return _COMPILED[kind]
 
 
 @contextmanager

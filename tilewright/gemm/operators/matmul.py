@@ -6,7 +6,7 @@ import contextlib
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.arrays import asks_for_gradient
@@ -194,6 +194,26 @@ def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
 # -- the long way ------------------------------------------------------------------------------------------------------
 
 
+class Given(NamedTuple):
+    """The arrays of a call as kernels take them. ``D`` is where a kernel writes: the ``result``, or a copy of it."""
+
+    operands: Operands
+    problem: Problem
+    result: Any
+    D: Any
+    copied: bool
+    c_copied: bool
+    vector: Any
+    entries: list[KernelEntry]
+    function: EpilogueFunction
+
+    def may_be_repeated(self, call: Request) -> bool:
+        """Whether a kernel was given the arrays of the call themselves."""
+        if self.copied or self.c_copied or self.vector is not call.bias:
+            return False
+        return aliases((call.a, self.operands.a), (call.b, self.operands.b))
+
+
 @dataclass(frozen=True)
 class Request:
     """A call of :func:`matmul`, and what is made of it."""
@@ -213,6 +233,32 @@ class Request:
 
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
+        given = self.read()
+        seen, problem, result, vector = given.operands, given.problem, given.result, given.vector
+        if problem.is_empty:
+            return result.reshape(seen.shape)
+        plan = self.plan(problem, given.entries)
+        if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
+            Handle.of(plan, problem, given.function, machine_of(problem.D.device))()
+            key = None
+        else:
+            prepared = Prepared(problem, plan, given.function)
+            addresses = [matrix.array.address for matrix in problem.matrices]
+            prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
+        if given.copied:
+            result[...] = given.D.reshape(seen.shape)
+        elif key is not None and given.may_be_repeated(self):
+            remembered = Seen.of(prepared, seen.shape, result.dtype, vector)
+            prepared.release()
+            remember(key, remembered)
+            self.remember_rows(key, prepared, given.entries, result.dtype)
+        if framework(self.a) == "jax" and problem.machine != "cpu":
+            target: Any = machine_of("cuda")
+            target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
+        return result if tuple(result.shape) == seen.shape else result.reshape(seen.shape)
+
+    def read(self) -> Given:
+        """The operands as kernels take them, checked; the result is made where it is not given."""
         arrays = self.given()
         kind = framework(self.a)
         for name, x in arrays.items():
@@ -232,28 +278,8 @@ class Request:
         problem = Problem.of(seen.a, seen.b, C, D)
         vector = self.vector(problem)
         check_result(entries[0], problem)
-        if problem.is_empty:
-            return result.reshape(seen.shape)
         function = self.function(entries[0], problem, vector)
-        plan = self.plan(problem, entries)
-        if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
-            Handle.of(plan, problem, function, machine_of(problem.D.device))()
-            key = None
-        else:
-            prepared = Prepared(problem, plan, function)
-            addresses = [matrix.array.address for matrix in problem.matrices]
-            prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
-        if copied:
-            result[...] = D.reshape(seen.shape)
-        elif key is not None and not c_copied and vector is self.bias and aliases((self.a, seen.a), (self.b, seen.b)):
-            remembered = Seen.of(prepared, seen.shape, result.dtype, vector)
-            prepared.release()
-            remember(key, remembered)
-            self.remember_rows(key, prepared, entries, result.dtype)
-        if kind == "jax" and problem.machine != "cpu":
-            target: Any = machine_of("cuda")
-            target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
-        return result if tuple(result.shape) == seen.shape else result.reshape(seen.shape)
+        return Given(seen, problem, result, D, copied, c_copied, vector, entries, function)
 
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}

@@ -1,0 +1,67 @@
+"""Kernels compiled before they are needed: ``warm_up`` of a server that knows its weights and not its batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.operators.arrays import new_result
+from tilewright.gemm.operators.matmul import Request
+from tilewright.gemm.operators.prepared import Prepared, current_stream
+from tilewright.gemm.operators.rows import planned_rows, told
+from tilewright.lang.arguments.arrays import array_of
+
+MOST_THREADS = 16
+
+
+def warm_up(
+    b: Any, rows: Iterable[int], *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
+    activation: str | None = None, out_dtype: Any = None, precision: str = "ieee", kernel: str | None = None,
+) -> int:  # fmt: skip
+    """Compile and load every kernel that ``matmul(x, b, ...)`` takes for an ``x`` of so many ``rows``; launch nothing.
+
+    ``b`` (K, N) is the weight as it will be given, ``rows`` the numbers of rows to expect, ``range(1, 4096)`` say, and
+    ``x`` is taken to be row-major. The other arguments are those of :func:`matmul`; where ``beta`` is not 0 a row-major
+    ``c`` is expected. Kernels are compiled in several threads. Returns how many different launches there are.
+
+    Raises ArgumentError for what :func:`matmul` refuses, and for rows that are no positive integers.
+
+    >>> import numpy as np
+    >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0
+    True
+    """
+    expected = sorted({planned_rows(n) if n > 1 else n for n in checked(rows)})
+    if not expected:
+        return 0
+    if len(b.shape) != 2:
+        raise ArgumentError(f"warm_up takes b as a matrix (K, N); it has {len(b.shape)} dimensions")
+    a = new_result(b, (expected[-1], int(b.shape[0])), array_of(b).dtype)
+    found: dict[Any, Prepared] = {}
+    for n in expected:
+        how = alpha, beta, bias, activation, out_dtype, precision, kernel, "auto"
+        call = Request(a[:n], b, None, None, *how)
+        if beta != 0:
+            dtype = call.result_dtype(call.entries(array_of(b).dtype)[0])
+            call = replace(call, c=new_result(b, (n, int(b.shape[1])), dtype))
+        given = call.read()
+        if not given.problem.is_empty:
+            plan = call.plan(given.problem, given.entries)
+            found.setdefault((n == 1, told(plan), plan.packing), Prepared(given.problem, plan, given.function))
+    with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
+        list(pool.map(lambda one: one.bind(current_stream(one.device, one.workspace)), found.values()))
+    return len(found)
+
+
+def checked(rows: Iterable[int]) -> list[int]:
+    """The numbers of rows; ArgumentError for others than positive integers."""
+    if isinstance(rows, int):
+        raise ArgumentError(f"rows lists the numbers of rows to expect, range(1, 4096) say, not {rows!r}")
+    listed = list(rows)
+    for n in listed:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ArgumentError(f"rows lists positive integers, and {n!r} is not one")
+    return listed
