@@ -70,6 +70,11 @@ def test_show_ir_and_cuda(command, kernel: str) -> None:
     assert out.startswith("kernel @") and "__global__" in out
 
 
+def test_show_a_kernel_that_is_not_there(command) -> None:
+    assert "there is no kernel 'hoper_f16'; did you mean hopper_f16?" in command("show", "hoper_f16").complaint
+    assert "the kernels are hopper_f16, hopper_bf16" in command("show", "abacus").complaint
+
+
 def test_show_compiled(command) -> None:
     pytest.importorskip("cuda.bindings")
     done = command("show", "tensorop_f16", "--ptx", "--sass", "--resources", "--arch", "sm_80")

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.gemm.operand_cases import ENTRY_POINTS, drawn, run
+from tests.search_options import add_options
 from tilewright.gemm import kernels
 
 
@@ -55,11 +56,9 @@ def examine(number: int, entry: str | None, kernel: str | None) -> tuple[str, li
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    add_options(parser)
     parser.add_argument("--entry", choices=ENTRY_POINTS)
     parser.add_argument("--kernel", choices=kernels())
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=600, help="after which no further case is counted")
     parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()

@@ -12,7 +12,7 @@ from tilewright import cute, sim
 from tilewright._mlir import ir
 from tilewright._mlir.dialects import arith, llvm, nvvm, vector
 from tilewright.cutlass_dsl import T, dsl_user_op
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, TilewrightError
 
 F = np.float32
 WORDS = np.random.default_rng(5).integers(0, 1 << 32, (3, 32), np.uint32)
@@ -185,6 +185,50 @@ def test_several_results_packed_operands_and_numbers() -> None:
     assert cutlass.cuda.compile(staged, "sm_90a").spills == 0
 
 
+@cute.kernel
+def letters_kernel(x: cute.Tensor, out: cute.Tensor) -> None:
+    """A register of 128 bits, a part of the opcode, a number and a 16-bit register by their letters."""
+    t, _, _ = cute.arch.thread_idx()
+    wide = [(cutlass.Uint64(x[t]) + i).ir_value() for i in range(2)]
+    pair = cutlass.Uint128(llvm.inline_asm(cutlass.Uint128.ir_type, wide, "mov.b128 $0, {$1, $2};", "=q,l,l"))
+    swap = (
+        "{ .reg .b64 a, b; .reg .pred p; mov.b128 {a, b}, $1; setp.gt.u64 p, a, 3; mov.b128 $0, $1; "
+        "@p mov.b128 $0, {b, a}; }"
+    )
+    swapped = cutlass.Uint128(llvm.inline_asm(cutlass.Uint128.ir_type, [pair.ir_value()], swap, "=q,q"))
+    out[0, t], out[1, t] = cutlass.Int64(swapped), cutlass.Int64(swapped >> 64)
+    compared = llvm.inline_asm(
+        T.i32(), [x[t].ir_value(), "max", cutlass.Int32(9).ir_value()], "${2}.s32 $0, $1, $3;", "=r,r,C,i"
+    )
+    out[2, t] = cutlass.Int64(cutlass.Int32(compared))
+    half = llvm.inline_asm(T.i16(), [cutlass.Int16(x[t]).ir_value()], "add.s16 $0, $1, $1;", "=h,h")
+    out[3, t] = cutlass.Int64(cutlass.Int16(half))
+
+
+@cute.jit
+def letters(x: cute.Tensor, out: cute.Tensor) -> None:
+    letters_kernel(x, out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+X = np.arange(32, dtype=np.int32)
+LETTERS = [np.where(X > 3, X + 1, X), np.where(X > 3, X, X + 1), np.maximum(X, 9), 2 * X]
+
+
+def test_every_letter_of_the_documentation() -> None:
+    out = np.zeros((4, 32), np.int64)
+    letters(X, out)
+    np.testing.assert_array_equal(out, LETTERS)
+    assert cutlass.cuda.compile(cute.compile(letters, X, out).kernels[0], "sm_90a").spills == 0
+
+
+@pytest.mark.gpu
+def test_every_letter_on_the_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    out = torch.zeros(4, 32, dtype=torch.int64, device="cuda")
+    letters(torch.from_numpy(X).cuda(), out)
+    np.testing.assert_array_equal(out.cpu().numpy(), LETTERS)
+
+
 def test_warp_instructions() -> None:
     @cute.kernel
     def kernel(out: cute.Tensor) -> None:
@@ -253,6 +297,9 @@ def test_what_the_simulator_does_not_know_asks_for_an_action() -> None:
         ("add.s32 $0, $1, $2;", "=r,r", "1 operand constraints in '=r,r' for 3"),
         ("add.s32 $0, $1, $2;", "=r,r,r,x", "no constraint 'x'"),
         ("add.f64 $0, $1, $2;", "=r,r,r,d", "an operand of type u32 in a register of 64 bits"),
+        ("$1.s32 $0, $2, $3;", "=r,C,r,r", "operand 0, of constraint C, is not a Python string"),
+        ("add.s32 $0, $1, $2;", "=r,r,r,n", "operand 2, of constraint n, is not a number known while staging"),
+        ("ld.b128 $0, $1;", "=r,r,r,q", "the simulator does not know ld.b128"),
     ],
 )
 def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
@@ -264,7 +311,7 @@ def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
     def host(a: cute.Tensor) -> None:
         kernel(a).launch(grid=(1, 1, 1), block=(1, 1, 1))
 
-    with pytest.raises(ConstraintError, match=why):
+    with pytest.raises(TilewrightError, match=why):
         host(WORDS)
 
 
@@ -275,6 +322,19 @@ def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
 def test_texts_that_cannot_run(text: str) -> None:
     with pytest.raises(Exception, match="inline PTX"):
         on_simulator(text, WORDS)
+
+
+def test_a_string_has_a_constraint_of_its_own() -> None:
+    @cute.kernel
+    def kernel() -> None:
+        llvm.inline_asm(T.i32(), ["add"], "$1.s32 $0, 1, 2;", "=r,r")
+
+    @cute.jit
+    def host() -> None:
+        kernel().launch(grid=1, block=1)
+
+    with pytest.raises(ConstraintError, match="operand 0 is a string; its constraint is C, not r"):
+        host()
 
 
 def test_internals_can_be_imported_and_say_what_they_are_when_used() -> None:

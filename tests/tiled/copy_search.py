@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import tilewright as cutlass
+from tests.search_options import add_options
 from tests.tiled.staging import asynchronous, run, shared, universal
 from tilewright import cute
 from tilewright.errors import SimulationError, TilewrightError
@@ -229,9 +230,7 @@ def examine(number: int) -> tuple[str, str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    add_options(parser)
     parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
     begin, failed = time.time(), []

@@ -234,7 +234,7 @@ class Builder:
 
     def call(self, atom: Any, operands: Sequence[Value], results: Sequence[Type] = (), **attrs: Any) -> list[Value]:
         """One instruction; checked by the instruction at once, so that the error names the user's line."""
-        if any(kind in WIDE for kind in (*(value.type for value in operands), *results)):
+        if not atom.wide and any(kind in WIDE for kind in (*(value.type for value in operands), *results)):
             raise ConstraintError(
                 f"{atom} takes no numbers of 128 bits: give it the halves (x >> 64).to(Uint64) and x.to(Uint64)"
             )

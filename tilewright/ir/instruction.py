@@ -308,7 +308,7 @@ class Instruction:
     (barriers, waits) and are executed warp by warp, never under a partial warp mask unless they allow it; ``min_arch``
     is the least compute capability (80 for sm_80), ``features`` those whose architecture-specific targets alone have it
     (90 for sm_90a). ``pure`` ones have no effect but their results; where ``results_optional``, results that are never
-    read are dropped from the op.
+    read are dropped from the op. ``wide`` ones take numbers of 128 bits.
 
     ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
     subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
@@ -340,6 +340,7 @@ class Instruction:
     atomic: str = ""
     grid_dependency: str = ""
     results_optional: bool = False
+    wide: ClassVar[bool] = False
     min_arch: int = LEAST_CAPABILITY
     features: ClassVar[tuple[int, ...]] = ()
 

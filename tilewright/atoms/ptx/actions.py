@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.atoms.bits import Permute
-from tilewright.atoms.ptx.registers import Array, Kind, Registers, kind_of
+from tilewright.atoms.ptx.registers import UNSIGNED, Array, Kind, Registers, kind_of, to_numbers
 from tilewright.atoms.ptx.text import Statement
 from tilewright.atoms.warp import Redux, Shuffle, Vote
 from tilewright.errors import ArgumentError, ConstraintError
@@ -39,7 +39,7 @@ class Step:
 
     @property
     def kind(self) -> Kind:
-        if not self.kinds:
+        if not self.kinds or self.kinds[-1].width > 64:
             raise Unknown
         return self.kinds[-1]
 
@@ -89,8 +89,8 @@ def ptx_action(opcode: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     """Decorator: what inline PTX that the simulator does not know does there.
 
     ``opcode`` is an instruction with all its modifiers, or a whole ``asm`` text. The function gets the source operands
-    in order as arrays ``[L]`` of the lanes' bits (unsigned integers of the register's width; predicates are bool) and
-    gives the destination's bits, or a tuple of them for several.
+    in order as arrays ``[L]`` of the lanes' bits (unsigned integers of the register's width, for 128 bits Python's;
+    predicates are bool) and gives the destination's bits, or a tuple of them for several.
 
     >>> @ptx_action("brev2.b32")
     ... def _(a):
@@ -312,7 +312,23 @@ def _field(step: Step) -> None:
 @known("mov")
 def _mov(step: Step) -> None:
     step.only()
-    step.write(step.read(1))
+    if step.kinds and step.kinds[-1].width == 128:
+        return _move_128_bits(step)
+    return step.write(step.read(1))
+
+
+def _move_128_bits(step: Step) -> None:
+    """To and from two registers of 64 bits, or as they are."""
+    target, source = step.operands
+    bits = step.registers.packed(source) if isinstance(source, tuple) else step.registers.raw(source)
+    if bits.dtype.itemsize != 16:
+        raise ConstraintError(f"inline PTX: mov.b128 moves 128 bits, and {source} has {8 * bits.dtype.itemsize}")
+    if not isinstance(target, tuple):
+        return step.registers.store(target, bits, step.where)
+    parts = np.ascontiguousarray(bits)[:, None].view(UNSIGNED[128 // len(target)])
+    for i, part in enumerate(target):
+        step.registers.store(part, np.ascontiguousarray(parts[:, i]), step.where)
+    return None
 
 
 @known("selp")
@@ -458,7 +474,7 @@ def _act_as_given(step: Step, function: Callable[..., Any]) -> None:
     targets = step.operands[0] if isinstance(step.operands[0], tuple) else step.operands[:1]
     sources = [part for o in step.operands[1:] for part in (o if isinstance(o, tuple) else (o,))]
     registers = step.registers
-    values = [registers.raw(t) if t in registers.widths else registers.read(t, step.kind) for t in sources]
+    values = [to_numbers(registers.raw(t)) if t in registers.widths else registers.read(t, step.kind) for t in sources]
     results = function(*values)
     results = results if isinstance(results, tuple) else (results,)
     for name, value in zip(targets, results, strict=True):

@@ -14,15 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.atoms.ptx import actions
-from tilewright.atoms.ptx.registers import Registers
+from tilewright.atoms.ptx.registers import Registers, to_numbers
 from tilewright.atoms.ptx.text import parse
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
-from tilewright.ir.types import F32, F64, U16, U32, U64, ScalarType
+from tilewright.ir.types import F32, F64, U16, U32, U64, U128, ScalarType
 
-REGISTERS: dict[str, ScalarType] = {"h": U16, "r": U32, "l": U64, "f": F32, "d": F64}
+REGISTERS: dict[str, ScalarType] = {"h": U16, "r": U32, "l": U64, "q": U128, "f": F32, "d": F64}
 """The register that a constraint letter names, as an IR type."""
 
 
@@ -38,6 +38,7 @@ class InlinePtx(Instruction):
     memory: bool = False
 
     name: ClassVar[str] = "asm"
+    wide: ClassVar[bool] = True
     accesses = ()
 
     @computed
@@ -91,19 +92,22 @@ class InlinePtx(Instruction):
             except ConstraintError as wrong:
                 raise lanes.fault(str(wrong)) from None
         return tuple(
-            registers.raw(f"${i}").view(v.type.dtype)  # type: ignore[attr-defined]  # scalars only
+            to_numbers(registers.raw(f"${i}")).view(v.type.dtype)  # type: ignore[attr-defined]  # scalars only
             for i, v in enumerate(op.results)
         )
 
     def _whole(self, lanes: Lanes, operands: list[Any]) -> tuple[Any, ...]:
         """The program has said what the text as a whole does."""
         spread = [np.ascontiguousarray(lanes.spread(v)) for v in operands]
-        results = actions.GIVEN[self.text.strip()](*[v.view(f"u{v.itemsize}") for v in spread])
+        results = actions.GIVEN[self.text.strip()](
+            *[v if v.dtype.kind == "O" else v.view(f"u{v.itemsize}") for v in spread]
+        )
         results = results if isinstance(results, tuple) else (results,)
         made = []
         for letter, value in zip(self.outputs, results if self.outputs else (), strict=True):
             dtype = REGISTERS[letter].dtype
-            bits = np.broadcast_to(np.asarray(value).astype(f"u{dtype.itemsize}"), (lanes.lane().size,))
+            unsigned = np.asarray(value).astype("O" if dtype.kind == "O" else f"u{dtype.itemsize}")
+            bits = np.broadcast_to(unsigned, (lanes.lane().size,))
             made.append(np.ascontiguousarray(bits).view(dtype))
         return tuple(made)
 

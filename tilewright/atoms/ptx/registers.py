@@ -10,10 +10,25 @@ import numpy as np
 from tilewright.errors import ConstraintError
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.types import BOOL, SCALARS, ScalarType
+from tilewright.ir.types import BOOL, SCALARS, U128, ScalarType
 
-UNSIGNED = {1: np.dtype(bool), 8: np.dtype("u1"), 16: np.dtype("u2"), 32: np.dtype("u4"), 64: np.dtype("u8")}
+UNSIGNED = {1: np.dtype(bool), 8: np.dtype("u1"), 16: np.dtype("u2"), 32: np.dtype("u4"), 64: np.dtype("u8"),
+            128: np.dtype("V16")}  # fmt: skip
 _HEX_FLOAT = {"0f": ("u4", "f4"), "0d": ("u8", "f8")}
+
+
+def to_bits(numbers: Array) -> Array:
+    """Integers of Python as registers of 128 bits."""
+    halves = [[int(n) >> shift & (1 << 64) - 1 for shift in (0, 64)] for n in numbers]
+    return np.array(halves, np.uint64).view(UNSIGNED[128])[:, 0]
+
+
+def to_numbers(bits: Array) -> Array:
+    """Registers of 128 bits as integers of Python; others as they are."""
+    if bits.dtype != UNSIGNED[128]:
+        return bits
+    low, high = np.ascontiguousarray(bits)[:, None].view(np.uint64).astype(object).T
+    return low | high << 64
 
 
 class Kind:
@@ -36,7 +51,7 @@ def kind_of(name: str) -> Kind | None:
         base = f"i{base[1:]}"
     elif base[:1] == "b" and base[1:].isdigit():
         base = f"u{base[1:]}"
-    elem = SCALARS.get(base)
+    elem = U128 if name == "b128" else SCALARS.get(base)
     return None if elem is None or base == "i1" else Kind(elem, int(count) if count.isdigit() else 1)
 
 
@@ -59,7 +74,9 @@ class Registers:
         self.widths[name] = width
         if value is not None:
             spread = np.ascontiguousarray(self.lanes.spread(value))
-            self.bits[name] = spread if width == 1 else spread.view(UNSIGNED[width])
+            self.bits[name] = (
+                spread if width == 1 else to_bits(spread) if width == 128 else spread.view(UNSIGNED[width])
+            )
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -144,6 +161,7 @@ class Registers:
         if name not in self.widths:
             raise ConstraintError(f"inline PTX: {name} is written but is no register that is declared")
         wanted = UNSIGNED[self.widths[name]]
+        bits = to_bits(bits) if bits.dtype == object else bits
         bits = bits if bits.dtype == wanted else bits.astype(wanted)
         old = self.bits.get(name)
         self.bits[name] = bits if where is None or old is None else np.where(where, bits, old)

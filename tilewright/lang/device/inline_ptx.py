@@ -21,8 +21,8 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import I64, PtrType, ScalarType, Type, VecType
 from tilewright.lang.device.calls import operand
 
-IMMEDIATE = ("n", "i")
-"""The constraints of numbers that become part of the text."""
+IMMEDIATE = ("n", "i", "C")
+"""The constraints of what becomes part of the text: numbers, and Python's strings (``C``)."""
 
 
 class StructType:
@@ -55,11 +55,11 @@ def inline_asm(
 ) -> Any:
     """Emit PTX. ``asm_string`` names results and operands ``$0, $1, ...`` in the order of ``constraints``.
 
-    A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l`` a register of 16, 32, 64 bits, ``f`` and ``d``
-    one of Float32 and Float64, ``n`` or ``i`` a number known while staging; a digit shares that result's register;
-    ``~{memory}`` tells that memory changes. ``res`` is the result's type (``T.f32()``), a :class:`StructType` for
-    several, None for none. Numbers of other types with as many bits go into registers as they are (two Float16 into an
-    ``r``).
+    A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l``, ``q`` a register of 16, 32, 64, 128 bits,
+    ``f`` and ``d`` one of Float32 and Float64, ``n`` or ``i`` a number known while staging, ``C`` a Python string that
+    becomes part of the text; a digit shares that result's register; ``~{memory}`` tells that memory changes. ``res`` is
+    the result's type (``T.f32()``), a :class:`StructType` for several, None for none. Numbers of other types with as
+    many bits go into registers as they are (two Float16 into an ``r``).
 
     Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
     even where its results are never read. Source: LLVM Language Reference, "Inline Assembler Expressions".
@@ -72,7 +72,7 @@ def inline_asm(
     intel = asm_dialect is not None and "INTEL" in str(asm_dialect).upper()
     if is_align_stack or operand_attrs or tail_call_kind or intel:
         raise ConstraintError("inline_asm: of LLVM's options only has_side_effects has a meaning for PTX")
-    values = [operand(x) for x in operands_]
+    values: list[Any] = [x if isinstance(x, str) else operand(x) for x in operands_]
     for what, named, given in (("result", outputs, types), ("operand", inputs, values)):
         if len(named) != len(given):
             raise ConstraintError(
@@ -82,6 +82,11 @@ def inline_asm(
     mentioned = {int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", asm_string)}
     if beyond := [n for n in mentioned if n >= len(outputs) + len(inputs)]:
         raise ConstraintError(f"inline_asm({asm_string!r}): there is no ${beyond[0]} among {constraints!r}")
+    for i, (letter, value) in enumerate(zip(inputs, values, strict=True)):
+        if isinstance(value, str) and letter != "C":
+            raise ConstraintError(
+                f"inline_asm({asm_string!r}): operand {i} is a string; its constraint is C, not {letter}"
+            )
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
     atom = InlinePtx(text, tuple(outputs), tuple(inputs), has_side_effects or not outputs, "~{memory}" in clobbers)
     for letter in [*outputs, *inputs]:
@@ -108,8 +113,8 @@ def extractvalue(
     return container[position[0]]
 
 
-def _with_numbers(text: str, first: int, inputs: list[str], values: list[Value]) -> tuple[str, list[str], list[Value]]:
-    """The text with the operands of constraints ``n`` and ``i`` written into it."""
+def _with_numbers(text: str, first: int, inputs: list[str], values: list[Any]) -> tuple[str, list[str], list[Any]]:
+    """The text with the operands of constraints ``n``, ``i`` and ``C`` written into it."""
     kept = [i for i, c in enumerate(inputs) if c not in IMMEDIATE]
     if len(kept) == len(inputs):
         return text, inputs, values
@@ -117,12 +122,15 @@ def _with_numbers(text: str, first: int, inputs: list[str], values: list[Value])
     for i, letter in enumerate(inputs):
         if letter in IMMEDIATE:
             value = values[i]
-            if not isinstance(value, Constant):
-                raise ConstraintError(
-                    f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not known while staging"
-                )
-            places[first + i] = str(value.value)
-    made = re.sub(r"\$(\d+)", lambda m: places.get(int(m.group(1)), m.group(0)), text)
+            known = value if isinstance(value, str) else value.value if isinstance(value, Constant) else None
+            if known is None or letter == "C" and not isinstance(value, str):
+                wanted = "a Python string" if letter == "C" else "a number known while staging"
+                raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not {wanted}")
+            places[first + i] = str(known)
+    made = re.sub(
+        r"(?<!\$)\$(?:\{(\d+)(?::\w+)?\}|(\d+))",
+        lambda m: places.get(int(m.group(1) or m.group(2)), m.group(0)), text,
+    )  # fmt: skip
     return made, [inputs[i] for i in kept], [values[i] for i in kept]
 
 
