@@ -91,7 +91,7 @@ class CopyInstruction(Instruction):
     def __repr__(self) -> str:
         return self.cute_name
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
         """This instruction; ``num_bits``, when given, must be what it moves for one thread."""
         return self
 

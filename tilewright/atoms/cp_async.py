@@ -73,7 +73,7 @@ class CpAsync(OneThreadCopy):
     def mnemonic(self) -> str:
         return f"cp.async.{self.cache.value}.b{self.bits}{'.zfill' if self.zero_fill else ''}"
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
         return self if num_bits in (0, self.bits) else CpAsync(num_bits, self.cache, self.zero_fill)
 
     def verify(self, op: Op) -> None:

@@ -164,5 +164,5 @@ class AutoVectorCopy(UniversalCopy):
     def cute_name(self) -> str:
         return f"AutoVectorizingCopyWithAssumedAlignment<{self.bits}>"
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> CopyInstruction:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)

@@ -74,15 +74,14 @@ class MmaAtom(Atom):
 
     def __init__(self, op: Any) -> None:
         make = getattr(op, "instruction", None)
-        instruction = make() if make is not None else None
-        if not isinstance(instruction, Mma):
+        if not callable(make):
             raise ConstraintError(
                 f"{op!r} is no MMA operation: use one of cute.nvgpu (MmaUniversalOp, warp.MmaF16BF16Op...)"
             )
         self.op = op
-        self.instruction: Mma = instruction
+        self.instruction: Mma = make()
         # In a kernel the field is a value that loops may carry; on the host it is not set yet.
-        self._accumulates: Any = True if instruction.fields and _in_a_kernel() else None
+        self._accumulates: Any = True if self.instruction.fields and _in_a_kernel() else None
 
     # -- fields that change at run time --------------------------------------------------------------------------
 
@@ -177,19 +176,18 @@ class CopyAtom(Atom):
 
     def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
         scalar = _scalar(value_type)
-        make = getattr(op, "instruction", None)
-        instruction = make(scalar, num_bits) if make is not None else None
-        if not isinstance(instruction, CopyInstruction):
+        make = getattr(op, "copy_instruction", None)
+        if make is None:
             raise ConstraintError(
                 f"{op!r} is no copy operation: use one of cute.nvgpu (CopyUniversalOp, cpasync.CopyG2SOp...)"
             )
         self.op = op
         self.value_type = value_type
         self.scalar: ScalarType = scalar
-        self.instruction: CopyInstruction = instruction
-        self.layout_src_tv = self._in_values(instruction.src_bits)
-        self.layout_dst_tv = self._in_values(instruction.dst_bits)
-        self.layout_ref_tv = self._in_values(instruction.ref_bits)
+        self.instruction: CopyInstruction = make(scalar, num_bits)
+        self.layout_src_tv = self._in_values(self.instruction.src_bits)
+        self.layout_dst_tv = self._in_values(self.instruction.dst_bits)
+        self.layout_ref_tv = self._in_values(self.instruction.ref_bits)
 
     def _in_values(self, bits: Layout) -> Layout:
         width = bits_in_memory(self.scalar)

@@ -25,13 +25,12 @@ def layout_of(x: Any) -> Any:
     """The layout of a tensor; a layout itself; the column-major layout of a shape."""
     if isinstance(x, (Layout, ComposedLayout)):
         return x
-    found = getattr(x, "linear", None) or getattr(x, "layout", None)
-    return found if found is not None else make_layout(x)
+    return x.linear if hasattr(x, "linear") else make_layout(x)
 
 
 def rearranged(x: Any, f: Callable[[Any], Any]) -> Any:
     """``f`` of a layout, or the tensor with ``f`` of its layout."""
-    if isinstance(x, (Layout, ComposedLayout)) or not hasattr(x, "with_layout"):
+    if not hasattr(x, "with_layout"):
         return f(layout_of(x))
     return x.with_layout(f(x.linear))
 
@@ -48,7 +47,7 @@ def sliced(x: Any, coord: Any) -> Any:
     return x[coord]
 
 
-def need_whole_tiles(x: Any, tile: tuple[Any, ...], who: str) -> None:
+def need_whole_tiles(x: Any, tile: tuple[int, ...], who: str) -> None:
     """Refuse a shared-memory tensor that the tile overhangs: its partitions would reach into other memory.
 
     Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
@@ -58,7 +57,7 @@ def need_whole_tiles(x: Any, tile: tuple[Any, ...], who: str) -> None:
         return
     for mode, step in enumerate(tile):
         extent = size(x.linear[mode])
-        if isinstance(extent, int) and isinstance(step, int) and extent % step:
+        if isinstance(extent, int) and extent % step:
             raise ConstraintError(
                 f"{who}: mode {mode} of the shared-memory tensor {x.linear} has {extent} elements, which tiles of "
                 f"{step} do not divide: choose a tile of whole multiples of {step}"
@@ -75,8 +74,8 @@ def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
         return layout
     b, m, gap = swizzle.bits, swizzle.base, abs(swizzle.shift) - swizzle.bits
     bits = (1 << m, *[2] * b, 1 << gap, *[2] * b, 1)
-    # Strides that never merge: only the shape of the composition is of interest.
-    shape = composition(Layout(bits, tuple(1 if i == 0 else 3 * i << 40 for i in range(len(bits)))), plain).shape
+    # Strides that never merge (5 is no extent): only the shape of the composition is of interest.
+    shape = composition(Layout(bits, tuple(5**i << 40 if i else 1 for i in range(len(bits)))), plain).shape
     leaves, strides, position = flatten_to_tuple(shape), [], 1
     for extent in leaves:
         strides.append(layout(position) if extent > 1 else 0)

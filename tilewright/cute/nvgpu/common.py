@@ -93,7 +93,7 @@ class CopyUniversalOp:
     1
     """
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
 
 

@@ -41,13 +41,13 @@ class CopyG2SOp:
     ``cache_mode`` GLOBAL bypasses L1 and needs 16 bytes.
 
     >>> from tilewright.ir.types import F16
-    >>> CopyG2SOp(LoadCacheMode.GLOBAL).instruction(F16, 128)
+    >>> CopyG2SOp(LoadCacheMode.GLOBAL).copy_instruction(F16, 128)
     SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>
     """
 
     cache_mode: LoadCacheMode = LoadCacheMode.ALWAYS
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> CpAsync:
         return CpAsync(num_bits or max(32, value_type.width), self.cache_mode, zero_fill=True)
 
 
@@ -57,7 +57,7 @@ class _BulkTensorOp:
 
     multicast: ClassVar[bool] = False
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> Any:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> Any:
         raise ConstraintError(f"{type(self).__name__} needs a tensor map: make the atom with make_tiled_tma_atom")
 
     def tma_instruction(self, bits: int, rank: int) -> TmaLoad | TmaStore:
@@ -121,7 +121,7 @@ class _BulkOp:
     def copy_atom(self, value_type: Any, num_bits_per_copy: int = 0) -> BulkCopyAtom:
         return BulkCopyAtom(self, value_type, num_bits_per_copy)
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkCopy:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkCopy:
         raise NotImplementedError
 
 
@@ -133,7 +133,7 @@ class CopyBulkG2SOp(_BulkOp):
     are multiples of 16 bytes.
     """
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
         return BulkLoad(value_type.width)
 
 
@@ -141,7 +141,7 @@ class CopyBulkG2SOp(_BulkOp):
 class CopyBulkG2SMulticastOp(_BulkOp):
     """``CopyBulkG2SOp`` into the same place of the blocks of the cluster in ``mcast_mask``."""
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
         return BulkLoad(value_type.width, multicast=True)
 
 
@@ -149,7 +149,7 @@ class CopyBulkG2SMulticastOp(_BulkOp):
 class CopyBulkS2GOp(_BulkOp):
     """Contiguous bytes from shared to global memory, in bulk groups (``cute.arch.cp_async_bulk_commit_group``)."""
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
         return BulkStore(value_type.width)
 
 
@@ -159,6 +159,6 @@ class CopyReduceBulkS2GOp(_BulkOp):
 
     reduction_kind: Any = ReductionOp.ADD
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
         kind = getattr(self.reduction_kind, "name", str(self.reduction_kind)).lower()
         return BulkStore(value_type.width, reduction=kind, element=value_type)

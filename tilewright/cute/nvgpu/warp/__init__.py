@@ -161,7 +161,7 @@ class LdMatrix8x8x16bOp:
     def matrix_copy(self) -> LdMatrix:
         return LdMatrix(self.num_matrices, self.transpose)
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
         return self.matrix_copy()
 
 
@@ -192,7 +192,7 @@ class LdMatrix8x16x8bOp:
     def matrix_copy(self) -> LdMatrix:
         return LdMatrix(self.num_matrices)
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
         if value_type.width != 8:
             raise ConstraintError(f"LdMatrix8x16x8bOp loads cells of 8 bits, not {value_type}: use LdMatrix8x8x16bOp")
         return self.matrix_copy()
@@ -211,7 +211,7 @@ class StMatrix8x8x16bOp:
     def matrix_copy(self) -> StMatrix:
         return StMatrix(self.num_matrices, self.transpose)
 
-    def instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
         return self.matrix_copy()
 
 
