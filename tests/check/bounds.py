@@ -124,3 +124,18 @@ def a_fragment_indexed_past_its_end(bug: bool) -> None:
         y[t] = total + x[t]
 
     launch(kernel, numbers(32), numbers(32), block=32)
+
+
+@pair("bounds", "y[t] = view[t, 0]")
+def one_array_passed_as_it_is_and_transposed(bug: bool) -> None:
+    """The extents of a view are its own, not those of the array that owns its memory."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, view: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        y[t] = x[0, t]
+        if t < (64 if cutlass.const_expr(bug) else 40):
+            y[t] = view[t, 0]
+
+    x = numbers(256).reshape(4, 64)
+    launch(kernel, x, x.T[:40], numbers(64))

@@ -22,7 +22,7 @@ class DevicePointer(NamedTuple):
 
     ``address`` is in bytes; ``[low, high)`` are the bytes of the array behind it (bounds for the simulator);
     ``device`` is ``"cpu"`` or ``"cuda:N"``; ``owner`` keeps the memory alive; ``readonly``: the owner does not let it
-    be written.
+    be written; ``shape``: the extents that were passed, of a view for instance (None: those of ``owner``).
     """
 
     address: int
@@ -31,6 +31,11 @@ class DevicePointer(NamedTuple):
     high: int
     owner: Any
     readonly: bool = False
+    shape: tuple[int, ...] | None = None
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return tuple(getattr(self.owner, "shape", ())) if self.shape is None else self.shape
 
     def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]  # addresses move; tuples grow
         """The pointer so many bytes further on, as a plain address would be."""

@@ -111,6 +111,7 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
                     f"argument {index} of {name!r} lies on {arg.device}; the simulator reaches CPU memory only"
                 )
             buffer = space.buffer(arg.low, arg.high, arg.owner)
+            buffer.shapes[index] = arg.extents
             return Ptr(buffer, arg.address - buffer.base)
         return Ptr(space.any, int(arg))
     if isinstance(arg, TensorMap):

@@ -221,7 +221,7 @@ def is_read_only(owner: Any) -> bool:
 
 
 class GlobalBuffer(Buffer):
-    """One array of the caller."""
+    """One array of the caller. ``shapes``: the extents of the parameters that point to it, by their numbers."""
 
     def __init__(self, low: int, high: int, space: Any, owner: Any = None) -> None:
         base = low & -128
@@ -230,6 +230,7 @@ class GlobalBuffer(Buffer):
         super().__init__(data, low - base, high - base, base, space)
         self.owner = owner
         self.read_only = is_read_only(owner)
+        self.shapes: dict[int, tuple[int, ...]] = {}
 
 
 class AddressSpace:

@@ -346,7 +346,7 @@ def tensor_over(array: Array, assumed_align: int | None = None, wide: bool = Fal
             f"from_dlpack: the address {array.address:#x} is not a multiple of assumed_align={align} bytes"
         )
     low, high = array.bounds
-    place = DevicePointer(array.address, array.device, low, high, array.owner, array.readonly)
+    place = DevicePointer(array.address, array.device, low, high, array.owner, array.readonly, array.shape)
     pointer = HostPointer(place, array.dtype, MemSpace.GMEM, align, wide or array.is_wide, array.on_cpu)
     return HostTensor(pointer, _layout(array.shape, array.stride), array)
 

@@ -174,7 +174,10 @@ class Protocol(Argument, run_time.Protocol):
         if array.address % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
         low, high = array.bounds
-        return [DevicePointer(array.address, array.device, low, high, array.owner, array.readonly), *leaves]
+        return [
+            DevicePointer(array.address, array.device, low, high, array.owner, array.readonly, array.shape),
+            *leaves,
+        ]
 
     def release(self) -> None:
         if isinstance(self.template, HostTensor):

@@ -91,7 +91,7 @@ class Bounds(Checker):
         found = {}
         for value, (number, mode) in launch.program.function.extents.items():
             pointer = launch.slots[launch.program.params[number]]
-            shape = getattr(getattr(getattr(pointer, "buf", None), "owner", None), "shape", ())
+            shape = getattr(getattr(pointer, "buf", None), "shapes", {}).get(number, ())
             if mode < len(shape):
                 found[value] = int(shape[mode])
         return found
