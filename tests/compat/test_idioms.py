@@ -12,7 +12,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, StagingError
 
 
 @cute.kernel
@@ -91,3 +91,26 @@ def test_registers_like_loaded_values(make: Any) -> None:
     y = np.zeros((4, 2), np.float32)
     host(from_dlpack(x), from_dlpack(y))
     assert (y == x[::-1] + 0.5 * x).all()
+
+
+def test_names_for_annotations_and_isinstance() -> None:
+    from tilewright.cute.nvgpu import tcgen05
+    from tilewright.cutlass_dsl import JitCompiledFunction
+
+    def rows(layout: cutlass.Layout) -> int:
+        return layout.shape[0]
+
+    assert rows(cute.make_layout((4, 8))) == 4 and cutlass.Layout is cute.Layout
+    assert isinstance(cute.compile(scale, from_dlpack(np.zeros(8, np.float32))), JitCompiledFunction)
+    assert not isinstance(cute.nvgpu.warpgroup.fence, tcgen05.MmaOp)
+
+
+def test_an_object_file_is_named_by_its_path(tmp_path: Any) -> None:
+    compiled = cute.compile(scale, from_dlpack(np.zeros(8, np.float32)))
+    for wrong in (
+        {},
+        {"file_path": tmp_path, "object_file_path": "f.o"},
+        {"object_file_path": "f.o", "file_name": "f"},
+    ):
+        with pytest.raises(ArgumentError, match="give file_path .* or object_file_path"):
+            compiled.export_to_c(**wrong)

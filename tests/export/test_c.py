@@ -256,7 +256,7 @@ def from_dlpack_array() -> Any:
 
 def test_several_functions_in_one_program_and_in_one_library(tmp_path: Path, driver: Driver) -> None:
     compiled_add().export_to_c(tmp_path, "first")
-    compiled_add().export_to_c(tmp_path, "second", function_prefix="two")
+    compiled_add().export_to_c(object_file_path=tmp_path / "second.o", function_name="two")
     main = """
 #include "first.h"
 #include "second.h"

@@ -229,6 +229,16 @@ def test_states_go_back_as_they_came() -> None:
         assert [int(x.value) for x in (state.count, state.index, state.phase)] == [int(x.value) for x in place]
 
 
+def test_a_state_of_no_stages_names_an_index_and_a_phase() -> None:
+    state = pipeline.PipelineState(stages=0, count=cutlass.Int32(0), index=cutlass.Int32(2), phase=cutlass.Int32(1))
+    assert (state.stages, int(state.index.value), int(state.phase.value)) == (0, 2, 1)
+    for move in (state.advance, state.reverse):
+        with pytest.raises(ConstraintError, match=r"stages=0\) names one index and phase"):
+            move()
+    with pytest.raises(ConstraintError, match="-1 stages"):
+        pipeline.PipelineState(-1, 0, 0, 0)
+
+
 def test_a_release_in_a_cluster_is_one_predicated_instruction() -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright.cuda import compile as build

@@ -14,7 +14,7 @@ from tilewright.pipeline.agents import PipelineUserType
 
 class PipelineState:
     """``index``: the stage, 0 to ``stages - 1``. ``phase``: the parity to wait for, flipped each time round.
-    ``count``: calls of ``advance``.
+    ``count``: calls of ``advance``. ``stages`` is 0 for a state that only names an index and a phase.
 
     >>> from tilewright import pipeline
     >>> pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 3)
@@ -24,8 +24,8 @@ class PipelineState:
     __slots__ = ("_count", "_index", "_phase", "_stages")
 
     def __init__(self, stages: int, count: Any, index: Any, phase: Any) -> None:
-        if not isinstance(stages, int) or stages < 1:
-            raise ConstraintError(f"PipelineState: {stages!r} stages; their number is a Python int of at least 1")
+        if not isinstance(stages, int) or stages < 0:
+            raise ConstraintError(f"PipelineState: {stages!r} stages; their number is a Python int of at least 0")
         self._stages = stages
         self._count: Any = Int32(count)
         self._index: Any = Int32(index)
@@ -38,6 +38,7 @@ class PipelineState:
 
     def advance(self, *, loc: Any = None, ip: Any = None) -> None:
         """Go to the next stage."""
+        self._check_stages()
         self._count = self._count + 1
         if self._stages == 1:
             self._phase = self._phase ^ 1
@@ -49,6 +50,7 @@ class PipelineState:
 
     def reverse(self, *, loc: Any = None, ip: Any = None) -> None:
         """Go back to the stage before."""
+        self._check_stages()
         self._count = self._count - 1
         if self._stages == 1:
             self._phase = self._phase ^ 1
@@ -56,6 +58,13 @@ class PipelineState:
         around = self._index == 0
         self._index = where(around, Int32(self._stages - 1), self._index - 1)
         self._phase = where(around, self._phase ^ 1, self._phase)
+
+    def _check_stages(self) -> None:
+        if not self._stages:
+            raise ConstraintError(
+                "PipelineState(stages=0) names one index and phase and has no next stage: make the state with the "
+                "number of stages, or make another one for the next index"
+            )
 
     def clone(self, *, loc: Any = None, ip: Any = None) -> PipelineState:
         """A state of its own at the same stage."""

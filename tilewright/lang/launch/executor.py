@@ -137,8 +137,9 @@ class Executor(CompiledFunction):
         return preformatted(repr(self)) + folded([*functions, (f"host function {self.host.name}", str(self.host))])
 
     def export_to_c(
-        self, file_path: str | PathLike[str], file_name: str | None = None, function_prefix: str = "", *,
-        function_name: str = "", gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
+        self, file_path: str | PathLike[str] | None = None, file_name: str | None = None, function_prefix: str = "", *,
+        object_file_path: str | PathLike[str] | None = None, function_name: str = "",
+        gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         """Write the function as C, to be built into a program that has no Python (docs/ahead_of_time.md).
 
@@ -150,8 +151,9 @@ class Executor(CompiledFunction):
 
         The kernels are compiled for the architectures ``gpu_arch`` (``"sm_90a"``, or several: ``("sm_80", "sm_90a")``;
         by default that of ``cute.compile``'s ``--gpu-arch``, else that of the GPU here, else sm_90a); no GPU is needed.
-        ``export_to_c("folder/name.o", function_name="prefix")`` is the same in one path. ``constants``: numbers that
-        the C program needs, such as ``{"WORKSPACE_BYTES": n}``: a macro ``{prefix}_WORKSPACE_BYTES`` of the header.
+        ``export_to_c(object_file_path="folder/name.o", function_name="prefix")`` is the same in one path.
+        ``constants``: numbers that the C program needs, such as ``{"WORKSPACE_BYTES": n}``: a macro
+        ``{prefix}_WORKSPACE_BYTES`` of the header.
 
         Raises before a file is written: ArgumentError for a prefix that is no C name or is another file's in the
         folder, for arguments and host code that have no C form, and for a folder that cannot be written;
@@ -160,8 +162,14 @@ class Executor(CompiledFunction):
         """
         __tracebackhide__ = True
         write: Any = import_module(EXPORTER).export_to_c
+        if (file_path is None) == (object_file_path is None) or (
+            object_file_path is not None and file_name is not None
+        ):
+            raise ArgumentError(
+                "export_to_c: give file_path (and file_name), or object_file_path, the path of the .o file"
+            )
         more = {"function_name": function_name, "gpu_arch": gpu_arch, "constants": constants}
-        write(self, file_path, file_name, function_prefix, **more)
+        write(self, object_file_path or file_path, file_name, function_prefix, **more)
 
     @property
     def equal_values(self) -> list[tuple[int, int]]:

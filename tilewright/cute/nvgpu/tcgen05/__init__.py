@@ -13,6 +13,7 @@ from tilewright.layout import product_each, tile_to_shape, tiled_divide
 __all__ = [
     "CtaGroup",
     "Field",
+    "MmaOp",
     "OperandMajorMode",
     "OperandSource",
     "Pack",
@@ -39,6 +40,10 @@ class Field(Enum):
     ACCUMULATE = "accum_c"
     SFA = "sf_a"
     SFB = "sf_b"
+
+
+class MmaOp:
+    """The common class of tcgen05's MMA operations, for annotations and ``isinstance``. None of them is here yet."""
 
 
 class OperandSource(Enum):

@@ -15,7 +15,7 @@ from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, Scal
 
 __all__ = [
     "Field", "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op",
-    "MmaI8Op", "MmaTF32Op", "StMatrix8x8x16bOp",
+    "MmaI8Op", "MmaTF32Op", "StMatrix16x8x8bOp", "StMatrix8x8x16bOp",
 ]  # fmt: skip
 
 
@@ -213,6 +213,24 @@ class StMatrix8x8x16bOp:
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
         return self.matrix_copy()
+
+
+@dataclass(frozen=True)
+class StMatrix16x8x8bOp:
+    """``stmatrix.m16n8.trans.b8`` of sm_100: programs choose it there, and construct it to compare with; a copy atom
+    of it is refused."""
+
+    num_matrices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.num_matrices not in (1, 2, 4):
+            raise ConstraintError(f"StMatrix16x8x8bOp: num_matrices is 1, 2 or 4, not {self.num_matrices!r}")
+
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
+        raise ConstraintError(
+            "StMatrix16x8x8bOp (stmatrix.m16n8, cells of 8 bits) needs sm_100: store with CopyUniversalOp, or pairs of "
+            "cells with StMatrix8x8x16bOp"
+        )
 
 
 attach(__name__)
