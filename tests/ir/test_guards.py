@@ -23,7 +23,6 @@ from tilewright.ir.printer import _attr
 from tilewright.ir.target import Architecture, architecture
 from tilewright.ir.tensormap import REMEMBERED, Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import (
-    BF16,
     BOOL,
     E4M3,
     E5M2,
@@ -35,12 +34,13 @@ from tilewright.ir.types import (
     I32,
     I64,
     I128,
-    SCALARS,
+    NUMBERS,
     TF32,
     U8,
     U16,
     U32,
     U128,
+    WIDE,
     FragType,
     MemSpace,
     PtrType,
@@ -50,7 +50,6 @@ from tilewright.ir.types import (
 )  # fmt: skip
 from tilewright.ir.verify import verify
 
-PACKED = [elem for elem in SCALARS.values() if 1 < elem.width < 8]
 GLOBAL, SHARED = PtrType(I32, MemSpace.GMEM, 16), PtrType(I32, MemSpace.SMEM, 16)
 
 
@@ -122,13 +121,13 @@ def test_literals_are_folded_only_beside_literals() -> None:
 # -- types -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("elem", [*SCALARS.values(), I128, U128], ids=str)
+@pytest.mark.parametrize(
+    "elem", [kind for kind in (*NUMBERS, *WIDE) if kind.kind in ("int", "uint", "float", "bool")], ids=str
+)
 def test_where_elements_may_lie(elem: ScalarType) -> None:
     """Values of 128 bits lie nowhere; packed ones have no pointers, and only integers of 4 bits have registers."""
-    packed, wide = elem in PACKED, elem.width > 64
-    assert elem.packed == packed and elem.has_struct == (
-        packed or elem in (F16, BF16, E4M3, E5M2) or elem.width < 32 and elem.is_float
-    )
+    packed, wide = elem.width in (4, 6), elem.width > 64
+    assert elem.packed == packed and elem.has_struct == (packed or elem.is_float and elem.width < 32)
     for refused, make in (
         (packed or wide, lambda: PtrType(elem, MemSpace.GMEM, 16)),
         (wide or (packed and elem.is_float), lambda: FragType(elem, 4)),
@@ -164,20 +163,29 @@ def test_integers_on_lanes(dtype: Any) -> None:
         want = int(
             np.array(a**b % 256 if b >= 0 else math.trunc(1 / a**-b) % 256, np.uint8).astype(np.uint8).view(dtype)
         )
-        for extra in ((), (1,), (3,)):
+        for extra in ((), (1,), (-1,)):
             found = lanes.integer_power(np.array([a, *[1] * len(extra)], dtype), np.array([b, *extra], dtype))
             assert int(found[0]) == want, (a, b)
 
 
-def test_powers_with_one_half() -> None:
-    """NumPy takes a square root where the exponent is one half in all lanes: -inf and -0.0 differ there."""
-    bases = np.array([4.0, 0.0, -0.0, -np.inf, np.inf, 2.0, 1.0])
-    for mixed in (False, True):
-        half = np.full(7, 0.5)
-        a, b = (np.append(bases, 3.0), np.append(half, 2.0)) if mixed else (bases, half)
-        found = lanes.power(a, b)[:7]
-        want = [2.0, 0.0, 0.0, np.inf, np.inf, 2.0**0.5, 1.0]
-        assert found.tolist() == want and not np.signbit(found).any()
+@pytest.mark.parametrize("half", [np.float64(0.5), np.array(0.5), np.full(7, 0.5)], ids=["number", "array", "lanes"])
+def test_powers_with_one_half(half: Any) -> None:
+    """NumPy takes a square root where the exponent is one number: -inf and -0.0 differ there."""
+    found = lanes.power(np.array([4.0, 0.0, -0.0, -np.inf, np.inf, 2.0, 1.0]), half)
+    assert found.tolist() == [2.0, 0.0, 0.0, np.inf, np.inf, 2.0**0.5, 1.0] and not np.signbit(found).any()
+    assert lanes.power(np.array([-0.0, 3.0]), np.array([3.0, 2.0])).tolist() == [-0.0, 9.0]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_that_f64_rounds_to_a_tie_of_f32(sign: int) -> None:
+    """16777217 lies between two numbers of f32, 2^-127 + 2^-150 between two below the least normal number."""
+    f = np.float32
+    tie = np.array([257], f), np.array([sign * 65281], f)
+    for rest, want in ((0.0, 16777216), (2.0**-40, 16777218), (-(2.0**-40), 16777216)):
+        assert lanes.fused_multiply_add(*tie, np.array([sign * rest], f))[0] == sign * want
+    odd = f(2.0**-127) + f(2.0**-149)
+    low = np.array([2.0**-75 * (1 + 2.0**-23)], f), np.array([sign * 2.0**-75 * (1 - 2.0**-23)], f)
+    assert lanes.fused_multiply_add(*low, np.array([sign * odd], f))[0] == sign * odd
 
 
 def test_one_rounding_of_a_product_and_a_sum() -> None:
@@ -193,10 +201,13 @@ def test_one_rounding_of_a_product_and_a_sum() -> None:
         bits = max(abs(total).bit_length() - 24, 0)
         rounded = round_half_even(total, bits)
         assert int(found[i]) == rounded, (a[i], b[i], c[i])
-    for kind in (np.float16,):
-        x = np.array([1.0009765625, 2048.0], kind)
-        assert lanes.fused_multiply_add(x, x, -x).dtype == kind
-        assert lanes.fused_multiply_add(x[:1], x[:1], np.array([-1.001953125], kind))[0] == kind(2.0**-20)
+    x = np.array([1.0009765625], np.float16)
+    assert lanes.fused_multiply_add(x, x, np.array([-1.001953125], np.float16))[0] == np.float16(2.0**-20)
+    # 2^-11 + 2^-34 more than 1: f32 would make it the tie between 1 and the next number of f16
+    half = np.array([2.0**-11], np.float16)
+    tiny = np.array([2.0**-17], np.float16)
+    assert lanes.fused_multiply_add(np.array([1.0], np.float16), np.array([1.0], np.float16), half)[0] == 1
+    assert lanes.fused_multiply_add(tiny, tiny, np.array([1.0], np.float16)).dtype == np.float16
 
 
 def round_half_even(number: int, bits: int) -> int:
