@@ -45,6 +45,10 @@ SHORT_CUTS: dict[Any, tuple[str, ...]] = {
 }
 
 
+POLLS = {"a_grid_barrier_of_more_blocks_than_fit", "blocks_that_wait_for_the_next_one"}
+"""How often these ask, and for which block, depends on the machine: they are not kept."""
+
+
 def amount(found: Any) -> int:
     """How much a short cut gives: yes or no, or of how many."""
     if isinstance(found, np.ndarray):
@@ -89,20 +93,25 @@ def told(pair: Pair, bug: bool) -> tuple[str, str]:
             pair.run(bug)
         except SimulationError as error:
             report = str(error)
-    plain = re.sub(r"0x[0-9a-f]+", "0x..", re.sub(r"\S*/(\w+\.py):\d+", r"\1", report))
+    plain = re.sub(r"0x[0-9a-f]{9,}", "0x..", re.sub(r"\S*/(\w+\.py):\d+", r"\1", report))
     return plain, f"{zlib.crc32(str(sorted(counts.items())).encode()):08x}"
+
+
+def kept() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
 
 
 def main() -> None:
     for _, name, _ in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not name.startswith("test_"):
             importlib.import_module(f"tests.check.{name}")
-    kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() and sys.argv[1:] else {}
+    made = kept() if sys.argv[1:] else {}
     for pair in PAIRS:
-        if pair.name in sys.argv[1:] or not sys.argv[1:]:
+        if pair.name not in POLLS and (pair.name in sys.argv[1:] or not sys.argv[1:]):
             (report, bug), (_, twin) = told(pair, True), told(pair, False)
-            kept[pair.name] = {"report": report.splitlines(), "short cuts": [bug, twin]}
-    FILE.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            made[pair.name] = {"report": report.splitlines(), "short cuts": [bug, twin]}
+    FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

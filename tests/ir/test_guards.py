@@ -163,7 +163,7 @@ def test_integers_on_lanes(dtype: Any) -> None:
         want = int(
             np.array(a**b % 256 if b >= 0 else math.trunc(1 / a**-b) % 256, np.uint8).astype(np.uint8).view(dtype)
         )
-        for extra in ((), (1,), (-1,)):
+        for extra in ((), (1,), *([(-1,)] if low else [])):
             found = lanes.integer_power(np.array([a, *[1] * len(extra)], dtype), np.array([b, *extra], dtype))
             assert int(found[0]) == want, (a, b)
 
