@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from tests.export.harness import COMPILER
+from tests.export.simulated import SimulatedFunction
+from tests.gemm.operand_draws import Case, Drawn, aligned_case, drawn_array, drawn_case
 from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
@@ -25,140 +27,6 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.launch import decomposition_of
-
-GUARD = 64
-"""Elements before and after the memory of an operand: a wrong address lands there."""
-
-EXTENTS = (0, 1, 1, 2, 3, 5, 8, 13, 16, 17, 24, 32, 40, 64, 72)
-
-
-def small_integers(rng: np.random.Generator, size: int, dtype: Any) -> np.ndarray:
-    return rng.integers(-3, 4, size).astype(np.int8).astype(dtype)
-
-
-@dataclass
-class Drawn:
-    """An array in memory of its own: ``view`` in some layout, ``memory`` all of it, ``before`` a copy of that."""
-
-    view: Any
-    memory: np.ndarray
-    before: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.before = self.memory.copy()
-
-    def describe(self) -> str:
-        item = self.view.itemsize
-        first = (self.view.ctypes.data - self.memory.ctypes.data) // item - GUARD
-        return f"{self.view.shape} strides {tuple(step // item for step in self.view.strides)} at {first}"
-
-
-def drawn_array(
-    rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, result: bool = False, apart: bool = False
-) -> Drawn:
-    """Small integers in ``shape``, as slices, columns, transposes, reversed, broadcast and unaligned views lie.
-
-    The modes come in any order; each steps over all that the modes inside of it reach, often over more. A step may go
-    backwards, and, unless it is a ``result``, be zero. ``apart``: the first mode steps over all that others reach.
-    """
-    order = list(rng.permutation(len(shape))) if rng.random() < 0.5 else list(range(len(shape)))[::-1]
-    order.sort(key=lambda mode: apart and mode == 0)
-    strides, reach, low = [0] * len(shape), 1, 0
-    for place, mode in enumerate(order):
-        step = reach if rng.random() < 0.65 else reach * int(rng.integers(2, 4)) if place == 0 or rng.random() < 0.3 \
-            else reach + int(rng.choice([1, 3, 8, 16]))  # fmt: skip
-        if place == 1 and rng.random() < 0.5:
-            step = -(-step // 16) * 16  # rows that begin at multiples of 16 bytes
-        reach = step * max(shape[mode], 1)
-        kind = rng.random()
-        if kind < 0.08 and not result:
-            step = 0
-        elif kind < 0.16:
-            low, step = low + step * max(shape[mode] - 1, 0), -step
-        strides[mode] = step
-    lead = int(rng.choice([0, 0, 0, 8, 1, 3, 5]))
-    item = np.dtype(dtype).itemsize
-    room = np.zeros((reach + lead + 2 * GUARD) * item + 128, np.uint8)
-    start = -room.ctypes.data % 128
-    memory = room[start : start + (reach + lead + 2 * GUARD) * item].view(dtype)
-    memory[:] = small_integers(rng, memory.size, dtype)
-    first = start + (GUARD + lead + low) * item
-    return Drawn(np.ndarray(shape, dtype, room, first, [item * step for step in strides]), memory)
-
-
-@dataclass
-class Case:
-    """One product: operands, numbers, and what it must give. ``c`` is None, or D itself (``in_place``), or its own."""
-
-    rng: np.random.Generator
-    entry: KernelEntry
-    named: bool  # whether the kernel is asked for by name
-    a: Drawn
-    b: Drawn
-    c: Drawn | None
-    d: Drawn
-    alpha: float
-    beta: float
-    in_place: bool
-    expected: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.expected = self.product()
-
-    @property
-    def kernel(self) -> str | None:
-        return self.entry.name if self.named else None
-
-    @property
-    def by(self) -> dict[str, Any]:
-        """The kernel as matmul's arguments say it."""
-        return {"kernel": self.kernel} | ({"precision": "tf32"} if self.entry.name.endswith("tf32") else {})
-
-    @property
-    def source(self) -> Any:
-        return None if self.c is None else self.d.view if self.in_place else self.c.view
-
-    def product(self) -> np.ndarray:
-        """D in float64, from the operands as they are."""
-        a, b = self.a.view.astype(np.float64), self.b.view.astype(np.float64)
-        found = self.alpha * (a @ b)
-        return found + self.beta * self.source.astype(np.float64) if self.beta else found
-
-    @property
-    def drawn(self) -> list[Drawn]:
-        return [x for x in (self.a, self.b, self.c, self.d) if x is not None]
-
-    def describe(self) -> str:
-        names = [
-            f"{name} {x.describe()}" for name, x in zip("abcd", (self.a, self.b, self.c, self.d), strict=True) if x
-        ]
-        how = f"{self.entry.name}{'' if self.named else ' (by dtype)'}, alpha {self.alpha}, beta {self.beta}"
-        return f"{how}, {'in place, ' if self.in_place else ''}{'; '.join(names)}"
-
-
-def drawn_case(rng: np.random.Generator, entry: KernelEntry, batch: int | None, apart: bool = False) -> Case:
-    """A case for ``entry``; stacks of ``batch`` matrices, or single ones (None). ``apart``: no two results of a stack
-    reach into each other."""
-    config = entry.config
-    few = "small_m" in entry.name
-    m, n, k = (int(rng.choice(EXTENTS)) for _ in range(3))
-    m, k = (min(m, 16) if few else m), max(k, 1) if rng.random() < 0.9 else k
-    stack = () if batch is None else (batch,)
-    ab, cd = numpy_of(config.a.dtype), numpy_of(config.c.dtype)
-    a, b = drawn_array(rng, (*stack, m, k), ab), drawn_array(rng, (*stack, k, n), ab)
-    with_c, in_place = rng.random() < 0.4, rng.random() < 0.3
-    d = drawn_array(rng, (*stack, m, n), cd, result=True, apart=apart)
-    c = None if not with_c else d if in_place else drawn_array(rng, (*stack, m, n), cd)
-    beta = float(rng.choice([0.0, 1.0, -2.0])) if with_c else 0.0
-    return Case(rng, entry, bool(rng.random() < 0.7), a, b, c, d, float(rng.choice([1.0, 1.0, 2.0, -1.0])), beta,
-                with_c and in_place)  # fmt: skip
-
-
-def numpy_of(dtype: Any) -> Any:
-    """tf32 kernels take float32 arrays."""
-    names = {"Float8E4M3FN": ml_dtypes.float8_e4m3fn, "Float8E5M2": ml_dtypes.float8_e5m2,
-             "BFloat16": ml_dtypes.bfloat16, "TFloat32": np.float32}  # fmt: skip
-    return names.get(dtype.__name__) or np.dtype(dtype.dtype)
 
 
 class Skipped(Exception):
@@ -250,38 +118,54 @@ def by_grouped(case: Case) -> np.ndarray:
     return found
 
 
-def by_compiled(case: Case) -> np.ndarray:
-    """The kernel compiled for other operands: it refuses what it was not compiled for."""
+def compiled_for_another(case: Case) -> tuple[Any, Case, tuple[Any, ...], tuple[Any, Any], list[np.ndarray]]:
+    """The kernel compiled for other operands than the case's: it refuses what it was not compiled for. With these
+    operands, its arguments for them, those that are no tensors, and the case's arrays as the kernel sees them."""
     if 0 in case.d.view.shape or case.a.view.shape[-1] == 0:
         raise Skipped
-    other = corner(case) if case.rng.random() < 0.6 else \
-        drawn_case(np.random.default_rng(int(case.rng.integers(1 << 30))), case.entry, None)  # fmt: skip
+    other = corner(case) if case.rng.random() < 0.6 else aligned_case(case.rng, case.entry)
     for one in (case, other):
         one.alpha, one.beta, one.c = 1.0, 0.0, None
         one.expected = one.product()
     made_for, config, function, how = compiled_parts(other)
-    executor = cute.compile(kernel_of(config), *tensors_of(made_for, config), function, how)
-    executor(*tensors_of(made_for, config), function, how)
+    tensors = tensors_of(made_for, config)
+    executor = cute.compile(kernel_of(config), *tensors, function, how)
+    return executor, other, (*tensors, function, how), (function, how), plain_operands(compiled_parts(case)[0])
+
+
+def by_compiled(case: Case) -> np.ndarray:
+    executor, other, made_for, numbers, arrays = compiled_for_another(case)
+    executor(*made_for)
     verify(other, other.d.view)
-    seen, _, _, _ = compiled_parts(case)
-    executor(*[as_a_user_passes(x, case.rng) for x in plain_operands(seen)], function, how)
+    tf32 = case.entry.name.endswith("tf32")
+    executor(*[as_a_user_passes(x, case.rng, tf32 and i < 2) for i, x in enumerate(arrays)], *numbers)
+    return case.d.view
+
+
+def by_exported(case: Case) -> np.ndarray:
+    """The same in C: what the launches of the exported function do in the simulator."""
+    if COMPILER is None:
+        raise Skipped
+    executor, _, _, numbers, arrays = compiled_for_another(case)
+    SimulatedFunction(executor)(arrays, numbers, [x.memory for x in case.drawn])
     return case.d.view
 
 
 def corner(case: Case) -> Case:
     """The product of the first rows and columns, which lie as all of them do."""
-    m, n, k = (int(case.rng.integers(1, extent + 1)) for extent in (*case.d.view.shape, case.a.view.shape[1]))
+    extents = *case.d.view.shape, case.a.view.shape[1]
+    m, n, k = (n if case.rng.random() < 0.5 else int(case.rng.integers(1, n + 1)) for n in extents)
     views = case.a.view[:m, :k], case.b.view[:k, :n], case.d.view[:m, :n]
     a, b, d = (Drawn(view, x.memory) for view, x in zip(views, (case.a, case.b, case.d), strict=True))
     return Case(case.rng, case.entry, case.named, a, b, None, d, 1.0, 0.0, False)
 
 
-def as_a_user_passes(x: np.ndarray, rng: np.random.Generator) -> Any:
+def as_a_user_passes(x: np.ndarray, rng: np.random.Generator, tf32: bool) -> Any:
     """An array as it is, or as a tensor with static or run-time extents and strides, with the alignment that it has."""
     kind, align = rng.random(), 16 if x.ctypes.data % 16 == 0 else x.itemsize
-    if kind < 0.3:
-        return cute.runtime.from_dlpack(x)
-    tensor = cute.runtime.from_dlpack(x, assumed_align=align)
+    if kind < 0.3 and not tf32:
+        return x
+    tensor = cute.runtime.from_dlpack(x, assumed_align=align, force_tf32=tf32)
     inner = next((mode for mode, step in enumerate(x.strides) if step == x.itemsize), None)
     return tensor if kind < 0.5 else tensor.mark_all_dynamic(inner)
 
@@ -325,10 +209,10 @@ def by_bias(case: Case) -> np.ndarray:
     """matmul with a bias and relu."""
     if case.d.view.ndim != 2:
         raise Skipped
-    vector = drawn_array(case.rng, case.d.view.shape[-1:], case.d.view.dtype)
-    case.expected = np.maximum(case.expected + vector.view.astype(float), 0)
+    case.bias = drawn_array(case.rng, case.d.view.shape[-1:], case.d.view.dtype)
+    case.expected = np.maximum(case.expected + case.bias.view.astype(float), 0)
     return matmul(case.a.view, case.b.view, case.d.view, case.source, alpha=case.alpha, beta=case.beta,
-                  **case.by, bias=vector.view, activation="relu")  # fmt: skip
+                  **case.by, bias=case.bias.view, activation="relu")  # fmt: skip
 
 
 def by_vector(case: Case) -> np.ndarray:
@@ -363,22 +247,53 @@ def by_torch(case: Case) -> np.ndarray:
     return case.d.view
 
 
-def by_gradient(case: Case) -> np.ndarray:
-    """The gradient with respect to A of a product: grad @ B^T, where grad is D's view."""
+def by_operator(case: Case) -> np.ndarray:
+    """``torch.ops.tilewright.matmul``, which chooses the kernel itself."""
+    result, _, _ = operator_call(case, torch_ops_matmul)
+    return result.double().numpy()
+
+
+def torch_ops_matmul(a: Any, b: Any, c: Any, bias: Any, alpha: float, beta: float) -> Any:
     import torch
 
-    if case.entry.config.a.dtype.__name__ not in ("Float16", "BFloat16", "Float32") or case.a.view.ndim != 2:
-        raise Skipped
-    a, b = (torch_of(x).detach().requires_grad_() for x in (case.a.view, case.b.view))
+    import tilewright.gemm.operators.torch_op  # noqa: F401 - registers the operator
+
+    return torch.ops.tilewright.matmul(a, b, c, bias, alpha, beta)
+
+
+def operator_call(case: Case, call: Callable[..., Any], graded: bool = False) -> tuple[Any, list[Any], list[Any]]:
+    """The result of ``call(a, b, c, bias, alpha, beta)``, its tensors, and the same of float64."""
+    case.named = False
+    if case.rng.random() < 0.6:
+        case.bias = drawn_array(case.rng, case.d.view.shape[-1:], case.d.view.dtype, signed=False)
+    views = case.a.view, case.b.view, case.source, None if case.bias is None else case.bias.view
+    given = [None if x is None else torch_of(x).detach().requires_grad_(graded) for x in views]
+    wide = [None if x is None else x.detach().double().requires_grad_(graded) for x in given]
+    if case.bias is not None:
+        case.expected = case.expected + views[3].astype(float)
+    return call(*given, case.alpha, case.beta), given, wide
+
+
+def by_gradient(case: Case) -> np.ndarray:
+    """The gradients with respect to A, B, C and the bias, by the operator and by matmul."""
+    import torch
+
     case.d.view[...] = np.clip(case.d.view.astype(float), -3, 3)
     case.d.before = case.d.memory.copy()
-    grad = torch_of(case.d.view).to(a.dtype) if case.rng.random() < 0.5 else torch.ones_like(torch_of(case.d.view))
-    as_float = grad.double().numpy()
-    matmul(a, b, alpha=case.alpha).backward(grad)
-    other = case.alpha * (case.a.view.astype(float).T @ as_float)
-    np.testing.assert_array_equal(b.grad.double().numpy(), other, "the gradient of b")
-    case.expected = case.alpha * (as_float @ case.b.view.astype(float).T)
-    return a.grad.double().numpy()
+    case.expected = case.product()
+    call = torch_ops_matmul if case.rng.random() < 0.5 else \
+        lambda a, b, c, bias, alpha, beta: matmul(a, b, None, c, alpha=alpha, beta=beta, bias=bias)  # fmt: skip
+    result, given, wide = operator_call(case, call, graded=True)
+    grad = torch_of(case.d.view).to(result.dtype) if case.rng.random() < 0.5 else torch.ones_like(result)
+    result.backward(grad)
+    a, b, c, bias = wide
+    reference = case.alpha * (a @ b) + (0 if c is None else case.beta * c) + (0 if bias is None else bias)
+    reference.backward(grad.double())
+    for name, x, y in zip(("a", "b", "c", "the bias"), given, wide, strict=True):
+        if x is not None:
+            found = torch.zeros_like(x) if x.grad is None else x.grad
+            np.testing.assert_array_equal(found.double(), y.grad.to(x.dtype).double(), f"the gradient of {name}")
+    return result.detach().double().numpy()
 
 
 @dataclass(frozen=True)
@@ -386,6 +301,12 @@ class EntryPoint:
     run: Callable[[Case], np.ndarray]
     stacks: str = "maybe"  # "maybe", "always", "never"
     chooses: bool = True  # a kernel, where none is named
+    graded: bool = False  # only of types that have gradients
+    signed: bool = True  # arrays may have strides below 0
+
+    def has(self, kernel: str) -> bool:
+        """Whether there is such a product of the kernel's types."""
+        return not self.graded or kernels()[kernel].config.a.dtype.__name__ in ("Float16", "BFloat16", "Float32")
 
 
 ENTRY_POINTS = {
@@ -401,9 +322,11 @@ ENTRY_POINTS = {
     "GemmUniversal array": EntryPoint(by_array, "always"),
     "GemmUniversal by index": EntryPoint(by_index, "never"),
     "gemm_grouped": EntryPoint(by_grouped, "never"),
-    "torch": EntryPoint(by_torch),
-    "gradients": EntryPoint(by_gradient, "never"),
+    "torch": EntryPoint(by_torch, signed=False),
+    "torch operator": EntryPoint(by_operator, signed=False),
+    "gradients": EntryPoint(by_gradient, graded=True, signed=False),
     "compiled function": EntryPoint(by_compiled, "never", False),
+    "exported function": EntryPoint(by_exported, "never", False),
 }
 
 
@@ -412,7 +335,8 @@ ENTRY_POINTS = {
 
 def verify(case: Case, found: np.ndarray) -> None:
     """The result is right, and only the result has changed."""
-    np.testing.assert_array_equal(found.astype(np.float64), case.expected, case.describe())
+    expected = case.expected.astype(case.d.view.dtype).astype(np.float64)
+    np.testing.assert_array_equal(found.astype(np.float64), expected, case.describe())
     for x in case.drawn:
         changed = x.memory.view(np.uint8) != x.before.view(np.uint8)
         if x is case.d and x.memory.size > 1:
@@ -439,7 +363,9 @@ def drawn(seed: int, entry: str | None = None, kernel: str | None = None) -> tup
     made = ENTRY_POINTS[point]
     stacked = made.stacks == "always" or made.stacks == "maybe" and rng.random() < 0.3
     batch = int(rng.integers(1, 4)) if stacked else None
-    return point, drawn_case(rng, kernels()[name], batch, point.endswith("array"))
+    if not made.chooses and rng.random() < 0.75:
+        return point, aligned_case(rng, kernels()[name])
+    return point, drawn_case(rng, kernels()[name], batch, point.endswith("array"), made.signed)
 
 
 def check(seed: int, entry: str | None = None, kernel: str | None = None) -> str:

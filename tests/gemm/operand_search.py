@@ -36,22 +36,30 @@ def kinds(x: np.ndarray) -> set[str]:
     return found or {"row-major"}
 
 
+def pairs(entry: str | None = None, kernel: str | None = None) -> list[tuple[str, str]]:
+    """All pairs of an entry point and a kernel, or those of one of them."""
+    points, names = [entry] if entry else ENTRY_POINTS, [kernel] if kernel else kernels()
+    return [(point, name) for name in names for point in points if ENTRY_POINTS[point].has(name)]
+
+
 def examine(number: int, entry: str | None, kernel: str | None) -> tuple[str, list[str], str]:
     """Verdict, what is counted, and the message of a failure, of case ``number``: the pairs of a kernel and an entry
     point follow each other, so that as many cases as there are pairs have each once."""
-    names, points = list(kernels()), list(ENTRY_POINTS)
-    point, name = entry or points[number % len(points)], kernel or names[number // len(points) % len(names)]
+    listed = pairs(entry, kernel)
+    point, name = listed[number % len(listed)]
     point, case = drawn(number, point, name)
-    lies = [f"{operand}: {kind}" for operand, x in zip("ABCD", (case.a, case.b, case.c, case.d), strict=True)
-            if x is not None for kind in kinds(x.view)]  # fmt: skip
-    counted = [f"entry point {point}", f"kernel {name}", *lies]
+
+    def counted() -> list[str]:  # the bias is drawn in the run
+        lies = [f"{operand}: {kind}" for operand, x in case.operands for kind in kinds(x.view)]
+        return [f"entry point {point}", f"kernel {name}", f"{name} by {point}", *lies]
+
     try:
-        return run(point, case), counted, ""
+        return run(point, case), counted(), ""
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:600]
         verdict = "wrong" if isinstance(error, AssertionError) else "error"
-        return verdict, counted, f"{number} {type(error).__name__} {text} at {last.filename}:{last.lineno}"
+        return verdict, counted(), f"{number} {type(error).__name__} {text} at {last.filename}:{last.lineno}"
 
 
 def main() -> None:
@@ -84,7 +92,10 @@ def main() -> None:
                 print(text, flush=True)
         pool.shutdown(wait=False, cancel_futures=True)
     command = f"python -m tests.gemm.operand_search --cases {options.cases} --first {options.first}"
-    found = {"command": command, "cases": counts.total(), **counts, "failed": failed,
+    empty = [f"{name} by {point}" for point, name in pairs(options.entry, options.kernel)
+             if not by[f"{name} by {point}"]["right"]]  # fmt: skip
+    found = {"command": command, "cases": counts.total(), **counts, "pairs without a right product": empty,
+             "failed": failed,
              "by": {name: dict(by[name]) for name in sorted(by)}, "seconds": round(time.time() - begin)}  # fmt: skip
     print(json.dumps({name: value for name, value in found.items() if name != "by"}))
     if options.out:
