@@ -55,6 +55,32 @@ def cp_async_with_a_group_still_pending(bug: bool) -> None:
     ring(wait=1 if bug else 0)
 
 
+@pair("data-race", "s[0, 32 + lane] = 7.0", "y[t] = s[0, (t + 32) % 64]")
+def who_has_waited_for_its_own_copies_reads_what_a_thread_of_another_warp_has_stored(bug: bool) -> None:
+    """The lane has waited for many groups of its copies; that says nothing of the same lane of the other warp."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        lane = t % 32
+        s = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, 768, alignment=16), cute.make_layout((4, 192)))
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cutlass.Float32, num_bits_per_copy=128)
+        if t >= 32:
+            s[0, 32 + lane] = 7.0
+        else:
+            for k in cutlass.range_constexpr(4):
+                cute.copy(atom, x[None, t], s[None, 64 + 32 * k + t])
+                cute.arch.cp_async_commit_group()
+                cute.arch.cp_async_wait_group(0)
+        if cutlass.const_expr(not bug):
+            cute.arch.sync_threads()
+        if t < 32:
+            y[t] = s[0, (t + 32) % 64]
+
+    x = cute.runtime.from_dlpack(np.asfortranarray(numbers(128).reshape(4, 32)), assumed_align=16)
+    launch(kernel, x, numbers(64))
+
+
 @pair("data-race", "cute.copy(atom, x[None, t], s[None, t])", "y[t] = s[1, (t + 32) % 64]")
 def who_has_waited_for_its_own_copies_reads_those_of_a_lane_of_another_warp(bug: bool) -> None:
     @cute.kernel
