@@ -18,8 +18,8 @@ from typing import Any
 from figures import table
 
 from tilewright.gemm import kernels
-from tilewright.gemm.choice.choose import Options, fastest
-from tilewright.gemm.family.ways import Problem
+from tilewright.gemm.choice.choose import KernelOptions, fastest
+from tilewright.gemm.family.plan_options import Problem
 
 H200 = (132, 232448)
 KERNELS = "hopper_f16", "hopper_e4m3", "tensorop_f16", "small_m_f16"
@@ -52,11 +52,11 @@ def main() -> None:
     lines = []
     for name in KERNELS:
         entry = kernels()[name]
-        options = Options.of(entry, H200)
+        options = KernelOptions.of(entry, H200)
         new = least_us(lambda problem, options=options: options.fastest(problem, "auto"), problems)
         seen = least_us(lambda problem, entry=entry: fastest(entry, "auto", problem, H200), problems)
         us = statistics.mean(new), max(new), statistics.mean(seen)
-        lines.append((name, str(len(options.ways)), *(f"{one:.2f}" for one in us)))
+        lines.append((name, str(len(options.plan_options)), *(f"{one:.2f}" for one in us)))
     table("choice of a kernel, us", lines, ("kernel", "options", "new shape", "slowest of them", "seen"))
 
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.choice.registry import kernels
 from tilewright.gemm.family import hopper_cost
 from tilewright.gemm.family.hopper_cost import HopperModel
-from tilewright.gemm.family.ways import Limits
+from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.tuning.candidate import Candidate
 
 TIMINGS = Path(__file__).parent / "results" / "timings_h200_2026-11-22.json"
@@ -69,7 +69,7 @@ class Fit:
 class Problem:
     """Timed options of the products, in one vector."""
 
-    def __init__(self, timings: Timings, options: Options) -> None:
+    def __init__(self, timings: Timings, options: KernelOptions) -> None:
         self.options = options
         self.products = [(shape, np.array(list(us))) for shape, us in timings.items()]
         self.us = np.log([value for us in timings.values() for value in us.values()])
@@ -88,7 +88,7 @@ class Problem:
         """Logarithms of microseconds by the model with these constants."""
         for name in FITTED:
             setattr(hopper_cost, name, constants[name])
-        model = HopperModel(self.options.ways, H200)
+        model = HopperModel(self.options.plan_options, H200)
         us = np.concatenate([model.times((*shape, 1))[found] for shape, found in self.products]).astype(float)
         us = np.minimum(us, 1e6) + constants["launch"]
         memory = self.bytes / constants["memory"] + constants["launch"] / 2
@@ -127,12 +127,12 @@ def search(problem: Problem, constants: dict[str, float], seconds: float, seed: 
     return constants
 
 
-def load(paths: Iterable[Path], options: Options) -> Timings:
+def load(paths: Iterable[Path], options: KernelOptions) -> Timings:
     """The timings of files of bench/timings.py and of ``--keep``. A product that was timed on several GPUs: their
     speeds made equal by the options that they share."""
     numbers = {
-        Candidate.of(options.entries[id(way.config)], None).size + (way.parts, way.together): number
-        for number, way in enumerate(options.ways)
+        Candidate.of(options.entries[id(way.config)], None).size + (way.parts, way.shared_reduction): number
+        for number, way in enumerate(options.plan_options)
     }
     found: Timings = {}
     for path in paths:
@@ -155,14 +155,14 @@ def load(paths: Iterable[Path], options: Options) -> Timings:
     return found
 
 
-def keep(timings: Timings, options: Options, path: Path) -> None:
+def keep(timings: Timings, options: KernelOptions, path: Path) -> None:
     """One file: the options once, and for each product microseconds by their place in that list."""
     used = sorted({number for us in timings.values() for number in us})
     listed = []
     for number in used:
-        way = options.ways[number]
+        way = options.plan_options[number]
         one = Candidate.of(options.entries[id(way.config)], None).to_json()
-        listed.append(one | {"shares": None if way.parts else [0, 0], "together": way.together})
+        listed.append(one | {"shares": None if way.parts else [0, 0], "together": way.shared_reduction})
     place = {number: str(i) for i, number in enumerate(used)}
     records = [
         {"mnk": list(shape), "us": {place[number]: round(value, 3) for number, value in us.items()}}
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="write the timings of all files as one")
     args = parser.parse_args()
-    options = Options.of(kernels()["hopper_f16"], H200)
+    options = KernelOptions.of(kernels()["hopper_f16"], H200)
     timings = load(args.files, options)
     if args.keep:
         keep(timings, options, args.keep)

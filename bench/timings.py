@@ -26,11 +26,11 @@ from figures import write_results
 from library_jobs import NAMES, Job, Shape, work
 from pool import Failure, Pool
 
-from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.choice.registry import kernels
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.family.hopper_cost import FIXED_US
-from tilewright.gemm.family.ways import NEVER, Way
+from tilewright.gemm.family.plan_options import INFEASIBLE_US, PlanOption
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.tuning.candidate import Candidate
 
@@ -61,16 +61,16 @@ def shapes(seed: int, counts: dict[str, int]) -> list[Shape]:
 
 def options_of(shape: Shape, dtype: str, best: int, others: int, within: float) -> list[Candidate]:
     """The ``best`` options by the model, and of ``others`` kinds the best that is not among them."""
-    options = Options.of(kernels()[f"hopper_{dtype}"], limits("gpu"))
+    options = KernelOptions.of(kernels()[f"hopper_{dtype}"], limits("gpu"))
     times = options.model.times((*shape, 1)) + FIXED_US
     found: dict[Candidate, None] = {}
     kinds: dict[Any, Candidate] = {}
     before: tuple[Any, ...] = ()
     for index in times.argsort(kind="stable").tolist():
-        way = options.ways[index]
-        if times[index] > min(within * times.min(), NEVER / 2):
+        way = options.plan_options[index]
+        if times[index] > min(within * times.min(), INFEASIBLE_US / 2):
             break
-        mirrored = times[index], way.config.tile, way.config.cluster_size, way.parts, way.together
+        mirrored = times[index], way.config.tile, way.config.cluster_size, way.parts, way.shared_reduction
         if mirrored == before:  # the same transposed, which the model takes to be as fast
             continue
         before = mirrored
@@ -82,10 +82,10 @@ def options_of(shape: Shape, dtype: str, best: int, others: int, within: float) 
     return [*found, *list(kinds.values())[:others]]
 
 
-def kind(way: Way) -> tuple[Any, ...]:
+def kind(way: PlanOption) -> tuple[Any, ...]:
     config = way.config
     assert isinstance(config, HopperConfig)
-    return config.transposed, config.cluster, config.cluster_k, config.pingpong, way.parts, way.together
+    return config.transposed, config.cluster, config.cluster_k, config.pingpong, way.parts, way.shared_reduction
 
 
 def run(pool: Pool, args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from tilewright.atoms.names import copy_by_name
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.layout import ComposedLayout, Layout, Swizzle, SymbolicInt, make_layout, tile_to_shape
-from tilewright.sim.profiling import Watch
+from tilewright.sim.profiling import LaunchProfiler
 from tilewright.tiled import CopyAtom, make_tiled_copy_A, make_tiled_copy_C, make_tiled_copy_tv, make_tiled_mma
 
 NUMPY = {16: np.float16, 32: np.float32, 64: np.float64, 8: np.int8}
@@ -56,7 +56,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sectors: dict[str, int] = {"load": 0, "store": 0}
         self.requests: dict[str, int] = {"load": 0, "store": 0}
-        access, pointed = Watch.access, Watch.pointed
+        access, pointed = LaunchProfiler.access, LaunchProfiler.pointed
 
         def count(verb: str, buffer: Any, off: Any, one: Any, mask: Any) -> None:
             if buffer.word == "global":
@@ -74,8 +74,8 @@ class Counted:
             pointed(watch, verb, buffer, group, pointer, one, mask, values)
             count(verb, buffer, pointer.off, one, mask)
 
-        monkeypatch.setattr(Watch, "access", met)
-        monkeypatch.setattr(Watch, "pointed", at)
+        monkeypatch.setattr(LaunchProfiler, "access", met)
+        monkeypatch.setattr(LaunchProfiler, "pointed", at)
 
     def run(self, tiled: Any, source: Any, destination: Any, array: np.ndarray[Any, Any]) -> Any:
         layouts = [side.layout if side is not None and side.space.value == "smem" else side and "gmem"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.gemm import kernels
-from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.family import hopper_cost
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
@@ -17,7 +17,7 @@ import fit
 
 @pytest.fixture(scope="module")
 def problem() -> fit.Problem:
-    options = Options.of(kernels()["hopper_f16"], fit.H200)
+    options = KernelOptions.of(kernels()["hopper_f16"], fit.H200)
     return fit.Problem(fit.load([fit.TIMINGS], options), options)
 
 
@@ -38,7 +38,7 @@ def test_other_constants_suit_the_timings_less(problem: fit.Problem, monkeypatch
 
 
 def test_timings_are_kept_and_put_together(problem: fit.Problem, tmp_path: Path) -> None:
-    shape, us = (64, 64, 64), {0: 2.0, 7: 3.0, len(problem.options.ways) - 1: 5.0}
+    shape, us = (64, 64, 64), {0: 2.0, 7: 3.0, len(problem.options.plan_options) - 1: 5.0}
     fit.keep({shape: us}, problem.options, tmp_path / "one.json")
     fit.keep({shape: {number: 1.1 * value for number, value in us.items()}}, problem.options, tmp_path / "slow.json")
     found = fit.load([tmp_path / "one.json", tmp_path / "slow.json"], problem.options)

@@ -16,7 +16,7 @@ from tilewright.cli.app import app
 from tilewright.gemm import gemm
 from tilewright.sim import empty_arrays, marking_empty_arrays
 from tilewright.sim.checks import collecting
-from tilewright.sim.empty_arrays import PATTERN, Undefined
+from tilewright.sim.empty_arrays import PATTERN, UninitialisedBytes
 
 
 def undefined(x: Any, granule: int = 8) -> list[bool]:
@@ -25,7 +25,7 @@ def undefined(x: Any, granule: int = 8) -> list[bool]:
     base = start & -8
     data = np.lib.stride_tricks.as_strided(x.reshape(-1).view(np.uint8), (x.nbytes,), (1,))
     assert start == base  # NumPy aligns what it allocates
-    return Undefined(data, granule).at(np.arange(x.size) * x.itemsize).tolist()
+    return UninitialisedBytes(data, granule).at(np.arange(x.size) * x.itemsize).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
@@ -76,7 +76,7 @@ def test_elements_of_four_bytes_have_granules_of_their_own_where_they_are_floati
 
 def test_random_bytes_are_no_pattern() -> None:
     x = np.random.default_rng(0).integers(0, 256, 1 << 22, np.uint8)
-    assert not Undefined(x, 4).any()
+    assert not UninitialisedBytes(x, 4).any()
 
 
 LINES = "import numpy as np\nx = np.empty(64, np.float32)\nx[:] = 0\ny = np.empty_like(x)"

@@ -12,7 +12,7 @@ from tests.mutate import programs as clean
 from tilewright import sim
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Op
-from tilewright.sim.exploration import Failure
+from tilewright.sim.exploration import FailingSchedule
 
 
 def text_of(op: Op | None) -> str:
@@ -104,4 +104,4 @@ def test_errors() -> None:
     with pytest.raises(ArgumentError, match="without races"):
         sim.explore(lambda: None, systematic=True, check="none")
     assert str(sim.explore(lambda: None)) == "no kernel was launched on the simulator"
-    assert str(Failure("fault", "text")) == "text"
+    assert str(FailingSchedule("fault", "text")) == "text"

@@ -14,8 +14,8 @@ from tests.explore import programs as p
 from tests.mutate import programs as clean
 from tilewright import sim
 from tilewright.errors import ArgumentError
-from tilewright.sim.exploration.footprint import ADD, PASSED, READ, UNPASSED, WRITE, Footprint, Touch, relation
-from tilewright.sim.exploration.orders import Agent, Orders, Redundant
+from tilewright.sim.exploration.footprint import ADD, PASSED, READ, UNPASSED, WRITE, Footprint, PhaseAccess, relation
+from tilewright.sim.exploration.orders import Agent, OrderSearch, RedundantOrder
 from tilewright.sim.exploration.shrink import shrink
 
 Action = tuple[str, str]  # ("read" or "write", a variable)
@@ -43,7 +43,7 @@ def every(threads: Threads) -> Iterator[list[int]]:
 
 def explored(threads: Threads) -> tuple[set[object], int]:
     """What the reduction's orders give, and how many there are."""
-    orders, results, count = Orders(), set(), 0
+    orders, results, count = OrderSearch(), set(), 0
     while True:
         orders.start()
         at, order = [0] * len(threads), []
@@ -52,13 +52,13 @@ def explored(threads: Threads) -> tuple[set[object], int]:
             while enabled := [(k, -1) for k, thread in enumerate(threads) if at[k] < len(thread)]:
                 current = orders.choose(enabled, current)
                 what, name = threads[current[0]][at[current[0]]]
-                footprint: Footprint = {("memory", name): [Touch(READ if what == "read" else WRITE)]}
+                footprint: Footprint = {("memory", name): [PhaseAccess(READ if what == "read" else WRITE)]}
                 orders.stepped(footprint)
                 order.append(current[0])
                 at[current[0]] += 1
             results.add(run(threads, order))
             count += 1
-        except Redundant:
+        except RedundantOrder:
             pass
         if not orders.advance():
             return results, count
@@ -129,16 +129,16 @@ def test_the_bound_is_told() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "wanted"),
     [
-        (Touch(ADD, 0), Touch(ADD, 0, True), 0),
-        (Touch(ADD, 0, True), Touch(ADD, 1), 2),
-        (Touch(ADD, 0, True), Touch(PASSED, 0), 1),
-        (Touch(PASSED, 0), Touch(ADD, 1), 0),
-        (Touch(PASSED, 0), Touch(ADD, 1, True), 2),
-        (Touch(UNPASSED, 0), Touch(ADD, 0), 0),
-        (Touch(UNPASSED, 0), Touch(ADD, 0, True), 2),
+        (PhaseAccess(ADD, 0), PhaseAccess(ADD, 0, True), 0),
+        (PhaseAccess(ADD, 0, True), PhaseAccess(ADD, 1), 2),
+        (PhaseAccess(ADD, 0, True), PhaseAccess(PASSED, 0), 1),
+        (PhaseAccess(PASSED, 0), PhaseAccess(ADD, 1), 0),
+        (PhaseAccess(PASSED, 0), PhaseAccess(ADD, 1, True), 2),
+        (PhaseAccess(UNPASSED, 0), PhaseAccess(ADD, 0), 0),
+        (PhaseAccess(UNPASSED, 0), PhaseAccess(ADD, 0, True), 2),
     ],
 )
-def test_phases_of_mbarriers(first: Touch, second: Touch, wanted: int) -> None:
+def test_phases_of_mbarriers(first: PhaseAccess, second: PhaseAccess, wanted: int) -> None:
     assert relation(first, second, "mbarrier") == wanted
 
 

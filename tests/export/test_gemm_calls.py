@@ -15,7 +15,7 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.family.base import kernel_of
-from tilewright.gemm.schedule.launch import decomposition_of, workspace_of
+from tilewright.gemm.schedule.launch_arguments import decomposition_of, workspace_of
 from tilewright.gemm.schedule.streamk import StreamK
 
 pytestmark = needs_compiler

@@ -10,9 +10,9 @@ from tilewright import Float32, cute
 from tilewright.gemm import KernelEntry
 from tilewright.gemm.config import AnyConfig, GemmConfig, Major, Operand
 from tilewright.gemm.family import KernelFamily
-from tilewright.gemm.family.accesses import Product
-from tilewright.gemm.family.estimate import Model
-from tilewright.gemm.family.ways import Problem, Vector
+from tilewright.gemm.family.accesses import ProductOperands
+from tilewright.gemm.family.estimate import CostModel
+from tilewright.gemm.family.plan_options import Problem, Vector
 
 MOST_K = 64
 THREADS = 128
@@ -56,7 +56,7 @@ class NaiveGemm:
             mD[row, column, batch] = (total * alpha).to(mD.element_type)
 
 
-class NaiveModel(Model):
+class NaiveModel(CostModel):
     """A microsecond for each k element of each block."""
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
@@ -73,7 +73,7 @@ class Naive(KernelFamily):
     def kernel(self, config: AnyConfig) -> NaiveGemm:
         return NaiveGemm(config)
 
-    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         return None if product.shape[2] <= MOST_K else f"it is for at most {MOST_K} k elements, not {product.shape[2]}"
 
     def may_share(self, config: AnyConfig) -> bool:

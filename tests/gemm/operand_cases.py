@@ -26,7 +26,7 @@ from tilewright.gemm.family.base import family_of, kernel_of
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.schedule.launch import decomposition_of
+from tilewright.gemm.schedule.launch_arguments import decomposition_of
 
 
 class Skipped(Exception):

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tilewright.gemm import kernels
-from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.config import GemmConfig, HopperConfig
 from tilewright.gemm.family import ampere_cost, hopper_cost
-from tilewright.gemm.family.ways import EVEN, NEVER, Problem
+from tilewright.gemm.family.plan_options import EVEN_SHARES, INFEASIBLE_US, Problem
 
 SMS, SMEM = 132, 232448
 
 
 def times_of(name: str, problem: Problem, parts: int, together: bool = False, **fields: object) -> float:
     """The model's microseconds of the option whose configuration has these fields."""
-    options = Options.of(kernels()[name], (SMS, SMEM))
+    options = KernelOptions.of(kernels()[name], (SMS, SMEM))
     fields = {"transposed": False, **fields}
     (index,) = (
-        i for i, way in enumerate(options.ways)
-        if (way.parts, way.together) == (parts, together)
+        i for i, way in enumerate(options.plan_options)
+        if (way.parts, way.shared_reduction) == (parts, together)
         and all(getattr(way.config, field) == value for field, value in fields.items())
     )  # fmt: skip
     return float(options.model.times(problem)[index])
@@ -71,22 +71,24 @@ def test_stream_k_deals_out_the_last_two_waves() -> None:
     expected = (10 * k_tile + hopper_cost.ends_us(config, False)) * 1.5 * 1.16 + 3.96 + 6.95e-5 * 128 * 256
     anew = (128 * 198 * 640 * 2 > 2.4e7) * 128 * 640 * 2 * SMS / 4.46e6 * 1.5
     assert anew < expected
-    assert times_of("hopper_f16", problem, EVEN, **ALONE) == pytest.approx(expected)
+    assert times_of("hopper_f16", problem, EVEN_SHARES, **ALONE) == pytest.approx(expected)
 
 
 def test_blocks_that_add_up_together() -> None:
     """4 tiles have 33 multiprocessors each, which share 330 k tiles: 10 for each."""
     problem = (256, 512, 330 * 64, 1)
-    options = Options.of(kernels()["hopper_f16"], (SMS, SMEM))
-    way = next(way for way in options.ways if way.together and way.config.tile == (128, 256, 64))
+    options = KernelOptions.of(kernels()["hopper_f16"], (SMS, SMEM))
+    way = next(way for way in options.plan_options if way.shared_reduction and way.config.tile == (128, 256, 64))
     config = way.config
     assert isinstance(config, HopperConfig) and config.cluster_size == 1
     k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
     memory = (256 + 512) * 330 * 64 * 2 / 4.46e6
     expected = max(10 * k_tile, memory) + 2.27 + 4.58e-4 * 128 * 256
-    index = options.ways.index(way)
+    index = options.plan_options.index(way)
     assert float(options.model.times(problem)[index]) == pytest.approx(expected)
-    assert float(options.model.times((4096, 4096, 4096, 1))[index]) > NEVER / 2, "no tile has two multiprocessors"
+    assert float(options.model.times((4096, 4096, 4096, 1))[index]) > INFEASIBLE_US / 2, (
+        "no tile has two multiprocessors"
+    )
 
 
 def test_rows_that_begin_anywhere_are_read_and_written_slower() -> None:

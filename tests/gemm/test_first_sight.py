@@ -11,7 +11,7 @@ import pytest
 from tests.counting import calls_in
 from tilewright import Float16
 from tilewright.gemm import kernels
-from tilewright.gemm.choice.choose import Options, fastest
+from tilewright.gemm.choice.choose import KernelOptions, fastest
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.tuning.stand_in import stand_in
@@ -25,32 +25,32 @@ SHAPES = [
 
 
 def test_the_choice_takes_least_time() -> None:
-    options = Options.of(ENTRY, LIMITS)
+    options = KernelOptions.of(ENTRY, LIMITS)
     for problem in SHAPES:
         for sharing, decomposition in ((True, "auto"), (False, "data_parallel")):
-            times = options.model.times(problem, sharing)[: None if sharing else options.model.alone]
-            assert options.best(problem, decomposition) is options.ways[int(times.argmin())]
+            times = options.model.times(problem, sharing)[: None if sharing else options.model.one_block]
+            assert options.best(problem, decomposition) is options.plan_options[int(times.argmin())]
             assert np.isfinite(times).all() and (times > 0).all()
         if problem[3] == 1:
-            first = options.model.single
-            least = options.ways[first + int(options.model.times(problem)[first:].argmin())]
+            first = options.model.unshared
+            least = options.plan_options[first + int(options.model.times(problem)[first:].argmin())]
             assert options.best(problem, "stream_k") is least
 
 
 def test_a_tile_for_each_block_is_that() -> None:
     """Clusters whose blocks share the k tiles split K: options of "auto", or where asked for."""
-    options, rng = Options.of(ENTRY, LIMITS), random.Random(3)
+    options, rng = KernelOptions.of(ENTRY, LIMITS), random.Random(3)
     shapes = [(*(8 * rng.randint(1, 1024) for _ in range(2)), 64 * rng.randint(1, 512), 1) for _ in range(300)]
     assert any(options.best(shape, "auto").config.cluster_k > 1 for shape in shapes)
     for decomposition in ("data_parallel", "dynamic"):
         found = [options.best(shape, decomposition) for shape in shapes]
         assert not any(way.config.cluster_k > 1 or way.parts != 1 for way in found)
-    split = ENTRY.only(next(way.config for way in options.ways if way.config.cluster_k > 1))
-    assert Options.of(split, LIMITS).best(shapes[0], "data_parallel").config.cluster_k > 1
+    split = ENTRY.only(next(way.config for way in options.plan_options if way.config.cluster_k > 1))
+    assert KernelOptions.of(split, LIMITS).best(shapes[0], "data_parallel").config.cluster_k > 1
 
 
 def test_calls_in_a_choice() -> None:
-    options = Options.of(ENTRY, LIMITS)
+    options = KernelOptions.of(ENTRY, LIMITS)
     options.fastest((128, 256, 512, 1), "auto")
     first = calls_in(lambda: options.fastest((136, 264, 520, 1), "auto"))
     fastest(ENTRY, "auto", (136, 264, 520, 1), LIMITS)
@@ -75,6 +75,6 @@ def test_entries_that_travel_hash_anew() -> None:
 
 @pytest.mark.parametrize("decomposition", ["auto", "stream_k", "data_parallel"])
 def test_batches_and_empty_products_share_no_tiles(decomposition: str) -> None:
-    options = Options.of(ENTRY, LIMITS)
+    options = KernelOptions.of(ENTRY, LIMITS)
     for problem in ((256, 256, 4096, 3), (0, 256, 64, 1)):
         assert options.best(problem, decomposition).parts == 1

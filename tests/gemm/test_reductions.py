@@ -20,7 +20,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, Relu, SplitK, StreamK, gemm, kernels, launcher
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.schedule.launch import workspace_of
+from tilewright.gemm.schedule.launch_arguments import workspace_of
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 

@@ -15,13 +15,13 @@ from tilewright.gemm import GemmReport, GemmUniversal, Relu, SplitK, gemm, launc
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.host import plan
-from tilewright.gemm.host.places import array_batches, indices_of
+from tilewright.gemm.host.indirect import array_batches, indices_of
 from tilewright.gemm.host.problem import Problem, check_operands, check_output
 from tilewright.gemm.host.workspace import check_stream, workspace_memory
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
 from tilewright.gemm.operators.compare import entry_of
-from tilewright.gemm.schedule.launch import Workspace
+from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.lang.numbers.numeric import Float32
 
 Arguments = GemmUniversal.Arguments

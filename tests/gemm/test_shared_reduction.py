@@ -19,7 +19,7 @@ from tilewright.errors import ArgumentError, ConstraintError, TilewrightError
 from tilewright.gemm import GemmUniversal, KernelEntry, StreamK, cross_compile, gemm, kernels, launcher
 from tilewright.gemm.choice.choose import best
 from tilewright.gemm.schedule.fixup import Fixup
-from tilewright.gemm.schedule.launch import workspace_of
+from tilewright.gemm.schedule.launch_arguments import workspace_of
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.lang.launch.machine import machine_of

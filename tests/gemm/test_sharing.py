@@ -12,8 +12,8 @@ from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tilewright import sim
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
-from tilewright.gemm.choice.choose import Options, best, sharing
-from tilewright.gemm.family.ways import EVEN
+from tilewright.gemm.choice.choose import KernelOptions, best, sharing
+from tilewright.gemm.family.plan_options import EVEN_SHARES
 from tilewright.lang.tools.hardware import clusters_at_once
 
 pytestmark = pytest.mark.unchecked
@@ -99,9 +99,9 @@ def test_the_choice_on_a_large_gpu(problem: tuple[int, int, int], decomposition:
 @pytest.mark.parametrize("name", ["tensorop_f16", "hopper_f16"])
 def test_auto_is_the_cheaper_of_both(name: str) -> None:
     rng = np.random.default_rng(0)
-    options = Options.of(kernels()[name], H200)
+    options = KernelOptions.of(kernels()[name], H200)
     for problem in rng.integers(1, 8000, (50, 3)).tolist():
-        costs = dict(zip(options.ways, options.model.times((*problem, 1)).tolist(), strict=True))
+        costs = dict(zip(options.plan_options, options.model.times((*problem, 1)).tolist(), strict=True))
         chosen = {how: options.best((*problem, 1), how) for how in ("auto", "data_parallel", "stream_k")}
         assert chosen["data_parallel"].parts == 1 != chosen["stream_k"].parts
         assert costs[chosen["auto"]] == min(costs.values()) == min(costs[way] for way in chosen.values())
@@ -110,29 +110,29 @@ def test_auto_is_the_cheaper_of_both(name: str) -> None:
 @pytest.mark.parametrize("name", ["tensorop_f16", "hopper_f16"])
 def test_plans_are_those_that_the_model_timed(name: str) -> None:
     rng = np.random.default_rng(1)
-    options = Options.of(kernels()[name], H200)
+    options = KernelOptions.of(kernels()[name], H200)
     seen = set()
     for problem in (2 ** rng.uniform(4, 13, (40, 3))).astype(int).tolist():
         m, n, k = problem
-        for way in options.ways:
+        for way in options.plan_options:
             plan = way.plan((m, n, k, 1), H200)
             if plan is None:
                 continue
             plan.check()
-            tiles, seen = plan.tiled_shape[0] * plan.tiled_shape[1], seen | {(way.parts, way.together)}
+            tiles, seen = plan.tiled_shape[0] * plan.tiled_shape[1], seen | {(way.parts, way.shared_reduction)}
             workers = clusters_at_once(132, way.config.cluster_size)
-            assert plan.shared_reduction is way.together
+            assert plan.shared_reduction is way.shared_reduction
             if way.parts > 1:
                 assert plan.sk_tiles == tiles and plan.sk_blocks == min(tiles * way.parts, tiles * plan.iters_per_tile)
             else:
                 assert plan.sk_blocks <= workers and (tiles - plan.sk_tiles) % workers == 0
                 assert plan.sk_tiles < 2 * workers
-                if way.together:
+                if way.shared_reduction:
                     parts = min(workers // tiles, plan.iters_per_tile // 2)
                     assert (plan.sk_tiles, plan.sk_blocks) == (tiles, tiles * parts)
     hopper = name.startswith("hopper")
-    parts = {(number, False) for number in ((EVEN,) if hopper else (EVEN, 2, 3, 4, 8))}
-    assert seen == parts | ({(EVEN, True)} if hopper else set())
+    parts = {(number, False) for number in ((EVEN_SHARES,) if hopper else (EVEN_SHARES, 2, 3, 4, 8))}
+    assert seen == parts | ({(EVEN_SHARES, True)} if hopper else set())
 
 
 def test_few_tiles_with_a_long_k_are_added_up_together() -> None:

@@ -17,7 +17,7 @@ from tilewright.ir.core import Block, Value
 from tilewright.ir.types import I32
 from tilewright.lang.numbers.facts import Facts, combine, join, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Int32, Integer, wrap
-from tilewright.lang.tensors.swizzled import Bits, split
+from tilewright.lang.tensors.swizzled import SwizzleBits, split
 
 LITERALS = st.integers(1, 70) | st.integers(1, 1 << 20)
 STEPS = st.lists(
@@ -108,7 +108,7 @@ def test_every_rule_holds_of_numbers_of_either_sign(opcode, left, right, left_bo
     st.sampled_from([(1, 16), (8, 64), (64, 16), (64, 64), (1024, 4)]), st.integers(0, 63), st.integers(0, 1),
 )  # fmt: skip
 def test_split_swizzle_is_the_swizzle(b, m, extra, negative, static, scale, t_value, offset) -> None:
-    swizzle = Bits(b, m, -(b + extra) if negative else b + extra)
+    swizzle = SwizzleBits(b, m, -(b + extra) if negative else b + extra)
     step, bound = scale
     value = Value(I32, "t")
     builder = Builder(Block([value]))
@@ -126,7 +126,7 @@ def test_static_parts_share_one_swizzle() -> None:
     builder = Builder(Block([value]))
     with builder.activate():
         row = Int32(value).assume_nonneg(8) * 64
-        swizzle = Bits(3, 3, 3)
+        swizzle = SwizzleBits(3, 3, 3)
         images = [split(swizzle, row, k) for k in (0, 16, 4, 512)]
     assert [fixed for _, fixed in images] == [0, 0, 4, 512]
     assert [op.opcode for op in builder.block.ops].count("xor") == 2  # sw(row) once for all four, and once ^ 16

@@ -11,7 +11,7 @@ import pytest
 
 from tests.mutate import programs as p
 from tilewright.errors import ArgumentError, SimulationError
-from tilewright.sim.mutation import Known, KnownList, Study, as_json, study, table
+from tilewright.sim.mutation import KnownEquivalent, KnownList, Study, as_json, study, table
 
 
 def of(act: Callable[[], object], **options: object) -> Study:
@@ -49,12 +49,14 @@ def test_the_launch_ends_with_its_own_result_and_kernel() -> None:
 
 def test_known_mutants_are_equivalent() -> None:
     where = {"before": "y[t] = s[N - 1 - t]", "instruction": "bar.sync.all", "change": "removed"}
-    known = KnownList([Known("programs.py", "# not needed", "nothing follows", **where)])
+    known = KnownList([KnownEquivalent("programs.py", "# not needed", "nothing follows", **where)])
     found = of(reversing, known=known)
     assert [o.by for o in found.of("equivalent")] == ["nothing follows", "not executed in this launch"]
     assert found.score == 1.0
     for changed in ("before", "instruction", "change"):
-        other = KnownList([Known("programs.py", "# not needed", "nothing follows", **(where | {changed: "another"}))])
+        other = KnownList(
+            [KnownEquivalent("programs.py", "# not needed", "nothing follows", **(where | {changed: "another"}))]
+        )
         assert of(reversing, known=other).score == 0.5
 
 

@@ -13,7 +13,7 @@ from tilewright import cute, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm import gemm, kernels
 from tilewright.sim.tracing import Trace, costs, overlap
-from tilewright.sim.tracing.clocks import Groups, Unit
+from tilewright.sim.tracing.clocks import CommitGroups, SerialUnit
 
 STAGES, K_TILES = 3, 8
 
@@ -185,13 +185,13 @@ def test_the_times_do_not_depend_on_the_schedule() -> None:
 
 
 def test_a_unit_takes_the_first_gap_that_is_long_enough() -> None:
-    unit = Unit()
+    unit = SerialUnit()
     asked = [(0, 10), (20, 10), (0, 5), (0, 8), (12, 2)]
     assert [unit.take(at, duration) for at, duration in asked] == [0, 20, 10, 30, 15]
 
 
 def test_groups_end_in_order() -> None:
-    groups = Groups()
+    groups = CommitGroups()
     for end in (10.0, 30.0, 20.0):
         groups.open = end
         groups.commit(0.0)

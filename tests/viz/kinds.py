@@ -10,10 +10,10 @@ from tilewright import Float16, Float32, cute
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.cute.nvgpu import CopyUniversalOp, warpgroup
-from tilewright.gemm.schedule.gantt import Schedule, Span
+from tilewright.gemm.schedule.gantt import BlockSpan, Schedule
 from tilewright.layout import ComposedLayout, Layout, Swizzle, parse
 from tilewright.sim import Trace
-from tilewright.sim.tracing import Arrow, Launched
+from tilewright.sim.tracing import Arrow, LaunchRecord
 from tilewright.sim.tracing import Span as Traced
 from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_copy_C, make_tiled_copy_tv, make_tiled_mma
 from tilewright.viz import (
@@ -71,11 +71,11 @@ def trace() -> Trace:
     spans += [Traced("load", 0, 0, 0, 100 + 8 * n, 300 + 8 * n, "tma.load.2d", n % 12, bytes=4096) for n in range(14)]
     spans += [Traced("wgmma", 0, 0, 4, 350, 450, "wgmma", 0), Traced("run", 0, 0, 0, 0, 100)]
     arrows = [Arrow(0, "load", 0, 0, 300, 0, 4, 320, "full[0]", 0)]
-    return Trace([Launched("kernel", (1, 1, 1), (256, 1, 1), 0, 500)], spans, arrows, {(0, 0, 0): "loads"})
+    return Trace([LaunchRecord("kernel", (1, 1, 1), (256, 1, 1), 0, 500)], spans, arrows, {(0, 0, 0): "loads"})
 
 
 def schedules() -> Timeline:
-    spans = [Span(kind, n, n, n, 0, 10.0 * n, 10.0 * n + 9, 4) for n, kind in enumerate(COLOURS)]
+    spans = [BlockSpan(kind, n, n, n, 0, 10.0 * n, 10.0 * n + 9, 4) for n, kind in enumerate(COLOURS)]
     return gantt([("one", Schedule(tuple(spans), (), len(spans), 1, 70.0))])
 
 

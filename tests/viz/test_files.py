@@ -17,7 +17,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 from tilewright.sim import Trace
-from tilewright.sim.tracing import Launched, Span
+from tilewright.sim.tracing import LaunchRecord, Span
 from tilewright.viz import layout_figure, raster_figure, swizzle_figure, timeline
 from tilewright.viz.canvas import FONTS, INK, rgb
 from tilewright.viz.windows import MOST_BYTES
@@ -138,7 +138,7 @@ def test_small_pictures_are_embedded_whole() -> None:
 
 def test_a_long_trace_is_shortened_in_a_notebook() -> None:
     spans = [Span("run", 0, 0, warp, 10 * n, 10 * n + 9) for warp in range(4) for n in range(8000)]
-    shown = timeline(Trace([Launched("kernel", (1, 1, 1), (128, 1, 1), 0, 80_000)], spans, [], {}))
+    shown = timeline(Trace([LaunchRecord("kernel", (1, 1, 1), (128, 1, 1), 0, 80_000)], spans, [], {}))
     everything = shown.svg()
     svg = shown._repr_svg_()
     assert len(everything) > MOST_BYTES >= len(svg)

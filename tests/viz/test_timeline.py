@@ -9,8 +9,8 @@ import pytest
 
 from tilewright.errors import ArgumentError
 from tilewright.sim import Trace
-from tilewright.sim.tracing import Arrow, Launched, Phase, Span
-from tilewright.sim.tracing.clocks import Source
+from tilewright.sim.tracing import Arrow, LaunchRecord, Phase, Span
+from tilewright.sim.tracing.clocks import WaitSource
 from tilewright.viz import timeline
 from tilewright.viz.colour import distinct
 from tilewright.viz.timeline import ENDS, WAIT
@@ -29,7 +29,7 @@ def trace() -> Trace:
                   Span("wgmma", 0, 3, warp, 350, 450, "wgmma", 0)]  # fmt: skip
         arrows.append(Arrow(0, "load", 3, 0, 300, 3, warp, 320, "full[0]", 0))
     roles = {(0, 3, 0): "loads", **{(0, 3, w): "multiplies" for w in range(4, 8)}}
-    return Trace([Launched("kernel", (4, 1, 1), (256, 1, 1), 0, 500)], spans, arrows, roles)
+    return Trace([LaunchRecord("kernel", (4, 1, 1), (256, 1, 1), 0, 500)], spans, arrows, roles)
 
 
 def test_rows_bars_and_arrows_of_the_svg() -> None:
@@ -101,7 +101,7 @@ def test_an_arrow_from_any_warp_of_a_row_leads_to_the_first_of_another() -> None
 
 def test_barriers_and_stalls() -> None:
     made = trace()
-    came = (Source(90, "run", 3, 0), Source(300, "load", 3, 0))
+    came = (WaitSource(90, "run", 3, 0), WaitSource(300, "load", 3, 0))
     made.phases.append(Phase(0, 3, "full[0]", 0, came))
     plain, picture = timeline(made, blocks=(3,)), timeline(made, blocks=(3,), barriers=True, stalls=True)
     assert list(picture.rows) == [*plain.rows, "full[0]"]

@@ -11,7 +11,7 @@ from tilewright import sim
 from tilewright.cli.check import no_kernels, served, write
 from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.sim.checks import chosen
-from tilewright.sim.exploration import Exploration, Explored
+from tilewright.sim.exploration import Exploration, ExplorationResult
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
     return 0 if found else 1
 
 
-def _as_json(launch: Explored) -> dict[str, Any]:
+def _as_json(launch: ExplorationResult) -> dict[str, Any]:
     """What was explored of a launch, and what came of it."""
     said: dict[str, Any] = {
         "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),

@@ -12,8 +12,8 @@ from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
 from tilewright.lang.arguments.arrays import Array
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Argument, Fixed, Group, Scalar, StreamArgument
-from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
+from tilewright.lang.arguments.kinds import Argument, CompoundArgument, ScalarArgument, StaticArgument, StreamArgument
+from tilewright.lang.arguments.protocol import ProtocolArgument, implicit_tensor
 from tilewright.lang.launch.calls import Parameter
 from tilewright.lang.numbers import numeric
 from tilewright.lang.numbers.facts import Facts
@@ -53,17 +53,17 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def _argument(argument: Argument) -> dict[str, Any]:
     name: dict[str, Any] = {"name": argument.name}
-    if isinstance(argument, Group):
+    if isinstance(argument, CompoundArgument):
         kind: Any = argument.type
         parts = [_argument(part) for part in argument.parts]
         return {**name, "kind": "group", "type": kind.__name__, "labels": list(argument.labels), "parts": parts}
-    if isinstance(argument, Fixed):
+    if isinstance(argument, StaticArgument):
         return {**name, "kind": "fixed", **_static(argument)}
     if isinstance(argument, StreamArgument):
         return {**name, "kind": "stream"}
-    if isinstance(argument, Scalar):
+    if isinstance(argument, ScalarArgument):
         return {**name, "kind": "number", "type": argument.cls.__name__}
-    assert isinstance(argument, Protocol)  # parameters_of refused all others
+    assert isinstance(argument, ProtocolArgument)  # parameters_of refused all others
     template: Any = argument.template
     if isinstance(template, HostPointer):
         pointer = template._kind
@@ -79,7 +79,7 @@ def _pointer(dtype: Any, kind: Any, wide: bool) -> dict[str, Any]:
     return {"type": dtype.__name__, "space": kind.space.value, "align": kind.align, "wide": wide}
 
 
-def _static(argument: Fixed) -> dict[str, Any]:
+def _static(argument: StaticArgument) -> dict[str, Any]:
     """A static value, as what a later argument is compared with."""
     value = argument.value
     if isinstance(value, PLAIN):
@@ -102,7 +102,7 @@ def _tree(x: Any) -> Any:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-class Described(Fixed):
+class Described(StaticArgument):
     """A static value that is known by its text only."""
 
     def read(self, value: Any) -> list[Any]:
@@ -111,7 +111,7 @@ class Described(Fixed):
         return []
 
 
-class LabelledGroup(Group):
+class LabelledGroup(CompoundArgument):
     """A group whose class need not be the one that the function was compiled with: its parts are found by their names
     or places."""
 
@@ -150,19 +150,19 @@ def argument_of(item: dict[str, Any]) -> Argument:
         parts = [argument_of(part) for part in item["parts"]]
         return LabelledGroup(name, item["labels"], item["type"], parts)
     if kind == "fixed":
-        return Described(name, item["text"]) if "text" in item else Fixed(name, item["value"])
+        return Described(name, item["text"]) if "text" in item else StaticArgument(name, item["value"])
     if kind == "stream":
         return StreamArgument(name)
     cls: Any = getattr(numeric, item["type"])
     if kind == "number":
-        return Scalar(name, cls)
+        return ScalarArgument(name, cls)
     place = DevicePointer(0, "cpu", 0, 0, None)
     pointer = HostPointer(place, cls, MemSpace(item["space"]), item["align"], item["wide"])
     if kind == "pointer":
-        return Protocol(name, pointer)
+        return ProtocolArgument(name, pointer)
     shape, stride = _leaves(item["shape"]), _leaves(item["stride"])
     tensor = HostTensor(pointer, Layout(shape, stride), Array(0, "cpu", (), (), cls, None))
-    return Protocol(name, tensor, implicit_tensor if item["implicit"] else None)
+    return ProtocolArgument(name, tensor, implicit_tensor if item["implicit"] else None)
 
 
 def _leaves(x: Any) -> Any:

@@ -17,8 +17,8 @@ from tilewright.export.arithmetic import literal
 from tilewright.export.names import Names
 from tilewright.ir.types import I64, PtrType, ScalarType, Type
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Argument, Fixed, Group, Scalar, StreamArgument
-from tilewright.lang.arguments.protocol import Protocol
+from tilewright.lang.arguments.kinds import Argument, CompoundArgument, ScalarArgument, StaticArgument, StreamArgument
+from tilewright.lang.arguments.protocol import ProtocolArgument
 from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.lang.tensors.pointer import HostPointer
@@ -52,21 +52,21 @@ def parameters_of(executor: Any, prefix: str) -> list[CParameter]:
 
 
 def _leaves(argument: Argument) -> Iterator[Argument]:
-    if isinstance(argument, Group):
+    if isinstance(argument, CompoundArgument):
         for part in argument.parts:
             yield from _leaves(part)
-    elif not isinstance(argument, Fixed):
+    elif not isinstance(argument, StaticArgument):
         yield argument
 
 
 def _parameter(argument: Argument, name: str, prefix: str) -> CParameter:
     if isinstance(argument, StreamArgument):
         return CParameter(name, f"{STREAM}{name}", [f"(int64_t)(intptr_t){name}"], comment="the stream of the launches")
-    if isinstance(argument, Scalar):
+    if isinstance(argument, ScalarArgument):
         kind: ScalarType = argument.cls.ir_type
         bits = "" if kind.name in ("i1", "f32", "f64", "tf32") or kind.is_integer else ", as its bits"
         return CParameter(name, f"{kind.c} {name}", [name], comment=f"{argument.cls.__name__}{bits}")
-    template = argument.template if isinstance(argument, Protocol) else None
+    template = argument.template if isinstance(argument, ProtocolArgument) else None
     if isinstance(template, HostTensor):
         return _tensor(template, argument.types(), name, prefix)
     if isinstance(template, HostPointer):

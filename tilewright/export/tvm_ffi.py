@@ -13,7 +13,7 @@ from tilewright.export.arithmetic import literal
 from tilewright.export.interface import CParameter
 from tilewright.ir.types import I64, U64, ScalarType
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Argument, Fixed, Group, Scalar, StreamArgument
+from tilewright.lang.arguments.kinds import Argument, CompoundArgument, ScalarArgument, StaticArgument, StreamArgument
 from tilewright.lang.numbers.numeric import Integer
 from tilewright.layout.tuples import flatten_to_tuple
 
@@ -33,7 +33,7 @@ _STREAM = "  if (TVMFFIEnvGetStream) tw_stream = TVMFFIEnvGetStream(2, device < 
 
 def symbol(executor: Any, parameters: list[CParameter], prefix: str) -> str:
     """The C function; empty where the arguments have no such form."""
-    arguments = [p.argument for p in executor.parameters if not isinstance(p.argument, Fixed)]
+    arguments = [p.argument for p in executor.parameters if not isinstance(p.argument, StaticArgument)]
     if any(not _takes(argument) for argument in arguments):
         return ""
     declarations: list[str] = []
@@ -64,10 +64,10 @@ def symbol(executor: Any, parameters: list[CParameter], prefix: str) -> str:
 
 
 def _takes(argument: Argument) -> bool:
-    if isinstance(argument, Scalar):
+    if isinstance(argument, ScalarArgument):
         kind: ScalarType = argument.cls.ir_type
         return not (kind.is_float and kind.width < 32)
-    if isinstance(argument, Group):
+    if isinstance(argument, CompoundArgument):
         return False
     template = getattr(argument, "template", None)
     return not isinstance(template, HostTensor) or all(not isinstance(n, tuple) for n in template.layout.shape)
@@ -110,7 +110,7 @@ def _plain(argument: Any, name: str, kind: str, i: int) -> list[str]:
     if isinstance(argument, StreamArgument):
         check = f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_INT, "{name}", "a stream"));'
         return [check, f"  {made} = ({kind}){given}.v.p;"]
-    if not isinstance(argument, Scalar):
+    if not isinstance(argument, ScalarArgument):
         return [
             f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_NONE, "{name}", "an opaque pointer"));',
             f"  {made} = {given}.v.p;",

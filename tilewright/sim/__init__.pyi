@@ -12,7 +12,7 @@ from tilewright.sim.exploration import explore as explore
 from tilewright.sim.memory import conceal as conceal, expose as expose
 from tilewright.sim.profiling import KernelProfile as KernelProfile, SimProfile as SimProfile, profile as profile
 from tilewright.sim.settings import (
-    Options as Options, current_options as current_options, options as options, set_options as set_options,
+    SimulatorOptions as SimulatorOptions, current_options as current_options, options as options, set_options as set_options,
 )
 from tilewright.sim.tracing import Trace as Trace, trace as trace
 from tilewright.sim import (

@@ -11,7 +11,7 @@ WIDEST = 16
 ITEMS = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8", "c16"))  # by log2 of the width in bytes
 
 
-class Access:
+class VectorAccess:
     """``n`` contiguous elements of type ``elem`` at a pointer that is known to be ``align``-aligned.
 
     The machine makes one access of ``nbytes`` if the alignment allows it, else ``parts`` accesses of ``width`` bytes.
@@ -51,13 +51,13 @@ class Access:
         return items.reshape(-1) if self.parts == 1 else items.reshape(-1, self.parts)
 
 
-_accesses: dict[tuple[ScalarType, int, int, bool], Access] = {}
+_accesses: dict[tuple[ScalarType, int, int, bool], VectorAccess] = {}
 
 
-def access_of(elem: ScalarType, count: int, align: int, scalar: bool) -> Access:
+def access_of(elem: ScalarType, count: int, align: int, scalar: bool) -> VectorAccess:
     """The access with these properties, made once."""
     key = (elem, count, align, scalar)
     found = _accesses.get(key)
     if found is None:
-        found = _accesses[key] = Access(elem, count, align, scalar)
+        found = _accesses[key] = VectorAccess(elem, count, align, scalar)
     return found

@@ -48,7 +48,7 @@ class Effect:
                 events.land(self, False)
 
 
-class Queues:
+class CommitQueues:
     """Per agent: the open list of effects and the committed lists, oldest first."""
 
     __slots__ = ("open", "committed")
@@ -81,17 +81,17 @@ class Queues:
                 effect.land()
         self.open.clear()
 
-    def copy(self) -> Queues:
-        new = Queues()
+    def copy(self) -> CommitQueues:
+        new = CommitQueues()
         new.open = {agent: list(effects) for agent, effects in self.open.items()}
         new.committed = {agent: list(queue) for agent, queue in self.committed.items()}
         return new
 
     @staticmethod
-    def joined(parts: list[Queues]) -> Queues:
+    def joined(parts: list[CommitQueues]) -> CommitQueues:
         """Waits count from the newest group, so queues of different lengths are aligned there. What several share
         lands once."""
-        new = Queues()
+        new = CommitQueues()
         for agent in {a for p in parts for a in p.open}:
             new.open[agent] = [e for p in parts for e in p.open.get(agent, [])]
         for agent in {a for p in parts for a in p.committed}:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.ir.arithmetic import on_lanes
-from tilewright.sim.access import Access
-from tilewright.sim.memory import Anywhere, Buffer, Mask
+from tilewright.sim.access import VectorAccess
+from tilewright.sim.memory import AbsoluteMemory, Buffer, Mask
 
 AT: dict[str, np.ufunc] = {"add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
-def step(kind: str, access: Access) -> Callable[[Any, Any, Any], Any]:
+def step(kind: str, access: VectorAccess) -> Callable[[Any, Any, Any], Any]:
     """``f(old, value, compare)``: what the place holds after one lane's operation."""
     if kind == "exch":
         return lambda old, value, compare: value
@@ -30,11 +30,11 @@ def step(kind: str, access: Access) -> Callable[[Any, Any, Any], Any]:
 
 
 def atomic(
-    buffer: Buffer, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any, mask: Mask,
-    want_old: bool,
+    buffer: Buffer, group: Any, off: np.ndarray, access: VectorAccess, kind: str, value: np.ndarray, compare: Any,
+    mask: Mask, want_old: bool,
 ) -> np.ndarray | None:  # fmt: skip
     """One element per lane: ``off``, ``value`` (and ``compare``) are ``[L]``; gives the old values ``[L]``."""
-    if isinstance(buffer, Anywhere):
+    if isinstance(buffer, AbsoluteMemory):
         return _anywhere(buffer, group, off, access, kind, value, compare, mask, want_old)
     where = np.arange(off.shape[0]) if mask is None else np.flatnonzero(mask)
     old = np.zeros(off.shape, access.dtype)
@@ -59,8 +59,8 @@ def atomic(
 
 
 def _anywhere(
-    buffer: Anywhere, group: Any, off: np.ndarray, access: Access, kind: str, value: np.ndarray, compare: Any,
-    mask: Mask, want_old: bool,
+    buffer: AbsoluteMemory, group: Any, off: np.ndarray, access: VectorAccess, kind: str, value: np.ndarray,
+    compare: Any, mask: Mask, want_old: bool,
 ) -> np.ndarray:  # fmt: skip
     """The same through absolute addresses, array by array."""
     old = np.zeros(off.shape, access.dtype)

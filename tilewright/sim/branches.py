@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
 from tilewright.sim.group import SplitSide
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
+from tilewright.sim.program import PAUSE, SPLIT, Closure, EnclosingRegion, Label, flows
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def lower_if(low: Lowering, op: Op) -> None:
     low.control(flows(enter, (cond,)), op, (cond,), states, (then_at, other_at))
 
     then_at.pc = low.here()
-    low.region(then, Enclosing(between_at, saved, taken))
+    low.region(then, EnclosingRegion(between_at, saved, taken))
     low.place(between_at, op)
     values = low.slots_of(then.ops[-1].operands)
     empty = len(other.ops) == 1 and not results
@@ -47,7 +47,7 @@ def lower_if(low: Lowering, op: Op) -> None:
     low.control(between, op, (*states, *values), results, (other_at, end))
 
     other_at.pc = low.here()
-    low.region(other, Enclosing(leave_at, saved, taken))
+    low.region(other, EnclosingRegion(leave_at, saved, taken))
     low.place(leave_at, op)
     values = low.slots_of(other.ops[-1].operands)
     leave = flows(_leave(states, values, results, kinds, end), (), values, results)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.types import PtrType, VecType
 from tilewright.sim.program import BLOCKED, Closure
-from tilewright.sim.values import Handle
+from tilewright.sim.values import TypedPointer
 
 
 def _operands(op: Op, slots: list[int]) -> Any:
@@ -21,7 +21,7 @@ def _operands(op: Op, slots: list[int]) -> Any:
     def gather(g: Any, s: list[Any]) -> list[Any]:
         values = [s[i] for i in slots]
         for k, elem, align in pointers:
-            values[k] = Handle(values[k], elem, align)
+            values[k] = TypedPointer(values[k], elem, align)
         for k, n in vectors:
             if values[k].ndim == 1:
                 values[k] = np.broadcast_to(values[k], (g.lanes_count, n))

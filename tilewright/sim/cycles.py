@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-class Waits:
+class WaitGraph:
     """``standing``: for each warp of a wave that has not ended, its group and row there."""
 
     def __init__(self, launch: Launch, wave: Any) -> None:
@@ -88,7 +88,7 @@ class Waits:
 
 def cycle(launch: Launch, group: Group) -> str:
     """The text of the first chain of waits that is known to the end, beginning with the warps of ``group``."""
-    waits = Waits(launch, group.wave)
+    waits = WaitGraph(launch, group.wave)
     order = sorted(waits.standing, key=lambda w: (w not in set(np.asarray(group.warps).tolist()), w))
     found = (waits.report(warp) for warp in order if waits.standing[warp][0].wait is not None)
     return next((text for text in found if text), "") or _arrivals(launch, group)

@@ -35,7 +35,7 @@ MOST = 1 << 16  # arrays whose origin is kept
 NOT_THE_PROGRAM = ("numpy", "torch", "tilewright", "jax", "jaxlib", "scipy", "pandas", "ml_dtypes", "matplotlib")
 
 
-class Made(NamedTuple):
+class EmptyArray(NamedTuple):
     """The bytes ``[low, high)`` that ``function`` (``"numpy.empty"``) gave at ``where``."""
 
     low: int
@@ -51,7 +51,7 @@ class Made(NamedTuple):
         return f"{self.function} at {self.where}{f':  {text}' if text else ''}"
 
 
-_made: dict[int, Made] = {}
+_made: dict[int, EmptyArray] = {}
 _starts: list[int] = []  # sorted: the keys of _made
 _depth = 0
 _undo: list[Callable[[], None]] = []
@@ -62,7 +62,7 @@ def known() -> bool:
     return bool(_made)
 
 
-def made(address: int) -> Made | None:
+def made(address: int) -> EmptyArray | None:
     """The array that holds the byte at ``address``, if it was marked."""
     at = bisect.bisect_right(_starts, address) - 1
     found = _made[_starts[at]] if at >= 0 else None
@@ -90,10 +90,10 @@ def mark_made_at(where: Location | None, low: int, size: int, function: str, flo
     whole = body.size & -len(PATTERN)
     body[:whole].view(np.uint64)[:] = np.frombuffer(PATTERN, np.uint64)[0]
     body[whole:] = np.frombuffer(PATTERN, np.uint8)[: body.size - whole]
-    _remember(Made(low, low + size, 4 if floating else len(PATTERN), function, where))
+    _remember(EmptyArray(low, low + size, 4 if floating else len(PATTERN), function, where))
 
 
-def _remember(array: Made) -> None:
+def _remember(array: EmptyArray) -> None:
     """Keep the origin of an array, in place of those whose memory it was given: they are gone."""
     at = bisect.bisect_left(_starts, array.low)
     if at and _made[_starts[at - 1]].high > array.low:
@@ -210,7 +210,7 @@ def _torch_made(function: str, tensor: Any) -> None:
     mark(storage.data_ptr(), storage.nbytes(), function, floating, up=2)
 
 
-class Undefined:
+class UninitialisedBytes:
     """What a launch's array, the bytes ``[low, high)`` from ``base`` on (a multiple of 8) in ``data``, holds
     uninitialised; ``data`` is looked at when it is asked."""
 

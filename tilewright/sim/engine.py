@@ -28,7 +28,7 @@ from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, SplitSide, merge, mergeable
 from tilewright.sim.memory import AddressSpace
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
-from tilewright.sim.settings import Options
+from tilewright.sim.settings import SimulatorOptions
 from tilewright.sim.wave import TAGS, Wave
 
 # A hang is told from slow progress by counting *rounds*, in which every group that spins has had a turn. Few rounds do
@@ -48,7 +48,7 @@ class Launch:
 
     def __init__(
         self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
-        arguments: list[Any], options: Options, events: Events | None = None,
+        arguments: list[Any], options: SimulatorOptions, events: Events | None = None,
     ) -> None:  # fmt: skip
         self.program, self.config = program, config
         self.geometry = Geometry(config)

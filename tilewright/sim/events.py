@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
-    from tilewright.sim.program import Flow
+    from tilewright.sim.program import ControlFlow
     from tilewright.sim.wave import Wave
 
 Mask = np.ndarray | None
@@ -60,7 +60,7 @@ class Observer:
         """A stretch of straight code begins: ``group.program.nodes[node]``, all of whose ops the active lanes execute.
         Cheaper than ``executed`` for those who count."""
 
-    def flow(self, group: Group, op: Op, flow: Flow) -> None:
+    def flow(self, group: Group, op: Op, flow: ControlFlow) -> None:
         """A branch or loop decides by registers, and moves values (for it only ``executed`` is not told of)."""
 
     def fragment(self, group: Group, op: Op) -> None:
@@ -75,7 +75,7 @@ class Observer:
             verb: ``"load"``, ``"store"`` or ``"atomic"``.
             off: the offsets of the *active* lanes, in their order; in shared memory from the start of the lane's block,
                 or with a rank of the cluster in the high bits (``shared.RANK_SHIFT``).
-            access: what is accessed (:class:`tilewright.sim.access.Access`).
+            access: what is accessed (:class:`tilewright.sim.access.VectorAccess`).
             values: what a store writes: one for each active lane, or one for all; None otherwise.
         """
 

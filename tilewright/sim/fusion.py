@@ -15,10 +15,10 @@ from typing import Any
 
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
-from tilewright.sim.program import Closure, Node
+from tilewright.sim.program import BasicBlock, Closure
 
 
-class Run:
+class MatrixRun:
     """Matrix instructions ``ops``, at the places ``at`` in the node, of which the first ``d, a, b`` are the operands of
     all."""
 
@@ -69,7 +69,7 @@ def written(op: Op, value: Value) -> set[int]:
     return set(range(kind.n))
 
 
-def fuse(nodes: list[Node], function: Function, slot: Callable[[Value], int]) -> None:
+def fuse(nodes: list[BasicBlock], function: Function, slot: Callable[[Value], int]) -> None:
     """Let the last instruction of each run do the work of all."""
     if not _names_are_unique(function):
         return
@@ -93,9 +93,9 @@ def _names_are_unique(function: Function) -> bool:
     return True
 
 
-def _runs(ops: list[Op]) -> list[Run]:
-    done: list[Run] = []
-    going: list[Run] = []
+def _runs(ops: list[Op]) -> list[MatrixRun]:
+    done: list[MatrixRun] = []
+    going: list[MatrixRun] = []
     for at, op in enumerate(ops):
         atom = op.attrs["atom"] if op.opcode == "call" else None
         fuses = atom is not None and atom.multiplies and not atom.in_flight
@@ -106,7 +106,7 @@ def _runs(ops: list[Op]) -> list[Run]:
         if run is not None:
             run.add(at, op)
         elif fuses:
-            going.append(Run(at, op))
+            going.append(MatrixRun(at, op))
     return done + going
 
 
@@ -114,7 +114,7 @@ def _nothing(group: Any, slots: list[Any]) -> None:
     pass
 
 
-def _together(run: Run, operands: list[int]) -> Closure:
+def _together(run: MatrixRun, operands: list[int]) -> Closure:
     ops, simulate = run.ops, run.ops[-1].attrs["atom"].simulate_run
     d, a, b = operands
 

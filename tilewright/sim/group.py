@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.ir.target import WARP
-from tilewright.sim.agents import Queues
-from tilewright.sim.held import Held, move
+from tilewright.sim.agents import CommitQueues
+from tilewright.sim.held import FragmentRows, move
 from tilewright.sim.lanes import GroupLanes
 from tilewright.sim.values import MASK, join_rows, take_rows
 
@@ -49,8 +49,8 @@ class Group:
         self.checks = wave.checks
         self.events = wave.events
         self.lanes: GroupLanes = GroupLanes(self)
-        self.queues = Queues()
-        self.held: list[Held] = []  # registers that asynchronous units will read or write
+        self.queues = CommitQueues()
+        self.held: list[FragmentRows] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
         # Of loops that turn: ``spins`` counts all turns, for the bound that ends a launch; ``yielded`` lets others run
         # before the next turn, and ``still`` says that the next turn can only differ if others change something.
@@ -169,7 +169,7 @@ def merge(groups: list[Group]) -> Group:
     merged.spins, merged.spin = max(g.spins for g in groups), first.spin
     # As a whole it is still only if each was; it has the patience of the one that turned most.
     merged.still = all(g.still for g in groups)
-    merged.queues = Queues.joined([g.queues for g in groups])
+    merged.queues = CommitQueues.joined([g.queues for g in groups])
     for number, group in enumerate(groups):
         if group.held:
             move(group, merged, {key[number]: array for key, array in memo.items()})

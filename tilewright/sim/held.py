@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-class Held:
+class FragmentRows:
     """One warp's rows of a fragment: ``array [L, n]`` from lane ``lane`` on, wherever they are now."""
 
     __slots__ = ("warp", "array", "lane", "done")
@@ -38,9 +38,9 @@ class Held:
         self.done = True
 
 
-def hold(group: Group, fragment: np.ndarray, rows: Any) -> list[Held]:
+def hold(group: Group, fragment: np.ndarray, rows: Any) -> list[FragmentRows]:
     """Take hold of ``fragment`` for the warps in these rows of the group."""
-    found = [Held(int(group.warps[row]), fragment, int(row) * WARP) for row in rows]
+    found = [FragmentRows(int(group.warps[row]), fragment, int(row) * WARP) for row in rows]
     group.held = [held for held in group.held if not held.done] + found
     return found
 

@@ -10,7 +10,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig
 from tilewright.sim.engine import Launch
 from tilewright.sim.lowering import lower
 from tilewright.sim.machine import arguments
-from tilewright.sim.memory import AddressSpace, Anywhere
+from tilewright.sim.memory import AbsoluteMemory, AddressSpace
 from tilewright.sim.settings import current_options
 from tilewright.sim.values import Ptr
 
@@ -36,7 +36,7 @@ def _python(value: Any, space: AddressSpace) -> Any:
         return value.item()
     address = value.off + value.buf.base
     buffer = value.buf
-    if isinstance(buffer, Anywhere):
+    if isinstance(buffer, AbsoluteMemory):
         for known in space.exposed():
             if known.base + known.low <= address < known.base + known.high:
                 buffer = known

@@ -16,9 +16,9 @@ from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
-from tilewright.sim.held import Held, hold
+from tilewright.sim.held import FragmentRows, hold
 from tilewright.sim.moves import move
-from tilewright.sim.values import Handle, Ptr
+from tilewright.sim.values import Ptr, TypedPointer
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
@@ -40,7 +40,7 @@ class GroupLanes:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def load(self, pointer: Handle, count: int, mask: np.ndarray | None = None) -> np.ndarray:
+    def load(self, pointer: TypedPointer, count: int, mask: np.ndarray | None = None) -> np.ndarray:
         access = access_of(pointer.elem, count, pointer.align, False)
         both = self._both(mask)
         shape = (self.group.lanes_count, count)
@@ -51,19 +51,19 @@ class GroupLanes:
             return found
         return np.broadcast_to(found, shape) if both is None else np.where(both[:, None], found, access.dtype.type(0))
 
-    def store(self, pointer: Handle, values: np.ndarray, mask: np.ndarray | None = None) -> None:
+    def store(self, pointer: TypedPointer, values: np.ndarray, mask: np.ndarray | None = None) -> None:
         access = access_of(pointer.elem, values.shape[-1], pointer.align, False)
         both = self._both(mask)
         if both is None or both.any():
             pointer.buf.put(self.group, pointer.pointer, values, access, both)
 
     def move(
-        self, fragment: np.ndarray, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle],
+        self, fragment: np.ndarray, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
         masks: Sequence[np.ndarray | None], store: bool,
     ) -> None:  # fmt: skip
         move(self.group, fragment, registers, pointers, masks, store)
 
-    def atomic(self, pointer: Handle, kind: str, value: Any, compare: Any = None) -> np.ndarray:
+    def atomic(self, pointer: TypedPointer, kind: str, value: Any, compare: Any = None) -> np.ndarray:
         n = np.shape(value)[-1] if np.ndim(value) == 2 else 0
         value = self.spread(value)
         compare = None if compare is None else self.spread(compare)
@@ -107,7 +107,7 @@ class GroupLanes:
             group.events.stretch(group, "shared", start, (size,), (1,))
         return found
 
-    def addresses(self, pointer: Handle) -> np.ndarray:
+    def addresses(self, pointer: TypedPointer) -> np.ndarray:
         return self.spread(np.asarray(pointer.off, np.int64) + pointer.buf.base)
 
     def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
@@ -180,7 +180,7 @@ class GroupLanes:
     def issued(self) -> Callable[[Callable[[], None]], None]:
         return self._issued(Effect(_nothing, self, self.op)).act
 
-    def hold(self, fragment: np.ndarray, rows: np.ndarray) -> list[Held]:
+    def hold(self, fragment: np.ndarray, rows: np.ndarray) -> list[FragmentRows]:
         return hold(self.group, fragment, rows)
 
     @property
@@ -213,16 +213,16 @@ class GroupLanes:
 
     # -- state beside memory -------------------------------------------------------------------------------------------
 
-    def places(self, pointer: Handle, rank: Any = None) -> np.ndarray:
+    def places(self, pointer: TypedPointer, rank: Any = None) -> np.ndarray:
         return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,
                                              None if rank is None else self.spread(rank))  # fmt: skip
 
-    def further(self, pointer: Handle, move: int) -> Handle:
-        return Handle(pointer.pointer.plus(move), pointer.elem, gcd(pointer.align, move))
+    def further(self, pointer: TypedPointer, move: int) -> TypedPointer:
+        return TypedPointer(pointer.pointer.plus(move), pointer.elem, gcd(pointer.align, move))
 
-    def mapped(self, pointer: Handle, rank: Any) -> Handle:
+    def mapped(self, pointer: TypedPointer, rank: Any) -> TypedPointer:
         off = self.group.wave.shared.mapped(pointer.off, rank, self.mask)
-        return Handle(Ptr(pointer.buf, off), pointer.elem, pointer.align)
+        return TypedPointer(Ptr(pointer.buf, off), pointer.elem, pointer.align)
 
     def beside(self, make: Callable[[], Any]) -> Any:
         kept = self.group.wave.kept

@@ -21,9 +21,9 @@ from tilewright.ir.target import WARP
 from tilewright.sim.branches import join
 from tilewright.sim.faults import Fault
 from tilewright.sim.group import SplitSide
-from tilewright.sim.program import PAUSE, SPLIT, Closure, Enclosing, Label, flows
+from tilewright.sim.program import PAUSE, SPLIT, Closure, EnclosingRegion, Label, flows
 from tilewright.sim.progress import ended, idle_turns
-from tilewright.sim.spins import Spin
+from tilewright.sim.spins import SpinLoop
 from tilewright.sim.values import blend
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def lower_for(low: Lowering, op: Op) -> None:
     uses = (counter, hi, step, saved)
     low.control(_head(counter, hi, step, sign, saved, low.blocks(body), inside, end), op, uses, (), (inside, end))
     inside.pc = low.here()
-    low.region(body, Enclosing(end, saved, None))
+    low.region(body, EnclosingRegion(end, saved, None))
     values = low.slots_of(body.ops[-1].operands)
     back = flows(
         _next(counter, step, carried, values, [low.kinds[c] for c in carried], saved, head), (), values, carried
@@ -190,20 +190,20 @@ def lower_while(low: Lowering, op: Op) -> None:
 
     low.step(flows(enter, (), init, carried), op, init, (*carried, *results, saved))
     low.place(head, op)
-    low.region(before, Enclosing(end, saved, None))
+    low.region(before, EnclosingRegion(end, saved, None))
     cond, *values = low.slots_of(before.ops[-1].operands)
     splits = low.blocks(before) or low.blocks(after)
-    spin = Spin(low, op)
+    spin = SpinLoop(low, op)
     ask = _condition(cond, values, results, inner, kinds, saved, splits, inside, end)
     ask = _seen(ask, end) if spin.quiet and spin.reads else ask
     flows(ask, (cond,), (*values, *values), (*inner, *results))
     low.control(ask, op, (cond, *values, *results, saved), (), (inside, end))
     inside.pc = low.here()
-    low.region(after, Enclosing(end, saved, None))
+    low.region(after, EnclosingRegion(end, saved, None))
     yielded = low.slots_of(after.ops[-1].operands)
     # Where a warp may rest while others spin here: behind this loop (it has left), or in a region around it, innermost
     # first. Their masks must stay alive in this loop, so that resting warps can be told where they go on.
-    around = [Enclosing(end, saved, None), *reversed(low.enclosing)]
+    around = [EnclosingRegion(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))
     seen = [slot for _, slot, _ in spin.reads] + spin.inputs.registers
@@ -260,7 +260,9 @@ def _leave(op: Op) -> Closure:
     return leave
 
 
-def _next_turn(yielded: list[int], carried: list[int], around: list[Enclosing], head: Label, spin: Spin) -> Closure:
+def _next_turn(
+    yielded: list[int], carried: list[int], around: list[EnclosingRegion], head: Label, spin: SpinLoop
+) -> Closure:
     """Back to the condition; now and then, and after a turn that changed nothing, other groups get a turn, and warps
     that rest under a mask (they have left this loop, or stand outside it in a region around it) stop waiting for those
     that spin."""
@@ -295,7 +297,7 @@ def _next_turn(yielded: list[int], carried: list[int], around: list[Enclosing], 
     return control
 
 
-def _split_resting(g: Any, s: list[Any], around: list[Enclosing], head: Label) -> list[SplitSide]:
+def _split_resting(g: Any, s: list[Any], around: list[EnclosingRegion], head: Label) -> list[SplitSide]:
     """The spinning warps at ``head``, then those that rest, each where the region that they rest in lets them go on."""
     busy = g.mask.reshape(-1, WARP).any(1)
     parts = [SplitSide(np.flatnonzero(busy), head.pc)]

@@ -24,7 +24,7 @@ from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.fusion import fuse
-from tilewright.sim.program import Closure, Enclosing, Label, Node, Program, stop
+from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, Program, stop
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of, scalar_value
 
@@ -49,9 +49,9 @@ class Lowering:
         self.kinds: list[int] = []
         self.template: list[Any] = []
         self.exact: set[int] = set()
-        self.nodes: list[Node] = [Node()]
+        self.nodes: list[BasicBlock] = [BasicBlock()]
         self.blocking: dict[int, bool] = {}
-        self.enclosing: list[Enclosing] = []
+        self.enclosing: list[EnclosingRegion] = []
         self.asynchronous: set[Value] | None = None  # the fragments that wgmma reads or writes
 
     def program(self) -> Program:
@@ -126,7 +126,7 @@ class Lowering:
         node.control, node.op = closure, op
         node.note(uses, defs)
         node.targets, node.fallthrough = list(targets), fallthrough
-        self.nodes.append(Node())
+        self.nodes.append(BasicBlock())
 
     def here(self) -> int:
         return len(self.nodes) - 1
@@ -178,7 +178,7 @@ class Lowering:
 
         self.step(run, op, operands, ())
 
-    def region(self, block: Block, around: Enclosing) -> None:
+    def region(self, block: Block, around: EnclosingRegion) -> None:
         """Lower the ops of a region inside ``around``."""
         self.enclosing.append(around)
         self.block(block)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import byte_count
-from tilewright.sim.access import ITEMS, Access
+from tilewright.sim.access import ITEMS, VectorAccess
 from tilewright.sim.faults import Fault
 from tilewright.sim.values import Ptr
 
@@ -40,7 +40,9 @@ class Buffer:
 
     # -- what the program does -----------------------------------------------------------------------------------------
 
-    def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
+    def fetch(
+        self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
+    ) -> Any:
         """What the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load the same
         place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
         place = self._quick(group, pointer, access, "load", mask, each, None)
@@ -56,7 +58,9 @@ class Buffer:
         out[mask] = access.decode(items.take(chosen))
         return out
 
-    def put(self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None) -> bool:
+    def put(
+        self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
+    ) -> bool:
         """Store ``value`` (one, or one for each lane) for the active lanes. ``each``: it stands for several accesses to
         neighbours; False if they must be made one by one."""
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
@@ -72,7 +76,14 @@ class Buffer:
         return True
 
     def _quick(
-        self, group: Any, pointer: Ptr, access: Access, verb: str, mask: Mask, each: Access | None, value: Any
+        self,
+        group: Any,
+        pointer: Ptr,
+        access: VectorAccess,
+        verb: str,
+        mask: Mask,
+        each: VectorAccess | None,
+        value: Any,
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
         every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
@@ -106,7 +117,7 @@ class Buffer:
         """Where the offsets of the group's lanes begin: one int, or one for each lane."""
         return 0
 
-    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+    def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         if type(off) is int:
             place = self._one(group, off, access, "load", mask)
             found = self.bytes[place : place + access.nbytes]
@@ -120,7 +131,7 @@ class Buffer:
             out[mask] = access.decode(self.views[access.shift][index])
         return out
 
-    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+    def store(self, group: Any, off: Any, value: Any, access: VectorAccess, mask: Mask) -> None:
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
         if type(off) is int:  # all lanes write to one place: the last one wins
             if per_lane and mask is not None:
@@ -141,7 +152,7 @@ class Buffer:
 
     # -- where it does it ----------------------------------------------------------------------------------------------
 
-    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask, value: Any = None) -> int:
+    def _one(self, group: Any, off: int, access: VectorAccess, verb: str, mask: Mask, value: Any = None) -> int:
         if self.read_only and verb != "load":
             self.refuse_writing(verb)
         inside = self.low <= off <= self.high - access.nbytes and not off & (access.width - 1)
@@ -153,7 +164,7 @@ class Buffer:
         return off
 
     def _many(
-        self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask, value: Any = None
+        self, group: Any, off: np.ndarray, access: VectorAccess, verb: str, mask: Mask, value: Any = None
     ) -> np.ndarray:
         """Item indices of the active lanes' offsets, checked."""
         if not off.size:
@@ -173,13 +184,13 @@ class Buffer:
         return self._items(off, access)
 
     @staticmethod
-    def _items(off: np.ndarray, access: Access) -> np.ndarray:
+    def _items(off: np.ndarray, access: VectorAccess) -> np.ndarray:
         index = off >> access.shift if access.shift else off
         return index if access.parts == 1 else index[:, None] + access.steps
 
     # -- what goes wrong -----------------------------------------------------------------------------------------------
 
-    def complain(self, off: np.ndarray, access: Access, verb: str, mask: Mask) -> None:
+    def complain(self, off: np.ndarray, access: VectorAccess, verb: str, mask: Mask) -> None:
         """Raise the Fault of an access out of bounds or misaligned; ``off`` holds the active lanes' offsets."""
         outside = (off < self.low) | (off > self.high - access.nbytes)
         bad = outside if outside.any() else (off & (access.width - 1)) != 0
@@ -210,7 +221,7 @@ class Buffer:
         "predicate the access (cute.elem_less on an identity tensor) or check the layout against the array's shape"
     )
 
-    def extent(self, access: Access) -> str:
+    def extent(self, access: VectorAccess) -> str:
         size = self.high - self.low
         return f"in an array of {byte_count(size)} ({size // access.elem.bytes} x {access.elem})"
 
@@ -240,7 +251,7 @@ class AddressSpace:
 
     def __init__(self) -> None:
         self.buffers: list[GlobalBuffer] = []
-        self.any = Anywhere(self)
+        self.any = AbsoluteMemory(self)
 
     def buffer(self, low: int, high: int, owner: Any = None) -> GlobalBuffer:
         """The buffer of the bytes ``[low, high)``; the same one for the same bytes."""
@@ -323,7 +334,7 @@ def exposed(low: int, high: int) -> Iterator[None]:
         del _exposed[id(key)]
 
 
-class Anywhere:
+class AbsoluteMemory:
     """Memory by absolute address: pointers read from memory, made from integers, or chosen among several arrays."""
 
     base = 0
@@ -331,15 +342,19 @@ class Anywhere:
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
 
-    def fetch(self, group: Any, pointer: Ptr, access: Access, mask: Mask, each: Access | None = None) -> Any:
+    def fetch(
+        self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
+    ) -> Any:
         return None if each is not None else self.load(group, pointer.off, access, mask)
 
-    def put(self, group: Any, pointer: Ptr, value: Any, access: Access, mask: Mask, each: Access | None = None) -> bool:
+    def put(
+        self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
+    ) -> bool:
         if each is None:
             self.store(group, pointer.off, value, access, mask)
         return each is None
 
-    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+    def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         parts = self.resolve(group, off, access, "load", mask)
         if len(parts) == 1:
             buffer, shift, _ = parts[0]
@@ -349,12 +364,12 @@ class Anywhere:
             out[lanes] = buffer.load(group, off - shift, access, lanes)[lanes]
         return out
 
-    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+    def store(self, group: Any, off: Any, value: Any, access: VectorAccess, mask: Mask) -> None:
         parts = self.resolve(group, off, access, "store", mask)
         for buffer, shift, lanes in parts:
             buffer.store(group, off - shift, value, access, mask if len(parts) == 1 else lanes)
 
-    def resolve(self, group: Any, off: Any, access: Access, verb: str, mask: Mask) -> list[tuple[Any, int, Any]]:
+    def resolve(self, group: Any, off: Any, access: VectorAccess, verb: str, mask: Mask) -> list[tuple[Any, int, Any]]:
         """``(buffer, its base, lanes)`` for every buffer that an active lane's address lies in."""
         if type(off) is int:
             return [self._find(group, off, access, verb, mask)]
@@ -367,7 +382,7 @@ class Anywhere:
             left &= ~inside
         return parts or [(self.space.buffers[0], 0, left)]
 
-    def _find(self, group: Any, address: int, access: Access, verb: str, lanes: Any) -> tuple[Any, int, Any]:
+    def _find(self, group: Any, address: int, access: VectorAccess, verb: str, lanes: Any) -> tuple[Any, int, Any]:
         shared = group.wave.shared
         if address >= self.space.WINDOW:
             return shared, shared.base, lanes

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.types import FragType, MemSpace, PtrType, VecType, element_of
-from tilewright.sim.access import Access
+from tilewright.sim.access import VectorAccess
 from tilewright.sim.faults import Fault
 from tilewright.sim.program import Closure
 from tilewright.sim.shared import SharedBuffer
@@ -106,11 +106,11 @@ def _ptr_fromint(op: Op, operands: list[int], results: list[int]) -> Closure:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def _access(op: Op, value_type: Any) -> Access:
+def _access(op: Op, value_type: Any) -> VectorAccess:
     pointer = op.operands[0].type
     assert isinstance(pointer, PtrType)
     n = value_type.n if isinstance(value_type, VecType) else 1
-    return Access(pointer.elem, n, pointer.align, not isinstance(value_type, VecType))
+    return VectorAccess(pointer.elem, n, pointer.align, not isinstance(value_type, VecType))
 
 
 @step("load")

@@ -14,18 +14,18 @@ import numpy as np
 
 from tilewright.atoms.copy import read_registers, write_registers
 from tilewright.ir.lanes import Array
-from tilewright.sim.access import WIDEST, Access, access_of
+from tilewright.sim.access import WIDEST, VectorAccess, access_of
 from tilewright.sim.memory import Buffer
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-    from tilewright.sim.values import Handle
+    from tilewright.sim.values import TypedPointer
 
 Mask = Array | None
 
 
 def move(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle],
+    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
     masks: Sequence[Mask], store: bool,
 ) -> None:  # fmt: skip
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
@@ -49,8 +49,8 @@ class GroupedLoad(NamedTuple):
     first: int
     stop: int
     at: int
-    access: Access
-    each: Access
+    access: VectorAccess
+    each: VectorAccess
     chosen: tuple[int, ...]
     where: slice | None
 
@@ -68,7 +68,7 @@ class LoadPlan(NamedTuple):
 
 
 def _as_before(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle]
+    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
 ) -> bool:  # fmt: skip
     """Load all registers by the op's plan; False if it has none, or an access might be outside."""
     pointer, tell = pointers[0].pointer, None if group.events is None else group.events.quick
@@ -104,7 +104,7 @@ def _as_before(
 
 
 def _planned(
-    fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle], distances: list[int],
+    fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], distances: list[int],
     aligned: int,
 ) -> LoadPlan:  # fmt: skip
     """A plan; one without parts where an access is not aligned, or not of whole items."""
@@ -129,7 +129,7 @@ def _planned(
 
 
 def _runs(
-    registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle], masks: Sequence[Mask]
+    registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], masks: Sequence[Mask]
 ) -> Iterator[tuple[int, int]]:
     """Ranges of repetitions that read or write neighbours."""
     first = 0
@@ -153,7 +153,7 @@ def _equal(a: Mask, b: Mask) -> bool:
 
 
 def _together(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Handle], mask: Mask,
+    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], mask: Mask,
     store: bool, first: int, stop: int,
 ) -> bool:  # fmt: skip
     """Do the repetitions ``first`` to ``stop`` as one access, if it is known to be inside and aligned."""
@@ -168,8 +168,8 @@ def _together(
 
 
 def _one(
-    group: Group, fragment: Array, chosen: tuple[int, ...], handle: Handle, mask: Mask, store: bool, access: Access,
-    each: Access | None = None,
+    group: Group, fragment: Array, chosen: tuple[int, ...], handle: TypedPointer, mask: Mask, store: bool,
+    access: VectorAccess, each: VectorAccess | None = None,
 ) -> bool:  # fmt: skip
     """One access; with ``each``, one that stands for several: False if it cannot."""
     if mask is not None and not mask.any():

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.access import Access
+from tilewright.sim.access import VectorAccess
 
 
 class Offsets:
@@ -57,7 +57,7 @@ class Offsets:
             self._gap = int(np.minimum.reduce(there[1:] - there[:-1])) if there.size > 1 else 1 << 62
         return self._gap
 
-    def items(self, access: Access, base: Any) -> Array:
+    def items(self, access: VectorAccess, base: Any) -> Array:
         """``[L]`` or ``[L, parts]``: the items of the access's width at these offsets, plus ``base`` where that differs
         between lanes (an int is left to the caller)."""
         key = access.shift, access.parts

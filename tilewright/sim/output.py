@@ -27,10 +27,10 @@ def rows_of(value: Any, type_: Any, lanes: np.ndarray) -> list[Any]:
     if array.dtype.kind not in "iuf":
         array = array.astype(np.float32)
     rows = array[lanes].tolist() if array.ndim == (2 if wide else 1) else [array.tolist()] * lanes.size
-    return [Vector(row) for row in rows] if wide else rows
+    return [PrintedVector(row) for row in rows] if wide else rows
 
 
-class Vector(list[Any]):
+class PrintedVector(list[Any]):
     """A vector among the values of a printf: a format is that of its elements."""
 
     def __format__(self, spec: str) -> str:

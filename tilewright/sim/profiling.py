@@ -86,7 +86,7 @@ class SimProfile(RunProfile):
         self.bank_conflicts = (self.bank_conflicts or 0) + kernel.bank_conflicts
 
 
-class Banks:
+class WavefrontCounter:
     """Counts wavefronts. Loops repeat their patterns, shifted by whole lines of banks at most: each is counted once."""
 
     def __init__(self) -> None:
@@ -148,15 +148,15 @@ def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
     return (apart[0], len(apart)) if (apart == apart[0]).all() else (lanes, 1)
 
 
-class Watch(Observer):
+class LaunchProfiler(Observer):
     """Hears of every op and access of one launch."""
 
     def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
-        self.banks = Banks()
+        self.banks = WavefrontCounter()
         self.passes: Counter[int] = Counter()  # by node: how many warps have come through
-        self.tally: dict[Any, Tally] = {}
+        self.tally: dict[Any, AccessCounts] = {}
 
     def begin(self, launch: Launch) -> None:
         self.started = time.perf_counter()
@@ -214,16 +214,16 @@ class Watch(Observer):
         tally.bytes += lanes * access.nbytes
         tally.accesses += lanes * access.parts
 
-    def _of(self, verb: str, buffer: Any, group: Group) -> Tally:
+    def _of(self, verb: str, buffer: Any, group: Group) -> AccessCounts:
         op = group.lanes.op
         key = id(op), verb, buffer.word
         found = self.tally.get(key)
         if found is None:
-            found = self.tally[key] = Tally(verb, buffer.word, op)
+            found = self.tally[key] = AccessCounts(verb, buffer.word, op)
         return found
 
 
-class Tally:
+class AccessCounts:
     """What one op has done to one kind of memory."""
 
     __slots__ = ("name", "shared", "where", "bytes", "accesses", "requests", "wavefronts", "op")
@@ -257,5 +257,5 @@ def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProf
     (1, 0)
     """
     report = SimProfile(progress=progress)
-    with observing(lambda name, config: Watch([report], name, config)):
+    with observing(lambda name, config: LaunchProfiler([report], name, config)):
         yield report

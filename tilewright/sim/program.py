@@ -13,7 +13,7 @@ Closure = Callable[[Any, list[Any]], Any]
 BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers instead of the next node
 
 
-class Flow(NamedTuple):
+class ControlFlow(NamedTuple):
     """What a step of control does with registers (slots): it ``decides`` by the first of them and ``moves`` others,
     (from, to), in the active lanes. Observers are told."""
 
@@ -24,9 +24,9 @@ class Flow(NamedTuple):
 def flows(
     closure: Closure, decides: Sequence[int] = (), sources: Sequence[int] = (), targets: Sequence[int] = ()
 ) -> Closure:
-    """``closure`` with its :class:`Flow`."""
+    """``closure`` with its :class:`ControlFlow`."""
     moves = tuple(zip(sources, targets, strict=True))
-    closure.flow = Flow(tuple(decides), moves)  # type: ignore[attr-defined]  # functions take attributes
+    closure.flow = ControlFlow(tuple(decides), moves)  # type: ignore[attr-defined]  # functions take attributes
     return closure
 
 
@@ -39,7 +39,7 @@ class Label:
         self.pc = -1
 
 
-class Enclosing(NamedTuple):
+class EnclosingRegion(NamedTuple):
     """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own
     mask there; a loop's is that in register ``saved``). ``taken``: the register that is None when no warp waits
     there, or None."""
@@ -49,7 +49,7 @@ class Enclosing(NamedTuple):
     taken: int | None
 
 
-class Node:
+class BasicBlock:
     """Straight closures ``steps`` (each from the op of the same index in ``ops``), then ``control``, which gives the
     next pc."""
 
@@ -91,7 +91,13 @@ class Program:
     ``exact``: mask registers whose being None means something (two groups merge only if they agree)."""
 
     def __init__(
-        self, name: str, nodes: list[Node], kinds: list[int], template: list[Any], exact: set[int], params: list[int]
+        self,
+        name: str,
+        nodes: list[BasicBlock],
+        kinds: list[int],
+        template: list[Any],
+        exact: set[int],
+        params: list[int],
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -131,7 +137,7 @@ class Program:
         return [slot for slot in self.live_at(pc) if slot in self._exact]
 
 
-def _liveness(nodes: list[Node]) -> list[int]:
+def _liveness(nodes: list[BasicBlock]) -> list[int]:
     """Live-in registers of each node as the bits of an int."""
 
     def bits(slots: set[int]) -> int:

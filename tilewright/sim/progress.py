@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import FragType, PtrType, VecType
-from tilewright.sim.memory import Anywhere
+from tilewright.sim.memory import AbsoluteMemory
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import Ptr
 
@@ -32,7 +32,7 @@ STATE = frozenset(("load", "frag.load", "call"))  # what gives other results for
 Sample = tuple[list[Any], list[Any] | None]  # the condition's values; the rest, where all of it can be seen
 
 
-class Inputs:
+class LoopInputs:
     """What a while loop's condition is computed from: ``carried``, the numbers of carried values, and ``slots``, the
     registers of what memory (or a clock) gave. ``pointers``: of the loads among them. ``places``: the pointers that the
     loop stores through, with their registers, None where it changes what cannot be compared."""
@@ -100,7 +100,7 @@ class Inputs:
         return own, rest
 
 
-class Turning:
+class LoopProgress:
     """One loop of one group: the last sample, and the group's count of turns when its own values, and when all of it,
     became what they are; ``epoch``: of the launch then."""
 
@@ -110,14 +110,14 @@ class Turning:
         self.sample, self.own, self.all, self.epoch = sample, turns, turns, epoch
 
 
-def idle_turns(inputs: Inputs, group: Group, slots: list[Any], carried: list[int], op: Op, changed: bool) -> int:
+def idle_turns(inputs: LoopInputs, group: Group, slots: list[Any], carried: list[int], op: Op, changed: bool) -> int:
     """0 as long as a loop gets on, or may yet; else how often it has turned since it did, which is too often."""
     wave = group.wave
     launch, key = wave.launch, (op, int(group.warps[0]))
     sample, known = inputs.sample(group, slots, carried, changed), wave.turning.get(key)
     if known is None or sample[0] != known.sample[0]:
         launch.epoch += 1
-        wave.turning[key] = Turning(sample, group.spins, launch.epoch)
+        wave.turning[key] = LoopProgress(sample, group.spins, launch.epoch)
         return 0
     if known.epoch != launch.epoch:
         known.own = known.all = group.spins
@@ -151,7 +151,9 @@ def _held(group: Group, kind: PtrType, count: int, pointer: Any) -> Any:
     buffer, nbytes = pointer.buf, kind.elem.bytes * count
     off = np.array(np.broadcast_to(np.asarray(pointer.off, np.int64), group.lanes_count))
     off = off if group.mask is None else off[group.mask]
-    if isinstance(buffer, Anywhere) or (off.size and (off.min() < buffer.low or off.max() + nbytes > buffer.high)):
+    if isinstance(buffer, AbsoluteMemory) or (
+        off.size and (off.min() < buffer.low or off.max() + nbytes > buffer.high)
+    ):
         return object()
     if isinstance(buffer, SharedBuffer):
         off += group.smem_base if group.mask is None or type(group.smem_base) is int else group.smem_base[group.mask]

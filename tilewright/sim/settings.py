@@ -16,7 +16,7 @@ SIZES = ("simulator", "gpu")
 
 
 @dataclass(frozen=True)
-class Options:
+class SimulatorOptions:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
     ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
@@ -61,7 +61,7 @@ class Options:
                 raise ArgumentError(f"{name}={getattr(self, name)}; a loop needs at least one turn")
 
 
-def _from_environment() -> Options:
+def _from_environment() -> SimulatorOptions:
     """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _IDLE_TURNS, _CHECK (none, default, all),
     _SMS, _ARCH, _SIZES."""
     found: dict[str, object] = {}
@@ -84,7 +84,7 @@ def _from_environment() -> Options:
                 found[name] = read(text)
             except ValueError as wrong:
                 raise ArgumentError(f"TILEWRIGHT_SIM_{name.upper()}={text!r}: {wrong}") from None
-    return replace(Options(), **found)  # type: ignore[arg-type]  # read by the type of each field
+    return replace(SimulatorOptions(), **found)  # type: ignore[arg-type]  # read by the type of each field
 
 
 def _switch(text: str) -> bool:
@@ -93,10 +93,10 @@ def _switch(text: str) -> bool:
     return text == "1"
 
 
-_current: Options | None = None
+_current: SimulatorOptions | None = None
 
 
-def current_options() -> Options:
+def current_options() -> SimulatorOptions:
     """The options that the next launch takes.
 
     >>> with options(sms=8):
@@ -109,16 +109,16 @@ def current_options() -> Options:
     return _current
 
 
-def _changed(**changes: object) -> Options:
-    unknown = set(changes) - set(Options.__dataclass_fields__)
+def _changed(**changes: object) -> SimulatorOptions:
+    unknown = set(changes) - set(SimulatorOptions.__dataclass_fields__)
     if unknown:
-        known = ", ".join(Options.__dataclass_fields__)
+        known = ", ".join(SimulatorOptions.__dataclass_fields__)
         raise ArgumentError(f"unknown simulator option {sorted(unknown)[0]!r}; the options are {known}")
     return replace(current_options(), **changes)  # type: ignore[arg-type]  # checked by the class
 
 
 def set_options(**changes: object) -> None:
-    """Change options (the fields of :class:`Options`) for the rest of the process.
+    """Change options (the fields of :class:`SimulatorOptions`) for the rest of the process.
 
     Raises ArgumentError for an option that there is not, or a value that it cannot have.
 
@@ -133,7 +133,7 @@ def set_options(**changes: object) -> None:
 
 
 @contextlib.contextmanager
-def options(**changes: object) -> Iterator[Options]:
+def options(**changes: object) -> Iterator[SimulatorOptions]:
     """Change options inside a ``with`` block.
 
     >>> with options(seed=3) as chosen:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.errors import byte_count
 from tilewright.ir.types import ScalarType
-from tilewright.sim.access import Access
+from tilewright.sim.access import VectorAccess
 from tilewright.sim.faults import Fault
 from tilewright.sim.memory import U64, AddressSpace, Buffer, Mask
 
@@ -40,21 +40,21 @@ class SharedBuffer(Buffer):
     def _base(self, group: Any) -> Any:
         return group.smem_base
 
-    def load(self, group: Any, off: Any, access: Access, mask: Mask) -> Any:
+    def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):
             off = np.full(group.lanes_count, off, np.int64)
         return super().load(group, off, access, mask)
 
-    def store(self, group: Any, off: Any, value: Any, access: Access, mask: Mask) -> None:
+    def store(self, group: Any, off: Any, value: Any, access: VectorAccess, mask: Mask) -> None:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):
             off = np.full(group.lanes_count, off, np.int64)
         super().store(group, off, value, access, mask)
 
-    def _one(self, group: Any, off: int, access: Access, verb: str, mask: Mask, value: Any = None) -> int:
+    def _one(self, group: Any, off: int, access: VectorAccess, verb: str, mask: Mask, value: Any = None) -> int:
         return super()._one(group, off, access, verb, mask, value) + int(group.smem_base)
 
     def _many(
-        self, group: Any, off: np.ndarray, access: Access, verb: str, mask: Mask, value: Any = None
+        self, group: Any, off: np.ndarray, access: VectorAccess, verb: str, mask: Mask, value: Any = None
     ) -> np.ndarray:
         if not off.size:
             return off
@@ -72,7 +72,7 @@ class SharedBuffer(Buffer):
             group.events.access(verb, self, group, named, access, mask, value)
         return self._items(off + base, access)
 
-    def places(self, group: Any, off: Any, access: Access, mask: Mask, rank: Any = None) -> np.ndarray:
+    def places(self, group: Any, off: Any, access: VectorAccess, mask: Mask, rank: Any = None) -> np.ndarray:
         """``[L]`` block number times 2^32 plus offset, checked for the active lanes (0 for the others). ``rank``: the
         same offset in that block of the cluster."""
         off = np.array(np.broadcast_to(np.asarray(off, np.int64), (group.lanes_count,)))
@@ -158,7 +158,7 @@ class SharedBuffer(Buffer):
             )
         return np.where(here, off, off & ((1 << RANK_SHIFT) - 1)), there
 
-    def extent(self, access: Access | None) -> str:
+    def extent(self, access: VectorAccess | None) -> str:
         return f"in {self.high} bytes of dynamic shared memory"
 
 

@@ -13,7 +13,7 @@ from tilewright.layout import Layout, cosize, is_static
 UNNAMED = "smem"  # an allocation that no variable was assigned
 
 
-class Named(NamedTuple):
+class NamedRange(NamedTuple):
     """The bytes ``start`` to ``stop`` of a block's shared memory, elements of ``size`` bytes each. ``layout``: of a
     tensor whose elements have a place of their own; ``alloc``: the allocation that it lies in."""
 
@@ -38,7 +38,7 @@ class SharedNames:
     def __init__(self, function: Function) -> None:
         self.function = function
 
-    def at(self, offset: int) -> Named | None:
+    def at(self, offset: int) -> NamedRange | None:
         """The narrowest named place that holds this byte; of several the first that the program assigned."""
         here = [named for named in self._places if named.start <= offset < named.stop]
         return min(here, key=lambda named: (-named.start, named.stop)) if here else None
@@ -49,7 +49,7 @@ class SharedNames:
         return "" if named is None or named.name == UNNAMED else written(named.name, named.element_at(offset))
 
     @functools.cached_property
-    def _places(self) -> list[Named]:
+    def _places(self) -> list[NamedRange]:
         allocations = [op for op in self.function.walk() if op.opcode == "smem.alloc"]
         found = [named for variable in self.function.variables
                  if (named := self._named(variable.name, variable.thing)) is not None]  # fmt: skip
@@ -62,7 +62,7 @@ class SharedNames:
         ]  # fmt: skip
         return bounded + [_whole(alloc) for alloc in allocations]
 
-    def _named(self, name: str, thing: Any) -> Named | None:
+    def _named(self, name: str, thing: Any) -> NamedRange | None:
         """The place that a variable stands for, where it is a static one in shared memory."""
         pointer = getattr(thing, "engine", thing)
         base, pending = getattr(pointer, "base", None), getattr(pointer, "pending", 0)
@@ -75,11 +75,11 @@ class SharedNames:
         start, end = offset + (pointer.const + pending) * size, _end(alloc)
         layout = getattr(thing, "layout", None)
         if layout is None:
-            return Named(start, end, name, size, None, alloc)
+            return NamedRange(start, end, name, size, None, alloc)
         if not isinstance(layout, Layout) or not is_static(layout):
             return None
         plain = layout if getattr(pointer, "swizzle", None) is None else None  # a swizzle moves the elements
-        return Named(start, min(end, start + int(cosize(layout)) * size), name, size, plain, alloc)
+        return NamedRange(start, min(end, start + int(cosize(layout)) * size), name, size, plain, alloc)
 
     def _place(self, pointer: Value) -> tuple[int, Op | None]:
         """The static byte offset that a pointer has in shared memory, and the allocation that it came from."""
@@ -103,12 +103,12 @@ def written(name: str, element: int | tuple[int, ...] | None) -> str:
     return f"{name}[{', '.join(map(str, inside))}]" if inside else name
 
 
-def _whole(alloc: Op) -> Named:
+def _whole(alloc: Op) -> NamedRange:
     """An allocation by the name that the program gave it first."""
     kind = alloc.result.type
     assert isinstance(kind, PtrType)
     start = int(alloc.attrs["offset"])
-    return Named(start, _end(alloc), alloc.result.hint or UNNAMED, kind.elem.bytes, None, alloc)
+    return NamedRange(start, _end(alloc), alloc.result.hint or UNNAMED, kind.elem.bytes, None, alloc)
 
 
 def _end(alloc: Op) -> int:

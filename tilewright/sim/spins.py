@@ -17,9 +17,9 @@ import numpy as np
 from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.ir.core import Op, Value
 from tilewright.ir.types import PtrType
-from tilewright.sim.access import Access
-from tilewright.sim.memory import Anywhere
-from tilewright.sim.progress import Inputs
+from tilewright.sim.access import VectorAccess
+from tilewright.sim.memory import AbsoluteMemory
+from tilewright.sim.progress import LoopInputs
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import Ptr
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WRITES = frozenset(("store", "frag.store", "printf", "launch"))
 
 
-class Spin:
+class SpinLoop:
     """One while loop. ``reads``: the pointers that its turns look at, their registers, and whether an mbarrier is
     there. ``inputs``: what its condition is computed from."""
 
@@ -40,7 +40,7 @@ class Spin:
         # Quiet: repeating the turn with the same memory and the same carried values changes nothing. The clock differs
         # at each reading, and an instruction says itself whether it is quiet.
         self.op = op
-        self.inputs = Inputs(low, op)
+        self.inputs = LoopInputs(low, op)
         self.quiet = True
         self.reads: list[tuple[Value, int, bool]] = []
         for inner in op.walk():
@@ -92,7 +92,7 @@ def _place(group: Group, lane: int, pointer: Value, slot: int, mbarrier: bool) -
     if held is None or not isinstance(kind, PtrType):
         return ""
     off, buffer = held.off if isinstance(held.off, int) else int(held.off[lane]), held.buf
-    if isinstance(buffer, Anywhere):  # an address without an array of its own: find the array that it lies in
+    if isinstance(buffer, AbsoluteMemory):  # an address without an array of its own: find the array that it lies in
         buffer = next((b for b in buffer.space.exposed() if b.base + b.low <= off < b.base + b.high), None)
         if buffer is None:
             return f"address {off:#x}"
@@ -103,7 +103,7 @@ def _place(group: Group, lane: int, pointer: Value, slot: int, mbarrier: bool) -
         table: Mbarriers | None = group.wave.kept.get(Mbarriers)
         row = -1 if table is None else int(table.rows(np.array([(block << 32) + off]))[0])
         return "" if table is None or row < 0 else table.describe(row)
-    access = Access(kind.elem, 1, kind.elem.bytes, True)
+    access = VectorAccess(kind.elem, 1, kind.elem.bytes, True)
     at = off + block * buffer.stride if shared else off
     value = buffer.bytes[at : at + access.nbytes].copy().view(access.dtype)
     holds = f"{kind.elem} {value[0]}" if value.size else str(kind.elem)

@@ -63,7 +63,7 @@ class Ptr:
         return Ptr.at(self.buf, Offsets(move if self.root is None else self.root.array + move), self.add)
 
 
-class Handle:
+class TypedPointer:
     """A pointer as instructions see it: with the element type and alignment of the operand."""
 
     __slots__ = ("pointer", "buf", "elem", "align")

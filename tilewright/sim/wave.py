@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import SimulationError
-from tilewright.sim.agents import Queues
+from tilewright.sim.agents import CommitQueues
 from tilewright.sim.barriers import Barriers
 from tilewright.sim.cluster_barrier import ClusterBarriers
 from tilewright.sim.group import Group
@@ -17,7 +17,7 @@ from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
-    from tilewright.sim.progress import Turning
+    from tilewright.sim.progress import LoopProgress
 
 TAGS = 4  # at most so many sets of warps does the seeded schedule run apart; the cost of a launch grows with them
 
@@ -36,9 +36,9 @@ class Wave:
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
-        self.turning: dict[Any, Turning] = {}  # loops in which warps have turned for long: (op, first warp)
+        self.turning: dict[Any, LoopProgress] = {}  # loops in which warps have turned for long: (op, first warp)
         self.clock = 0
-        self.left: list[Queues] = []  # what warps that have ended did not wait for
+        self.left: list[CommitQueues] = []  # what warps that have ended did not wait for
 
     def tick(self) -> int:
         self.clock += 1

@@ -17,7 +17,7 @@ from tilewright.viz.gantt import gantt
 from tilewright.viz.layouts import layout_figure, layout_slice_figure, swizzle_figure
 from tilewright.viz.linked import composition_figure, divide_figure
 from tilewright.viz.picture import Picture
-from tilewright.viz.raster import ORDERS, Reuse, l2_reuse, raster_figure, raster_order
+from tilewright.viz.raster import ORDERS, PanelReuse, l2_reuse, raster_figure, raster_order
 from tilewright.viz.render import (
     display_copy_layout,
     display_layout,
@@ -68,7 +68,7 @@ __all__ = [
     "Figure",
     "Panel",
     "Picture",
-    "Reuse",
+    "PanelReuse",
     "Timeline",
     "bank_figure",
     "composition_figure",

@@ -17,7 +17,7 @@ OF_THREADS = ("thread", "warp", "lane", "value")
 
 
 @dataclass(frozen=True)
-class Element:
+class ElementDescription:
     """What is known of an element of a layout."""
 
     row: int
@@ -30,7 +30,7 @@ class Element:
 class ElementColours:
     """The colour of an element, and what it stands for."""
 
-    of: Callable[[Element], str]
+    of: Callable[[ElementDescription], str]
     meaning: str
 
 

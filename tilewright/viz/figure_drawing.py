@@ -18,7 +18,7 @@ WRAP = 960.0  # width from which notes and legends begin a new line
 
 
 @dataclass(frozen=True)
-class Metrics:
+class PanelMetrics:
     """Sizes common to all panels of a figure, so that rows and columns of neighbours line up."""
 
     cell_width: float
@@ -27,7 +27,7 @@ class Metrics:
     column_labels: float  # and height of what stands above the columns
 
     @classmethod
-    def of(cls, figure: Figure) -> Metrics:
+    def of(cls, figure: Figure) -> PanelMetrics:
         width = max((_cell_width(panel) for panel in figure.panels), default=LEAST)
         most_lines = max((len(cell.lines) for panel in figure.panels for cell in panel.cells), default=1)
         height = max(most_lines * CELL * LINE + 2 * PADDING, LEAST)
@@ -53,7 +53,7 @@ def panel_width(panel: Panel) -> float:
 
 def draw_figure(canvas: Canvas, figure: Figure) -> None:
     """Title, panels, legend and notes from top to bottom."""
-    metrics = Metrics.of(figure)
+    metrics = PanelMetrics.of(figure)
     y = MARGIN
     widths = [metrics.panel_size(panel)[0] for panel in figure.panels]
     wide = max([WRAP, *widths])
@@ -93,7 +93,7 @@ def wrapped(sentence: str, width: float, kind: str) -> list[str]:
     return lines
 
 
-def _draw_panels(canvas: Canvas, figure: Figure, metrics: Metrics, top: float) -> float:
+def _draw_panels(canvas: Canvas, figure: Figure, metrics: PanelMetrics, top: float) -> float:
     """Put the panels on a table whose columns and rows are as large as their largest panel."""
     widths: dict[int, float] = {}
     heights: dict[int, float] = {}
@@ -110,7 +110,7 @@ def _draw_panels(canvas: Canvas, figure: Figure, metrics: Metrics, top: float) -
     return top + sum(heights.values()) + GAP * max(len(heights) - 1, 0)
 
 
-def _draw_panel(canvas: Canvas, panel: Panel, metrics: Metrics, x: float, y: float) -> None:
+def _draw_panel(canvas: Canvas, panel: Panel, metrics: PanelMetrics, x: float, y: float) -> None:
     width, height = metrics.cell_width, metrics.cell_height
     canvas.open_group("panel")
     if panel.title:
@@ -137,7 +137,7 @@ def _draw_panel(canvas: Canvas, panel: Panel, metrics: Metrics, x: float, y: flo
 
 
 def _draw_axes(
-    canvas: Canvas, panel: Panel, rows: dict[int, float], columns: dict[int, float], metrics: Metrics,
+    canvas: Canvas, panel: Panel, rows: dict[int, float], columns: dict[int, float], metrics: PanelMetrics,
     corner: tuple[float, float],
 ) -> None:  # fmt: skip
     left, top = corner

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.blocks import DATA_PARALLEL, REDUCTION, SPLIT_K, STREAM_K
-from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, Schedule, Span
-from tilewright.viz.timeline import Bar, Link, Timeline
+from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, BlockSpan, Schedule
+from tilewright.viz.timeline import Bar, Timeline, TimelineLink
 
 COLOURS = {
     DATA_PARALLEL: "#9cc3ea", STREAM_K: "#f0c893", SPLIT_K: "#9cc685", REDUCTION: "#c4aece", EXCHANGE: "#d98388",
@@ -32,7 +32,7 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
         raise ArgumentError("there is no schedule with a block to draw")
     rows: list[str] = []
     bars: list[Bar] = []
-    links: list[Link] = []
+    links: list[TimelineLink] = []
     notes = []
     for name, schedule in schedules:
         rows.append(name)
@@ -45,13 +45,14 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
         rows += [f"SM {sm}" + (f".{place}" if several else "")
                  for sm in range(schedule.sms) for place in range(schedule.occupancy)]  # fmt: skip
 
-        def row(span: Span, first: int = first, places: int = schedule.occupancy) -> int:
+        def row(span: BlockSpan, first: int = first, places: int = schedule.occupancy) -> int:
             return first + span.sm * places + span.place
 
         bars += [Bar(row(s), s.start, s.end, COLOURS[s.kind], "" if s.kind == WAIT else str(s.tile), remark(s))
                  for s in schedule.spans]  # fmt: skip
         where = {span.block: row(span) for span in schedule.spans}
-        links += [Link(where[a.block], a.time, where[a.to_block], a.to_time) for a in schedule.arrows[:MOST_ARROWS]
+        links += [TimelineLink(where[a.block], a.time, where[a.to_block], a.to_time)
+                  for a in schedule.arrows[:MOST_ARROWS]
                   if where[a.block] != where[a.to_block]]  # fmt: skip
     used = {span.kind for _, schedule in schedules for span in schedule.spans}
     legend = tuple((colour, kind) for kind, colour in COLOURS.items() if kind in used)
@@ -62,6 +63,6 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
     )  # fmt: skip
 
 
-def remark(span: Span) -> str:
+def remark(span: BlockSpan) -> str:
     multiplies = f", {span.k_tiles} k tiles" if span.k_tiles else ""
     return f"{span.kind}: block {span.block}, tile {span.tile}{multiplies}, {span.start:.4g} to {span.end:.4g}"

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Swizzle, crd2idx, format_tree, idx2crd, product
 from tilewright.viz.colour import BLANK, DISTINCT, HUES, distinct
-from tilewright.viz.colouring import ColorBy, Element, element_colours
+from tilewright.viz.colouring import ColorBy, ElementDescription, element_colours
 from tilewright.viz.figure import Axis, Cell, Figure, Panel
 from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, axis, breaks, require_static, without_swizzle
@@ -20,7 +20,7 @@ MOST_PANELS = 16
 PANELS_IN_A_ROW = 4
 WIDEST = 1000.0  # pixels; a swizzle's two grids stand below each other where they would take more beside each other
 
-Colouring = Callable[[Element], str]
+Colouring = Callable[[ElementDescription], str]
 
 
 def layout_figure(
@@ -81,7 +81,7 @@ def layout_slice_figure(layout: AnyLayout, slice_spec: Any, *, flatten_hierarchi
         raise ArgumentError(f"the slice {slice_spec!r} selects nothing of {layout}")
     colours = element_colours("offset")
 
-    def colour(at: Element) -> str:
+    def colour(at: ElementDescription) -> str:
         return colours.of(at) if at.index in taken else BLANK
 
     panels, notes = panels_of(layout, ("offset",), colour, flatten_hierarchical)
@@ -238,7 +238,7 @@ def _cell(
     if word is not None:
         words["value"] = word(index)
         remark += f": {words['value']}"
-    fill = colour(Element(row, column, index, _sum(offset)))
+    fill = colour(ElementDescription(row, column, index, _sum(offset)))
     return Cell(row, column, tuple(words[name] for name in show), fill, remark)
 
 

@@ -25,7 +25,7 @@ SEVERAL = (
 
 
 @dataclass
-class Owners:
+class ElementOwners:
     """Which (thread, value) pairs hold each element of an ``extents`` tile, of ``threads`` threads.
 
     ``atom`` is how many threads and values one atom has, where the tile is made of several; ``period`` the tile that
@@ -40,7 +40,7 @@ class Owners:
     period: Where | None = None
 
     @classmethod
-    def of(cls, tv_layout: AnyLayout, extents: Where, atom: AnyLayout | None = None) -> Owners:
+    def of(cls, tv_layout: AnyLayout, extents: Where, atom: AnyLayout | None = None) -> ElementOwners:
         """Evaluate a thread-value layout, which maps (thread, value) to an index into, or a coordinate of, the tile.
 
         A tensor of coordinates, as ``tidfrg_S`` of an identity tensor gives, will do.
@@ -72,13 +72,13 @@ class Owners:
             owners.at.setdefault(place, []).append((thread, value))
         return owners
 
-    def transposed(self) -> Owners:
+    def transposed(self) -> ElementOwners:
         """The same owners with rows and columns exchanged."""
         swapped = {(j, i): who for (i, j), who in self.at.items()}
         period = None if self.period is None else self.period[::-1]
         return replace(self, extents=self.extents[::-1], at=swapped, period=period)
 
-    def repeated(self, extents: Where) -> Owners:
+    def repeated(self, extents: Where) -> ElementOwners:
         """The tile laid over a larger one again and again, where that is drawn."""
         if extents == self.extents:
             return self
@@ -88,7 +88,7 @@ class Owners:
         at = {(i, j): self.at[i % rows, j % columns] for i, j in places if (i % rows, j % columns) in self.at}
         return replace(self, extents=extents, at=at, period=self.extents)
 
-    def only(self, thread: int | None) -> Owners:
+    def only(self, thread: int | None) -> ElementOwners:
         """The elements of one thread; all for None."""
         if thread is None:
             return self

@@ -47,7 +47,7 @@ def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
 
 
 @dataclass(frozen=True)
-class Reuse:
+class PanelReuse:
     """Operand panels (a tile row of A, a tile column of B) that blocks ask for, and that must come from memory."""
 
     asked: int
@@ -59,7 +59,7 @@ class Reuse:
         return self.asked / self.fetched
 
 
-def l2_reuse(order: Sequence[Tile], concurrent: int) -> Reuse:
+def l2_reuse(order: Sequence[Tile], concurrent: int) -> PanelReuse:
     """Count panels under the model that the blocks running together share what the L2 holds, and waves share nothing.
 
     Args:
@@ -67,7 +67,7 @@ def l2_reuse(order: Sequence[Tile], concurrent: int) -> Reuse:
         concurrent: blocks that run at the same time (SMs x blocks per SM).
 
     >>> l2_reuse(raster_order("along_n", (4, 4)), concurrent=4), l2_reuse(raster_order("hilbert", (4, 4)), concurrent=4)
-    (Reuse(asked=32, fetched=20), Reuse(asked=32, fetched=16))
+    (PanelReuse(asked=32, fetched=20), PanelReuse(asked=32, fetched=16))
     """
     if not hasattr(concurrent, "__index__") or concurrent < 1:
         raise ArgumentError(f"{concurrent} blocks cannot run together")
@@ -75,7 +75,7 @@ def l2_reuse(order: Sequence[Tile], concurrent: int) -> Reuse:
     for start in range(0, len(order), concurrent):
         wave = order[start : start + concurrent]
         fetched += len({m for m, _ in wave}) + len({n for _, n in wave})
-    return Reuse(2 * len(order), fetched)
+    return PanelReuse(2 * len(order), fetched)
 
 
 def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 132) -> Figure:

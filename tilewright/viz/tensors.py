@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.layout import Layout, idx2crd, is_static
 from tilewright.viz.colour import BLANK, oklch
-from tilewright.viz.colouring import ColorBy, Element, ElementColours, element_colours
+from tilewright.viz.colouring import ColorBy, ElementColours, ElementDescription, element_colours
 from tilewright.viz.figure import Figure, Legend
 from tilewright.viz.grids import AnyLayout
 from tilewright.viz.layouts import panels_of, shown_indices, words_of
@@ -117,7 +117,7 @@ def _colours(color_by: ColorBy, values: dict[int, Any], bits: int | None) -> tup
         return ElementColours(lambda at: BLANK, ""), ()
     least, most = min(finite), max(finite)
 
-    def of(at: Element) -> str:
+    def of(at: ElementDescription) -> str:
         value = values[at.index]
         if not math.isfinite(value):
             return "#f2b8b5"

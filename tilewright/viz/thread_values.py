@@ -11,7 +11,7 @@ from tilewright.viz.colouring import ColorBy, ThreadColours
 from tilewright.viz.figure import Figure, Panel
 from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, extents_of_tile
-from tilewright.viz.owners import Owners
+from tilewright.viz.owners import ElementOwners
 
 WIDEST = 1400.0  # pixels; source and destination stand below each other where they would take more beside each other
 
@@ -40,7 +40,7 @@ def tv_figure(
        T0 to T1
     """
     rows, columns = _two(extents_of_tile(tile_mn))
-    owners = Owners.of(tv_layout, (rows, columns))
+    owners = ElementOwners.of(tv_layout, (rows, columns))
     colours = ThreadColours(color_by, owners.threads, owners.values)
     panel, notes = owners.only(thread).panel("", colours)
     return _figure(f"{tv_layout} on {rows} x {columns}", (panel,), colours, thread, notes)
@@ -71,7 +71,11 @@ def mma_figure(
     m, n, k = _three(tile_mnk)
     to_m, to_n, to_k = _three(shown) if shown is not None else (m, n, k)
     of_a, of_b, of_c = atoms or (None, None, None)
-    owners_a, owners_b, owners_c = Owners.of(a, (m, k), of_a), Owners.of(b, (n, k), of_b), Owners.of(c, (m, n), of_c)
+    owners_a, owners_b, owners_c = (
+        ElementOwners.of(a, (m, k), of_a),
+        ElementOwners.of(b, (n, k), of_b),
+        ElementOwners.of(c, (m, n), of_c),
+    )
     every = (owners_a, owners_b, owners_c)
     colours = ThreadColours(color_by, max(o.threads for o in every), max(o.values for o in every))
     panel_a, notes_a = owners_a.only(thread).repeated((to_m, to_k)).panel("A (M x K)", colours, (1, 0))
@@ -204,7 +208,7 @@ def _source_and_destination(
     color_by: ColorBy = "thread", atoms: tuple[Any, ...] = (None, None),
     names: tuple[str, str] = ("source", "destination"),
 ) -> Figure:  # fmt: skip
-    both = [Owners.of(tv, extents, atom) for tv, atom in zip((source, destination), atoms, strict=True)]
+    both = [ElementOwners.of(tv, extents, atom) for tv, atom in zip((source, destination), atoms, strict=True)]
     colours = ThreadColours(color_by, max(o.threads for o in both), max(o.values for o in both))
     panels: list[Panel] = []
     notes: list[str] = []

@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class TimelineLink:
     """An arrow from a time in one row to a time in another."""
 
     row: int
@@ -51,7 +51,7 @@ class Timeline(Picture):
     title: str
     rows: tuple[str, ...]
     bars: tuple[Bar, ...]
-    links: tuple[Link, ...]
+    links: tuple[TimelineLink, ...]
     start: float
     end: float
     legend: tuple[tuple[str, str], ...] = ()
@@ -259,9 +259,9 @@ class _Rows:
         remark = f"{phase.name}, phase {phase.number}: {who} from {phase.start:g} to {phase.end:g}"
         return Bar(row, phase.start, phase.end, PLAIN, str(phase.number), remark)
 
-    def link(self, arrow: Arrow, start: float) -> Link | None:
+    def link(self, arrow: Arrow, start: float) -> TimelineLink | None:
         row = self.row(arrow.kind, arrow.block, arrow.warp, arrow.stage)
         to_row = self.row("run", arrow.to_block, arrow.to_warp, None)
         if row is None or to_row is None or row == to_row or (arrow.to_block, arrow.to_warp) not in self.first:
             return None
-        return Link(row, arrow.time - start, to_row, arrow.to_time - start)
+        return TimelineLink(row, arrow.time - start, to_row, arrow.to_time - start)

@@ -9,7 +9,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.estimate import can_share
-from tilewright.gemm.family.ways import Limits, Problem, Vector, Way, ways_of
+from tilewright.gemm.family.plan_options import Limits, PlanOption, Problem, Vector, plan_options
 from tilewright.gemm.schedule.streamk import StreamK
 
 DECOMPOSITIONS = ("auto", "data_parallel", "dynamic", "stream_k")
@@ -36,7 +36,7 @@ def fastest(
 ) -> Option:  # fmt: skip
     """The size that takes least time by the model. "stream_k" deals tiles out evenly where any size can win by it, even
     if another wins more without, or with tiles cut into equal parts."""
-    options = Options.of(entry, limits)
+    options = KernelOptions.of(entry, limits)
     if reduction in (None, "none"):
         return options.fastest(problem, decomposition)
     return options.sharing(problem, reduction)
@@ -45,11 +45,11 @@ def fastest(
 def size_to_share(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:
     """The entry in the size for a plan of Stream-K that is made otherwise than by the model: in single blocks, if it
     has one."""
-    options = Options.of(entry, limits)
-    return options.entries[id(options.best(problem, "stream_k", options.model.together.start).config)]
+    options = KernelOptions.of(entry, limits)
+    return options.entries[id(options.best(problem, "stream_k", options.model.shared_reduction.start).config)]
 
 
-class Options:
+class KernelOptions:
     """A kernel in all its sizes, with all ways to share tiles, on one kind of GPU."""
 
     def __init__(self, entry: KernelEntry, limits: Limits) -> None:
@@ -70,18 +70,18 @@ class Options:
         if len(configs) == 1:  # a kernel in one size stays in it
             together = [entry] if together else []
         self.entries.update((id(e.config), e) for e in together)
-        self.ways = ways_of(configs, whole, shares, family.parts, [e.config for e in together])
-        self.model = family.model(self.ways, limits)
+        self.plan_options = plan_options(configs, whole, shares, family.parts, [e.config for e in together])
+        self.model = family.model(self.plan_options, limits)
 
     @classmethod
     @lru_cache(maxsize=128)
-    def of(cls, entry: KernelEntry, limits: Limits) -> Options:
+    def of(cls, entry: KernelEntry, limits: Limits) -> KernelOptions:
         return cls(entry, limits)
 
-    def best(self, problem: Problem, decomposition: str, last: int | None = None) -> Way:
+    def best(self, problem: Problem, decomposition: str, last: int | None = None) -> PlanOption:
         """The option of least time, of those before ``last``."""
         times, first = self.times(problem, decomposition)
-        return self.ways[first + int(times[: None if last is None else last - first].argmin())]
+        return self.plan_options[first + int(times[: None if last is None else last - first].argmin())]
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
         """Microseconds of the best option, as far as the model counts them; for "stream_k", too, of all."""
@@ -93,15 +93,15 @@ class Options:
         sharing = decomposition in ("auto", "stream_k")
         times = self.model.times(problem, sharing)
         if not sharing:
-            return times[: self.model.alone or None], 0
-        first = self.model.even.start if decomposition == "stream_k" else 0
+            return times[: self.model.one_block or None], 0
+        first = self.model.even_shares.start if decomposition == "stream_k" else 0
         return (times[first:], first) if first < len(times) else (times, 0)
 
     def fastest(self, problem: Problem, decomposition: str) -> Option:
         return self.option(self.best(problem, decomposition), problem)
 
-    def option(self, way: Way, problem: Problem) -> Option:
-        return self.entries[id(way.config)], way.plan(problem, self.limits)
+    def option(self, chosen: PlanOption, problem: Problem) -> Option:
+        return self.entries[id(chosen.config)], chosen.plan(problem, self.limits)
 
     def sharing(self, problem: Problem, reduction: str) -> Option:
         """The option of least time whose blocks share tiles, and may add up as ``reduction`` says; without a plan
@@ -109,9 +109,9 @@ class Options:
         if not can_share(problem, True):
             return self.fastest(problem, "data_parallel")
         model, times = self.model, self.model.times(problem)
-        for these in (model.together, model.even) if reduction == "shared" else (model.even,):
+        for these in (model.shared_reduction, model.even_shares) if reduction == "shared" else (model.even_shares,):
             for index in times[these].argsort(kind="stable").tolist():
-                found = self.option(self.ways[these.start + index], problem)
+                found = self.option(self.plan_options[these.start + index], problem)
                 if found[1] is not None and found[1].cuts_tiles:
                     return found
         return self.fastest(problem, "data_parallel")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilewright.gemm.choice.choose import oriented, with_tiles
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.ways import Limits, Problem
+from tilewright.gemm.family.plan_options import Limits, Problem
 
 PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
 

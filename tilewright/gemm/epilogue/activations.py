@@ -12,7 +12,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
-class Row(NamedTuple):
+class ActivationRow(NamedTuple):
     """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
     (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too."""
 
@@ -49,13 +49,13 @@ def silu(x: Any) -> Any:
 
 
 ACTIVATIONS = {
-    "relu": Row(relu, lambda functional, x: functional.relu(x), integers=True),
-    "squared_relu": Row(squared_relu, lambda functional, x: functional.relu(x).square(), integers=True),
-    "gelu": Row(gelu, lambda functional, x: functional.gelu(x)),
-    "gelu_tanh": Row(gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh")),
-    "sigmoid": Row(sigmoid, lambda functional, x: functional.sigmoid(x)),
-    "silu": Row(silu, lambda functional, x: functional.silu(x)),
-    "tanh": Row(cute.math.tanh, lambda functional, x: functional.tanh(x)),
+    "relu": ActivationRow(relu, lambda functional, x: functional.relu(x), integers=True),
+    "squared_relu": ActivationRow(squared_relu, lambda functional, x: functional.relu(x).square(), integers=True),
+    "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x)),
+    "gelu_tanh": ActivationRow(gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh")),
+    "sigmoid": ActivationRow(sigmoid, lambda functional, x: functional.sigmoid(x)),
+    "silu": ActivationRow(silu, lambda functional, x: functional.silu(x)),
+    "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x)),
 }
 """A new activation is a row here; ``matmul`` and the operator of PyTorch find it by its name."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
-from tilewright.gemm.access import VECTOR, Access
+from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import rounded
@@ -28,7 +28,7 @@ class TmaStoreEpilogue:
 
     config: HopperConfig
 
-    ACCESS = Access("TMA", step=VECTOR, whole=True, least_stride=1)
+    ACCESS = AccessRequirement("TMA", step=VECTOR, whole=True, least_stride=1)
     """Of D, and of C, which threads read in pairs of elements: both along D's contiguous mode."""
 
     @property

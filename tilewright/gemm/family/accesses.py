@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from tilewright.gemm.access import Access
+from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.kernel import group_table
 
 
-class Product(Protocol):
+class ProductOperands(Protocol):
     """What families ask of a :class:`~tilewright.gemm.host.problem.Problem`."""
 
     @property
@@ -24,7 +24,7 @@ class Product(Protocol):
     @property
     def D(self) -> Matrix: ...
     @property
-    def places(self) -> Any: ...
+    def indirect(self) -> Any: ...
     @property
     def shape(self) -> tuple[int, int, int, int]: ...
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]: ...
@@ -34,7 +34,7 @@ class OperandAccess(NamedTuple):
     """``access`` is what is assumed of the matrix of operand ``name`` (A to D; B as (N, K)), along ``major``."""
 
     name: str
-    access: Access
+    access: AccessRequirement
     matrix: Matrix
     major: Major
 
@@ -44,12 +44,14 @@ class OperandAccess(NamedTuple):
         return self.access.refusal(self.matrix, self.major)
 
 
-def group_accesses(product: Product) -> list[OperandAccess]:
+def group_accesses(product: ProductOperands) -> list[OperandAccess]:
     """Of the table by which the kernels of groups find a problem's matrices."""
     return each(product, group_table.ACCESS)
 
 
-def each(product: Product, loads: Access, stores: Access | None = None) -> list[OperandAccess]:
+def each(
+    product: ProductOperands, loads: AccessRequirement, stores: AccessRequirement | None = None
+) -> list[OperandAccess]:
     """A, B, C (where it is not D) and D; C is read as D is written."""
     A, B, C, D = product.A, product.B_as_rows, product.C, product.D
     stores, major = stores or loads, D.major()

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.family.estimate import Model, can_share
-from tilewright.gemm.family.ways import Limits, Problem, Vector, Way
+from tilewright.gemm.family.estimate import CostModel, can_share
+from tilewright.gemm.family.plan_options import Limits, PlanOption, Problem, Vector
 
 FLOPS_PER_US = 4.2e6  # of one multiprocessor with its tensor pipes full, 16-bit operands
 RATES = {8: 2.0, 16: 1.0, 32: 0.5, 64: 0.1}  # of tensor cores by the width of their operands
@@ -28,19 +28,19 @@ NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in
 GRANULAR, GRANULES = 1.08, 2.6  # a k tile of granules: how much slower than of 16 bytes, and microseconds at least
 
 
-class AmpereModel(Model):
-    """The options ``ways`` of one kernel on a GPU of ``limits``."""
+class AmpereModel(CostModel):
+    """The ``options`` of one kernel on a GPU of ``limits``."""
 
-    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        super().__init__(ways, limits)
+    def __init__(self, options: Sequence[PlanOption], limits: Limits) -> None:
+        super().__init__(options, limits)
         smem = limits[1]
         self.depth = self.of_each(lambda config: config.tile[2])  # k elements of a k tile
-        self.parts = np.array([max(1, way.parts) for way in ways], float)  # blocks of a tile
+        self.parts = np.array([max(1, option.parts) for option in options], float)  # blocks of a tile
         self.at_once = self.of_each(lambda config: blocks_at_once(config, smem))  # blocks of a multiprocessor
-        self.places = self.at_once * self.sms  # blocks that the GPU holds at once
+        self.resident_blocks = self.at_once * self.sms  # blocks that the GPU holds at once
         self.full, self.alone_us = self.of_each(lambda config: k_tile_us(config, smem)).T.copy()
         self.ends, self.peer = self.of_each(ends_us), self.of_each(peer_us)
-        self.once = np.array([way.parts != 1 for way in ways]) * (SHARING + self.peer * self.parts)
+        self.once = np.array([option.parts != 1 for option in options]) * (SHARING + self.peer * self.parts)
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         m, n, k, batch = problem
@@ -48,20 +48,20 @@ class AmpereModel(Model):
         k_tiles = np.ceil(k / (self.depth * self.parts))
         # The blocks of a turn run at once, on all multiprocessors, and hide each other's ends but for
         # the last. The blocks of the last turn may be alone on their multiprocessors, and then take less.
-        turns = np.floor(blocks / self.places)
-        rest = blocks - turns * self.places
+        turns = np.floor(blocks / self.resident_blocks)
+        rest = blocks - turns * self.resident_blocks
         last_turn = np.where(rest > self.sms, self.full, (rest > 0) * self.alone_us)
         loops = (turns * self.full + last_turn) * k_tiles
         time: Vector = loops + (turns / self.at_once + (rest > 0)) * self.ends + self.once
         if not can_share(problem, sharing):
-            return time[: self.single]
-        time[self.even] = self.even_us(blocks[self.even], k_tiles[self.even])
+            return time[: self.unshared]
+        time[self.even_shares] = self.even_us(blocks[self.even_shares], k_tiles[self.even_shares])
         return time
 
     def even_us(self, tiles: Vector, k_tiles: Vector) -> Vector:
         """Stream-K: whole tiles in all waves but the last two, of one block a multiprocessor; what follows is dealt out
         evenly. A share mostly has a tile cut at either end, and starts the pipeline for each of its tiles."""
-        own, sms = self.even, self.sms
+        own, sms = self.even_shares, self.sms
         waves_before = np.maximum(np.floor(tiles / sms) - 1, 0)
         shared_tiles = tiles - waves_before * sms
         share = shared_tiles / sms  # tiles of one block

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from tilewright.gemm.config import AnyConfig
-from tilewright.gemm.family.accesses import OperandAccess, Product, access_refusal
-from tilewright.gemm.family.estimate import Model
+from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, access_refusal
+from tilewright.gemm.family.estimate import CostModel
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -30,7 +30,7 @@ class KernelFamily(ABC):
     """A kind of kernel, of which a configuration gives the static numbers. Methods that return text say why not; None
     is yes."""
 
-    model: ClassVar[type[Model]]
+    model: ClassVar[type[CostModel]]
     """Estimates the time of all sizes of a kernel at once."""
     parts: ClassVar[tuple[int, ...]] = ()
     """Into how many equal parts the model may cut each tile along K."""
@@ -63,12 +63,12 @@ class KernelFamily(ABC):
             return None
         return f"its mma.sync needs sm_{least}, and sm_{version} has none for {config.a.dtype.__name__}"
 
-    def accesses(self, config: AnyConfig, product: Product) -> list[OperandAccess]:
+    def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
         """What the kernel's loaders and its epilogue assume of the operands; those of which nothing is assumed are not
         listed."""
         return []
 
-    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         """Why the kernel cannot multiply operands of these extents, by this decomposition."""
         return None
 
@@ -90,7 +90,7 @@ class KernelFamily(ABC):
         return None
 
     def refusal(
-        self, sizes: tuple[AnyConfig, ...], product: Product, decomposition: Any, version: int,
+        self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, version: int,
         reduction: str | None = None,
     ) -> str | None:  # fmt: skip
         """Why a kernel, in the first of its ``sizes``, cannot multiply these operands on such a GPU; None where it
@@ -104,7 +104,7 @@ class KernelFamily(ABC):
         )
 
     def decomposition_refusal(
-        self, sizes: tuple[AnyConfig, ...], product: Product, decomposition: Any, reduction: str | None
+        self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, reduction: str | None
     ) -> str | None:
         """Why the kernel's blocks cannot divide the work so."""
         config = sizes[0]

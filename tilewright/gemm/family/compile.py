@@ -14,7 +14,7 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.family.base import family_of, kernel_of
-from tilewright.gemm.schedule.launch import decomposition_of
+from tilewright.gemm.schedule.launch_arguments import decomposition_of
 from tilewright.gemm.schedule.shared import REDUCTIONS
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.ir.core import Function

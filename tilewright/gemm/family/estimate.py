@@ -10,33 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gemm.family.ways import EVEN, Limits, Problem, Vector, Way, along
+from tilewright.gemm.family.plan_options import EVEN_SHARES, Limits, PlanOption, Problem, Vector, kernel_extents
 
 
-class Model(ABC):
-    """The options ``ways`` of one kernel: those of ``even`` are Stream-K's whose blocks hand over their sums, those of
-    ``together`` Stream-K's whose blocks add up together. The first ``single`` options give each tile to one block or
-    cluster, the first ``alone`` to one block."""
+class CostModel(ABC):
+    """The ``options`` of one kernel. The first ``unshared`` give each tile to one block or cluster, the first
+    ``one_block`` of them to one block. The slice ``even_shares`` is Stream-K whose blocks hand over their sums, the
+    slice ``shared_reduction`` Stream-K whose blocks all add up a part of each tile."""
 
-    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        self.ways, self.sms = ways, limits[0]
-        first = sum(way.parts != EVEN for way in ways)
-        last = sum(not way.together for way in ways)
-        self.even, self.together = slice(first, last), slice(last, None)
-        self.single = sum(way.parts == 1 for way in ways)
-        self.alone = sum(way.parts == 1 and way.config.cluster_k == 1 for way in ways)
-        self.ones = np.ones(len(ways), np.float32)  # np.maximum takes six times as long with the number 1.0
+    def __init__(self, options: Sequence[PlanOption], limits: Limits) -> None:
+        self.options, self.sms = options, limits[0]
+        first = sum(option.parts != EVEN_SHARES for option in options)
+        last = sum(not option.shared_reduction for option in options)
+        self.even_shares, self.shared_reduction = slice(first, last), slice(last, None)
+        self.unshared = sum(option.parts == 1 for option in options)
+        self.one_block = sum(option.parts == 1 and option.config.cluster_k == 1 for option in options)
+        self.ones = np.ones(len(options), np.float32)  # np.maximum takes six times as long with the number 1.0
         # Elements of D along the problem's M and N, and of K, that a tile of each option has.
-        self.rows, self.columns = self.of_each(lambda config: along(config, config.cluster_tile[:2])).T.copy()
+        self.rows, self.columns = self.of_each(lambda config: kernel_extents(config, config.cluster_tile[:2])).T.copy()
 
     def of_each(self, number: Callable[[Any], Any]) -> Vector:
         """A number of the configuration of each option."""
-        return np.array([number(way.config) for way in self.ways], np.float32)
+        return np.array([number(option.config) for option in self.options], np.float32)
 
     @abstractmethod
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
-        where no tile can be shared (also without ``sharing``) of the first ``single``."""
+        where no tile can be shared (also without ``sharing``) of the first ``unshared``."""
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:

@@ -12,13 +12,13 @@ import numpy as np
 from tilewright import Int32
 from tilewright.gemm.arrays import operand_of
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.family.accesses import Product
+from tilewright.gemm.family.accesses import ProductOperands
 from tilewright.gemm.family.ampere_cost import blocks_at_once, k_tile_us
 from tilewright.gemm.family.ampere_cost import ends_us as multistage_ends_us
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import CROWD, ends_us, loads_us, loop_us
+from tilewright.gemm.family.plan_options import Limits, Vector
 from tilewright.gemm.family.suited import suited_entry, with_operands
-from tilewright.gemm.family.ways import Limits, Vector
 from tilewright.gemm.kernel.grouped import GroupedGemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
 
@@ -40,7 +40,7 @@ class GroupedFamily(ABC):
         return None
 
     @abstractmethod
-    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+    def sizes(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> list[AnyConfig]:
         """The sizes of a kernel for operands that lie as these do."""
 
     @abstractmethod
@@ -64,13 +64,13 @@ class MultistageGroups(GroupedFamily):
     def kernel(self, config: Any) -> GroupedGemm:
         return GroupedGemm(config)
 
-    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+    def sizes(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> list[AnyConfig]:
         if any(suited_entry(entry, product) is not entry for product in products):
             entry = entry.for_narrow
         listed = (config for config in (entry.config, entry.large, *entry.small) if config is not None)
         return [self.with_operands(config, products) for config in listed]
 
-    def with_operands(self, config: Any, products: Sequence[Product]) -> AnyConfig:
+    def with_operands(self, config: Any, products: Sequence[ProductOperands]) -> AnyConfig:
         bM, bN, bK = config.tile
         A = tuple(one.A.read_as(config.a.dtype) for one in products)
         B = tuple(one.B.read_as(config.a.dtype).transposed() for one in products)
@@ -103,7 +103,7 @@ class HopperGroups(GroupedFamily):
             return None
         return "it takes no groups of problems: they want single blocks (cluster (1, 1)) without turns (pingpong)"
 
-    def sizes(self, entry: KernelEntry, products: Sequence[Product]) -> list[AnyConfig]:
+    def sizes(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> list[AnyConfig]:
         return [with_operands(entry.only(config), products[0]) for config in entry.sizes if self.fits(config)]
 
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
-from tilewright.gemm.family.accesses import OperandAccess, Product, each
+from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, each
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.grouped import HopperGroups
 from tilewright.gemm.family.hopper_cost import HopperModel
@@ -40,11 +40,11 @@ class Hopper(KernelFamily):
     def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
         return None if version == 90 else f"it needs wgmma, which sm_90 has and sm_{version} does not"
 
-    def accesses(self, config: AnyConfig, product: Product) -> list[OperandAccess]:
+    def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
         return each(product, TmaMainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
 
-    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
-        if product.places is not None:
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
+        if product.indirect is not None:
             return "TMA reads matrices whose rows and batches follow each other at strides, not by index or pointer"
         if product.shape[2] == 0:
             return "K is 0: there is nothing to load"

@@ -16,8 +16,8 @@ from math import log2
 import numpy as np
 
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.family.estimate import Model, can_share
-from tilewright.gemm.family.ways import NEVER, Limits, Problem, Vector, Way
+from tilewright.gemm.family.estimate import CostModel, can_share
+from tilewright.gemm.family.plan_options import INFEASIBLE_US, Limits, PlanOption, Problem, Vector
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
@@ -47,13 +47,13 @@ SOME_FREE = 0.716  # lost where it finds room for some, for each part of a wave 
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
 
-class HopperModel(Model):
-    """The options ``ways`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
+class HopperModel(CostModel):
+    """The ``options`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
 
-    def __init__(self, ways: Sequence[Way], limits: Limits) -> None:
-        super().__init__(ways, limits)
+    def __init__(self, options: Sequence[PlanOption], limits: Limits) -> None:
+        super().__init__(options, limits)
         of_each = self.of_each
-        self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (ways[0].config.a, ways[0].config.c))
+        self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (options[0].config.a, options[0].config.c))
         self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
         self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
@@ -62,7 +62,8 @@ class HopperModel(Model):
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
         self.peer = PEER_ELEMENT * elements
         self.joining = JOINING + JOIN_ELEMENT * elements
-        self.turns = slice(self.alone - sum(way.parts == 1 and way.config.pingpong for way in ways), self.alone)
+        pingpong = sum(option.parts == 1 and option.config.pingpong for option in options)
+        self.turns = slice(self.one_block - pingpong, self.one_block)
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         m, n, k, batch = problem
@@ -71,37 +72,37 @@ class HopperModel(Model):
             waves *= batch
         k_tiles = np.ceil(k / self.depth)
         working = np.minimum(waves, self.ones)  # the part of the multiprocessors that works
-        working[self.single :] = 1.0  # all of them where tiles are shared
+        working[self.unshared :] = 1.0  # all of them where tiles are shared
         misaligned = MISALIGNED if k * self.bytes_in % 128 else 1.0
         loads = self.loads * (misaligned / CROWD + misaligned * (CROWD - 1) / CROWD * working)
         k_tile = np.maximum(loads, self.loop)
         loop = k_tile * k_tiles  # of a tile
         partial = n * self.bytes_out % SECTOR != 0
-        own = slice(0, self.single)
+        own = slice(0, self.unshared)
         time = [self.whole_us(loop[own], waves[own], working[own], partial)]
         if can_share(problem, sharing):
-            own = self.even
+            own = self.even_shares
             time.append(self.even_us(problem, loop[own], waves[own], partial))
-            own = self.together
-            time.append(self.together_us(problem, k_tile[own], k_tiles[own], waves[own]))
+            own = self.shared_reduction
+            time.append(self.shared_reduction_us(problem, k_tile[own], k_tiles[own], waves[own]))
         return np.concatenate(time)
 
     def whole_us(self, loop: Vector, waves: Vector, working: Vector, partial: bool) -> Vector:
         """Each tile is one block's or cluster's, and a wave takes as long as a tile, of whose k tiles ``loop`` is the
         time."""
-        tile = loop + self.ends[partial][: self.single]
+        tile = loop + self.ends[partial][: self.unshared]
         # Where warpgroups take turns, one writes while the other multiplies: two tiles take at least as long as the
         # loop and the end of one.
         turns = self.turns
         tile[turns] = np.maximum(tile[turns], (loop[turns] + TURN_STORE * self.store[partial][turns]) / 2)
         some_free = (waves > 0.5) * (SOME_FREE + HALF_FREE - SOME_FREE * working)
-        time: Vector = np.ceil(waves) * tile + some_free + (self.begin[: self.single] - HALF_FREE)
+        time: Vector = np.ceil(waves) * tile + some_free + (self.begin[: self.unshared] - HALF_FREE)
         return time
 
     def even_us(self, problem: Problem, loop: Vector, waves: Vector, partial: bool) -> Vector:
         """Stream-K: what follows the last full wave but one is dealt out evenly, ``in_shares`` tiles to each block."""
         m, n, k, _ = problem
-        own, ones = self.even, self.ones[self.even]
+        own, ones = self.even_shares, self.ones[self.even_shares]
         in_shares = waves - np.maximum(np.floor(waves), ones) + 1
         tiles = waves + in_shares * (SHARED - 1)  # as many would take as long if none were shared
         time = loop * tiles + self.ends[partial][own] * np.maximum(tiles, ones)
@@ -115,16 +116,16 @@ class HopperModel(Model):
         time += self.begin[own] + SHARING + self.peer[own] * blocks_of_a_tile
         return time
 
-    def together_us(self, problem: Problem, k_tile: Vector, k_tiles: Vector, waves: Vector) -> Vector:
+    def shared_reduction_us(self, problem: Problem, k_tile: Vector, k_tiles: Vector, waves: Vector) -> Vector:
         """Each tile is cut into as many equal parts as there are workers for it. All blocks of a tile write their sums,
         wait for each other's, and read and write a part of the tile each, after memory has been read."""
         m, n, k, _ = problem
-        own = self.together
+        own = self.shared_reduction
         parts = np.floor(1 / waves + 1e-4)  # workers by tiles, without rounding
         read = (m + n) * k * self.bytes_in / MEMORY_PER_US
         time = np.maximum(k_tile * np.ceil(k_tiles / np.maximum(parts, self.ones[own])), read)
         time += self.begin[own] + self.joining[own]
-        return np.where(parts < 2, NEVER, time)
+        return np.where(parts < 2, INFEASIBLE_US, time)
 
 
 def loop_us(config: HopperConfig) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.gemm.config import AnyConfig
-from tilewright.gemm.family.accesses import OperandAccess, Product, each
+from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, each
 from tilewright.gemm.family.ampere_cost import AmpereModel
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.kernel.small_m import SmallMGemm
@@ -21,11 +21,11 @@ class SmallM(KernelFamily):
     def kernel(self, config: Any) -> SmallMGemm:
         return SmallMGemm(config)
 
-    def accesses(self, config: AnyConfig, product: Product) -> list[OperandAccess]:
+    def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
         return each(product, SmallMGemm.ACCESS)[:2]  # D and C may lie anyhow
 
-    def product_refusal(self, config: AnyConfig, product: Product, decomposition: Any) -> str | None:
-        if product.places is not None:
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
+        if product.indirect is not None:
             return "it reads matrices whose rows and batches follow each other at strides, not by index or pointer"
         if product.shape[0] > config.tile[0]:
             return f"it is for products with at most {config.tile[0]} rows, not {product.shape[0]}"

@@ -7,12 +7,12 @@ from functools import lru_cache
 from math import gcd
 
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, Major, Operand
-from tilewright.gemm.family.accesses import Product
+from tilewright.gemm.family.accesses import ProductOperands
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
 
 
-def with_operands(entry: KernelEntry, product: Product) -> AnyConfig:
+def with_operands(entry: KernelEntry, product: ProductOperands) -> AnyConfig:
     """The entry's configuration for matrices that lie as the product's do."""
     config = entry.config
     a, b, c = product.operands(config.transposed, config.a.dtype, family_of(config).whole_rows)
@@ -33,7 +33,7 @@ def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyCon
     return entry.with_operands(a, b, c)
 
 
-def suited_entry(entry: KernelEntry, product: Product) -> KernelEntry:
+def suited_entry(entry: KernelEntry, product: ProductOperands) -> KernelEntry:
     """The entry for matrices that lie as the product's do; in its form for narrow accesses or for granules where they
     force these."""
     config = with_operands(entry, product)

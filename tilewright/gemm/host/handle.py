@@ -15,12 +15,12 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
 from tilewright.gemm.family.base import family_of
-from tilewright.gemm.host.places import Places
+from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
-from tilewright.gemm.schedule.launch import decomposition_of, padded, workspace_of
+from tilewright.gemm.schedule.launch_arguments import decomposition_of, padded, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import Array, array_of
@@ -36,15 +36,15 @@ Zeros = Callable[[int, Any], Any]
 
 @dataclass(frozen=True)
 class Handle:
-    """``executor`` takes ``args``: the tensors, the epilogue function and the decomposition. ``then`` is launched after
-    it: what adds up the slices of parallel split-K, what copies D to where it belongs."""
+    """``executor`` takes ``args``: the tensors, the epilogue function and the decomposition. ``next_launch``
+    follows it: the kernel that adds up the slices of parallel split-K, or the one that copies D to where it belongs."""
 
     executor: Any
     args: tuple[Any, ...]
     kernel: Any = None
     key: Any = None
-    then: Handle | None = None
-    around: Callable[[], Any] = nullcontext  # what has to be entered during a launch
+    next_launch: Handle | None = None
+    launch_context: Callable[[], Any] = nullcontext  # what has to be entered during a launch
 
     @classmethod
     def of(
@@ -73,62 +73,62 @@ class Handle:
         how = decomposition_of(
             plan.shares, config, partials, flags, plan.multiprocessors, plan.dynamic, plan.reduction, plan.numbered
         )
-        then = None
+        following = None
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":
             slices = stack(partials, seen.shape, plan.shares.slices, config.acc_dtype)
             kept = Operand(config.acc_dtype, Major.K, 128)
             tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
-            places = seen.places.addressing(beside(target, D)) if seen.places is not None else None
-            then = handle_of(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
-                        (function, places.scatter_D if places else None), config, (C, D))  # fmt: skip
+            indirect = seen.indirect.addressing(beside(target, D)) if seen.indirect is not None else None
+            following = handle_of(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
+                        (function, indirect.scatter_D if indirect else None), config, (C, D))  # fmt: skip
             function, config, C, D = unchanged(config.acc_dtype), replace(config, c=kept), slices, slices
         objects: tuple[Any, ...] = function, how
-        if seen.places is not None:
-            addressing = seen.places.addressing(beside(target, D))
-            if then is not None:  # the slices lie in the workspace at strides
+        if seen.indirect is not None:
+            addressing = seen.indirect.addressing(beside(target, D))
+            if following is not None:  # the slices lie in the workspace at strides
                 addressing = replace(addressing, scatter_D=None)
             objects = function, how, addressing
         family = family_of(config)
         tensors = family.tensors(config, A, B.transposed(), C, D)
         first = handle_of(family.kernel(config), tensors, objects, config, (A, B, C, D))
-        around: Callable[[], Any] = nullcontext
-        if seen.places is not None and seen.places.batches:
-            around = partial(reachable, target, seen.places)
-        return replace(first, then=then, around=around)
+        context: Callable[[], Any] = nullcontext
+        if seen.indirect is not None and seen.indirect.batches:
+            context = partial(reachable, target, seen.indirect)
+        return replace(first, next_launch=following, launch_context=context)
 
     def launches(self) -> Iterator[Handle]:
         """This launch and those that follow it."""
         yield self
-        if self.then is not None:
-            yield from self.then.launches()
+        if self.next_launch is not None:
+            yield from self.next_launch.launches()
 
     def followed_by(self, last: Handle | None) -> Handle:
         """This launch, those that follow it, and ``last``."""
         if last is None:
             return self
-        return replace(self, then=last if self.then is None else self.then.followed_by(last))
+        return replace(self, next_launch=last if self.next_launch is None else self.next_launch.followed_by(last))
 
     def __call__(self, stream: Any = None) -> None:
         """Launch on ``stream``; None: on the current one."""
-        with self.around():
+        with self.launch_context():
             if stream is None:
                 self.executor(*self.args)
             else:
                 there = StreamHandle(stream_handle(stream) or 0)
                 compiled(self.kernel, self.key, self.args, True)(*self.args, stream=there)
-        if self.then is not None:
-            self.then(stream)
+        if self.next_launch is not None:
+            self.next_launch(stream)
 
     def bound(self) -> Callable[[], None]:
         """A callable that launches and does nothing else: arguments are read and checked now."""
         launch: Callable[[], None] = self.executor.bind(*self.args)
-        if self.then is None:
+        if self.next_launch is None:
             return launch
-        then = self.then.bound()
+        following = self.next_launch.bound()
 
         def both() -> None:
             launch()
-            then()
+            following()
 
         return both
 
@@ -157,11 +157,11 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
 
 
 @contextmanager
-def reachable(target: Any, places: Places) -> Iterator[None]:
+def reachable(target: Any, indirect: IndirectOperands) -> Iterator[None]:
     """Register with the simulator the matrices that a kernel finds by their addresses."""
     with ExitStack() as known:
         if hasattr(target, "exposed"):
-            for matrix in (matrix for batch in places.batches for matrix in batch):
+            for matrix in (matrix for batch in indirect.batches for matrix in batch):
                 known.enter_context(target.exposed(*matrix.array.bounds))
         yield
 

@@ -16,7 +16,7 @@ from tilewright.gemm.config import Major
 from tilewright.gemm.family.accesses import OperandAccess
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.workspace import Memory
+from tilewright.gemm.host.workspace import WorkspaceBuffer
 
 ROW = 128  # bytes at whose multiples packed rows begin
 LAUNCH_US, BYTES_PER_US = 1.8, 2.0e6
@@ -39,7 +39,7 @@ class Packing:
     @classmethod
     def of(cls, problem: Problem, entry: KernelEntry) -> Packing | None:
         """What has to be copied for the kernel; None where nothing has, or where copies do not help."""
-        if not entry.family.packs or problem.places is not None:
+        if not entry.family.packs or problem.indirect is not None:
             return None
         return cls.needed(problem, entry.family.accesses(entry.config, problem))
 
@@ -67,7 +67,7 @@ class Packing:
         launches = any(name in "ABC" for name in self.names) + ("D" in self.names)
         return LAUNCH_US * launches + self.moved / BYTES_PER_US
 
-    def placed(self, problem: Problem, memory: Memory | None = None) -> Problem:
+    def placed(self, problem: Problem, memory: WorkspaceBuffer | None = None) -> Problem:
         """The problem as the kernel sees it; without ``memory`` at made-up addresses, for planning."""
         offset, matrices = 0, {name: getattr(problem, name) for name in "ABCD"}
         for name, major, size in zip(self.names, self.majors, self.sizes, strict=True):

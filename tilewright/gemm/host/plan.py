@@ -9,13 +9,13 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import aligned_elements
-from tilewright.gemm.choice.choose import Options, best, size_to_share
+from tilewright.gemm.choice.choose import KernelOptions, best, size_to_share
 from tilewright.gemm.choice.simulated import for_simulator, in_order_of_simulation
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import FIXED_US
+from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.family.suited import suited_entry, with_operands
-from tilewright.gemm.family.ways import Limits
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.sharing import checked, shares_tiles
@@ -109,8 +109,8 @@ class Plan:
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            there = Options.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
-            if there > MUCH_FASTER * Options.of(otherwise, gpu).least_us(problem.shape, decomposition):
+            there = KernelOptions.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
+            if there > MUCH_FASTER * KernelOptions.of(otherwise, gpu).least_us(problem.shape, decomposition):
                 return None
             return replace(cls.of(seen, [entry], decomposition, machine, reduction), packing=packing)
         return None

@@ -13,7 +13,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, operand_of
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Major, Operand
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
-from tilewright.gemm.host.places import Places, array_batches, indices_of
+from tilewright.gemm.host.indirect import IndirectOperands, array_batches, indices_of
 from tilewright.gemm.mainloop.granules import GranuleLoader
 from tilewright.lang.arguments.arrays import Array
 
@@ -33,7 +33,7 @@ class Problem:
     C: Matrix
     D: Matrix
     has_c: bool
-    places: Places | None = None  # rows by index, batches by pointer
+    indirect: IndirectOperands | None = None  # rows by index, batches by pointer
 
     @classmethod
     def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
@@ -61,7 +61,7 @@ class Problem:
             A, B, C, D = batches[0]
             has_c = arguments.C is not None
             check_output(A, B, C if has_c else None, D, check_operands(A, B, C if has_c else None))
-            return cls(A, B, C, D, has_c, Places(batches=batches))
+            return cls(A, B, C, D, has_c, IndirectOperands(batches=batches))
         problem = cls.of(arguments.A, arguments.B, arguments.C, arguments.D)
         batch = problem.shape[3]
         if mode is GemmUniversalMode.kBatched:
@@ -93,18 +93,18 @@ class Problem:
             key: indices_of(name, arguments.indices[name], extent, D.device, unique)
             for key, (name, extent, unique) in found.items() if name in arguments.indices
         }  # fmt: skip
-        places = Places(**vectors)
-        m = places.gather_A.shape[0] if places.gather_A is not None else rows
-        n = places.gather_B.shape[0] if places.gather_B is not None else columns
+        indirect = IndirectOperands(**vectors)
+        m = indirect.gather_A.shape[0] if indirect.gather_A is not None else rows
+        n = indirect.gather_B.shape[0] if indirect.gather_B is not None else columns
         check_operands(A, B, None)
         if C is not None and C.shape != D.shape:
             raise ArgumentError(f"c must be {_shape(D.shape)} as out is, got {_shape(C.shape)}")
-        written = D.shape if places.scatter_D is None else (places.scatter_D.shape[0], D.shape[1], 1)
+        written = D.shape if indirect.scatter_D is None else (indirect.scatter_D.shape[0], D.shape[1], 1)
         if written != (m, n, 1):
-            what = "out" if places.scatter_D is None else "what scatter_D_indices names of out"
+            what = "out" if indirect.scatter_D is None else "what scatter_D_indices names of out"
             raise ArgumentError(f"{what} must be {_shape((m, n, 1))}, got {_shape(written)}")
         check_output(A, B, C, D, (results, D.shape[1], 1))
-        problem = cls(A, B, C if C is not None else D, D, C is not None, places)
+        problem = cls(A, B, C if C is not None else D, D, C is not None, indirect)
         for key, (name, _, _) in found.items():
             if key in vectors:
                 check_vector(name, vectors[key], problem)
@@ -114,10 +114,10 @@ class Problem:
         """What a plan depends on: extents, strides, types, alignment, device."""
         arrays = [matrix.array for matrix in self.matrices]
         where = [(array.shape, array.stride, array.dtype, array.address % 16, array.device) for array in arrays]
-        if self.places is None:
+        if self.indirect is None:
             return (*where, self.has_c)
-        others = [[m.array.address % 16 for m in batch] for batch in self.places.batches]
-        return (*where, self.has_c, self.shape, others, [self.places.by_index(operand) for operand in range(4)])
+        others = [[m.array.address % 16 for m in batch] for batch in self.indirect.batches]
+        return (*where, self.has_c, self.shape, others, [self.indirect.by_index(operand) for operand in range(4)])
 
     def describe(self) -> str:
         """M x N x K, and L where it is not 1."""
@@ -127,7 +127,7 @@ class Problem:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """(M, N, K, L)"""
-        m, n, batch = self.D.shape if self.places is None else self.places.extents(*self.D.shape)
+        m, n, batch = self.D.shape if self.indirect is None else self.indirect.extents(*self.D.shape)
         return m, n, self.A.shape[1], batch
 
     @property
@@ -152,9 +152,9 @@ class Problem:
     def every(self, operand: int) -> tuple[Matrix, ...]:
         """All matrices of operand 0 (A) to 3 (D): several where batches are given by pointer."""
         first = self.matrices[operand]
-        if self.places is None or not self.places.batches:
+        if self.indirect is None or not self.indirect.batches:
             return (first,)
-        return tuple(m.read_as(first.dtype) for m in self.places.matrices(operand, first))
+        return tuple(m.read_as(first.dtype) for m in self.indirect.matrices(operand, first))
 
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         """How A, B and D (with C) lie, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K). ``whole``
@@ -171,9 +171,9 @@ class Problem:
         if dtype is not a.dtype:  # of the same width
             a, b = replace(a, dtype=dtype), replace(b, dtype=dtype)
         c = operand_of((*self.every(3), *self.every(2)) if self.has_c else self.every(3), WIDEST)
-        if self.places is None:
+        if self.indirect is None:
             return with_granules(a, A), with_granules(b, B), c
-        a, b, c = (one_by_one(x) if self.places.by_index(i) else x for x, i in ((a, 0), (b, 1), (c, 3)))
+        a, b, c = (one_by_one(x) if self.indirect.by_index(i) else x for x, i in ((a, 0), (b, 1), (c, 3)))
         return a, b, c
 
     def _transposed_operands(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
@@ -189,16 +189,16 @@ class Problem:
 
     def batches(self, first: int, last: int) -> Problem:
         """Products ``first`` to ``last`` - 1 of a batch."""
-        places = self.places
+        indirect = self.indirect
         matrices: Iterator[Matrix]
-        if places is not None and places.batches:
-            places = replace(places, batches=places.batches[first:last])
-            addresses = [matrix.array.address for matrix in places.batches[0]]
+        if indirect is not None and indirect.batches:
+            indirect = replace(indirect, batches=indirect.batches[first:last])
+            addresses = [matrix.array.address for matrix in indirect.batches[0]]
             matrices = (m.moved_to(address) for m, address in zip(self.matrices, addresses, strict=True))
         else:
             matrices = (matrix.batches(first, last) for matrix in self.matrices)
         A, B, C, D = matrices
-        return replace(self, A=A, B=B, C=C, D=D, places=places)
+        return replace(self, A=A, B=B, C=C, D=D, indirect=indirect)
 
     def with_rows(self, rows: int) -> Problem:
         """A product of as many rows of A, C and D, which begin where these do and are as far from each other."""

@@ -19,8 +19,8 @@ from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
-from tilewright.gemm.host.workspace import Memory, check_apart, check_stream, own_memory, workspace_memory
-from tilewright.gemm.schedule.launch import Workspace, workspace_of
+from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, own_memory, workspace_memory
+from tilewright.gemm.schedule.launch_arguments import Workspace, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.lang.launch.machine import machine_of
 
@@ -72,7 +72,7 @@ class GemmUniversal:
         reduction: str | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.decomposition, self.reduction = kernel, decomposition, reduction
-        self._ready: Ready | None = None
+        self._ready: PreparedProblem | None = None
 
     def can_implement(self, arguments: GemmUniversalArguments) -> Status:
         """Whether the kernel can compute this; a :class:`Status` that is true or says why not. Nothing is launched."""
@@ -120,7 +120,7 @@ class GemmUniversal:
             )
         check_apart(ready.memory, problem.all_matrices)
         function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
-        made = Ready(problem, function, ready.plan)
+        made = PreparedProblem(problem, function, ready.plan)
         made.asked = ready.asked
         made.compile(ready.memory)
         self._ready = made
@@ -148,12 +148,12 @@ class GemmUniversal:
         """What :meth:`initialize` chose: kernel, size, decomposition."""
         return self._need_ready("plan").plan
 
-    def _need_ready(self, what: str) -> Ready:
+    def _need_ready(self, what: str) -> PreparedProblem:
         if self._ready is None:
             raise ArgumentError(f"{what}: call initialize first")
         return self._ready
 
-    def _plan(self, arguments: GemmUniversalArguments) -> Ready:
+    def _plan(self, arguments: GemmUniversalArguments) -> PreparedProblem:
         problem, how = Problem.of_arguments(arguments), self.decomposition
         split = 1
         if arguments.mode is Mode.kGemmSplitKParallel:
@@ -187,13 +187,13 @@ class GemmUniversal:
     def ready(
         self, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None, machine: str,
         decomposition: Decomposition | None = None, split: int = 1, avail_sms: int = -1,
-    ) -> Ready:  # fmt: skip
+    ) -> PreparedProblem:  # fmt: skip
         """A problem that was read, with its epilogue function and its plan for ``machine``."""
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
         how = self.decomposition if decomposition is None else decomposition
         plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, MAY_PACK[epilogue is None])
-        return Ready(problem, function, plan)
+        return PreparedProblem(problem, function, plan)
 
     def _misaligned(self, arguments: GemmUniversalArguments) -> list[Status]:
         """The operand, if there is one, whose memory does not allow the accesses of the one kernel that was asked
@@ -211,10 +211,10 @@ class GemmUniversal:
         return found
 
 
-class Ready:
+class PreparedProblem:
     """A problem with its epilogue function and its plan; once compiled, with its memory and its handle."""
 
-    memory: Memory
+    memory: WorkspaceBuffer
     handle: Handle
     asked: tuple[GemmUniversalMode, int, int]  # mode, batch_count and avail_sms of what it was made for
 
@@ -229,7 +229,7 @@ class Ready:
         needed = workspace_of(plan.shares, config, seen.oriented(config.transposed).shape, plan.dynamic)
         return needed if packing is None else replace(needed, packed=packing.bytes)
 
-    def compile(self, memory: Memory | None = None, machine: str | None = None) -> None:
+    def compile(self, memory: WorkspaceBuffer | None = None, machine: str | None = None) -> None:
         """Make the handle for ``machine`` (by default where the operands are), with memory of its own unless ``memory``
         is given."""
         problem = self.problem

@@ -12,7 +12,7 @@ import numpy as np
 from tilewright import Int32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.schedule.launch import Workspace
+from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.streams import stream_handle
 
@@ -21,7 +21,7 @@ ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
-class Memory:
+class WorkspaceBuffer:
     """An array of bytes that holds a :class:`Workspace`; ``array`` None where nothing is needed."""
 
     needed: Workspace
@@ -68,10 +68,10 @@ class Memory:
                 memory[begin:end].zero_()
 
 
-def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Memory:
+def workspace_memory(workspace: Any, needed: Workspace, device: str) -> WorkspaceBuffer:
     """``workspace`` as the memory of a launch on ``device``; ArgumentError where it cannot be."""
     if needed.size == 0:
-        return Memory(needed, workspace, None)
+        return WorkspaceBuffer(needed, workspace, None)
     if workspace is None:
         raise ArgumentError(f"the workspace is missing: this product needs {needed.size} bytes (workspace_size)")
     array = array_of(workspace)
@@ -90,10 +90,10 @@ def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Memory:
         raise ArgumentError(f"the workspace begins at {array.address:#x}, which is no multiple of {ALIGNMENT} bytes")
     if array.readonly:
         raise ArgumentError("the workspace is read-only")
-    return Memory(needed, workspace, array)
+    return WorkspaceBuffer(needed, workspace, array)
 
 
-def check_apart(memory: Memory, matrices: Sequence[Matrix]) -> None:
+def check_apart(memory: WorkspaceBuffer, matrices: Sequence[Matrix]) -> None:
     """ArgumentError for a workspace that lies where an operand does."""
     if memory.array is None:
         return
@@ -104,12 +104,12 @@ def check_apart(memory: Memory, matrices: Sequence[Matrix]) -> None:
             raise ArgumentError(f"the workspace overlaps {matrix.name}; give it memory of its own")
 
 
-def own_memory(needed: Workspace, zeros: Callable[[int, Any], Any]) -> Memory:
+def own_memory(needed: Workspace, zeros: Callable[[int, Any], Any]) -> WorkspaceBuffer:
     """New memory, zero already."""
     if needed.size == 0:
-        return Memory(needed, None, None)
+        return WorkspaceBuffer(needed, None, None)
     source = zeros(needed.size // 4, Int32)
-    return Memory(needed, source, array_of(source))
+    return WorkspaceBuffer(needed, source, array_of(source))
 
 
 def check_stream(stream: Any, device: str) -> None:

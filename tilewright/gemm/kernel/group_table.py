@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import Constexpr, Int32, cute
 from tilewright.errors import ConstraintError
-from tilewright.gemm.access import Access
+from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.tiles import aligned
@@ -17,7 +17,7 @@ ADDRESS, PITCH, EXTENT, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 12, 13
 N and K; the number of the problem's first tile; the address of its bias. One more row has the number of all tiles as
 its first."""
 
-ACCESS = Access("the table of a group")
+ACCESS = AccessRequirement("the table of a group")
 """Of each matrix: the table has one stride of it, and C is contiguous along the mode that D is."""
 
 

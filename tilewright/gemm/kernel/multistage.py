@@ -18,10 +18,10 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.store import epilogue_of
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.mainloop.math import math_of
-from tilewright.gemm.mainloop.multistage import MultistageMainloop, Slices
+from tilewright.gemm.mainloop.multistage import MultistageMainloop, OperandSlices
 from tilewright.gemm.schedule.decomposition import DataParallel
-from tilewright.gemm.schedule.fixup import Fixup, Sums
-from tilewright.gemm.schedule.launch import Decomposition
+from tilewright.gemm.schedule.fixup import Fixup, SumPartition
+from tilewright.gemm.schedule.launch_arguments import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.shared import SharedTiles
@@ -110,7 +110,9 @@ class MultistageGemm:
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
             scratch = cute.recast_ptr(smem, dtype=self.config.acc_dtype)
-            sums = Sums.of(self.partials, self.config.threads, steps, accumulators, scratch, self.config.smem_bytes)
+            sums = SumPartition.of(
+                self.partials, self.config.threads, steps, accumulators, scratch, self.config.smem_bytes
+            )
             self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
 
     def granular(self, operand: Operand, gather: Any) -> bool:
@@ -130,9 +132,9 @@ class MultistageGemm:
         bM, bN, bK = self.config.tile
 
         def slices_of(mA: cute.Tensor, mB: cute.Tensor, gather_A: Any = None, gather_B: Any = None) -> Any:
-            def slices(tile_m: Any, tile_n: Any) -> tuple[Slices, Slices]:
-                A = Slices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A)
-                return A, Slices.of(mB, (bN, bK), tile_n, sB, copy_B, gather_B)
+            def slices(tile_m: Any, tile_n: Any) -> tuple[OperandSlices, OperandSlices]:
+                A = OperandSlices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A)
+                return A, OperandSlices.of(mB, (bN, bK), tile_n, sB, copy_B, gather_B)
 
             return slices
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright import Float32, cute, range, range_constexpr, utils
 from tilewright.gemm.access import VECTOR as BYTES
-from tilewright.gemm.access import Access
+from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -33,7 +33,7 @@ class SmallMGemm:
     ``config.tile`` is (16, columns, k elements that a warp loads at once); ``config.warps`` (1, warps that share K).
     """
 
-    ACCESS = Access("the kernel for few rows", along=(Major.K,), step=BYTES, whole=True)
+    ACCESS = AccessRequirement("the kernel for few rows", along=(Major.K,), step=BYTES, whole=True)
     """Of A and B. D and C are written and read from registers, element by element where they lie otherwise."""
 
     def __init__(self, config: GemmConfig) -> None:

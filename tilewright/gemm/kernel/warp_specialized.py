@@ -23,8 +23,8 @@ from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.schedule.fixup import Fixup, Sums
-from tilewright.gemm.schedule.launch import Decomposition
+from tilewright.gemm.schedule.fixup import Fixup, SumPartition
+from tilewright.gemm.schedule.launch_arguments import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.semaphore import SerialSplitK
@@ -373,7 +373,7 @@ class WarpSpecializedGemm:
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
         sD = sD[None, None, None, mine]
         write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine)
-        sums = Sums.of(
+        sums = SumPartition.of(
             self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
         )
         self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write))

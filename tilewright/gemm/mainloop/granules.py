@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import Boolean, Int32, Int64, Uint8, Uint16, Uint32, Uint64, cute, range, range_constexpr
-from tilewright.gemm.access import Access
+from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import Major, Operand
 
 GRANULE = 16  # bytes
@@ -27,7 +27,7 @@ class GranuleLoader:
     """
 
     # The last row must be the last in memory: from there on elements are read one by one.
-    ACCESS = Access("the loader of granules", along=(Major.K,), least_stride=0)
+    ACCESS = AccessRequirement("the loader of granules", along=(Major.K,), least_stride=0)
 
     def __init__(
         self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,

@@ -28,7 +28,7 @@ from tilewright.gemm.mainloop.math import SimtMath, TensorOpMath
 
 
 @dataclass(frozen=True)
-class Slices:
+class OperandSlices:
     """One operand seen by a thread block: its tile's k slices (MN, K, k tiles) and their coordinates, the true extent
     of MN, the shared-memory stages (MN, K, stages) and the copy that fills them; ``matrix`` is the whole (MN, K)."""
 
@@ -41,7 +41,7 @@ class Slices:
     gather: Any = None
 
     @staticmethod
-    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None) -> Slices:
+    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None) -> OperandSlices:
         """The slices of tile ``index`` along MN. K is shifted so that its first tile is the ragged one and all others
         are whole. ``gather``: rows by index, as many as it has."""
         extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
@@ -52,7 +52,7 @@ class Slices:
         )  # (MN, K, k tiles)
         if gather is not None:
             extent = cute.size(gather)
-        return Slices(matrix, g, c, extent, stages, copy, gather)
+        return OperandSlices(matrix, g, c, extent, stages, copy, gather)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class MultistageMainloop:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, A: Slices, B: Slices, k_begin: Any, k_end: Any
+        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, A: OperandSlices, B: OperandSlices, k_begin: Any,
+        k_end: Any,
     ) -> None:  # fmt: skip
         """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free and is so again in the end."""
         stages = self.config.stages
@@ -124,7 +125,7 @@ class MultistageMainloop:
                     cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
             cute.arch.cp_async_wait_group(0)
 
-    def loader(self, operand: Operand, slices: Slices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
+    def loader(self, operand: Operand, slices: OperandSlices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
         g, c, s, extent = slices.g, slices.c, slices.s, slices.extent
         if slices.gather is None and self.config.granular(operand):
             return GranuleLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.matrix)

@@ -20,7 +20,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
-from tilewright.gemm.access import VECTOR, Access
+from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
@@ -49,11 +49,11 @@ class TmaMainloop:
     config: HopperConfig
     math: WgmmaMath
 
-    ACCESS = Access("TMA", step=VECTOR, least_stride=1)
+    ACCESS = AccessRequirement("TMA", step=VECTOR, least_stride=1)
     """Of 16-bit operands. TMA fills what lies beyond the ends of rows with zeros, so these need not be whole."""
 
     @classmethod
-    def access(cls, dtype: Any) -> Access:
+    def access(cls, dtype: Any) -> AccessRequirement:
         """Of an operand of ``dtype``: wgmma transposes only 16-bit elements."""
         return cls.ACCESS if dtype.width == 16 else replace(cls.ACCESS, by="wgmma with TMA", along=(Major.K,))
 

@@ -15,7 +15,7 @@ from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.ways import Limits
+from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.problem import Problem, is_torch
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH

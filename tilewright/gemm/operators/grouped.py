@@ -25,7 +25,7 @@ from tilewright.gemm.host.workspace import own_memory
 from tilewright.gemm.kernel.group_table import GroupBias
 from tilewright.gemm.operators.arrays import new_result
 from tilewright.gemm.operators.group_launch import Launch, entry_of, majors
-from tilewright.gemm.schedule.launch import Workspace
+from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.launch.machine import machine_of
 

@@ -19,7 +19,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.universal import Ready
+from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.arrays import operands
 from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.jax import ffi
@@ -110,7 +110,7 @@ def execute(how: How, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, st
     entries = request.entries(problem.A.dtype)
     function = request.function(entries[0], problem, request.vector(problem))
     plan: Plan = request.plan(problem, entries)
-    ready = Ready(problem, function, plan)
+    ready = PreparedProblem(problem, function, plan)
     ready.compile()
     ready.handle(stream)
 

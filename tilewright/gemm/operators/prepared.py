@@ -22,8 +22,8 @@ from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_apart
-from tilewright.gemm.host.workspace import Memory
-from tilewright.gemm.schedule.launch import Workspace
+from tilewright.gemm.host.workspace import WorkspaceBuffer
+from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.launch.host import HostCode
@@ -189,7 +189,7 @@ class Prepared:
             binding = [self.step(launch, self.owners()) for launch in product.launches()]
         else:
             given.append(spare(packing.bytes // 4, Int32))
-            there = Memory(Workspace(0, Int32, 0, packing.bytes), given[-1], array_of(given[-1]))
+            there = WorkspaceBuffer(Workspace(0, Int32, 0, packing.bytes), given[-1], array_of(given[-1]))
             seen = packing.placed(self.problem, there)
             product = Handle.of(self.plan, seen, self.function, target, memory)
             binding = [self.step(launch, self.owners(packing.names)) for launch in product.launches()]

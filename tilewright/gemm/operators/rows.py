@@ -37,7 +37,7 @@ def planned_rows(rows: int) -> int:
 def rows_are_free(problem: Problem) -> bool:
     """Whether another number of rows would change extents alone: matrices, not stacks, whose rows are not contiguous
     with each other (then the extent is that of vectors), and more rows than one (whose stride would say nothing)."""
-    if problem.places is not None or problem.shape[3] != 1 or problem.shape[0] < 2 or problem.shape[2] == 0:
+    if problem.indirect is not None or problem.shape[3] != 1 or problem.shape[0] < 2 or problem.shape[2] == 0:
         return False
     return all(x.stride[1] == 1 and x.stride[0] != 1 for x in (problem.A, problem.C, problem.D))
 

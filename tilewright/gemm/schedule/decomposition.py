@@ -29,7 +29,7 @@ from tilewright.lang.tensors.select import select
 Piece = Callable[[Any, Any, Any, Any], Any]
 
 
-class Decided:
+class StaticSchedule:
     """Which worker makes which tiles is decided before the launch: its warps compute the numbers themselves."""
 
     sums: ClassVar[str] = "alone"
@@ -64,7 +64,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class DataParallel(Decided):
+class DataParallel(StaticSchedule):
     """One block for each output tile."""
 
     @cute.jit
@@ -81,7 +81,7 @@ class DataParallel(Decided):
 
 
 @dataclass(frozen=True)
-class PersistentTiles(Decided):
+class PersistentTiles(StaticSchedule):
     """As many workers as the GPU holds, or as there are tiles: worker w takes tiles w, w + workers, ..."""
 
     workers: Int32

@@ -37,7 +37,7 @@ IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small tha
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumPartition:
     """How a block's sums are cut into parts that several blocks add up: those of each group of ``threads`` into
     ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``: ``accumulators`` in all.
     ``scratch`` is shared memory that is not needed when sums are added up, for as much of ``at_once`` blocks."""
@@ -51,7 +51,7 @@ class Sums:
     at_once: int
 
     @classmethod
-    def of(cls, partials: Partials, threads: int, parts: int, apart: int, scratch: Any, smem: int) -> Sums:
+    def of(cls, partials: Partials, threads: int, parts: int, apart: int, scratch: Any, smem: int) -> SumPartition:
         """``scratch`` has ``smem`` bytes."""
         accumulators = partials.accumulators // parts
         of_a_block = partials.threads * accumulators * int(partials.dtype.width) // 8
@@ -140,7 +140,7 @@ class Fixup:
                 self.partials.add_to(acc, shared.workspace.iterator, tidx, self.place(block))
 
     @cute.jit
-    def reduce(self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None]) -> None:
+    def reduce(self, shared: SharedTiles, tidx: Any, sums: SumPartition, write: Callable[..., None]) -> None:
         """Wait for the blocks of a tile, and ``write(tile, group, part, sums)`` a share of what ``sums`` cuts it into:
         in a reduction block, of its tile; where blocks of a tile do it together, of each tile that this block has
         handed over. Blocks of other kinds do nothing."""
@@ -161,7 +161,7 @@ class Fixup:
 
     @cute.jit
     def reduce_together(
-        self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None], k_tiles: Any,
+        self, shared: SharedTiles, tidx: Any, sums: SumPartition, write: Callable[..., None], k_tiles: Any,
         tile: Any, k_begin: Any, k_end: Any, state: None = None,
     ) -> None:  # fmt: skip
         """This block's share of a tile of which it has handed over k tiles [k_begin, k_end)."""
@@ -179,7 +179,7 @@ class Fixup:
 
     @cute.jit
     def add_up(
-        self, shared: SharedTiles, tidx: Any, sums: Sums, write: Callable[..., None], tile: Any, index: Any,
+        self, shared: SharedTiles, tidx: Any, sums: SumPartition, write: Callable[..., None], tile: Any, index: Any,
         count: Any,
     ) -> None:  # fmt: skip
         """Block ``index`` of ``count``: every ``count``-th part of the tile, dealt out to the groups of the block in
@@ -204,7 +204,8 @@ class Fixup:
 
     @cute.jit
     def fetch(
-        self, from_slot: Callable[[Any], Any], sums: Sums, tidx: Any, begin: Any, count: Any, first: Any, apart: Any
+        self, from_slot: Callable[[Any], Any], sums: SumPartition, tidx: Any, begin: Any, count: Any, first: Any,
+        apart: Any,
     ) -> None:  # fmt: skip
         """What ``count`` blocks from ``begin`` on have for this thread, into its own places of shared memory: so many
         loads are on their way at once as no thread has registers for."""

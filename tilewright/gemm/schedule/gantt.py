@@ -29,7 +29,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Span:
+class BlockSpan:
     """What one block does between two times on place ``place`` of multiprocessor ``sm``. ``kind`` is the block's, or
     waiting, exchanging sums, or the end of a tile."""
 
@@ -44,7 +44,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Arrow:
+class SumTransfer:
     """Sums that block ``block`` had stored at ``time``, and that ``to_block`` began to load at ``to_time``."""
 
     block: int
@@ -58,8 +58,8 @@ class Arrow:
 class Schedule:
     """All that happens in one launch."""
 
-    spans: tuple[Span, ...]
-    arrows: tuple[Arrow, ...]
+    spans: tuple[BlockSpan, ...]
+    arrows: tuple[SumTransfer, ...]
     sms: int
     occupancy: int
     time: float
@@ -108,8 +108,8 @@ class _Machine:
     def __init__(self, blocks: list[Block], sms: int, occupancy: int, costs: Costs) -> None:
         self.blocks, self.costs = blocks, costs
         self.free = [(0.0, place, sm) for place in range(occupancy) for sm in range(sms)]
-        self.spans: list[Span] = []
-        self.arrows: list[Arrow] = []
+        self.spans: list[BlockSpan] = []
+        self.arrows: list[SumTransfer] = []
         self.stored: dict[int, list[tuple[float, int]]] = {}  # by tile: when which block had stored sums
         self.reduced = Counter(block.pieces[0].tile for block in blocks if block.kind == REDUCTION)
         last: dict[int, int] = {}
@@ -126,7 +126,7 @@ class _Machine:
 
         def span(kind: str, tile: int, until: float, k_tiles: int = 0) -> float:
             if until > time or k_tiles:
-                self.spans.append(Span(kind, number, tile, sm, place, time, until, k_tiles))
+                self.spans.append(BlockSpan(kind, number, tile, sm, place, time, until, k_tiles))
             return until
 
         for piece in block.pieces:
@@ -136,7 +136,7 @@ class _Machine:
             waits = self.awaited(block, piece)
             if waits:
                 time = span(WAIT, piece.tile, max(time, *(stored for stored, _ in waits)))
-                self.arrows += [Arrow(other, stored, number, time, piece.tile) for stored, other in waits]
+                self.arrows += [SumTransfer(other, stored, number, time, piece.tile) for stored, other in waits]
                 time = span(EXCHANGE, piece.tile, time + len(waits) * self.costs.exchange * self.part(block))
             if self.finishes(block, piece):
                 time = span(EPILOGUE, piece.tile, time + self.costs.epilogue * self.part(block))

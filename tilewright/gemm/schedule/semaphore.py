@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright import Int32, cute
-from tilewright.gemm.schedule.decomposition import Decided, Piece
+from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
 from tilewright.gemm.schedule.splitk import slice_of
 
 
 @dataclass(frozen=True)
-class SerialSplitK(Decided):
+class SerialSplitK(StaticSchedule):
     """``slices`` blocks for each output tile, along the grid's y.
 
     The first adds C as the epilogue says, every other one what D has by then: beta is 1 for it (CUTLASS's
@@ -59,7 +59,7 @@ class SerialSplitK(Decided):
 
 
 @dataclass(frozen=True)
-class KeptSlices(Decided):
+class KeptSlices(StaticSchedule):
     """Parallel split-K: ``slices`` blocks for each output tile, along the grid's y, each with an output of its own:
     D is a stack of as many matrices, which another kernel adds up."""
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import Int32, const_expr, cute, range
-from tilewright.gemm.schedule.decomposition import Decided, Piece
+from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.lang.tensors.select import select
@@ -18,7 +18,7 @@ blocks of a tile add up a part of it each. ``none`` is no sharing."""
 
 
 @dataclass(frozen=True)
-class SharedTiles(Decided):
+class SharedTiles(StaticSchedule):
     """Stream-K as CUTLASS 2.x has it: the k tiles of the first tiles, laid end to end, are dealt out in even shares to
     as many blocks as the GPU holds; the other tiles have a block each. ``plan`` has the numbers, and blocks and tiles
     are numbered as it says: regions interleaved, first waves remapped, tiles in cohorts.

@@ -11,7 +11,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.schedule.decomposition import Decided, Piece
+from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
 from tilewright.gemm.schedule.streamk_blocks import positive
 
 MODES = ("serial", "parallel", "cluster")
@@ -60,7 +60,7 @@ def slice_of(k_tiles: Any, slices: Any, index: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class ClusterSlices(Decided):
+class ClusterSlices(StaticSchedule):
     """A cluster for each output tile, a slice of its k tiles for each of the ``slices`` blocks.
 
     Their sums meet in the shared memory of the cluster: no workspace, no flags, and a fixed order. The tile has at

@@ -16,7 +16,7 @@ from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.universal import GemmUniversal
-from tilewright.gemm.host.workspace import Memory
+from tilewright.gemm.host.workspace import WorkspaceBuffer
 from tilewright.lang.arguments.arrays import array_of
 
 
@@ -31,11 +31,11 @@ def compile_ahead(
     ready = GemmUniversal(kernel, decomposition).ready(problem, 1.0, 0.0, None, "gpu")
     needed = ready.needed
     workspace = np.zeros(max(4, needed.size // 4), np.int32)  # of pages that nothing touches
-    ready.compile(Memory(needed, workspace, array_of(workspace) if needed.size else None), machine="cpu")
+    ready.compile(WorkspaceBuffer(needed, workspace, array_of(workspace) if needed.size else None), machine="cpu")
     compiler = import_module("tilewright.cuda.machine")
     handle: Handle | None = ready.handle
     artifacts = []
     while handle is not None:
         artifacts += [compiler.artifact(function, handle.executor.options) for function in handle.executor.kernels]
-        handle = handle.then
+        handle = handle.next_launch
     return ready.plan, artifacts

@@ -9,7 +9,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.ways import along
+from tilewright.gemm.family.plan_options import kernel_extents
 from tilewright.gemm.host.plan import Plan, limits
 from tilewright.gemm.host.problem import Problem as Product
 from tilewright.gemm.schedule.streamk import StreamK
@@ -63,7 +63,7 @@ class Candidate:
         if self.shares is None:
             return "data_parallel"
         config = self.entry.config
-        m, n = along(config, problem[:2])
+        m, n = kernel_extents(config, problem[:2])
         workers = clusters_at_once(multiprocessors, config.cluster_size)
         plan = StreamK.of(
             (m, n, problem[2]), config.cluster_tile, multiprocessors=workers,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.errors import MachineError, TilewrightError
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.universal import Ready, epilogue_of
+from tilewright.gemm.host.universal import PreparedProblem, epilogue_of
 from tilewright.gemm.tuning.candidate import Candidate
 
 MOST_SETS = 16
@@ -23,7 +23,7 @@ SECONDS = 0.002  # of one replay
 LARGEST_ERROR = 2e-2
 
 
-class Bench:
+class CandidateBenchmark:
     """Operands of one problem, in sets that together exceed three times the L2, and the graphs of candidates."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def launch_of(candidate: Candidate, a: Any, b: Any, out: Any) -> Callable[[], No
     """A callable that launches out = a @ b in this way, on memory of its own."""
     problem = Problem.of(a, b, None, out)
     plan = candidate.plan(problem, problem.machine)
-    ready = Ready(problem, epilogue_of(plan.entry, problem, 1.0, 0.0, None), plan)
+    ready = PreparedProblem(problem, epilogue_of(plan.entry, problem, 1.0, 0.0, None), plan)
     ready.compile()
     return ready.handle.bound()
 
@@ -111,7 +111,7 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
 
     try:
-        bench = Bench(json.loads(sys.stdin.readline()))
+        bench = CandidateBenchmark(json.loads(sys.stdin.readline()))
     except (TilewrightError, ImportError, RuntimeError) as error:
         say({"fatal": f"{type(error).__name__}: {error}"})
         return

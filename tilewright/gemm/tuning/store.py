@@ -32,7 +32,7 @@ _READ: dict[Path, dict[str, Candidate]] = {}
 def problem_key(problem: Problem) -> str | None:
     """What tuned results are kept by: types, extents and majors; of matrices whose rows do not begin at multiples of 16
     bytes, at which multiples they do. None where rows or products are given by index or pointer."""
-    if problem.places is not None:
+    if problem.indirect is not None:
         return None
     parts = ["x".join(map(str, problem.shape))]
     for matrix in (problem.A, problem.B.transposed(), problem.D):

@@ -12,11 +12,11 @@ from operator import itemgetter
 from typing import Any
 
 from tilewright.errors import MachineError
-from tilewright.gemm.choice.choose import Options
+from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.plan_options import INFEASIBLE_US
 from tilewright.gemm.family.suited import suited_entry
-from tilewright.gemm.family.ways import NEVER
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import Plan, arch, limits, packed_us, packing_for, refusal
 from tilewright.gemm.host.problem import Problem
@@ -26,7 +26,7 @@ from tilewright.gemm.schedule.streamk_blocks import positive
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.gemm.tuning.stand_in import stand_in
-from tilewright.gemm.tuning.worker import COMMAND, Failed, Worker
+from tilewright.gemm.tuning.worker import COMMAND, FailedCandidate, Worker
 from tilewright.reports import Report, Row
 
 FINALISTS = 5
@@ -109,7 +109,7 @@ def search(
         if left <= 0 or str(way) in failed:
             return
         answer = worker.us(way, min(STOPPED_AFTER, max(left, 1.0)))
-        if isinstance(answer, Failed):
+        if isinstance(answer, FailedCandidate):
             failed[str(way)] = answer.reason
             times.pop(way, None)
         else:
@@ -170,13 +170,13 @@ def estimates(
     problem: Problem, entry: KernelEntry, packing: Packing | None, count: int
 ) -> list[tuple[float, Candidate]]:
     """Microseconds of a kernel's ``count`` best ways."""
-    options = Options.of(entry, limits("gpu"))
+    options = KernelOptions.of(entry, limits("gpu"))
     times, more = options.model.times(problem.shape), 0.0 if packing is None else packed_us(packing)
     found: dict[Candidate, float] = {}
     for index in times.argsort(kind="stable").tolist():
-        if times[index] > NEVER / 2 or len(found) == count:
+        if times[index] > INFEASIBLE_US / 2 or len(found) == count:
             break
-        way = options.ways[index]
+        way = options.plan_options[index]
         shares = way.plan(problem.shape, options.limits)
         one = Candidate.of(options.entries[id(way.config)], shares, packing is not None)
         found.setdefault(one, float(times[index]) + more)

@@ -23,7 +23,7 @@ START_SECONDS = 120.0  # importing PyTorch, making the operands
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedCandidate:
     """Why a candidate has no time."""
 
     reason: str
@@ -44,19 +44,19 @@ class Worker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def us(self, candidate: Candidate, seconds: float) -> float | Failed:
+    def us(self, candidate: Candidate, seconds: float) -> float | FailedCandidate:
         """Microseconds of the candidate, or why it has no time: also when it takes more than ``seconds``."""
         if self.process is None:
             self.start()
         answer = self.ask(candidate.to_json(), seconds)
         if answer is None:
             self.stop()
-            return Failed(f"stopped after {seconds:.0f} seconds")
+            return FailedCandidate(f"stopped after {seconds:.0f} seconds")
         if "us" in answer:
             return float(answer["us"])
         if "failure" not in answer:  # the process has ended
             self.stop()
-        return Failed(str(answer.get("failure", answer.get("ended"))))
+        return FailedCandidate(str(answer.get("failure", answer.get("ended"))))
 
     def start(self) -> None:
         self.answers = queue.Queue()

@@ -10,17 +10,17 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.arguments.kinds import (
-    Absent,
     Argument,
-    Fixed,
-    Group,
-    Scalar,
+    CompoundArgument,
+    OmittedArgument,
+    ScalarArgument,
+    StaticArgument,
     StreamArgument,
     describe,
     number_class,
     numpy_scalars,
 )
-from tilewright.lang.arguments.protocol import ADAPTERS, Protocol, implicit_tensor
+from tilewright.lang.arguments.protocol import ADAPTERS, ProtocolArgument, implicit_tensor
 from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import EnvironmentStream, is_stream, wants_stream
 from tilewright.lang.numbers.numeric import Numeric
@@ -32,25 +32,25 @@ from tilewright.lang.tensors.tensor import Tensor
 def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     """The argument that ``value`` makes for a parameter with ``annotation``."""
     if is_constexpr(annotation) or value is None or (type(value) is int and is_integer_tree(annotation)):
-        return Fixed(name, value)
+        return StaticArgument(name, value)
     _check_annotation(name, value, annotation)
     if isinstance(value, EnvironmentStream):
-        return Absent(name, None)  # what `launch(stream=None)` means
+        return OmittedArgument(name, None)  # what `launch(stream=None)` means
     if wants_stream(annotation) or is_stream(value):
         return StreamArgument(name)
     if type(value) in ADAPTERS:
         adapter = ADAPTERS[type(value)]
-        return Protocol(name, adapter(value), adapter)
+        return ProtocolArgument(name, adapter(value), adapter)
     number = None if _is_tensor(annotation) else number_class(value, annotation)
     if number is not None:
-        return Scalar(name, number)
+        return ScalarArgument(name, number)
     if hasattr(type(value), "__get_mlir_types__") and hasattr(type(value), "__c_pointers__"):
-        return Protocol(name, value)
+        return ProtocolArgument(name, value)
     if is_array(value):
-        return Protocol(name, implicit_tensor(value), implicit_tensor)
+        return ProtocolArgument(name, implicit_tensor(value), implicit_tensor)
     if isinstance(value, (tuple, list, dict)) or objects.is_record(value):
         return _group(name, value, annotation if is_integer_tree(annotation) else None)
-    return Fixed(name, value)
+    return StaticArgument(name, value)
 
 
 def _group(name: str, value: Any, annotation: Any) -> Argument:
@@ -58,7 +58,11 @@ def _group(name: str, value: Any, annotation: Any) -> Argument:
     items = zip(objects.labels_of(value), objects.codec(value)[0](value), strict=True)
     notes = _notes(value)
     parts = [argument_of(f"{name}{label}", item, notes.get(label, annotation)) for label, item in items]
-    return Fixed(name, value) if all(isinstance(part, Fixed) for part in parts) else Group(name, value, parts)
+    return (
+        StaticArgument(name, value)
+        if all(isinstance(part, StaticArgument) for part in parts)
+        else CompoundArgument(name, value, parts)
+    )
 
 
 def _notes(value: Any) -> dict[str, Any]:

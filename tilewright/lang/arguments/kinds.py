@@ -58,7 +58,7 @@ class Argument(run_time.Spec):
         return ArgumentTypeError(str(self.wrong(expected, value)))
 
 
-class Fixed(Argument, run_time.Static):
+class StaticArgument(Argument, run_time.StaticSpec):
     """A value that is part of the program."""
 
     def __init__(self, name: str, value: Any) -> None:
@@ -71,14 +71,14 @@ class Fixed(Argument, run_time.Static):
         return []
 
 
-class Absent(Fixed):
+class OmittedArgument(StaticArgument):
     """A value that is part of the program and that calls do not pass."""
 
     def read(self, value: Any) -> list[Any]:
         return []
 
 
-class Scalar(Argument, run_time.Number):
+class ScalarArgument(Argument, run_time.NumberSpec):
     """A number."""
 
     def __init__(self, name: str, cls: Any) -> None:
@@ -127,7 +127,7 @@ class StreamArgument(Argument):
         return StreamArgument
 
 
-class Group(Argument, run_time.Compound):
+class CompoundArgument(Argument, run_time.CompoundSpec):
     """A tuple, list, dict, named tuple or dataclass of arguments, such as ``value`` is."""
 
     parts: list[Argument]  # type: ignore[assignment]  # of the parts of a Compound, those that read

@@ -95,7 +95,7 @@ def implicit_tensor(array: Any) -> Any:
     return tensor.mark_layout_dynamic(leading_or_last(tensor.array)) if tensor.array.shape else tensor
 
 
-class Protocol(Argument, run_time.Protocol):
+class ProtocolArgument(Argument, run_time.ProtocolSpec):
     """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
 
     ``convert`` makes such an object from what the caller passes (an array, an adapted class)."""

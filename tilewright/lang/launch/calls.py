@@ -19,8 +19,8 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.arguments.arrays import looks_like, unlike
 from tilewright.lang.arguments.dlpack import HostTensor
-from tilewright.lang.arguments.kinds import Argument, Fixed, Scalar, StreamArgument
-from tilewright.lang.arguments.protocol import Protocol, implicit_tensor
+from tilewright.lang.arguments.kinds import Argument, ScalarArgument, StaticArgument, StreamArgument
+from tilewright.lang.arguments.protocol import ProtocolArgument, implicit_tensor
 from tilewright.lang.launch.host import HostCode
 from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.staging.location import GENERATED
@@ -116,10 +116,10 @@ class ShortCall:
 
     def add(self, i: int, argument: Argument, values: list[str]) -> bool:
         """Pass ``a<i>`` as the host code's ``values``; False: there is no short way for it."""
-        if isinstance(argument, Fixed):
+        if isinstance(argument, StaticArgument):
             self.scope[f"fixed{i}"] = argument.value
             self.checks.append(f"a{i} is not fixed{i}")
-        elif isinstance(argument, Scalar):
+        elif isinstance(argument, ScalarArgument):
             self.checks.append(f"not ({_needs_no_conversion(i, argument)})")
             self.reads.append(f"{values[0]} = a{i}")
         elif isinstance(argument, StreamArgument):
@@ -176,7 +176,7 @@ class ShortCall:
         ])  # fmt: skip
 
 
-def _needs_no_conversion(i: int, argument: Scalar) -> str:
+def _needs_no_conversion(i: int, argument: ScalarArgument) -> str:
     """The test whether the argument is a Python number that is passed as it is."""
     if argument.cls is Boolean:
         return f"a{i} is True or a{i} is False"
@@ -188,5 +188,5 @@ def _needs_no_conversion(i: int, argument: Scalar) -> str:
 
 def _is_tensor(argument: Argument) -> bool:
     """Whether the argument is a tensor of the library, or an array that becomes one in the usual way."""
-    usual = isinstance(argument, Protocol) and argument.convert in (None, implicit_tensor)
+    usual = isinstance(argument, ProtocolArgument) and argument.convert in (None, implicit_tensor)
     return usual and isinstance(argument.template, HostTensor)  # type: ignore[attr-defined]  # a Protocol

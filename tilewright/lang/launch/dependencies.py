@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
-from tilewright.lang.arguments.kinds import Argument, Fixed
+from tilewright.lang.arguments.kinds import Argument, StaticArgument
 from tilewright.lang.launch.marked import MarkedFunction
 from tilewright.lang.staging.location import is_user_file
 from tilewright.lang.staging.objects import same_static
@@ -35,7 +35,7 @@ class Dependencies:
         self._functions: set[FunctionType] = set()
         for function in functions:
             self._read(function)
-        fixed = [a.value for a in arguments if isinstance(a, Fixed)]
+        fixed = [a.value for a in arguments if isinstance(a, StaticArgument)]
         holders = [*(value for _, _, value in self._variables), *fixed, *map(type, fixed)]
         changed = {id(holder) for holder in before.changed()} if before else ()
         self._contents = [(h, inside) for h in holders if (inside := contents(h)) is not None and id(h) not in changed]

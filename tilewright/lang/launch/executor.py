@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.lang.arguments.kinds import Absent, Argument, Fixed, Group
+from tilewright.lang.arguments.kinds import Argument, CompoundArgument, OmittedArgument, StaticArgument
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.calls import Calls, Parameter
 from tilewright.lang.launch.host import HostCode
@@ -62,7 +62,9 @@ class CompiledFunction:
                 "Constexpr arguments are part of the compiled function and are not passed again"
             )
         values, rest = list(args), dict(kwargs)
-        passed = [p for p in self.parameters if not (isinstance(p.argument, Fixed) and p.argument.value is None)]
+        passed = [
+            p for p in self.parameters if not (isinstance(p.argument, StaticArgument) and p.argument.value is None)
+        ]
         if not rest and len(args) == len(passed) < len(self.parameters):  # arguments that were None need not be passed
             given = iter(args)
             return tuple([next(given) if p in passed else None for p in self.parameters])
@@ -230,7 +232,11 @@ def _equal_values(arguments: list[Argument]) -> list[tuple[int, int]]:
 
 
 def _leaves(argument: Argument) -> list[Argument]:
-    return [leaf for part in argument.parts for leaf in _leaves(part)] if isinstance(argument, Group) else [argument]
+    return (
+        [leaf for part in argument.parts for leaf in _leaves(part)]
+        if isinstance(argument, CompoundArgument)
+        else [argument]
+    )
 
 
 def _runtime_parameters(
@@ -243,7 +249,7 @@ def _runtime_parameters(
             if argument.types():
                 raise ArgumentError(f"argument '{name}': a bound object with run-time parts cannot be compiled")
             continue
-        if isinstance(argument, Absent):
+        if isinstance(argument, OmittedArgument):
             continue
         declared = signature.python.parameters.get(name)
         default = declared.default if declared is not None else inspect.Parameter.empty

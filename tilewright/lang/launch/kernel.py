@@ -276,9 +276,9 @@ def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
     if is_constexpr(annotation) or (type(value) is int and is_integer_tree(annotation)):
-        return run_time.Static(value)
+        return run_time.StaticSpec(value)
     if type(value) in objects.LITERALS:
-        return run_time.Number(objects.number_class(value), True)
+        return run_time.NumberSpec(objects.number_class(value), True)
     wanted = numeric_annotation(annotation)
     if wanted is not None and not isinstance(value, Numeric):
         raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
@@ -289,9 +289,9 @@ def _spec(name: str, annotation: Any, value: Any) -> Spec:
 
 def _learn(spec: Spec, value: Any) -> None:
     """What is known of run-time integers stays known inside the kernel."""
-    if isinstance(spec, run_time.Number) and isinstance(value, Integer) and not value.is_static:
+    if isinstance(spec, run_time.NumberSpec) and isinstance(value, Integer) and not value.is_static:
         spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
-    elif isinstance(spec, run_time.Compound):
+    elif isinstance(spec, run_time.CompoundSpec):
         for part, item in zip(spec.parts, spec.split(value), strict=True):
             _learn(part, item)
 

@@ -71,15 +71,15 @@ def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.S
 
 
 def _has_foreign(spec: run_time.Spec) -> bool:
-    if isinstance(spec, run_time.Compound):
+    if isinstance(spec, run_time.CompoundSpec):
         return any(map(_has_foreign, spec.parts))
-    return isinstance(spec, run_time.Protocol)
+    return isinstance(spec, run_time.ProtocolSpec)
 
 
 def python_result(spec: run_time.Spec, values: Any) -> Any:
     """The returned object with Python numbers in the place of run-time ones."""
-    if isinstance(spec, run_time.Number):
+    if isinstance(spec, run_time.NumberSpec):
         return next(values)
-    if isinstance(spec, run_time.Compound):
+    if isinstance(spec, run_time.CompoundSpec):
         return spec.make([python_result(part, values) for part in spec.parts])
     return spec.rebuild(values)

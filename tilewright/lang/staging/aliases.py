@@ -19,7 +19,7 @@ from tilewright.lang.staging.contents import can_change, stores_of
 from tilewright.lang.staging.location import counts_as_user, fail, is_ours, user_frame
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
 
@@ -35,11 +35,11 @@ REGION_ENDS = ("swap", "join", "enter", "body", "leave")
 """Methods of regions that take all variables of a region and give them back (the templates of ``rewrite``)."""
 
 
-class Pairs:
+class AliasPairs:
     """What the names of ``state`` hold on the two sides of a region: ``of_two`` are the indices of those that hold one
     of two objects, one of which has another name; ``kept`` the identities of the objects that are the same."""
 
-    def __init__(self, state: State, pairs: Iterable[Sequence[Any]]) -> None:
+    def __init__(self, state: RegionState, pairs: Iterable[Sequence[Any]]) -> None:
         self._uses: dict[int, list[tuple[int, bool]]] = {}
         for i, (first, last) in enumerate(pairs):
             if first is not last:
@@ -94,7 +94,7 @@ def _parts(value: Any) -> list[Any]:
     return []
 
 
-def _named_elsewhere(state: State) -> set[int]:
+def _named_elsewhere(state: RegionState) -> set[int]:
     """The identities of the objects that have a name: reached from the variables of the functions on the stack that
     these may still read, but not through the variables and places that the region changes."""
     seen: set[int] = set()

@@ -8,13 +8,13 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import values
-from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
+from tilewright.lang.staging.aliases import ONE_OF_TWO, AliasPairs
 from tilewright.lang.staging.contents import same
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import State, detached
+from tilewright.lang.staging.region_state import RegionState, detached
 from tilewright.lang.staging.regions import Pair, Region, changed_type, decide, emit_branch, hints
 from tilewright.lang.staging.undefined import UNASSIGNED, Undefined
-from tilewright.lang.staging.values import Mismatch, Spec
+from tilewright.lang.staging.values import ShapeMismatch, Spec
 
 
 class If:
@@ -40,7 +40,7 @@ class If:
     ) -> None:  # fmt: skip
         self.test = decide(test)
         if isinstance(self.test, Value):
-            self.state = State(names, variables, touched, objects)
+            self.state = RegionState(names, variables, touched, objects)
             self.region = Region("if", here(2))
             self.arms = (Block(), Block())
 
@@ -69,7 +69,7 @@ class If:
             return variables
         state, last = self.state, self._end(variables)
         before, first = state.before, [*self.first, *state.before[len(self.first) :]]
-        pairs = Pairs(state, zip(first, last, strict=True))
+        pairs = AliasPairs(state, zip(first, last, strict=True))
         differ = [i for i, sides in enumerate(zip(first, last, strict=True))
                   if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))]  # fmt: skip
         arms = []
@@ -121,7 +121,7 @@ def _common(
         spec = values.unify(*sides, label)
         listed = [_inside(arm, spec, side, label) for arm, side in zip(arms, sides, strict=True)]
         return spec, list(zip(*listed, strict=True))
-    except Mismatch as found:
+    except ShapeMismatch as found:
         if found.hard and not isinstance(before, Undefined) and before is not None:
             raise changed_type(found, region) from None
         reason = f"the branches of the {region} leave it with different kinds, {found.expected} and {found.got}"

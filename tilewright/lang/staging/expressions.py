@@ -11,11 +11,11 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
-from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
+from tilewright.lang.staging.aliases import ONE_OF_TWO, AliasPairs
 from tilewright.lang.staging.branch import choose
 from tilewright.lang.staging.location import fail, here
-from tilewright.lang.staging.places import State
 from tilewright.lang.staging.refusals import is_dynamic
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, can_speculate, decide
 from tilewright.lang.staging.undefined import Undefined
 
@@ -52,7 +52,7 @@ def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
 
 def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Block]:
     """What ``thunk`` gives, and its ops; it may not change Python objects that others see."""
-    state = State((), (), *reach()) if reach is not None else None
+    state = RegionState((), (), *reach()) if reach is not None else None
     block = Block()
     region.open(block)
     found = thunk()
@@ -104,7 +104,7 @@ def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> A
 
 
 def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
-    if Pairs(State((), (), (), ()), [sides]).of_two:
+    if AliasPairs(RegionState((), (), (), ()), [sides]).of_two:
         raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
     (found,) = choose(test, arms, region, [""], [(None, *sides)])
     if isinstance(found, Undefined):

@@ -16,8 +16,8 @@ from tilewright.lang.numbers.numeric import Int32, Int64, Integer, as_numeric
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
-from tilewright.lang.staging.places import State
 from tilewright.lang.staging.ranges import Range, as_python
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region
 from tilewright.lang.staging.undefined import Undefined
 
@@ -56,7 +56,7 @@ class For:
             self.target = targets[0] if targets else "i"
             clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
                      for n, v in zip(names, variables, strict=True)]  # fmt: skip
-            self.values = LoopValues(region, State(names, clean, touched, objects), temporaries)
+            self.values = LoopValues(region, RegionState(names, clean, touched, objects), temporaries)
         elif isinstance(iterable, Integer):
             raise fail(f"a run-time {type(iterable).__name__} cannot be iterated over; write range(...)")
 

@@ -37,7 +37,7 @@ class _Loop(Region):
         given = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]
         try:
             self.ends = self.spec.conform(given, "yield_out")
-        except run_time.Mismatch as wrong:
+        except run_time.ShapeMismatch as wrong:
             raise fail(f"yield_out: the {self} carries {len(self.inits)} values: {wrong}") from None
 
     def handed_on(self) -> list[Value]:

@@ -14,19 +14,19 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.lang.staging import objects, values
-from tilewright.lang.staging.aliases import ONE_OF_TWO, Pairs
+from tilewright.lang.staging.aliases import ONE_OF_TWO, AliasPairs
 from tilewright.lang.staging.contents import can_change
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import Compound, Kept, Mismatch, Spec
+from tilewright.lang.staging.values import CompoundSpec, KeptObjectSpec, ShapeMismatch, Spec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
 
 
-class Carried:
+class LoopCarriedValue:
     """One thing that travels: the ``index``-th of the loop's state. ``spec`` is None for what has no value before the
     loop; ``lost`` says why it has no value after it. ``temporary``: every turn assigns it before it reads it."""
 
@@ -45,7 +45,7 @@ class Carried:
             return self.spec.conform(self.init, self.label)
         try:
             return self.spec.conform(value, self.label)
-        except Mismatch as found:
+        except ShapeMismatch as found:
             if not self.temporary:
                 raise changed_type(found, region) from None
             self.lost = f"the {region} leaves it as {found.got}, before it was {found.expected}"
@@ -55,19 +55,19 @@ class Carried:
 class LoopValues:
     """What one loop carries of its ``state``. ``temporaries`` are the variables that belong to one turn."""
 
-    def __init__(self, region: Region, state: State, temporaries: Sequence[str]) -> None:
+    def __init__(self, region: Region, state: RegionState, temporaries: Sequence[str]) -> None:
         self.region, self.state = region, state
         self.changing = _CHANGING.setdefault(region.where, set())
         self.temporaries = temporaries
         self.carried = [self.carry(i) for i in range(state.count)]
         self.carry_changing()
 
-    def carry(self, index: int) -> Carried:
+    def carry(self, index: int) -> LoopCarriedValue:
         """The variable or place as it is now known. An object that can change stays the object that it is, and its
         places are carried, unless a turn was seen to put another object there."""
         label, init = self.state.labels[index], self.state.before[index]
         spec = None if isinstance(init, Undefined) else values.spec_of(init, path=label, keeps=self._keeps)
-        return Carried(index, label, init, index < self.state.count and label in self.temporaries, spec)
+        return LoopCarriedValue(index, label, init, index < self.state.count and label in self.temporaries, spec)
 
     def _keeps(self, value: Any, path: str) -> bool:
         return path not in self.changing and can_change(value)
@@ -101,7 +101,7 @@ class LoopValues:
     def gather(self, variables: Sequence[Any]) -> list[Value] | None:
         """The values at the end of a trace, or None when it must be done again."""
         state = self.state.now(variables, self.region)
-        of_two = Pairs(self.state, zip(self.state.before, state, strict=True)).of_two
+        of_two = AliasPairs(self.state, zip(self.state.before, state, strict=True)).of_two
         again = self._find_changes(of_two)
         found: list[Value] = []
         for i, carried in enumerate(self.carried):
@@ -174,8 +174,8 @@ class LoopValues:
 
 def _replaced(spec: Spec | None, value: Any, path: str) -> Iterator[str]:
     """The paths inside ``value`` where another object is than the one that was to stay there."""
-    if isinstance(spec, Kept) and value is not spec.value and not isinstance(value, Undefined):
+    if isinstance(spec, KeptObjectSpec) and value is not spec.value and not isinstance(value, Undefined):
         yield path
-    if isinstance(spec, Compound) and type(value) is spec.type and objects.labels_of(value) == spec.labels:
+    if isinstance(spec, CompoundSpec) and type(value) is spec.type and objects.labels_of(value) == spec.labels:
         for part, label, item in zip(spec.parts, spec.labels, spec.split(value), strict=True):
             yield from _replaced(part, item, f"{path}{label}")

@@ -13,7 +13,7 @@ from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.values import Mismatch
+from tilewright.lang.staging.values import ShapeMismatch
 
 ADVICE = "keep one type (convert with Int32(...), Float32(...) or .to(...)) or use another variable"
 _SELECT_LIMIT = 8
@@ -108,7 +108,7 @@ def hints(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}_{i}" if name else "" for i in range(count)]
 
 
-def changed_type(found: Mismatch, region: Region) -> StagingError:
+def changed_type(found: ShapeMismatch, region: Region) -> StagingError:
     return fail(
         f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {ADVICE}"
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.lang.staging.nodes import called_name, statements, texts, tool
 from tilewright.lang.staging.rewrite_expressions import Expressions
-from tilewright.lang.staging.scopes import Uses, assigned_first, parameters
+from tilewright.lang.staging.scopes import NameUses, assigned_first, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
 _ONE_RUN = "a kernel is one program without suspension"
@@ -110,7 +110,7 @@ class _Function(Expressions):
 
     def function(self, node: ast.FunctionDef) -> None:
         given = parameters(node)
-        self.locals = given | Uses(node.body).bound.keys()
+        self.locals = given | NameUses(node.body).bound.keys()
         self.level = self.fresh("level")
         node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
         node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
@@ -162,7 +162,7 @@ class _Function(Expressions):
         if called_name(node.iter) == "range_constexpr":
             return self.python_loop(node, loop, iter=self.visit(node.iter))
         assigned, touched = self.variables(node.target, *node.body)
-        targets = tuple(Uses([node.target]).bound)
+        targets = tuple(NameUses([node.target]).bound)
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
             node.iter.func = tool("range_", node.iter, node.iter.func)
         made = statements(
@@ -180,7 +180,7 @@ class _Function(Expressions):
             return self.python_loop(node, loop, test=self.visit(node.test))
         self.refuse_walrus(node, node.test)
         assigned, touched = self.variables(node.test, *node.body)
-        temporaries = tuple(sorted(assigned_first(node.body) - Uses([node.test]).read.keys()))
+        temporaries = tuple(sorted(assigned_first(node.body) - NameUses([node.test]).read.keys()))
         made = statements(
             node, WHILE, loop=loop, names=texts(assigned), variables=assigned,
             temporaries=texts(temporaries), touched=texts(touched), objects=touched,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.errors import StagingError
 from tilewright.lang.staging.nodes import TOOL, name, names, spread, texts, thunk, tool
-from tilewright.lang.staging.scopes import Uses
+from tilewright.lang.staging.scopes import NameUses
 
 _IN_COMPREHENSION = (
     "has no truth value while staging, when a comprehension chooses its items: write a `for` loop with an `if`, or "
@@ -55,7 +55,7 @@ class Expressions(ast.NodeTransformer):
     def variables(self, *nodes: ast.AST) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The variables that a region assigns, and those whose objects it may change. They are read where Python would
         not read them, so they must hold something from the start."""
-        uses = Uses(nodes)
+        uses = NameUses(nodes)
         bound, read = ([n for n in found if not is_ours(n)] for found in (uses.bound, uses.read))
         assigned = tuple(n for n in bound if n in self.locals)
         self.unsure.update(assigned)
@@ -82,7 +82,7 @@ class Expressions(ast.NodeTransformer):
 
     def refuse_walrus(self, at: ast.AST, *nodes: ast.AST) -> None:
         """Refuse ``:=`` in expressions that are evaluated in a region of their own, perhaps."""
-        if not all(map(is_ours, Uses(nodes).bound)):
+        if not all(map(is_ours, NameUses(nodes).bound)):
             raise self.error(at, "`:=` where it may be evaluated at run time only: assign the variable in a statement")
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:

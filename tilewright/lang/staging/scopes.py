@@ -9,7 +9,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-class Uses(ast.NodeVisitor):
+class NameUses(ast.NodeVisitor):
     """Collects the names bound (in order) and read in some nodes, without the insides of nested functions' own
     scopes."""
 
@@ -48,7 +48,7 @@ class Uses(ast.NodeVisitor):
                 self.read.setdefault(node.id)
 
     def _comprehension(self, node: ast.AST) -> None:
-        inner = Uses([])
+        inner = NameUses([])
         inner.generic_visit(node)
         own = {n.id for g in getattr(node, "generators", []) for n in ast.walk(g.target) if isinstance(n, ast.Name)}
         self.read.update((name, None) for name in inner.read if name not in own)
@@ -69,13 +69,13 @@ def assigned_first(statements: list[ast.stmt]) -> set[str]:
     seen: set[str] = set()
     for statement in statements:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            value = Uses([statement.value] if statement.value else [])
+            value = NameUses([statement.value] if statement.value else [])
             seen |= value.read.keys() | value.bound.keys()
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            stored = Uses(targets if statement.value else [])
+            stored = NameUses(targets if statement.value else [])
             seen |= stored.read.keys()
             fresh |= stored.bound.keys() - seen
-        uses = Uses([statement])
+        uses = NameUses([statement])
         seen |= uses.read.keys() | uses.bound.keys()
     return fresh
 

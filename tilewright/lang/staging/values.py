@@ -36,7 +36,7 @@ from tilewright.lang.staging.objects import (
 )
 
 
-class Mismatch(Exception):
+class ShapeMismatch(Exception):
     """Two objects do not have one shape. ``path`` leads into the object; ``hard`` if a number's type differs."""
 
     def __init__(self, path: str, expected: str, got: str, hard: bool = False) -> None:
@@ -70,7 +70,7 @@ class Spec:
         raise NotImplementedError
 
 
-class Number(Spec):
+class NumberSpec(Spec):
     """One numeric. ``weak``: it began as a Python number. ``facts`` are told of the rebuilt number."""
 
     __slots__ = ("cls", "facts", "weak")
@@ -84,12 +84,12 @@ class Number(Spec):
     def conform(self, value: Any, path: str) -> list[Value]:
         found = number_class(value)
         if found is None:
-            raise Mismatch(path, self.describe(), describe(value))
+            raise ShapeMismatch(path, self.describe(), describe(value))
         if found is not self.cls:
             literal = type(value) in LITERALS
             fits = literal and accepts_literal(self.cls, value)
             if not fits:
-                raise Mismatch(path, self.describe(), describe(value), hard=True)
+                raise ShapeMismatch(path, self.describe(), describe(value), hard=True)
         return [self.cls(value).ir_value()]
 
     def rebuild(self, values: Values) -> Any:
@@ -103,7 +103,7 @@ class Number(Spec):
         return f"{self.cls.__name__}{' (from a Python number)' if self.weak else ''}"
 
 
-class Static(Spec):
+class StaticSpec(Spec):
     """An object without run-time parts: it stays the same."""
 
     __slots__ = ("value",)
@@ -113,7 +113,7 @@ class Static(Spec):
 
     def conform(self, value: Any, path: str) -> list[Value]:
         if not same_static(self.value, value):
-            raise Mismatch(path, describe(self.value), describe(value))
+            raise ShapeMismatch(path, describe(self.value), describe(value))
         return []
 
     def rebuild(self, values: Values) -> Any:
@@ -126,21 +126,21 @@ class Static(Spec):
         return describe(self.value)
 
 
-class Kept(Static):
+class KeptObjectSpec(StaticSpec):
     """An object that can change: it stays the same object, with other values in its places."""
 
     __slots__ = ()
 
     def conform(self, value: Any, path: str) -> list[Value]:
         if value is not self.value:
-            raise Mismatch(path, describe(self.value), describe(value))
+            raise ShapeMismatch(path, describe(self.value), describe(value))
         return []
 
     def key(self) -> Any:
         return id(self.value)
 
 
-class Compound(Spec):
+class CompoundSpec(Spec):
     """A container: its parts by position, ``split`` takes a like container apart and ``make`` puts one together."""
 
     __slots__ = ("labels", "make", "parts", "split", "type")
@@ -156,7 +156,7 @@ class Compound(Spec):
 
     def conform(self, value: Any, path: str) -> list[Value]:
         if type(value) is not self.type or labels_of(value) != self.labels:
-            raise Mismatch(path, self.describe(), describe(value))
+            raise ShapeMismatch(path, self.describe(), describe(value))
         items = self.split(value)
         return [
             v
@@ -179,7 +179,7 @@ class Compound(Spec):
         return f"{self.type.__name__} of {len(self.parts)}"
 
 
-class Protocol(Spec):
+class ProtocolSpec(Spec):
     """An object of the documented protocol."""
 
     __slots__ = ("template", "type_list")
@@ -193,11 +193,11 @@ class Protocol(Spec):
 
     def conform(self, value: Any, path: str) -> list[Value]:
         if type(value) is not type(self.template):
-            raise Mismatch(path, describe(self.template), describe(value))
+            raise ShapeMismatch(path, describe(self.template), describe(value))
         values = value.__extract_mlir_values__()
         same = same_static(static_part(self.template), static_part(self._joined(value)))
         if len(values) != len(self.type_list) or not same:
-            raise Mismatch(path, describe(self.template), describe(value))
+            raise ShapeMismatch(path, describe(self.template), describe(value))
         return [self._fit(v, want, path) for v, want in zip(values, self.type_list, strict=True)]
 
     def _joined(self, value: Any) -> Any:
@@ -213,7 +213,7 @@ class Protocol(Spec):
         if _same_but_for_alignment(want, got) and got.align % want.align == 0:
             return Builder.current().ptr_cast(value, want)
         shown = describe(self.template)
-        raise Mismatch(path, f"{shown} with {want}", f"{shown} with {got}", hard=True)
+        raise ShapeMismatch(path, f"{shown} with {want}", f"{shown} with {got}", hard=True)
 
     def weaken(self, value: Any) -> bool:
         if type(value) is not type(self.template):
@@ -250,24 +250,24 @@ def spec_of(value: Any, promote: bool = True, path: str = "", keeps: Callable[[A
     inside it, ``keeps(object, path)`` says which stay the objects that they are."""
     kind = type(value)
     if kind in _FIXED:
-        return Static(value)
+        return StaticSpec(value)
     if kind in LITERALS:
-        return Number(number_class(value), True) if promote else Static(value)
+        return NumberSpec(number_class(value), True) if promote else StaticSpec(value)
     if isinstance(value, Numeric):
-        return Number(kind, False)
+        return NumberSpec(kind, False)
     if keeps is not None and keeps(value, path):
-        return Kept(value)
+        return KeptObjectSpec(value)
     if isinstance(value, (tuple, list, dict)) or is_record(value):
         split, make = codec(value)
         labels = labels_of(value)
         found = zip(split(value), labels, strict=True)
         parts = [spec_of(item, promote, f"{path}{label}", keeps) for item, label in found]
-        return Static(value) if _all_static(parts) else Compound(kind, labels, parts, split, make)
-    return Protocol(value) if has_protocol(value) else Static(value)
+        return StaticSpec(value) if _all_static(parts) else CompoundSpec(kind, labels, parts, split, make)
+    return ProtocolSpec(value) if has_protocol(value) else StaticSpec(value)
 
 
 def _all_static(parts: list[Spec]) -> bool:
-    return all(type(part) is Static for part in parts)
+    return all(type(part) is StaticSpec for part in parts)
 
 
 def _stays(value: Any, path: str) -> bool:
@@ -285,18 +285,18 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
     if type(a) is type(b):
         if isinstance(a, (tuple, list, dict)) or is_record(a):
             if labels_of(a) != labels_of(b):
-                raise Mismatch(path, describe(a), describe(b))
+                raise ShapeMismatch(path, describe(a), describe(b))
             split, make = codec(a)
             labels = labels_of(a)
             parts = [unify(x, y, f"{path}{label}") for x, y, label in zip(split(a), split(b), labels, strict=True)]
-            return Static(a) if _all_static(parts) else Compound(type(a), labels, parts, split, make)
+            return StaticSpec(a) if _all_static(parts) else CompoundSpec(type(a), labels, parts, split, make)
         if has_protocol(a):
-            found = Protocol(a)
+            found = ProtocolSpec(a)
             found.weaken(b)
             return found
     if same_static(a, b):
-        return Static(a)
-    raise Mismatch(path, describe(a), describe(b))
+        return StaticSpec(a)
+    raise ShapeMismatch(path, describe(a), describe(b))
 
 
 def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
@@ -304,13 +304,13 @@ def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
     if weak_a and weak_b:
         if type(a) is type(b):
             if same_static(a, b):
-                return Static(a)
-            return Number(first if first.width > second.width else second, True)
+                return StaticSpec(a)
+            return NumberSpec(first if first.width > second.width else second, True)
     elif first is second or (weak_b and accepts_literal(first, b)):
-        return Number(first, False, _joined(a, b))
+        return NumberSpec(first, False, _joined(a, b))
     elif weak_a and accepts_literal(second, a):
-        return Number(second, False, _joined(a, b))
-    raise Mismatch(path, describe(a), describe(b), hard=True)
+        return NumberSpec(second, False, _joined(a, b))
+    raise ShapeMismatch(path, describe(a), describe(b), hard=True)
 
 
 def _joined(a: Any, b: Any) -> facts.Facts | None:
@@ -338,7 +338,7 @@ def unflatten(spec: Spec, values: Sequence[Value]) -> Any:
 
 def value_names(spec: Spec, value: Any, name: str) -> list[str]:
     """A readable name for each of the values of ``value``: ``a``, ``a_shape0``, ``a_stride1``, ``pair_0``."""
-    if isinstance(spec, Compound):
+    if isinstance(spec, CompoundSpec):
         parts = zip(spec.parts, spec.labels, spec.split(value), strict=True)
         return [n for part, label, item in parts for n in value_names(part, item, name + _identifier(label))]
     return object_names(value, name, len(spec.types()))

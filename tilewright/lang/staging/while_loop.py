@@ -10,7 +10,7 @@ from tilewright.lang.numbers.numeric import Boolean
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, decide
 
 ENDLESS = 1 << 14
@@ -57,7 +57,7 @@ class While:
     def enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.values is None:
             names, _, touched, objects = self.config
-            self.start = State(names, variables, touched, objects)
+            self.start = RegionState(names, variables, touched, objects)
             self.blocks = [Block()]
             self.region.open(self.blocks[0])
             return variables

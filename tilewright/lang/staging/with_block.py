@@ -11,7 +11,7 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.location import here
-from tilewright.lang.staging.places import State
+from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, emit_branch
 from tilewright.lang.staging.undefined import Undefined
 
@@ -51,7 +51,7 @@ class With:
         if depth() > self.level:
             names, touched, objects = self.config
             self.region = Builder.current().regions[-1]
-            self.state = State(names, variables, touched, objects())
+            self.state = RegionState(names, variables, touched, objects())
 
     def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.region is None:

@@ -26,7 +26,7 @@ from tilewright.lang.tensors.address_space import element_bits as element_bits
 from tilewright.lang.tensors.address_space import element_bytes as element_bytes
 from tilewright.lang.tensors.address_space import is_packed as is_packed
 from tilewright.lang.tensors.address_space import storage as storage
-from tilewright.lang.tensors.swizzled import Bits, bits_of, split
+from tilewright.lang.tensors.swizzled import SwizzleBits, bits_of, split
 
 
 def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
@@ -51,8 +51,8 @@ class Pointer:
     __slots__ = ("base", "const", "dtype", "of_layout", "pending", "swizzle", "wide")
 
     def __init__(
-        self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0, swizzle: Bits | None = None,
-        wide: bool = False, of_layout: bool = False,
+        self, base: Value | DevicePointer, dtype: Any, const: int = 0, pending: Any = 0,
+        swizzle: SwizzleBits | None = None, wide: bool = False, of_layout: bool = False,
     ) -> None:  # fmt: skip
         self.base = base
         self.dtype = dtype
@@ -445,7 +445,7 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
     return with_swizzle(ptr, swizzle)
 
 
-def with_swizzle(ptr: Pointer, swizzle: Bits, of_layout: bool = False) -> Pointer:
+def with_swizzle(ptr: Pointer, swizzle: SwizzleBits, of_layout: bool = False) -> Pointer:
     """``ptr`` permuted by ``swizzle`` (bytes), counted from where it points to now."""
     if is_packed(ptr.dtype):
         return _packed(with_swizzle(_recast(ptr, class_of(U8)), swizzle, of_layout), ptr.dtype)

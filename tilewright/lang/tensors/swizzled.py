@@ -17,7 +17,7 @@ from tilewright.lang.numbers.facts import low_bit, possible_bits
 from tilewright.lang.numbers.numeric import Integer, unwrap
 
 
-class Bits(NamedTuple):
+class SwizzleBits(NamedTuple):
     """The three numbers of a swizzle: ``bits`` to move, ``base`` low bits to keep, signed ``shift``."""
 
     bits: int
@@ -38,45 +38,45 @@ class Bits(NamedTuple):
             return x ^ ((x & (low << self.shift)) >> self.shift)
         return x ^ ((x & low) << -self.shift)
 
-    def in_units(self, size: int) -> Bits:
+    def in_units(self, size: int) -> SwizzleBits:
         """The same swizzle on offsets counted in units ``size`` times as large."""
         base = self.base - (size.bit_length() - 1)
         if size & (size - 1) or base < 0:
             raise ConstraintError(f"the swizzle {self} on bytes breaks up elements of {size} bytes")
-        return Bits(self.bits, base, self.shift)
+        return SwizzleBits(self.bits, base, self.shift)
 
-    def of_units(self, size: int) -> Bits:
+    def of_units(self, size: int) -> SwizzleBits:
         """A swizzle on units of ``size`` bytes as one on bytes."""
         if size & (size - 1):
             raise ConstraintError(f"the swizzle {self} needs elements of a power of two of bytes, not {size}")
-        return Bits(self.bits, self.base + size.bit_length() - 1, self.shift)
+        return SwizzleBits(self.bits, self.base + size.bit_length() - 1, self.shift)
 
-    def in_elements(self, bits: int) -> Bits:
+    def in_elements(self, bits: int) -> SwizzleBits:
         """The same swizzle on offsets in elements that take ``bits`` each."""
         if bits % 8 == 0:
             return self.in_units(bits // 8)
         if 8 % bits:
             raise ConstraintError(f"the swizzle {self} on bytes breaks up elements of {bits} bits")
-        return Bits(self.bits, self.base + (8 // bits).bit_length() - 1, self.shift)
+        return SwizzleBits(self.bits, self.base + (8 // bits).bit_length() - 1, self.shift)
 
-    def of_elements(self, bits: int) -> Bits:
+    def of_elements(self, bits: int) -> SwizzleBits:
         """A swizzle of offsets in elements that take ``bits`` each as one on bytes."""
         if bits % 8 == 0:
             return self.of_units(bits // 8)
         if 8 % bits or 1 << self.base < 8 // bits:
             raise ConstraintError(f"the swizzle {self} on elements of {bits} bits breaks up bytes")
-        return Bits(self.bits, self.base - (8 // bits).bit_length() + 1, self.shift)
+        return SwizzleBits(self.bits, self.base - (8 // bits).bit_length() + 1, self.shift)
 
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
 
 
-def bits_of(swizzle: Any) -> Bits:
+def bits_of(swizzle: Any) -> SwizzleBits:
     """The numbers of a :class:`tilewright.layout.Swizzle`."""
-    return Bits(swizzle.num_bits, swizzle.num_base, swizzle.num_shift)
+    return SwizzleBits(swizzle.num_bits, swizzle.num_base, swizzle.num_shift)
 
 
-def split(swizzle: Bits, dynamic: Any, static: int) -> tuple[Any, int]:
+def split(swizzle: SwizzleBits, dynamic: Any, static: int) -> tuple[Any, int]:
     """``sw(dynamic + static)`` as (run-time part, static part to add); the run-time part may be the int 0."""
     dynamic = unwrap(dynamic)
     if isinstance(dynamic, int):
@@ -91,7 +91,7 @@ def split(swizzle: Bits, dynamic: Any, static: int) -> tuple[Any, int]:
     return (moved ^ (image - low)) if image != low else moved, whole + low
 
 
-def _moved(swizzle: Bits, dynamic: Integer) -> Any:
+def _moved(swizzle: SwizzleBits, dynamic: Integer) -> Any:
     """``sw(dynamic)``, computed once in a block of ops: every address of a partition asks for it."""
     builder = Builder.current()
     key = builder.block, dynamic.value, dynamic.facts, swizzle

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.measuring import is_measuring
-from tilewright.sim.empty_arrays import LARGEST, Undefined, known, made
+from tilewright.sim.empty_arrays import LARGEST, UninitialisedBytes, known, made
 
 if TYPE_CHECKING:
     from tilewright.sim.memory import AddressSpace
@@ -23,13 +23,13 @@ class CallerArrays:
 
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
-        self.held: dict[Any, Undefined] = {}
+        self.held: dict[Any, UninitialisedBytes] = {}
         for buffer in space.exposed() if known() and not is_measuring() else ():
             record = made(buffer.base + buffer.low)
             # Behind a bare address the buffer goes on for ever.
             high = buffer.high if record is None else min(buffer.high, record.high - buffer.base)
             if 0 < high - buffer.low <= LARGEST:
-                found = Undefined(buffer.bytes[:high], WHOLE if record is None else record.granule)
+                found = UninitialisedBytes(buffer.bytes[:high], WHOLE if record is None else record.granule)
                 if found.any():
                     self.held[buffer] = found
 
@@ -65,4 +65,4 @@ class CallerArrays:
         """bool, one for each word of 4 of these bytes (aligned to 8): whether a copy has brought there what was never
         written."""
         granule = min((undefined.granule for undefined in self.held.values()), default=WHOLE)
-        return Undefined(data, granule).at(np.arange(0, data.size, WORD))
+        return UninitialisedBytes(data, granule).at(np.arange(0, data.size, WORD))

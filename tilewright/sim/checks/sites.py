@@ -15,7 +15,7 @@ from tilewright.ir.passes.written import origin as origin
 from tilewright.ir.passes.written import writes
 from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
-from tilewright.sim.access import Access as Width
+from tilewright.sim.access import VectorAccess as Width
 from tilewright.sim.checks.guarded_waits import guarded_waits
 from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import SIGNED, concerned, polls, waits

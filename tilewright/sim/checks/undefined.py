@@ -8,7 +8,7 @@ from tilewright.ir.core import Op
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace
-from tilewright.sim.empty_arrays import Made
+from tilewright.sim.empty_arrays import EmptyArray
 
 SINKS = {
     "result": "reaches a result: it is stored to global memory",
@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
     op: Op | None
     memory: MemoryPlace | None
-    made: Made | None = None
+    made: EmptyArray | None = None
 
 
 def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Finding:

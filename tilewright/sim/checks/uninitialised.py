@@ -31,12 +31,12 @@ from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.empty_arrays import known as arrays_known
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
-from tilewright.sim.values import Handle
+from tilewright.sim.values import TypedPointer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
-    from tilewright.sim.program import Flow
+    from tilewright.sim.program import ControlFlow
     from tilewright.sim.wave import Wave
 
 UNWRITTEN = 1  # the origin of shared memory that was never written
@@ -263,7 +263,7 @@ class Uninitialised(FromArrays):
         """A shuffle of a part of a warp, which may read lanes that take no part: what those give is undefined."""
         return group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
 
-    def flow(self, group: Group, op: Op, flow: Flow) -> None:
+    def flow(self, group: Group, op: Op, flow: ControlFlow) -> None:
         registers = self.registers[group.wave]
         if not registers.held:
             return
@@ -435,7 +435,7 @@ class Uninitialised(FromArrays):
             return constant_value(value)
         held = group.slots[self.slots[value]]
         if isinstance(value.type, PtrType):
-            return Handle(held, value.type.elem, value.type.align)
+            return TypedPointer(held, value.type.elem, value.type.align)
         return held
 
     # -- findings ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ sim.debug.break_at("reverse.py:12", warp=1)   # opens the Python debugger there;
 """
 
 from tilewright.sim.debug.breakpoints import Breakpoint, break_at
-from tilewright.sim.debug.frame import Barrier, Frame
+from tilewright.sim.debug.frame import BarrierState, Frame
 from tilewright.sim.debug.session import Session
 
-__all__ = ["Barrier", "Breakpoint", "Frame", "Session", "break_at"]
+__all__ = ["BarrierState", "Breakpoint", "Frame", "Session", "break_at"]

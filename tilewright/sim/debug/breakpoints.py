@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
 from tilewright.sim.debug.frame import Frame
-from tilewright.sim.debug.places import Where, program_by_lines
+from tilewright.sim.debug.places import PlacePattern, program_by_lines
 from tilewright.sim.debug.prompt import prompt
 from tilewright.sim.engine import Launch
 from tilewright.sim.group import Group
@@ -28,7 +28,7 @@ class Breakpoint:
     def __init__(
         self, where: str | int | None, block: Any, warp: int | None, lane: int | None, action: Action, times: int | None
     ) -> None:  # fmt: skip
-        self.where = Where.of(where) if where is not None else None
+        self.where = PlacePattern.of(where) if where is not None else None
         self.block = (*_numbers(block), 0, 0)[:3] if block is not None else None
         self.warp, self.lane = warp, lane
         self.action = action
@@ -102,7 +102,7 @@ def break_at(
     return Breakpoint(where, block, warp, lane, action or prompt, times)
 
 
-class Debugged(Launch):
+class DebuggedLaunch(Launch):
     """A launch that looks for breakpoints wherever a line begins."""
 
     def stops(self, group: Group, op: Op) -> bool:
@@ -125,7 +125,7 @@ def _run(replay: Replay) -> None:
     for point in _all:
         if point.where is not None and point.where.in_kernel(function):
             point.where.check(function)
-    replay.run(program_by_lines(replay.kernel.program), make=Debugged)
+    replay.run(program_by_lines(replay.kernel.program), make=DebuggedLaunch)
 
 
 def _numbers(block: Any) -> tuple[int, ...]:

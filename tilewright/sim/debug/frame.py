@@ -13,12 +13,12 @@ from tilewright.ir.core import Location, Op
 from tilewright.ir.target import WARP
 from tilewright.sim import hangs
 from tilewright.sim.barriers import NAMED
-from tilewright.sim.debug.variables import Missing, Variables
+from tilewright.sim.debug.variables import ValueUnavailable, Variables
 from tilewright.sim.engine import Launch
 from tilewright.sim.group import Group
 
 
-class Barrier(NamedTuple):
+class BarrierState(NamedTuple):
     """A barrier of the block. ``kind``: ``"mbarrier"`` (``name`` its offset in shared memory), ``"barrier"`` (its id)
     or ``"cluster"``. ``phase`` counts those that are complete; ``arrived`` of ``expected`` have come (threads; for an
     mbarrier arrivals), and ``bytes`` are outstanding."""
@@ -92,7 +92,7 @@ class Frame:
             raise ArgumentError(f"{name!r} is a tensor: frame.tensor({name!r})")
         try:
             found = seen.number(thing)
-        except Missing as why:
+        except ValueUnavailable as why:
             raise ArgumentError(f"{name!r} cannot be shown: {why}") from None
         if all_lanes:
             return np.broadcast_to(found, (WARP, *np.shape(found)[1:])) if np.ndim(found) == 0 else found
@@ -108,7 +108,7 @@ class Frame:
             raise ArgumentError(f"{name!r} is a number: frame.value({name!r})")
         try:
             return seen.tensor(thing)
-        except Missing as why:
+        except ValueUnavailable as why:
             raise ArgumentError(f"{name!r} cannot be shown: {why}") from None
 
     def __getitem__(self, name: str) -> Any:
@@ -117,11 +117,11 @@ class Frame:
 
     # -- synchronisation -----------------------------------------------------------------------------------------------
 
-    def barriers(self) -> list[Barrier]:
+    def barriers(self) -> list[BarrierState]:
         """The block's mbarriers, its barriers that threads have arrived at, and its cluster's barrier."""
         self._stands()
         wave = self._group.wave
-        found: list[Barrier] = []
+        found: list[BarrierState] = []
         table: Mbarriers | None = wave.kept.get(Mbarriers)
         for row in np.flatnonzero(table.expected > 0).tolist() if table is not None else ():
             assert table is not None
@@ -129,19 +129,20 @@ class Frame:
             if block == self.slot:
                 expected, pending = int(table.expected[row]), int(table.pending[row])
                 phase, left = int(table.completed[row]), int(table.bytes[row])
-                found.append(Barrier("mbarrier", offset, phase, expected - pending, expected, left))
+                found.append(BarrierState("mbarrier", offset, phase, expected - pending, expected, left))
         state = wave.barriers
         for name in range(NAMED):
             key = self.slot * NAMED + name
             if state.arrived[key] or state.completed[key]:
-                found.append(Barrier("barrier", name, int(state.completed[key]), int(state.arrived[key]),
+                found.append(BarrierState("barrier", name, int(state.completed[key]), int(state.arrived[key]),
                                      int(state.expected[key])))  # fmt: skip
         if wave.geometry.cluster_size > 1:
             clusters = wave.clusters
             number = self.slot // wave.geometry.cluster_size
             span = slice(number * clusters.per_cluster, (number + 1) * clusters.per_cluster)
-            found.append(Barrier("cluster", number, int(clusters.completed[number]), int(clusters.arrived[span].sum()),
-                                 int((~clusters.gone[span]).sum())))  # fmt: skip
+            found.append(BarrierState("cluster", number, int(clusters.completed[number]),
+                                      int(clusters.arrived[span].sum()),
+                                      int((~clusters.gone[span]).sum())))  # fmt: skip
         return found
 
     def waits(self) -> str:

@@ -11,7 +11,7 @@ from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
 
 
-class Where(NamedTuple):
+class PlacePattern(NamedTuple):
     """``file``: the end of a path, or empty: the kernel's own; ``kernel``: its name, or empty: any; ``line``: 0 for
     any."""
 
@@ -20,7 +20,7 @@ class Where(NamedTuple):
     line: int
 
     @classmethod
-    def of(cls, text: str | int) -> Where:
+    def of(cls, text: str | int) -> PlacePattern:
         """From ``"file.py:12"``, ``"kernel:12"``, ``"kernel"`` (its first line) or ``12`` (a line of the kernel's
         file)."""
         if isinstance(text, int) and not isinstance(text, bool):

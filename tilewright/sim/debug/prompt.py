@@ -8,13 +8,13 @@ from tilewright.errors import TilewrightError
 from tilewright.sim.debug.frame import Frame
 
 
-class Names(dict[str, Any]):
+class DebuggerNames(dict[str, Any]):
     """The names that the debugger sees: ``frame``, and the kernel's variables by what they hold."""
 
 
-def names(frame: Frame) -> Names:
+def names(frame: Frame) -> DebuggerNames:
     """What can be shown is there under its own name; the rest says why under ``frame.value``."""
-    found = Names(frame=frame)
+    found = DebuggerNames(frame=frame)
     for name in frame.names():
         try:
             found.setdefault(name, frame[name])

@@ -13,7 +13,7 @@ from tilewright.sim.debug.breakpoints import Breakpoint
 from tilewright.sim.debug.frame import Frame
 
 
-class _Abandoned(BaseException):
+class _SessionEnded(BaseException):
     """Ends a launch whose session is over."""
 
 
@@ -127,7 +127,7 @@ class Session:
     def _work(self) -> None:
         try:
             self._act()
-        except _Abandoned:
+        except _SessionEnded:
             return
         except BaseException as error:
             self._told.put(error)
@@ -137,7 +137,7 @@ class Session:
     def _stand(self, frame: Frame) -> None:
         self._told.put(frame)
         if not self._go.get():
-            raise _Abandoned
+            raise _SessionEnded
 
     def _clear(self) -> None:
         if self._point is not None:

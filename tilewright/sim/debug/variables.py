@@ -13,17 +13,17 @@ from tilewright.ir.core import Block, Constant, Function, Op, Value, Variable
 from tilewright.ir.ops import PURE
 from tilewright.ir.target import WARP
 from tilewright.ir.types import FragType, PtrType, element_of
-from tilewright.sim.access import Access
+from tilewright.sim.access import VectorAccess
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import constant_value
-from tilewright.sim.memory import Anywhere
+from tilewright.sim.memory import AbsoluteMemory
 from tilewright.sim.program import Program
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import Ptr
 
 
-class Missing(Exception):
+class ValueUnavailable(Exception):
     """The machine does not hold the value here."""
 
 
@@ -113,14 +113,14 @@ class Variables:
             return self._computed(value)
         held = self.group.slots[slot]
         if held is None:
-            raise Missing("it has no value here: not yet assigned, or not used any more")
+            raise ValueUnavailable("it has no value here: not yet assigned, or not used any more")
         return held
 
     def _computed(self, value: Value) -> Any:
         """A value that the kernel itself does not compute, because nothing needs it."""
         op = value.op
         if op is None or op.opcode not in PURE | {"sreg"}:
-            raise Missing("the kernel never uses it when it runs, so that it is not computed")
+            raise ValueUnavailable("the kernel never uses it when it runs, so that it is not computed")
         registers = [*map(self._held, op.operands), None]
         STEPS[op.opcode](op, list(range(len(op.operands))), [len(op.operands)])(self.group, registers)
         return registers[-1]
@@ -155,7 +155,7 @@ class Variables:
         engine, linear = thing.engine, thing.linear
         try:
             offsets = self._offsets(linear)
-        except Missing:
+        except ValueUnavailable:
             return self._whole(engine, linear)
         if hasattr(engine, "frag"):
             held = np.asarray(self.register(engine.frag))
@@ -173,7 +173,7 @@ class Variables:
 
     def _whole(self, engine: Any, linear: Any) -> np.ndarray:
         """The caller's array behind a tensor whose extents the kernel was not given, because it does not use them."""
-        unknown = Missing("the kernel does not use its extents when it runs, so that they are not known")
+        unknown = ValueUnavailable("the kernel does not use its extents when it runs, so that they are not known")
         if not isinstance(getattr(engine, "base", None), Value):
             raise unknown
         pointer = self.register(engine.base)
@@ -186,10 +186,10 @@ class Variables:
     def _loaded(self, pointer: Ptr, moved: np.ndarray, kind: Any) -> np.ndarray:
         assert isinstance(kind, PtrType)
         buffer, off = pointer.buf, int(pointer.off) + moved
-        if isinstance(buffer, Anywhere):
+        if isinstance(buffer, AbsoluteMemory):
             found = [b for b in buffer.space.exposed() if b.base + b.low <= int(pointer.off) < b.base + b.high]
             if not found:
-                raise Missing("it points to no array that the launch knows")
+                raise ValueUnavailable("it points to no array that the launch knows")
             buffer, off = found[0], off - found[0].base
         if isinstance(buffer, SharedBuffer):
             block = int(self.group.warps[self.row]) // self.group.wave.geometry.warps
@@ -197,7 +197,7 @@ class Variables:
             low, high = block * buffer.stride, (block + 1) * buffer.stride
         else:
             low, high = buffer.low, buffer.high
-        access = Access(kind.elem, 1, kind.elem.bytes, True)
+        access = VectorAccess(kind.elem, 1, kind.elem.bytes, True)
         inside = (off >= low) & (off <= high - access.nbytes)
         flat = np.where(inside, off, low).reshape(-1)
         raw = buffer.bytes[flat[:, None] + np.arange(access.nbytes)]

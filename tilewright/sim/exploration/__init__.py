@@ -6,7 +6,7 @@ order of the synchronisation that matters (``systematic.py``, which asks ``order
 switches (``runs.py``).
 """
 
-from tilewright.sim.exploration.runs import Explored, Failure
+from tilewright.sim.exploration.runs import ExplorationResult, FailingSchedule
 from tilewright.sim.exploration.schedules import Exploration, explore, exploring
 
-__all__ = ["Exploration", "Explored", "Failure", "explore", "exploring"]
+__all__ = ["Exploration", "ExplorationResult", "FailingSchedule", "explore", "exploring"]

@@ -29,7 +29,7 @@ CELL = 4  # bytes
 ADD, PASSED, TESTED, UNPASSED, READ, WRITE = "add", "passed", "tested", "unpassed", "read", "write"
 
 
-class Touch(NamedTuple):
+class PhaseAccess(NamedTuple):
     """``what`` was done in ``phase`` of the place; ``done``: it completed the phase."""
 
     what: str
@@ -37,11 +37,11 @@ class Touch(NamedTuple):
     done: bool = False
 
 
-Footprint = dict[Any, list[Touch]]
+Footprint = dict[Any, list[PhaseAccess]]
 APART, ORDERED, RACE = 0, 1, 2
 
 
-def relation(first: Touch, second: Touch, place: str) -> int:
+def relation(first: PhaseAccess, second: PhaseAccess, place: str) -> int:
     """Of two touches of one place in this order: ``APART`` (the order does not matter), ``ORDERED`` (the second needs
     the first), ``RACE`` (they might have come in the other order, with another effect). ``place``: what is there."""
     kinds = {first.what, second.what}
@@ -114,7 +114,7 @@ class Footprints(Observer):
     def wave(self, wave: Wave) -> None:
         self.waves.append(wave)
 
-    def _add(self, place: Any, touch: Touch) -> None:
+    def _add(self, place: Any, touch: PhaseAccess) -> None:
         self.now.setdefault(place, []).append(touch)
 
     # -- mbarriers -----------------------------------------------------------------------------------------------------
@@ -128,11 +128,11 @@ class Footprints(Observer):
         for k, at in enumerate(places):
             place, over = ("mbarrier", wave, int(at)), done is not None and bool(done[k])
             if what in ("init", "inval"):
-                self._add(place, Touch(WRITE))
+                self._add(place, PhaseAccess(WRITE))
             elif what == "test":
-                self._add(place, Touch(TESTED, completed[k] - 1) if over else Touch(UNPASSED, completed[k]))
+                self._add(place, PhaseAccess(TESTED, completed[k] - 1) if over else PhaseAccess(UNPASSED, completed[k]))
             else:
-                self._add(place, Touch(ADD, completed[k] - over, over))
+                self._add(place, PhaseAccess(ADD, completed[k] - over, over))
 
     @staticmethod
     def _completed(group: Group, places: np.ndarray) -> list[int]:
@@ -145,7 +145,7 @@ class Footprints(Observer):
     def barrier(self, group: Group, rows: np.ndarray, keys: np.ndarray, target: np.ndarray, waits: bool) -> None:
         completed, wave = group.wave.barriers.completed, self.waves.index(group.wave)
         for key, goal in zip(keys, target, strict=True):
-            self._add(("barrier", wave, int(key)), Touch(ADD, int(goal) - 1, bool(completed[key] >= goal)))
+            self._add(("barrier", wave, int(key)), PhaseAccess(ADD, int(goal) - 1, bool(completed[key] >= goal)))
 
     def cluster(self, group: Group, threads: np.ndarray, waits: bool) -> None:
         if waits:
@@ -153,29 +153,29 @@ class Footprints(Observer):
         state, wave = group.wave.clusters, self.waves.index(group.wave)
         for thread in threads[::WARP]:
             cluster, goal = int(thread) // state.per_cluster, int(state.target[thread])
-            self._add(("cluster", wave, cluster), Touch(ADD, goal - 1, bool(state.completed[cluster] >= goal)))
+            self._add(("cluster", wave, cluster), PhaseAccess(ADD, goal - 1, bool(state.completed[cluster] >= goal)))
 
     def left(self, group: Group) -> None:
         state = group.wave.clusters
         if group.wave.geometry.cluster_size > 1:
             wave = self.waves.index(group.wave)
             for cluster in set((group.warps * WARP // state.per_cluster).tolist()):
-                self._add(("cluster", wave, cluster), Touch(ADD, int(state.completed[cluster]), True))
+                self._add(("cluster", wave, cluster), PhaseAccess(ADD, int(state.completed[cluster]), True))
 
     def resumes(self, group: Group, wait: Any) -> None:
         wave = self.waves.index(group.wave)
         if isinstance(wait, BarrierWait):
             for key, goal in zip(wait.keys, wait.target, strict=True):
-                self._add(("barrier", wave, int(key)), Touch(PASSED, int(goal) - 1))
+                self._add(("barrier", wave, int(key)), PhaseAccess(PASSED, int(goal) - 1))
         elif isinstance(wait, ClusterWait):
             for cluster, goal in zip(wait.cluster, wait.target, strict=True):
-                self._add(("cluster", wave, int(cluster)), Touch(PASSED, int(goal) - 1))
+                self._add(("cluster", wave, int(cluster)), PhaseAccess(PASSED, int(goal) - 1))
         elif wait.op.attrs["atom"].orders_through("group", WGMMA) is not None:
             self._products(group, wave, wait.op.attrs["atom"].pending)
         else:
             places = np.array(self.awaited.pop((wave, group.tag), []), np.int64)
             for at, completed in zip(places, self._completed(group, places) if places.size else (), strict=True):
-                self._add(("mbarrier", wave, int(at)), Touch(PASSED, completed - 1))
+                self._add(("mbarrier", wave, int(at)), PhaseAccess(PASSED, completed - 1))
 
     # -- wgmma: four warps issue each instruction together -------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Footprints(Observer):
             wave = self.waves.index(group.wave)
             for warp in group.warps.tolist():
                 number = self.products[wave, warp] = self.products.get((wave, warp), 0) + 1
-                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), Touch(ADD, number))
+                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), PhaseAccess(ADD, number))
 
     def ordered(self, group: Group, op: Op) -> None:
         end = op.attrs["atom"].orders_through("group", WGMMA)
@@ -197,7 +197,7 @@ class Footprints(Observer):
         for warp in group.warps.tolist():
             groups = self.committed.get((wave, warp), [])
             if len(groups) > pending:
-                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), Touch(PASSED, groups[-1 - pending]))
+                self._add(("wgmma", wave, warp // WARPGROUP_WARPS), PhaseAccess(PASSED, groups[-1 - pending]))
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Footprints(Observer):
             return
         if not any(_strong(a) for a in op.attrs["atom"].accesses):
             return
-        touch = Touch(READ if verb == "load" else WRITE)
+        touch = PhaseAccess(READ if verb == "load" else WRITE)
         wave = self.waves.index(group.wave) if isinstance(buffer, SharedBuffer) else -1
         for start in set(_absolute(buffer, group, off, mask)):
             for cell in range(start // CELL, (start + access.nbytes - 1) // CELL + 1):

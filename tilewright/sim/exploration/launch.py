@@ -15,7 +15,7 @@ from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer
-from tilewright.sim.exploration.plan import Issue, SchedulingPolicy, SwitchPoint
+from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy, SwitchPoint
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.program import Program
@@ -60,7 +60,7 @@ class PolicyLaunch(Launch):
         super().__init__(*arguments)
         self.plan = plan
         self.switches: list[Switch] = []
-        self.delays: dict[Issue, tuple[int, Op]] = {}
+        self.delays: dict[IssuedEffect, tuple[int, Op]] = {}
         self.numbers: dict[tuple[int, int], int] = {}
         self.keys: list[tuple[int, int]] = []
         self.names: list[tuple[Wave, np.ndarray]] = []
@@ -149,7 +149,7 @@ class PolicyLaunch(Launch):
 
     def issue(self, group: Group, effect: Effect) -> None:
         agent = self.agent(group)
-        issue = Issue(agent, self.issued.get(agent, 0))
+        issue = IssuedEffect(agent, self.issued.get(agent, 0))
         self.issued[agent] = issue.number + 1
         if effect.op.attrs["atom"].in_flight:
             return  # it acts on its own account, when its warps wait
@@ -170,7 +170,7 @@ class PolicyLaunch(Launch):
             effect.land()
 
 
-class Issues(Observer):
+class IssueObserver(Observer):
     """Tells a planned launch of the effects that are issued."""
 
     def begin(self, launch: Launch) -> None:

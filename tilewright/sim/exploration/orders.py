@@ -17,12 +17,12 @@ Agent = tuple[int, int]
 """A warp ``(number, -1)``, or an asynchronous copy ``(warp that issued it, number of its copies)``."""
 
 
-class Redundant(Exception):
+class RedundantOrder(Exception):
     """Whatever goes on from here has been run in another order."""
 
 
 @dataclass
-class Node:
+class SearchState:
     """A state on the way of the present run, and what has been tried there."""
 
     enabled: list[Agent]
@@ -33,11 +33,11 @@ class Node:
     tried: dict[Agent, Footprint] = field(default_factory=dict)
 
 
-class Orders:
+class OrderSearch:
     """``begins`` maps an agent to the number of steps that were over when it came to be (a copy: was issued)."""
 
     def __init__(self) -> None:
-        self.stack: list[Node] = []
+        self.stack: list[SearchState] = []
         self.depth = 0
         self.begins: dict[Agent, tuple[int, bool]] = {}
 
@@ -53,16 +53,16 @@ class Orders:
         self.begins[agent] = (self.depth - 1, after_all)
 
     def choose(self, enabled: Sequence[Agent], current: Agent | None) -> Agent:
-        """Whose step is next; :class:`Redundant` where any would repeat what has been run."""
+        """Whose step is next; :class:`RedundantOrder` where any would repeat what has been run."""
         if self.depth < len(self.stack):
             node = self.stack[self.depth]
         else:
             sleep = self._inherited()
             awake = [a for a in enabled if a not in sleep]
             if not awake:
-                raise Redundant
+                raise RedundantOrder
             chosen = current if current in awake else min(awake)
-            node = Node(list(enabled), sleep, chosen, wanted={chosen})
+            node = SearchState(list(enabled), sleep, chosen, wanted={chosen})
             self.stack.append(node)
         self.depth += 1
         return node.chosen

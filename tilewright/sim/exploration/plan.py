@@ -23,7 +23,7 @@ class SwitchPoint(NamedTuple):
     blocked: bool
 
 
-class Issue(NamedTuple):
+class IssuedEffect(NamedTuple):
     """The effect that ``agent`` issued as its ``number``-th."""
 
     agent: int
@@ -48,7 +48,7 @@ class SchedulingPolicy:
         """Who goes on when the agent at ``place`` cannot."""
         return following(place.agent, able)
 
-    def delay(self, issue: Issue) -> int | None:
+    def delay(self, issue: IssuedEffect) -> int | None:
         """After how many steps an effect takes place; None: as late as the program allows."""
         return None
 
@@ -59,11 +59,11 @@ def following(agent: int, able: Sequence[int]) -> int:
 
 
 @dataclass
-class Fixed(SchedulingPolicy):
+class FixedPlan(SchedulingPolicy):
     """The switches and delays that are written down; beside them, what every plan does."""
 
     switches: dict[SwitchPoint, int] = field(default_factory=dict)
-    delays: dict[Issue, int] = field(default_factory=dict)
+    delays: dict[IssuedEffect, int] = field(default_factory=dict)
 
     def at_stop(self, place: SwitchPoint, able: Able, clock: int, progressed: bool) -> int | None:
         return self.switches.get(place)
@@ -72,11 +72,11 @@ class Fixed(SchedulingPolicy):
         wanted = self.switches.get(place)
         return wanted if wanted is not None and wanted in able else following(place.agent, able)
 
-    def delay(self, issue: Issue) -> int | None:
+    def delay(self, issue: IssuedEffect) -> int | None:
         return self.delays.get(issue)
 
 
-class Drawn(SchedulingPolicy):
+class RandomPlan(SchedulingPolicy):
     """A plan drawn from a seed.
 
     Half of them are *priorities* (probabilistic concurrency testing: Burckhardt, Kothari, Musuvathi, Nagarakatte,
@@ -115,7 +115,7 @@ class Drawn(SchedulingPolicy):
     def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         return self.random.choice(able) if self.walk else self._best(set(able))
 
-    def delay(self, issue: Issue) -> int | None:
+    def delay(self, issue: IssuedEffect) -> int | None:
         return None if self.random.random() >= self.early else self.random.randrange(self.longest)
 
     def _best(self, agents: set[int]) -> int:

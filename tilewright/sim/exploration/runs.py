@@ -14,8 +14,8 @@ from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.reports import Shown
-from tilewright.sim.exploration.launch import Issues, PolicyLaunch, Switch, with_stops
-from tilewright.sim.exploration.plan import Issue, SchedulingPolicy
+from tilewright.sim.exploration.launch import IssueObserver, PolicyLaunch, Switch, with_stops
+from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy
 from tilewright.sim.messages import place
 from tilewright.sim.program import Program
 from tilewright.sim.replay import MemoryContents, Replay, kind
@@ -24,7 +24,7 @@ OTHER_RESULT = "other result"
 
 
 @dataclass
-class Failure(Shown):
+class FailingSchedule(Shown):
     """A schedule that fails.
 
     Attributes:
@@ -42,7 +42,7 @@ class Failure(Shown):
     seed: int | None = None
     order: int | None = None
     switches: list[Switch] = field(default_factory=list)
-    delays: dict[Issue, tuple[int, Op]] = field(default_factory=dict)
+    delays: dict[IssuedEffect, tuple[int, Op]] = field(default_factory=dict)
     drawn: int = 0
     names: Callable[[int], str] = str
     error: SimulationError | None = None
@@ -89,7 +89,7 @@ def _where(op: Op | None) -> str:
 
 
 @dataclass
-class Explored(Shown):
+class ExplorationResult(Shown):
     """What the exploration of one launch gave. ``schedules``: how many were run; ``steps``: of the plain one, or
     of the longest. ``complete``: whether a systematic exploration has come to its end; ``claim``: what it has shown."""
 
@@ -97,7 +97,7 @@ class Explored(Shown):
     config: LaunchConfig
     schedules: int = 0
     steps: int = 0
-    failure: Failure | None = None
+    failure: FailingSchedule | None = None
     claim: str = ""
     complete: bool = False
 
@@ -108,7 +108,7 @@ class Explored(Shown):
         return f"{head}: {self.claim or f'no failing schedule among {self.schedules}'}"
 
 
-class Runs:
+class LaunchRuns:
     """The runs of one launch: each begins with the memory that it was given."""
 
     def __init__(self, replay: Replay, compare: bool) -> None:
@@ -118,19 +118,19 @@ class Runs:
         self.result: MemoryContents | None = None
         self.last: PolicyLaunch | None = None
 
-    def own(self, explored: Explored) -> bool:
+    def own(self, explored: ExplorationResult) -> bool:
         """Run it under the simulator's own schedule; whether that did not fail."""
         try:
             self.replay.run()
         except SimulationError as error:
-            explored.failure = Failure(kind(error), str(error), error=error)
+            explored.failure = FailingSchedule(kind(error), str(error), error=error)
             return False
         self.result = self.replay.memory()
         return True
 
     def run(
         self, make: Callable[..., PolicyLaunch], observers: Sequence[Any] = (), program: Program | None = None
-    ) -> Failure | None:
+    ) -> FailingSchedule | None:
         """Run it once; the failure, if it fails."""
         self.replay.restore(self.before)
 
@@ -141,16 +141,16 @@ class Runs:
         own = program or with_stops(self.replay.kernel.program)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                self.replay.run(own, [*observers, Issues()], keep)
+                self.replay.run(own, [*observers, IssueObserver()], keep)
         except SimulationError as error:
-            return Failure(kind(error), str(error), error=error, names=self.planned.who)
+            return FailingSchedule(kind(error), str(error), error=error, names=self.planned.who)
         if self.compare and self.result is not None:
             pairs = zip(self.replay.memory(), self.result, strict=True)
             different = sum(int(np.count_nonzero(now != own)) for now, own in pairs)
             if different:
                 verb = "differs" if different == 1 else "differ"
                 text = f"{byte_count(different)} of the result {verb} from what the simulator's own schedule gives"
-                return Failure(OTHER_RESULT, text, names=self.planned.who)
+                return FailingSchedule(OTHER_RESULT, text, names=self.planned.who)
         return None
 
     @property
@@ -158,7 +158,7 @@ class Runs:
         assert self.last is not None
         return self.last
 
-    def under(self, plan: SchedulingPolicy, program: Program | None = None) -> Failure | None:
+    def under(self, plan: SchedulingPolicy, program: Program | None = None) -> FailingSchedule | None:
         return self.run(lambda *arguments: PolicyLaunch(*arguments, plan=plan), program=program)
 
     def end(self) -> None:

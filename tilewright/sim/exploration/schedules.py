@@ -18,8 +18,8 @@ from tilewright.reports import Shown
 from tilewright.sim.checks.collect import Report
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.registry import chosen
-from tilewright.sim.exploration.plan import Drawn, SchedulingPolicy
-from tilewright.sim.exploration.runs import Explored, Failure, Runs
+from tilewright.sim.exploration.plan import RandomPlan, SchedulingPolicy
+from tilewright.sim.exploration.runs import ExplorationResult, FailingSchedule, LaunchRuns
 from tilewright.sim.exploration.shrunk import shrunk
 from tilewright.sim.exploration.systematic import every_order
 from tilewright.sim.replay import Replay, intercepting
@@ -30,10 +30,10 @@ from tilewright.sim.settings import options
 class Exploration(Shown):
     """The launches explored, in their order."""
 
-    launches: list[Explored] = field(default_factory=list)
+    launches: list[ExplorationResult] = field(default_factory=list)
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> FailingSchedule | None:
         """The first failure."""
         return next((e.failure for e in self.launches if e.failure is not None), None)
 
@@ -75,7 +75,8 @@ def explore(
             ``limit`` schedules); meant for small launches.
         compare: whether a result of other bytes is a failure. Sums by atomics of floats differ by nature.
         launches: of each kernel that are explored, from the first on; others just run.
-        check: the checks of each run (see :class:`tilewright.sim.Options`). A systematic exploration needs ``races``.
+        check: the checks of each run (see :class:`tilewright.sim.SimulatorOptions`). A systematic exploration
+            needs ``races``.
 
     Returns:
         An :class:`Exploration`: true if nothing failed; ``failure`` is the first that did, and ``str()`` the report.
@@ -118,8 +119,8 @@ def exploring(
         if seen[function] > launches:
             replay.run()
             return
-        runs = Runs(replay, compare)
-        explored = Explored(replay.name, replay.config)
+        runs = LaunchRuns(replay, compare)
+        explored = ExplorationResult(replay.name, replay.config)
         found.launches.append(explored)
         try:
             if runs.own(explored):
@@ -134,12 +135,12 @@ def exploring(
         yield
 
 
-def _drawn(runs: Runs, explored: Explored, schedules: int, seed: int) -> None:
+def _drawn(runs: LaunchRuns, explored: ExplorationResult, schedules: int, seed: int) -> None:
     runs.under(SchedulingPolicy())
     explored.steps = runs.planned.clock
     for k in range(schedules):
         explored.schedules = k + 1
-        failure = runs.under(Drawn(seed + k, explored.steps))
+        failure = runs.under(RandomPlan(seed + k, explored.steps))
         if failure is not None:
             failure.seed = seed + k
             explored.failure = shrunk(runs, failure)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.sim.exploration.plan import Fixed, Issue, SwitchPoint
-from tilewright.sim.exploration.runs import Failure, Runs
+from tilewright.sim.exploration.plan import FixedPlan, IssuedEffect, SwitchPoint
+from tilewright.sim.exploration.runs import FailingSchedule, LaunchRuns
 from tilewright.sim.exploration.shrink import shrink
 from tilewright.sim.program import Program
 
 
-def shrunk(runs: Runs, failure: Failure, program: Program | None = None) -> Failure:
+def shrunk(runs: LaunchRuns, failure: FailingSchedule, program: Program | None = None) -> FailingSchedule:
     """The failure of the last run with as few switches and delays as it takes; itself, where a plan does not lead to
     it."""
     planned = runs.planned
@@ -39,7 +39,8 @@ def shrunk(runs: Runs, failure: Failure, program: Program | None = None) -> Fail
     return found
 
 
-def _fixed(parts: Sequence[tuple[Any, Any]]) -> Fixed:
-    return Fixed(
-        {p: to for p, to in parts if isinstance(p, SwitchPoint)}, {i: d for i, d in parts if isinstance(i, Issue)}
+def _fixed(parts: Sequence[tuple[Any, Any]]) -> FixedPlan:
+    return FixedPlan(
+        {p: to for p, to in parts if isinstance(p, SwitchPoint)},
+        {i: d for i, d in parts if isinstance(i, IssuedEffect)},
     )

@@ -19,21 +19,21 @@ from tilewright.ir.target import WARP
 from tilewright.sim.agents import Effect
 from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
 from tilewright.sim.exploration.launch import PolicyLaunch
-from tilewright.sim.exploration.orders import Agent, Orders, Redundant
-from tilewright.sim.exploration.plan import Issue, SchedulingPolicy, SwitchPoint
+from tilewright.sim.exploration.orders import Agent, OrderSearch, RedundantOrder
+from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy, SwitchPoint
 from tilewright.sim.exploration.shrunk import shrunk
 from tilewright.sim.group import Group
 from tilewright.sim.lowering import lower
 from tilewright.sim.wave import Wave
 
 if TYPE_CHECKING:
-    from tilewright.sim.exploration.runs import Explored, Runs
+    from tilewright.sim.exploration.runs import ExplorationResult, LaunchRuns
 
 
 MOST_WARPS = 256
 
 
-def every_order(runs: Runs, explored: Explored, limit: int) -> None:
+def every_order(runs: LaunchRuns, explored: ExplorationResult, limit: int) -> None:
     """Run the launch of ``runs`` in every order, at most ``limit`` times, and write down what that gave."""
     config = runs.replay.config
     warps = math.prod(config.grid) * -(-math.prod(config.block) // WARP)
@@ -42,7 +42,7 @@ def every_order(runs: Runs, explored: Explored, limit: int) -> None:
             f"kernel {explored.kernel!r} is launched with {warps} warps; a systematic exploration takes {MOST_WARPS} "
             "at most: launch it on a smaller problem, or draw schedules"
         )
-    orders = Orders()
+    orders = OrderSearch()
     program = lower(runs.replay.kernel.program.function, stops=meets)
     redundant = 0
     while True:
@@ -51,7 +51,7 @@ def every_order(runs: Runs, explored: Explored, limit: int) -> None:
         try:
             failure = runs.run(_maker(orders, watch), [watch], program)
             explored.schedules += 1
-        except Redundant:
+        except RedundantOrder:
             failure, redundant = None, redundant + 1
         explored.steps = max(explored.steps, orders.depth)
         if failure is not None:
@@ -72,9 +72,9 @@ def every_order(runs: Runs, explored: Explored, limit: int) -> None:
             return
 
 
-def _claim(runs: Runs, explored: Explored) -> str:
+def _claim(runs: LaunchRuns, explored: ExplorationResult) -> str:
     planned = runs.planned
-    copies = len(planned.copies) if isinstance(planned, Ordered) else 0
+    copies = len(planned.copies) if isinstance(planned, OrderedLaunch) else 0
     who = f"{len(planned.keys)} warps{f' and {copies} copies' if copies else ''}"
     return (
         f"every order of the synchronisation of its {who} that can matter has been run ({explored.schedules} schedules "
@@ -83,17 +83,17 @@ def _claim(runs: Runs, explored: Explored) -> str:
     )
 
 
-def _maker(orders: Orders, watch: Footprints) -> Callable[..., PolicyLaunch]:
-    return lambda *arguments: Ordered(*arguments, orders=orders, watch=watch)
+def _maker(orders: OrderSearch, watch: Footprints) -> Callable[..., PolicyLaunch]:
+    return lambda *arguments: OrderedLaunch(*arguments, orders=orders, watch=watch)
 
 
-class Ordered(PolicyLaunch):
+class OrderedLaunch(PolicyLaunch):
     """A launch whose every step is chosen by ``orders``. A step is what a warp does from one meeting place to the next,
     or the arrival of a copy."""
 
     most = 1 << 30  # each warp is an agent, however many there are
 
-    def __init__(self, *arguments: Any, orders: Orders, watch: Footprints) -> None:
+    def __init__(self, *arguments: Any, orders: OrderSearch, watch: Footprints) -> None:
         super().__init__(*arguments, plan=SchedulingPolicy())
         self.orders = orders
         self.watch = watch
@@ -126,7 +126,7 @@ class Ordered(PolicyLaunch):
                 self._resume(groups[chosen])
                 return groups[chosen]
             effect, (agent, issued) = pending[chosen], self.names_of[pending[chosen]]
-            self.delays[Issue(*agent)] = (max(0, self.clock - issued), effect.op)
+            self.delays[IssuedEffect(*agent)] = (max(0, self.clock - issued), effect.op)
             effect.land()
 
     def _noted(self, chosen: int, able: list[int]) -> None:

@@ -32,7 +32,7 @@ WAITS = (CpAsyncWait, BulkWait)
 QUIET = frozenset(("ptr.add", "ptr.cast", "smem.alloc", "sreg", "frag.alloc", "frag.load", "frag.store"))
 
 
-class Watched(Instruction):
+class CountingWait(Instruction):
     """A wait for groups that keeps in ``most`` how many groups it has found pending."""
 
     def __init__(self, atom: Any) -> None:
@@ -53,12 +53,12 @@ class Watched(Instruction):
         return max((len(waiting.get(int(warp), ())) for warp in lanes.warp_numbers()), default=0)
 
 
-class Witness(Observer):
+class LaunchEvidence(Observer):
     """What the launches of a kernel show. Made for one kernel, and told of several of its launches."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.watched = {id(op): Watched(op.attrs["atom"]) for op in function.walk() if _is(op, *WAITS)}
+        self.watched = {id(op): CountingWait(op.attrs["atom"]) for op in function.walk() if _is(op, *WAITS)}
         self.edits = [
             Edit(block, op, [replace_atom(op, self.watched[id(op)])])
             for block in blocks(function.body) for op in block.ops if id(op) in self.watched
@@ -139,7 +139,7 @@ def _placed(block: Block, path: tuple[int, ...]) -> Iterator[tuple[Op, tuple[int
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownEquivalent:
     """A mutant that is known to be equivalent: the end of its file's name, text of its line and of the line ``before``
     it, what is changed how (``instruction`` and ``change`` as the study names them), the ``number`` of the op among
     those that the line repeats; what is left out: any; and why."""
@@ -168,13 +168,13 @@ class Known:
 class KnownList:
     """The known equivalent mutants of a file, and which of them were needed."""
 
-    known: list[Known] = field(default_factory=list)
+    known: list[KnownEquivalent] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> KnownList:
-        """From JSON: a list of objects with the fields of :class:`Known`."""
+        """From JSON: a list of objects with the fields of :class:`KnownEquivalent`."""
         try:
-            return cls([Known(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))])
+            return cls([KnownEquivalent(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))])
         except (OSError, ValueError, TypeError) as wrong:
             raise ArgumentError(
                 f"{path} is no list of known mutants ({wrong}): JSON, a list of objects with file, text, reason and, "

@@ -20,10 +20,10 @@ from tilewright.errors import SimulationError, TilewrightError, byte_count
 from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
 from tilewright.reports import Shown
-from tilewright.sim.exploration.launch import Issues, PolicyLaunch, visible, with_stops
-from tilewright.sim.exploration.plan import Drawn
+from tilewright.sim.exploration.launch import IssueObserver, PolicyLaunch, visible, with_stops
+from tilewright.sim.exploration.plan import RandomPlan
 from tilewright.sim.lowering import lower
-from tilewright.sim.mutation.equivalent import KnownList, Witness
+from tilewright.sim.mutation.equivalent import KnownList, LaunchEvidence
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
 from tilewright.sim.replay import MemoryContents, Replay, intercepting, kind
 from tilewright.sim.settings import options
@@ -117,7 +117,7 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
             with options(seed=seed + k):
                 replay.run()
         else:
-            replay.run(with_stops(replay.kernel.program), [Issues()], _planned(seed + k - SEEDS))
+            replay.run(with_stops(replay.kernel.program), [IssueObserver()], _planned(seed + k - SEEDS))
         own.append(replay.memory())
     firm = [np.logical_and.reduce([o == first for o in others]) for first, *others in zip(*own, strict=True)]
     wanted = own[0], firm
@@ -135,8 +135,8 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
     replay.restore(own[0])
 
 
-def _witness(replay: Replay, before: MemoryContents) -> Witness:
-    witness = Witness(replay.kernel.program.function)
+def _witness(replay: Replay, before: MemoryContents) -> LaunchEvidence:
+    witness = LaunchEvidence(replay.kernel.program.function)
     with edited(witness.edits), options(check="none"):
         replay.restore(before)
         with contextlib.redirect_stdout(io.StringIO()):
@@ -165,7 +165,7 @@ def _judged(
                 if drawn is None:
                     replay.run(program)
                 else:
-                    replay.run(program, [Issues()], _planned(drawn))
+                    replay.run(program, [IssueObserver()], _planned(drawn))
         except SimulationError as error:
             by, text = kind(error), _line(error)
         else:
@@ -178,7 +178,7 @@ def _judged(
 
 
 def _planned(seed: int) -> Callable[..., PolicyLaunch]:
-    return lambda *arguments: PolicyLaunch(*arguments, plan=Drawn(seed, STEPS))
+    return lambda *arguments: PolicyLaunch(*arguments, plan=RandomPlan(seed, STEPS))
 
 
 def _line(error: Exception) -> str:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from functools import partial
 
 from tilewright.sim.events import observing
-from tilewright.sim.tracing.record import Arrow, Launched, Phase, Span, Trace, overlap
+from tilewright.sim.tracing.record import Arrow, LaunchRecord, Phase, Span, Trace, overlap
 from tilewright.sim.tracing.stalls import Stall, ended_by
 from tilewright.sim.tracing.tracer import Tracer
 
-__all__ = ["Arrow", "Launched", "Phase", "Span", "Stall", "Trace", "ended_by", "overlap", "trace"]
+__all__ = ["Arrow", "LaunchRecord", "Phase", "Span", "Stall", "Trace", "ended_by", "overlap", "trace"]
 
 
 @contextmanager

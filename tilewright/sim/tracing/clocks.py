@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Source(NamedTuple):
+class WaitSource(NamedTuple):
     """What ended a wait: a warp that arrived, or an asynchronous ``kind`` that landed, and when."""
 
     time: float
@@ -19,10 +19,10 @@ class Source(NamedTuple):
     warp: int = -1
 
 
-NO_SOURCE = Source(-1.0)
+NO_SOURCE = WaitSource(-1.0)
 
 
-class Unit:
+class SerialUnit:
     """A unit that does one thing at a time. The simulator may run one warp far ahead of another, so a request takes the
     first gap that is long enough, not the end of the queue."""
 
@@ -45,7 +45,7 @@ class Unit:
 
 
 @dataclass
-class Groups:
+class CommitGroups:
     """What one warp has handed to one agent: the end of what it has not committed, and the ends of its groups."""
 
     open: float = 0.0
@@ -64,30 +64,30 @@ class Groups:
         return found
 
 
-class Clocks:
+class WarpTimes:
     """Of one wave. ``now [W]``: the time of each warp; ``mark``: since when it has been running."""
 
     def __init__(self, warps: int, start: float) -> None:
         self.now = np.full(warps, start)
         self.mark = np.full(warps, start)
-        self.groups: dict[tuple[int, str], Groups] = defaultdict(Groups)
-        self.units: dict[Any, Unit] = defaultdict(Unit)
-        self.current: dict[int, Source] = {}
+        self.groups: dict[tuple[int, str], CommitGroups] = defaultdict(CommitGroups)
+        self.units: dict[Any, SerialUnit] = defaultdict(SerialUnit)
+        self.current: dict[int, WaitSource] = {}
         """For each mbarrier the last arrival of the phase that is not complete."""
-        self.phases: dict[tuple[int, int], Source] = {}
+        self.phases: dict[tuple[int, int], WaitSource] = {}
         """For each (mbarrier, phase) that is complete what completed it."""
-        self.meetings: dict[Any, Source] = {}
+        self.meetings: dict[Any, WaitSource] = {}
         """The same for barriers of blocks and clusters, by (barrier, completion)."""
         self.awaited: dict[int, list[int]] = {}
         """For each warp the mbarriers that it waits for."""
-        self.came: dict[Any, list[Source]] = defaultdict(list)
+        self.came: dict[Any, list[WaitSource]] = defaultdict(list)
         """For each mbarrier, and each completion of a barrier, the arrivals of the phase that is not complete."""
 
-    def arrive(self, row: int, source: Source) -> None:
+    def arrive(self, row: int, source: WaitSource) -> None:
         self.came[row].append(source)
         self.current[row] = max(self.current.get(row, NO_SOURCE), source, key=lambda s: s.time)
 
-    def meet(self, key: Any, source: Source) -> None:
+    def meet(self, key: Any, source: WaitSource) -> None:
         self.came[key].append(source)
         self.meetings[key] = max(self.meetings.get(key, NO_SOURCE), source, key=lambda s: s.time)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.ir.core import Location
 from tilewright.layout.drawable import Drawable
-from tilewright.sim.tracing.clocks import Source
+from tilewright.sim.tracing.clocks import WaitSource
 from tilewright.sim.tracing.perfetto import write
 from tilewright.sim.tracing.stalls import Stall, stalls
 
@@ -72,7 +72,7 @@ class Phase:
     block: int
     name: str
     number: int
-    arrivals: tuple[Source, ...]
+    arrivals: tuple[WaitSource, ...]
 
     @property
     def start(self) -> float:
@@ -84,7 +84,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchRecord:
     """One kernel: its name, grid and block, and the cycles between which it ran."""
 
     name: str
@@ -103,7 +103,7 @@ class Trace(Drawable):
     barriers.
     """
 
-    launches: list[Launched] = field(default_factory=list)
+    launches: list[LaunchRecord] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     roles: dict[tuple[int, int, int], str] = field(default_factory=dict)

@@ -20,11 +20,11 @@ from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED, BarrierWait
 from tilewright.sim.cluster_barrier import ClusterWait
 from tilewright.sim.events import Observer
-from tilewright.sim.profiling import Banks
+from tilewright.sim.profiling import WavefrontCounter
 from tilewright.sim.tracing import costs
-from tilewright.sim.tracing.clocks import NO_SOURCE, Clocks, Source
+from tilewright.sim.tracing.clocks import NO_SOURCE, WaitSource, WarpTimes
 from tilewright.sim.tracing.names import named
-from tilewright.sim.tracing.record import Arrow, Launched, Span, Trace
+from tilewright.sim.tracing.record import Arrow, LaunchRecord, Span, Trace
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -44,15 +44,17 @@ class Tracer(Observer):
         self.end_time = self.start
         self.spans: list[Span] = []
         self.arrows: list[Arrow] = []
-        self.phases: list[tuple[int, str, int | None, int, list[Source]]] = []  # block, name, offset, number, arrivals
+        self.phases: list[
+            tuple[int, str, int | None, int, list[WaitSource]]
+        ] = []  # block, name, offset, number, arrivals
         self.does: dict[tuple[int, int], set[str]] = defaultdict(set)
-        self.clocks: dict[Any, Clocks] = {}
+        self.clocks: dict[Any, WarpTimes] = {}
         self.blocks: dict[Any, np.ndarray[Any, Any]] = {}
         self.costs: dict[int, tuple[Op, float, str]] = {}
-        self.banks = Banks()
+        self.banks = WavefrontCounter()
         self.latency = 0.0  # of the loads that the op that executes has made
-        self.landings: dict[int, tuple[Source, int | None]] = {}  # by effect: how it ends waits, and its span
-        self.landing: list[tuple[Source, int | None] | None] = []  # innermost last
+        self.landings: dict[int, tuple[WaitSource, int | None]] = {}  # by effect: how it ends waits, and its span
+        self.landing: list[tuple[WaitSource, int | None] | None] = []  # innermost last
         self.open: dict[tuple[int, int], int] = {}  # the span of a warp's wgmma that are in no group yet
         self.ring: dict[tuple[int, int], int] = {}  # (block, warp): the mbarrier that it waited for last
         self.filled: set[int] = set()  # mbarriers that TMA completes: offsets
@@ -77,12 +79,12 @@ class Tracer(Observer):
             (self.number, *who): ", ".join(d for d in DOES if d in does) for who, does in self.does.items()
         }
         config = self.config
-        self.trace.launches.append(Launched(self.name, config.grid, config.block, self.start, self.end_time))
+        self.trace.launches.append(LaunchRecord(self.name, config.grid, config.block, self.start, self.end_time))
 
     def wave(self, wave: Wave) -> None:
         x, y, z = wave.coords.T.astype(np.int64)
         self.blocks[wave] = x + self.grid[0] * (y + self.grid[1] * z)
-        self.clocks[wave] = Clocks(len(wave.coords) * self.warps, self.end_time)
+        self.clocks[wave] = WarpTimes(len(wave.coords) * self.warps, self.end_time)
 
     def left(self, group: Group) -> None:
         clocks = self.clocks[group.wave]
@@ -181,13 +183,13 @@ class Tracer(Observer):
                 groups.commit(float(clocks.now[warp]))
                 self.open.pop(self._who(group.wave, warp), None)
             else:
-                until = Source(groups.wait(op.attrs["atom"].pending))
+                until = WaitSource(groups.wait(op.attrs["atom"].pending))
                 self._resume(group.wave, warp, until, op.attrs["atom"].mnemonic(), op.loc)
 
     # -- waits ---------------------------------------------------------------------------------------------------------
 
     def _resume(
-        self, wave: Any, warp: int, source: Source, name: str, loc: Location | None, offset: int | None = None,
+        self, wave: Any, warp: int, source: WaitSource, name: str, loc: Location | None, offset: int | None = None,
         phase: int | None = None,
     ) -> None:  # fmt: skip
         """A wait is over; nothing is noted of one that took no time."""
@@ -254,8 +256,8 @@ class Tracer(Observer):
                 block = int(self.blocks[group.wave][number * barriers.per_cluster // (self.warps * WARP)])
                 self.phases.append((block, "barrier of the cluster", None, target - 1, came))
 
-    def _source(self, wave: Any, warp: int, after: float = 0.0) -> Source:
-        return Source(float(self.clocks[wave].now[warp]) + after, "run", *self._who(wave, warp))
+    def _source(self, wave: Any, warp: int, after: float = 0.0) -> WaitSource:
+        return WaitSource(float(self.clocks[wave].now[warp]) + after, "run", *self._who(wave, warp))
 
     def mbarrier(self, group: Group, what: str, places: Any, lanes: Any, done: Any) -> None:
         wave, clocks = group.wave, self.clocks[group.wave]
@@ -300,7 +302,7 @@ class Tracer(Observer):
             duration = costs.transfer(effect.size)
             start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, duration)
             end = start + duration + costs.TMA_LATENCY
-            self.landings[id(effect)] = Source(end, "load", *who), len(self.spans)
+            self.landings[id(effect)] = WaitSource(end, "load", *who), len(self.spans)
             self._span("load", who, start, end, effect.op.attrs["atom"].mnemonic(), loc=effect.op.loc, begun=now,
                        bytes=effect.size)  # fmt: skip
             self.does[who].add("loads")
@@ -308,7 +310,7 @@ class Tracer(Observer):
             warps = _active(group, effect.mask)
             waits = [clocks.groups[int(w), costs.CP_ASYNC].open for w in warps]
             time = max([float(clocks.now[warps].max()), *waits])
-            self.landings[id(effect)] = Source(time, "run", *self._who(group.wave, int(warps[0]))), None
+            self.landings[id(effect)] = WaitSource(time, "run", *self._who(group.wave, int(warps[0]))), None
 
     def land(self, effect: Effect, begins: bool) -> None:
         if begins:

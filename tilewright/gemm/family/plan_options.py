@@ -15,21 +15,22 @@ Problem = tuple[int, int, int, int]  # M, N, K, L
 Limits = tuple[int, int]  # multiprocessors of the GPU, shared memory of each in bytes
 Vector = Any  # numpy float64, one element an option
 
-NEVER = 1e30  # microseconds of an option that is not possible
-EVEN = 0  # parts of a tile in Stream-K's even shares
+INFEASIBLE_US = 1e30  # microseconds of an option that is not possible
+EVEN_SHARES = 0  # parts of a tile in Stream-K's even shares
 MIN_K_TILES = 2  # of a block that shares tiles
 
 
 @dataclass(frozen=True)
-class Way:
-    """One size of a kernel, and into how many parts each tile is cut: 1 is a tile for each block, more are split-K,
-    ``EVEN`` is Stream-K: what follows the last full wave but one (all tiles, if there is none) is dealt out evenly.
-    ``together``: as many equal parts of each tile as the GPU has workers for, two at least; all blocks of a tile add
-    up a part of it each."""
+class PlanOption:
+    """One size of a kernel, and into how many ``parts`` each tile is cut.
+
+    1: each block computes whole tiles. More: split-K. ``EVEN_SHARES``: Stream-K, which deals out evenly the tiles after
+    the last full wave but one (all tiles of less than two waves). ``shared_reduction``: each tile is cut into as many
+    equal parts as the GPU has workers for, at least two, and each of its blocks adds up the sums of one part of it."""
 
     config: AnyConfig
     parts: int
-    together: bool = False
+    shared_reduction: bool = False
 
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
         """The numbers of the shares; None where each block makes a tile of its own."""
@@ -43,17 +44,17 @@ class Way:
         down, across, k_tiles = -(-m // bM), -(-n // bN), -(-k // bK)
         tiles = down * across
         shared, blocks = tiles, tiles * self.parts
-        if self.parts == EVEN:
+        if self.parts == EVEN_SHARES:
             shared = tiles - max(tiles // workers - 1, 0) * workers
             blocks = min(workers, shared * k_tiles // MIN_K_TILES)
-        if self.together:  # shares that do not end where tiles do cost a second exchange: 5 us
+        if self.shared_reduction:  # shares that do not end where tiles do cost a second exchange: 5 us
             shared, blocks = tiles, tiles * min(workers // tiles, k_tiles // MIN_K_TILES)
-        if not blocks or tiles % workers == 0 and self.parts == EVEN:
+        if not blocks or tiles % workers == 0 and self.parts == EVEN_SHARES:
             return None
         if shared > tiles:
             shared = tiles
         return StreamK.dealt(
-            (down, across, 1), k_tiles, workers, occupancy, fragments, workers, shared, blocks, self.together
+            (down, across, 1), k_tiles, workers, occupancy, fragments, workers, shared, blocks, self.shared_reduction
         )
 
     @cached_property
@@ -62,22 +63,22 @@ class Way:
         return *self.config.cluster_tile, self.config.cluster_size, self.config.fragments
 
 
-def ways_of(
+def plan_options(
     configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], parts: Sequence[int],
-    together: Sequence[AnyConfig] = (),
-) -> list[Way]:  # fmt: skip
+    shared_reduction: Sequence[AnyConfig] = (),
+) -> list[PlanOption]:  # fmt: skip
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
     blocks may share tiles, in equal ``parts`` or evenly. Those of whole tiles come first, among them those whose
     warpgroups take turns last; then clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks
-    add up ``together`` are last."""
-    found = [Way(config, 1) for config, may in zip(configs, whole, strict=True) if may]
-    found.sort(key=lambda way: (way.config.cluster_k > 1, way.config.pingpong))
+    add up together are last."""
+    found = [PlanOption(config, 1) for config, may in zip(configs, whole, strict=True) if may]
+    found.sort(key=lambda option: (option.config.cluster_k > 1, option.config.pingpong))
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
-    found += [Way(config, number) for number in (*parts, EVEN) for config in sharing]
-    return found + [Way(config, EVEN, True) for config in together]
+    found += [PlanOption(config, number) for number in (*parts, EVEN_SHARES) for config in sharing]
+    return found + [PlanOption(config, EVEN_SHARES, True) for config in shared_reduction]
 
 
-def along(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
+def kernel_extents(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:
     """Extents along the problem's M and N (and whatever follows) in the order of the kernel's, and back."""
     m, n, *rest = extents
     return (n, m, *rest) if config.transposed else (m, n, *rest)

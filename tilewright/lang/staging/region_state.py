@@ -19,7 +19,7 @@ from tilewright.lang.staging.objects import codec, has_protocol, is_record
 from tilewright.lang.staging.undefined import Undefined
 
 
-class Place:
+class ObjectPlace:
     """The element ``key`` of a store of ``holder``; ``before`` is what was there."""
 
     __slots__ = ("before", "holder", "key", "path", "store")
@@ -34,7 +34,7 @@ class Place:
         self.store.write(self.holder, self.key, value)  # type: ignore[misc]  # see get
 
 
-class State:
+class RegionState:
     """All that a region may change: the variables that it assigns, and the ``places`` that were seen to change.
 
     ``labels`` name them, ``before`` is what they held before; lists of objects in this order are what regions exchange.
@@ -46,7 +46,7 @@ class State:
     ) -> None:
         self.names, self.count = names, len(names)
         self.labels, self.before = [*names], [*values]
-        self.places: dict[tuple[int, int, Any], Place] = {}
+        self.places: dict[tuple[int, int, Any], ObjectPlace] = {}
         self._snapshot: list[tuple[str, Any, type, Store, Held]] = []
         self._seen: dict[int, Any] = {}
         for name, value in zip(touched, objects, strict=True):
@@ -62,7 +62,7 @@ class State:
                 self._compare(path, holder, store, before, held, values, region)
         return [*values, *(place.get() for place in self.places.values())]
 
-    def changed(self) -> Iterator[Place]:
+    def changed(self) -> Iterator[ObjectPlace]:
         """The places that are not as they were."""
         return (place for place in self.places.values() if not same(place.get(), place.before))
 
@@ -105,7 +105,7 @@ class State:
         where = (id(holder), id(store), key)
         if where not in self.places:
             label = store.label.format(path=path, key=key)
-            self.places[where] = Place(holder, store, key, label, before)
+            self.places[where] = ObjectPlace(holder, store, key, label, before)
             self.labels.append(label)
             self.before.append(before)
 

@@ -16,7 +16,7 @@ from tilewright.lang.numbers.numeric import Int32
 
 
 @dataclass(frozen=True)
-class Places:
+class IndirectOperands:
     """``gather_A``, ``gather_B`` and ``scatter_D`` are vectors of Int32 or None; ``batches`` has (A, B, C, D) of each
     product of mode "array", or nothing."""
 
@@ -91,11 +91,11 @@ def array_batches(
                     f"strides {matrix.stride[:2]} of {matrix.dtype} on {matrix.device}, {name}[0] is {first.shape[:2]} "
                     f"with strides {first.stride[:2]} of {first.dtype} on {first.device}"
                 )
-    check_apart(*read)
+    check_disjoint(*read)
     return tuple(zip(*read, strict=True))
 
 
-def check_apart(A: list[Matrix], B: list[Matrix], C: list[Matrix], D: list[Matrix]) -> None:
+def check_disjoint(A: list[Matrix], B: list[Matrix], C: list[Matrix], D: list[Matrix]) -> None:
     """ArgumentError where a result overlaps another one or an operand, but for the C of its own product."""
     own = {id(matrix) for matrix in D}
     spans = [(*matrix.array.bounds, matrix) for matrix in (*A, *B, *D)]
