@@ -58,8 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What collection makes (modules, ten thousand tests, PyTorch) is no garbage: to look through it again and again
-    took a tenth of the tests' time. And collections are rarer than by default, as memory is no concern here."""
+    """What collection makes (modules, ten thousand tests, PyTorch) is not garbage: to look through it again and again
+    took a tenth of the tests' time. And collections are rarer than by default, as memory is not a concern here."""
     gc.disable()
     try:
         return (yield)

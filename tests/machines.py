@@ -17,7 +17,7 @@ class OnMachine:
         self.name = name
 
     def run(self, program: Any, *arrays: Any, **options: Any) -> None:
-        """``options`` go to from_dlpack; arguments that are no arrays are passed on."""
+        """``options`` go to from_dlpack; arguments that are not arrays are passed on."""
         if self.name == "cpu":
             program(*(from_dlpack(a, **options) if isinstance(a, np.ndarray) else a for a in arrays))
             return

@@ -8,7 +8,7 @@ import argparse
 def positive(text: str) -> int:
     """A count of cases or of processes."""
     if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 

@@ -91,7 +91,7 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
 
 
 class _ModulesWithoutFiles:  # no importlib.abc.MetaPathFinder: importing that takes longer than all the rest here
-    """The last finder: modules of which there are only names, see :mod:`tilewright.stand_ins`."""
+    """The last finder: modules that have only names, see :mod:`tilewright.stand_ins`."""
 
     @staticmethod
     def find_spec(fullname: str, path: Sequence[str] | None, target: Any = None) -> Any:

@@ -66,7 +66,7 @@ def read(name: str) -> dict[str, bytes] | None:
 
 
 def write(name: str, parts: dict[str, bytes]) -> None:
-    """Keep an entry; a folder that cannot be written is no error, the cache is a convenience."""
+    """Keep an entry; a folder that cannot be written is not an error, the cache is a convenience."""
     bound = limit()
     if bound <= 0:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Row = tuple[str, str]
 MOST_CHARACTERS = 200_000
-"""Of a text in a notebook: more of it would make the file slow to open."""
+"""Longest text in a notebook; a longer one would make the file slow to open."""
 PRE = 'style="line-height:1.3;overflow:auto;max-height:60em;white-space:pre"'
 CELL = 'style="text-align:left;vertical-align:top;white-space:pre-wrap"'
 

@@ -1,4 +1,4 @@
-"""Names that the CuTe DSL has and Tilewright does not have yet, which programs import beside names that are here.
+"""Names that the CuTe DSL has and Tilewright does not have yet, which programs import with names that are here.
 
 ``stand_ins.toml`` lists them. They can be imported, and written into annotations and base classes. Calling one is an
 error that says why it is not here, and what to use in its place where there is something.

@@ -1,4 +1,4 @@
-"""What is no argument for a kernel, and launches that no machine takes."""
+"""What is not an argument for a kernel, and launches that no machine takes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tilewright import cute, sim
 from tilewright.errors import SimulationError
 
 HERE = Path(__file__).parent
-for _, name, _ in pkgutil.iter_modules([str(HERE)]):  # every module here that is no test has pairs
+for _, name, _ in pkgutil.iter_modules([str(HERE)]):  # every module here that is not a test has pairs
     if not name.startswith("test_"):
         importlib.import_module(f"tests.check.{name}")
 

@@ -86,7 +86,7 @@ def test_what_a_script_raises_is_told_without_our_frames(tmp_path: Path, command
 @pytest.mark.parametrize("command", [["check"], ["check", "--schedules", "1"], ["mutate"]])
 def test_a_script_that_is_missing(tmp_path: Path, command: list[str]) -> None:
     found = CliRunner().invoke(app, [*command, str(tmp_path / "none.py")])
-    assert isinstance(found.exception, ArgumentError) and "is no file" in str(found.exception)
+    assert isinstance(found.exception, ArgumentError) and "is not a file" in str(found.exception)
     assert "nothing found" not in found.output
 
 

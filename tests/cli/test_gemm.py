@@ -214,7 +214,7 @@ def test_a_bar_appears_only_when_the_work_takes_long(command, save, library, tmp
     a = save("a.npy", normal(4, 4))
     assert command("gemm", a, a, "-o", tmp_path / "d.npy").err == ""
     monkeypatch.setattr(gemm_command.ProgressBar, "PATIENCE", -1.0)
-    assert command("gemm", a, a, "-o", tmp_path / "d.npy").err == ""  # standard error is no terminal
+    assert command("gemm", a, a, "-o", tmp_path / "d.npy").err == ""  # standard error is not a terminal
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "simulating" in command("gemm", a, a, "-o", tmp_path / "d.npy").err
 

@@ -103,7 +103,7 @@ def test_an_instruction_that_would_cross_a_bound_is_refused() -> None:
 
 
 def test_memories_that_a_kernel_cannot_allocate() -> None:
-    with pytest.raises(ConstraintError, match=r"gmem is no memory of a kernel's own"):
+    with pytest.raises(ConstraintError, match=r"gmem is not a memory of a kernel's own"):
         cute_ext.allocate(cutlass.Float32, cute.AddressSpace.gmem, cute.make_layout(4))
 
 

@@ -42,7 +42,7 @@ def test_a_grid_of_a_pair_is_refused() -> None:
     def host(x: cute.Tensor) -> None:
         scaled(x, 1, 0).launch(grid=[(2, 3), 1, 1], block=[4, 1, 1])
 
-    with pytest.raises(StagingError, match="is no integer"):
+    with pytest.raises(StagingError, match="is not an integer"):
         host(from_dlpack(np.zeros(4, np.int32)))
 
 

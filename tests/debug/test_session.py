@@ -114,7 +114,7 @@ def test_errors_say_what_to_do() -> None:
             session.run_until(5, hit=0)
         with pytest.raises(ArgumentError, match="lane=40"):
             session.run_until(5, lane=40)
-        with pytest.raises(ArgumentError, match="is no place"):
+        with pytest.raises(ArgumentError, match="is not a place"):
             session.run_until("programs:py:x")
 
 

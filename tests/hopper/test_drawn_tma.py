@@ -43,7 +43,7 @@ def test_drawn_copies_are_exact_or_refused() -> None:
 
 @pytest.mark.parametrize("seed", [71, 144, 173, 233, 290])
 def test_copies_that_gave_other_elements(seed: int) -> None:
-    """An extent that is no whole number of copied elements; a ragged mode inside a merged one, whose end TMA did not
+    """An extent that is not a whole number of copied elements; a ragged mode inside a merged one, whose end TMA did not
     see; a shared-memory layout with two elements at one address."""
     counted(range(seed, seed + 1))
 

@@ -196,7 +196,7 @@ def test_multicast_cuts_the_box(tile: Any, blocks: int, box: Any) -> None:
         (Layout((64, 64), (64, 1)), Layout((8, N), (N, 1)), (8, 64), F16, "the shared-memory layout must be static"),
         (Layout((64, 64), (64, 1)), Layout((8, 64), (64, 1)), (8, N), F16, "tiles of a static shape"),
         (Layout((64, 64), (64, 1)), Layout((8, 64), (64, 1)), (8, 32), F16, "both must cover one tile"),
-        (Layout((64, 64), (64, 1)), Layout((8, 3), (3, 1)), (8, 3), I32, "are no whole number of i32"),
+        (Layout((64, 64), (64, 1)), Layout((8, 3), (3, 1)), (8, 3), I32, "are not a whole number of i32"),
         (Layout((64, 64), (64, S)), Layout((8, 64), (64, 1)), (8, 64), I32, "it must be 1 while staging"),
         (
             Layout((64, 64), (64, 1)),

@@ -219,7 +219,7 @@ class Wrong(Through):
     ("mistake", "text"),
     [
         ("alignment", "the box in shared memory is aligned to 128 bytes, but its address is only known"),
-        ("no TMA tensor", "is no TMA tensor: tile the second result of make_tiled_tma_atom"),
+        ("no TMA tensor", "is not a TMA tensor: tile the second result of make_tiled_tma_atom"),
         ("unpartitioned", "partition it with tma_partition"),
         ("elect_one", "is called by a whole warp and elects the thread that issues"),
         ("one thread", "tma.load.2d by 1 threads of a warp"),

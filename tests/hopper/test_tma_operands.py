@@ -108,12 +108,12 @@ def refused(words: str, body: Callable[[Parts], Any], *given: Any, **options: An
          lambda p: cpasync.tma_partition(universal(16), 0, ONE, p.shared(), p.tma)),
         ("takes the shared-memory tensor, then", lambda p: cpasync.tma_partition(p.atom, 0, ONE, ROW, p.tma)),
         ("takes the shared-memory tensor, then", lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(), ROW)),
-        ("is no TMA tensor", lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(), p.x)),
+        ("is not a TMA tensor", lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(), p.x)),
         ("the blocks 2:1 that share the tile are 2", lambda p: p.partition(blocks=Layout(2))),
         ("differ in size: group the modes of the tile", lambda p: p.partition(p.shared(Layout((8, 64), (64, 1))))),
         ("the tile must be static",
          lambda p: p.partition(cute.make_tensor(p.shared().iterator, Layout((16, 64), (p.n, 1))))),
-        ("are no tiles of boxes of 1024", lambda p: cpasync.tma_partition(
+        ("are not tiles of boxes of 1024", lambda p: cpasync.tma_partition(
             p.atom, 0, ONE, cute.make_tensor(p.shared().iterator, Layout(96)), cute.make_tensor((0, 0), Layout(96)))),
         # tensor maps in memory
         ("takes a tensor in global memory, not", lambda p: cpasync.update_tma_descriptor(p.atom, 3, p.full)),
@@ -229,7 +229,7 @@ def test_coordinates_are_whole_numbers() -> None:
     number = object()
     assert _whole(3) == 3 and _whole(Fraction(6, 2)) == 3 and type(_whole(Fraction(3))) is int
     assert _whole(number) is number
-    with pytest.raises(ConstraintError, match="coordinate 1/2 is no whole number"):
+    with pytest.raises(ConstraintError, match="coordinate 1/2 is not a whole number"):
         _whole(Fraction(1, 2))
 
 

@@ -233,7 +233,7 @@ def test_a_layout_that_is_no_canonical_one() -> None:
     [
         ((M, 16), 1),  # (V, RestM) without RestK
         ((M, 8), 1, 1),  # fewer values than one instruction reads
-        (M * 16, 1, 1),  # values that are no rows and columns
+        (M * 16, 1, 1),  # values that are not rows and columns
         ((M, 4, 4), 1, 1),
     ],
 )

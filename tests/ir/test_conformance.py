@@ -177,7 +177,7 @@ def test_every_operation_on_special_values(elem: ScalarType, places: list[str]) 
 def test_every_conversion_of_special_values(source: ScalarType, place: str) -> None:
     values = specials(source) if source != TF32 else [normalise(TF32, x) for x in specials(F32)]
     values += [normalise(source, x) for x in (1e10, -300.7, 127.5, 65519.0)] if source.is_float else []
-    # These are no integers of f64, and would be of f32.
+    # These are not integers of f64, and would be of f32.
     values += [np.nextafter(x, 0.0) for x in (1.0, 128.0, -129.0, 256.0, -32769.0)] if source == F64 else []
     targets = [to for to in SCALARS.values() if to != source]
     if place == "folding":

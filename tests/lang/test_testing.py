@@ -97,7 +97,7 @@ def test_autotune_derives_and_prunes() -> None:
     tuned(from_dlpack(x), 2)  # another problem: chosen again
     assert x[0] == before + 8 + tuned._best_config["twice"]
     for options in ({"prune_configs": lambda stage: True}, {"derived_params": {"twice": lambda stage: 1}}):
-        with pytest.raises(ArgumentError, match="'stage' is no parameter"):
+        with pytest.raises(ArgumentError, match="'stage' is not a parameter"):
             testing.autotune_jit({"step": [1]}, **options)
     with pytest.raises(ArgumentError, match="leaves no configuration"):
         testing.autotune_jit({"step": [1]}, prune_configs=lambda step: False)

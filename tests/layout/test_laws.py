@@ -82,7 +82,7 @@ def test_every_coordinate_of_an_element_has_its_offset(a: Layout) -> None:
 
 @given(shapes())
 def test_the_identity_layout_gives_every_coordinate_itself(shape: Any) -> None:
-    """Of a shape with one mode, too: a coordinate is no basis step."""
+    """Of a shape with one mode, too: a coordinate is not a basis step."""
     identity, natural = make_identity_layout(shape), Layout(shape)
     for i in range(size(natural)):
         coord = idx2crd(i, shape)

@@ -64,7 +64,7 @@ def test_known_mutants_are_equivalent() -> None:
 def test_a_list_of_known_mutants_that_is_none(text: str, tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     path.write_text(text)
-    with pytest.raises(ArgumentError, match="is no list of known mutants"):
+    with pytest.raises(ArgumentError, match="is not a list of known mutants"):
         KnownList.read(path)
 
 

@@ -140,7 +140,7 @@ def go_beyond(x: cute.Tensor, y: cute.Tensor, move: cutlass.Constexpr):
 @pytest.mark.parametrize("move", [1, 3, -1])
 def test_one_element_outside_is_a_fault(move: int) -> None:
     whole = np.arange(300, dtype=np.float32)
-    x, y = whole[20:276], np.zeros(256, np.float32)  # what lies around x is no part of it
+    x, y = whole[20:276], np.zeros(256, np.float32)  # what lies around x is not a part of it
     go_beyond(whole[: 256 + move] if move > 0 else whole[:256], y, 0 if move < 0 else move)
     with pytest.raises(SimulationError, match="global load of f32 .4 bytes. out of bounds"):
         go_beyond(x, y, move)

@@ -135,12 +135,12 @@ def test_bits_of_a_copy(bits: int, width: int, fits: bool) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: CopyAtom(None, F16), "None is no copy operation"),
-        (lambda: CopyAtom(F16_MMA, F16), "is no copy operation"),
-        (lambda: CopyAtom(universal(16), F16), "is no copy operation"),
-        (lambda: cute.make_mma_atom(nvgpu.CopyUniversalOp()), "is no MMA operation"),
-        (lambda: cute.make_mma_atom(universal(16)), "is no MMA operation"),
-        (lambda: cute.make_mma_atom(None), "None is no MMA operation"),
+        (lambda: CopyAtom(None, F16), "None is not a copy operation"),
+        (lambda: CopyAtom(F16_MMA, F16), "is not a copy operation"),
+        (lambda: CopyAtom(universal(16), F16), "is not a copy operation"),
+        (lambda: cute.make_mma_atom(nvgpu.CopyUniversalOp()), "is not an MMA operation"),
+        (lambda: cute.make_mma_atom(universal(16)), "is not an MMA operation"),
+        (lambda: cute.make_mma_atom(None), "None is not an MMA operation"),
         (lambda: half_mma().set("ACCUMULATE", True), "has no field ACCUMULATE; its fields are: none"),
         (lambda: half_mma().get_slice(0).partition_A(Layout(32)), "takes a tensor of at least two modes, not 32:1"),
         (lambda: half_mma().get_slice(0).partition_A(Layout(((3, 5), 24), ((1, 7), 24))), "partitioned as A by"),
@@ -244,7 +244,7 @@ def test_one_call_has_the_values_of_both_sides(source: int, target: int) -> None
 def test_recast_registers_are_whole_elements(own: int, seen: int, numbers: Any, want: Any) -> None:
     registers: Any = SimpleNamespace(elem=SimpleNamespace(width=own), dtype=SimpleNamespace(width=seen))
     if want is None:
-        with pytest.raises(ConstraintError, match="are no whole elements of the fragment"):
+        with pytest.raises(ConstraintError, match="are not whole elements of the fragment"):
             _own_elements("copy", registers, numbers)
     else:
         assert _own_elements("copy", registers, numbers) == want

@@ -132,7 +132,7 @@ def atom(x: Any, number: Any = 1, op: Any = None, **options: Any) -> Any:
 
 @pytest.mark.parametrize("number", [0, 17, 1.0, "2", None])
 def test_numbers_of_blocks_that_a_multicast_cannot_have(number: Any) -> None:
-    with pytest.raises(ConstraintError, match=f"num_multicast={number!r} is no number of blocks"):
+    with pytest.raises(ConstraintError, match=f"num_multicast={number!r} is not a number of blocks"):
         made(lambda x: atom(x, number))
     assert made(lambda x: [atom(x, n) for n in (1, 16)])
 

@@ -118,7 +118,7 @@ def test_retile_over_several_tiles_counts_otherwise() -> None:
     order = [cell.lines[0] for _, cell in sorted(after.cells.items())]
     assert [cell.lines[0] for _, cell in sorted(before.cells.items())] == [f"R{i}" for i in range(16)]
     assert order == [f"R{i}" for i in (0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)]
-    with pytest.raises(ArgumentError, match=r"\(48, 32\) is no multiple of the MMA's tile of C, \(32, 32\)"):
+    with pytest.raises(ArgumentError, match=r"\(48, 32\) is not a multiple of the MMA's tile of C, \(32, 32\)"):
         retile_figure(copy, MMA, "C", 0, tile=(48, 32))
 
 

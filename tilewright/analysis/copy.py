@@ -108,7 +108,7 @@ class CopyReport(Report):
     threads: int
     instructions: dict[str, int]
     registers: int
-    source: SideReport | Any  # None for registers, of which few readers need to think
+    source: SideReport | Any  # None for registers, which few readers need
     destination: SideReport | Any
     assumed: dict[str, int]
 
@@ -223,7 +223,7 @@ def _memory_of(access: Access) -> MemSpace | None:
 
 
 def _check_tile(tiled: TiledCopy, memory: MemoryTile) -> None:
-    """A partial tile would access what lies behind the tensor: kernels predicate there, this analysis does not."""
+    """A partial tile would access memory past the tensor: kernels predicate there, this analysis does not."""
     shape = static_shape(memory.layout)
     whole = make_layout(shape)
     try:

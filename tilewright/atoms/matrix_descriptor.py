@@ -96,7 +96,7 @@ def matrix_descriptor(
     ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, or None), ``major`` is ``"K"`` or ``"MN"``. ``whole`` are the
     extents (MN, K) of the tile in shared memory that this one belongs to, for the advice in errors.
 
-    Raises ConstraintError when the layout is no canonical one, with the rule and an atom that would do.
+    Raises ConstraintError when the layout is not a canonical one, with the rule and an atom that would do.
 
     >>> from tilewright.ir.types import F16
     >>> from tilewright.layout import Swizzle

@@ -64,7 +64,7 @@ class Arch(Enum):
         """``"sm_90a"`` as an architecture; ValueError for an unknown name."""
         found = cls.__members__.get(text)
         if found is None:
-            raise ValueError(f"{text!r} is no architecture: there are {', '.join(cls.__members__)}")
+            raise ValueError(f"{text!r} is not an architecture: there are {', '.join(cls.__members__)}")
         return found
 
     def __lt__(self, other: Arch) -> bool:

@@ -100,7 +100,7 @@ def served() -> Iterator[None]:
 
 
 def write(report: Report, json_file: Path | None, sarif_file: Path | None, **more: Any) -> None:
-    """``more``: what is in the JSON document beside the findings."""
+    """``more``: further entries of the JSON document."""
     findings = [as_json(finding) for finding in report]
     for path, made in ((json_file, document), (sarif_file, sarif)):
         if path is not None:

@@ -38,8 +38,8 @@ def read_array(path: Path) -> Array:
 def pending_output(path: Path) -> Iterator[Callable[[Array], None]]:
     """A function that writes an array to ``path`` atomically.
 
-    A file beside ``path`` is made at once, so that a path that cannot be written is refused before any work is done; it
-    takes the place of ``path`` when the array is written, and is gone when the block ends.
+    A temporary file next to ``path`` is made at once, so that a path that cannot be written is refused before any work
+    is done; it replaces ``path`` when the array is written, and is removed when the block ends.
 
     Raises:
         ArgumentError: ``path`` is not a regular file, its folder cannot be written, or the disk is full.
@@ -105,7 +105,7 @@ def _header(text: str, path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool
     try:
         dtype = dtype or np.dtype(descr)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{path} holds {descr!r}, which is no dtype") from error
+        raise ArgumentError(f"{path} holds {descr!r}, which is not a dtype") from error
     if dtype not in UNNAMED.values() and dtype.kind not in "fiu":
         raise ArgumentError(f"{path} holds {dtype}; a matrix of real numbers is needed")
     return shape, dtype, bool(fortran)

@@ -28,7 +28,7 @@ def own_traceback(script: Path) -> Iterator[None]:
     """What ``script`` raises by itself ends the command with exit code 1 and Python's message, from the script's first
     line on: the frames of the command line, and of typer, say nothing about the script. Errors of Tilewright pass."""
     if not script.is_file():
-        raise ArgumentError(f"{script} is no file: give the Python script that launches the kernels")
+        raise ArgumentError(f"{script} is not a file: give the Python script that launches the kernels")
     try:
         yield
     except (TilewrightError, MemoryError, RecursionError):

@@ -261,7 +261,7 @@ class current:
 
 @contextlib.contextmanager
 def relaxed() -> Iterator[None]:
-    """What is done here is legal while a thread captures a graph; it is no part of the graph."""
+    """What is done here is legal while a thread captures a graph; it is not a part of the graph."""
     driver, mode = library(), c_int(CAPTURE_MODE_RELAXED)
     check(driver.cuThreadExchangeStreamCaptureMode(byref(mode)), "relaxing the capture mode")
     try:

@@ -107,7 +107,7 @@ def launch_kernel(
     the order of the kernel's parameters; device addresses are ``Int64`` or ``ctypes.c_void_p``.
 
     More than 48 KiB of ``smem_size`` (bytes of dynamic shared memory) need the kernel's attribute 8 first.
-    Raises ArgumentError for an argument whose bytes are not known, and for extents that are no three positive ints.
+    Raises ArgumentError for an argument whose bytes are not known, and for extents that are not three positive ints.
     """
     grid, block = _extents(grid_dims, "grid_dims"), _extents(block_dims, "block_dims")
     fields = [_parameter(value, i) for i, value in enumerate(kernel_args)]

@@ -3,8 +3,8 @@ object file; and how they are loaded back. See docs/ahead_of_time.md.
 
 - :mod:`interface`: the C parameters of a compiled function, and their checks; :mod:`host`: its body in C, with the
   expressions of :mod:`arithmetic`; :mod:`source` and :mod:`header`: the two files
-- :mod:`package`, :mod:`describe`, :mod:`program`: the data beside the code, from which :mod:`load` makes a function
-  again
+- :mod:`package`, :mod:`describe`, :mod:`program`: the data stored next to the code, from which :mod:`load` makes a
+  function again
 - :mod:`tvm_ffi`: the same function in TVM FFI's calling convention
 
 Start at :mod:`host`.

@@ -129,7 +129,7 @@ def _compiled(kernel: Function, options: Any, arch: str) -> Any:
 
 
 def _write(folder: Path, name: str, files: dict[str, str]) -> None:
-    """All files or none: they are made in a folder beside, and moved."""
+    """All files or none: they are written to a temporary folder next to it, then moved."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as made:

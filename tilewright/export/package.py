@@ -70,7 +70,7 @@ def unpack(data: bytes, where: str) -> list[tuple[dict[str, Any], list[bytes]]]:
     if not packages:
         raise ArgumentError(
             f"load_module: {where} holds no function that export_to_c wrote: the object file, an archive or a library "
-            "that it was linked into, or the .c file beside it is wanted"
+            "that it was linked into, or the .c file next to it is needed"
         )
     return packages
 

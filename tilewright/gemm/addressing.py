@@ -59,6 +59,6 @@ def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any) ->
 
 
 def moved(tensor: Any, shift: Any) -> Any:
-    """``tensor`` so many elements further on, where it is aligned as well."""
+    """``tensor`` moved by a number of elements that keeps its alignment."""
     pointer = tensor.iterator
     return cute.make_tensor((pointer + shift).align(pointer.alignment), tensor.layout)

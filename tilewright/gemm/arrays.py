@@ -135,7 +135,7 @@ def operand_of(matrices: tuple[Matrix, ...], tile: dict[Major, int], whole: bool
     aligned.
 
     ``tile`` gives the tile's extent along the contiguous mode for either major. ``whole``: rows must be whole accesses,
-    too; TMA leaves out what lies behind them.
+    too; TMA does not copy elements past the end.
     """
     first = matrices[0]
     major = first.major()

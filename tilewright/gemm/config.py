@@ -70,7 +70,7 @@ class GemmConfig:
     persistent: ClassVar[bool] = False
     """Whether all blocks of a launch run at once, and take tile after tile."""
     most_batches: ClassVar[int | None] = MOST_GRID[2]
-    """Of one launch: a block's batch is its z in the grid."""
+    """Most batches of one launch: a block's batch is its z in the grid."""
     # What other families choose:
     transposed: ClassVar[bool] = False
     pingpong: ClassVar[bool] = False
@@ -123,7 +123,7 @@ class GemmConfig:
 
     def blocks_at_once(self, smem: int) -> int:
         """Thread blocks that one multiprocessor with ``smem`` bytes of shared memory holds: registers (up to 255 a
-        thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow so many."""
+        thread), shared memory (1 KiB of it is the system's for each block) and 2048 threads allow this many."""
         registers, threads = REGISTERS // (256 * self.threads), 2 * MOST_THREADS // self.threads
         return max(1, min(registers, smem // (self.smem_bytes + SMEM_RESERVED), threads))
 
@@ -219,7 +219,7 @@ class HopperConfig:
     of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
     is the N of the instruction. ``promote``: the wgmma accumulators are added to Float32 accumulators of their own, and
-    started anew, every so many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
+    started anew, every this many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
     """
 
     a: Operand
@@ -244,7 +244,7 @@ class HopperConfig:
     tensor_cores: ClassVar[bool] = True
     persistent: ClassVar[bool] = True
     most_batches: ClassVar[int | None] = None
-    """Of one launch: persistent blocks count the tiles of all batches, without a limit."""
+    """No limit for one launch: persistent blocks count the tiles of all batches."""
 
     @property
     def warpgroups(self) -> int:

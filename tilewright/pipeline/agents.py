@@ -78,7 +78,7 @@ class CooperativeGroup:
 
     def __init__(self, agent: Agent, size: int | float = 1, alignment: int | None = None) -> None:
         if not isinstance(agent, Agent):
-            raise ConstraintError(f"CooperativeGroup: {agent!r} is no Agent; there are {', '.join(Agent.__members__)}")
+            raise ConstraintError(f"CooperativeGroup: {agent!r} is not an Agent: {', '.join(Agent.__members__)}")
         if isinstance(size, float) and size.is_integer():  # 128 / 32
             size = int(size)
         if not isinstance(size, int) or size < 1:

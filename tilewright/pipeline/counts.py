@@ -43,7 +43,7 @@ def peers(cta_layout_vmnk: Layout | None, mcast_mode_mn: tuple[int, int]) -> int
 
 
 def check_cluster(cta_layout_vmnk: Any, mcast_mode_mn: Any) -> None:
-    """Refuse what is no layout (V, M, N, K) of the blocks of a cluster, or no pair of flags."""
+    """Refuse anything but a layout (V, M, N, K) of the blocks of a cluster and a pair of flags."""
     if cta_layout_vmnk is not None and (
         not isinstance(cta_layout_vmnk, Layout) or len(cta_layout_vmnk) != 4 or not is_static(cta_layout_vmnk)
     ):
@@ -153,7 +153,7 @@ def transaction_bytes(tx_count: int | None, stage_tensors: Sequence[Any] | None,
 
 def _stage_bytes(tensor: Any, num_stages: int) -> int:
     if not isinstance(tensor, Tensor):
-        raise ConstraintError(f"stage_tensors: {tensor!r} is no tensor")
+        raise ConstraintError(f"stage_tensors: {tensor!r} is not a tensor")
     layout = tensor.layout
     stages, elements = size(layout[len(layout) - 1]), size(layout)
     if stages != num_stages or not isinstance(elements, int):

@@ -114,7 +114,7 @@ def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
 class NamedBarrier(SyncObject):
     """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included.
 
-    Raises ConstraintError for other ids, or threads that are no whole warps.
+    Raises ConstraintError for other ids, or threads that are not whole warps.
 
     >>> NamedBarrier(1, 64)  # of two warps; then barrier.arrive_and_wait() in each of them
     NamedBarrier(1, 64)

@@ -67,7 +67,7 @@ class ClusterBarriers:
         return ClusterWait(self, group.warps, mask, op)
 
     def leave(self, warps: Array) -> None:
-        """These warps have ended: they are no longer waited for."""
+        """These warps have ended: the barrier no longer waits for them."""
         threads = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
         self.gone[threads] = True
         self.settle(np.unique(threads // self.per_cluster))

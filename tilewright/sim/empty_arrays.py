@@ -31,7 +31,7 @@ from tilewright.ir.measuring import is_measuring
 PATTERN = bytes((0xA5, 0xFF, 0xD3, 0xFF, 0xB9, 0xFF, 0xFE, 0xFF))
 LARGEST = 1 << 28  # bytes of an array that is filled: of larger ones a program may touch a few pages only
 MOST = 1 << 16  # arrays whose origin is kept
-# Code that is no part of the program makes arrays to write them at once.
+# Code outside of the program writes its new arrays at once.
 NOT_THE_PROGRAM = ("numpy", "torch", "tilewright", "jax", "jaxlib", "scipy", "pandas", "ml_dtypes", "matplotlib")
 
 

@@ -200,7 +200,7 @@ class Launch:
             for group in spinning:
                 group.yielded = False
             # Those that spin may wait for a block that has not begun: let blocks in beyond the lane budget, and call it
-            # a hang only when there are no more.
+            # a hang only when none is left.
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):

@@ -211,7 +211,7 @@ class GroupLanes:
         issued = self._issued(Effect(land if before else effect, self, self.op, lane=lane, size=size))
         self.group.wave.launch.later.append(issued)
 
-    # -- state beside memory -------------------------------------------------------------------------------------------
+    # -- state outside memory ------------------------------------------------------------------------------------------
 
     def places(self, pointer: TypedPointer, rank: Any = None) -> np.ndarray:
         return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,

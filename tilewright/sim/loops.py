@@ -306,7 +306,7 @@ def _split_resting(g: Any, s: list[Any], around: list[EnclosingRegion], head: La
         if not left.any():
             break
         if region.taken is not None and s[region.taken] is None:
-            continue  # a branch that the whole group took: no warp waits beside it
+            continue  # a branch that the whole group took: no warp waits at its end
         whole = s[region.saved]
         inside = left if whole is None else left & whole.reshape(-1, WARP).any(1)
         if inside.any():

@@ -53,8 +53,8 @@ class SimKernel:
         self, config: LaunchConfig, args: Sequence[Any], program: Program | None = None,
         more: Sequence[Observer] = (), make: Callable[..., Launch] | None = None,
     ) -> None:  # fmt: skip
-        """One launch to its end. ``program``: another than the kernel's own (a mutant); ``more``: observers beside
-        the checks; ``make``: what makes the launch, if not :class:`Launch`."""
+        """Run one launch to its end. ``program`` replaces the kernel's own (a mutant); ``more``: observers besides the
+        checks; ``make``: what makes the launch, if not :class:`Launch`."""
         smem = self.smem if config.smem is None else int(config.smem)
         self._check(config, smem)
         space = AddressSpace()

@@ -50,7 +50,7 @@ class Offsets:
         return found
 
     def gap(self, group: Any) -> int:
-        """How far two lanes are apart at least, in memory of which each block has its own."""
+        """The least distance between two lanes, in memory that each block has for itself."""
         if self._gap < 0:
             base = group.smem_base
             there = np.sort(self.array if type(base) is int else self.array + (base << 24))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.lowering import Lowering
 
-REPEATS = 16  # a loop that repeats itself gets so many times fewer turns
+REPEATS = 16  # a loop that repeats its state gets this many times fewer iterations
 PLACES = 8  # stores of a loop whose places are compared; a loop with more of them is never said to repeat itself
 STATE = frozenset(("load", "frag.load", "call"))  # what gives other results for the same operands
 Sample = tuple[list[Any], list[Any] | None]  # the condition's values; the rest, where all of it can be seen

@@ -121,7 +121,7 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
 
 
 def _repacked(a: int, d: int, width: int, to: int, dtype: Any) -> Closure:
-    """A bitcast of vectors of which one has numbers that share bytes."""
+    """A bitcast where the numbers of one vector share bytes."""
 
     def run(g: Any, s: list[Any]) -> None:
         v = np.ascontiguousarray(s[a]).view(np.uint8)

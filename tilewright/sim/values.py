@@ -57,7 +57,7 @@ class Ptr:
         return found
 
     def plus(self, move: Any) -> Ptr:
-        """The pointer so many bytes further: an int, or ``[L]`` int64."""
+        """The pointer plus this many bytes: an int, or ``[L]`` int64."""
         if type(move) is int:
             return Ptr.at(self.buf, self.root, self.add + move)
         return Ptr.at(self.buf, Offsets(move if self.root is None else self.root.array + move), self.add)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.progress import LoopProgress
 
-TAGS = 4  # at most so many sets of warps does the seeded schedule run apart; the cost of a launch grows with them
+TAGS = 4  # most sets of warps that the seeded schedule runs separately; the cost of a launch grows with them
 
 
 class Wave:
@@ -35,7 +35,7 @@ class Wave:
         self.clusters = ClusterBarriers(self.geometry, len(coords))
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
-        self.kept: dict[Any, Any] = {}  # what families of instructions keep beside shared memory
+        self.kept: dict[Any, Any] = {}  # state of instruction families that is not in shared memory
         self.turning: dict[Any, LoopProgress] = {}  # loops in which warps have turned for long: (op, first warp)
         self.clock = 0
         self.left: list[CommitQueues] = []  # what warps that have ended did not wait for
@@ -58,7 +58,7 @@ class Wave:
                     self._finish(state)
 
     def _finish(self, state: Any) -> None:
-        """End what an instruction keeps beside shared memory. It knows an op, and not where that is shown."""
+        """End the state that an instruction keeps outside of shared memory. Its errors get the place of their op."""
         try:
             state.finish()
         except SimulationError as error:

@@ -76,7 +76,7 @@ class MmaAtom(Atom):
         make = getattr(op, "instruction", None)
         if not callable(make):
             raise ConstraintError(
-                f"{op!r} is no MMA operation: use one of cute.nvgpu (MmaUniversalOp, warp.MmaF16BF16Op...)"
+                f"{op!r} is not an MMA operation: use one of cute.nvgpu (MmaUniversalOp, warp.MmaF16BF16Op...)"
             )
         self.op = op
         self.instruction: Mma = make()
@@ -172,14 +172,14 @@ class CopyAtom(Atom):
     """
 
     stage_copy: Callable[..., None] | None = None
-    """What stages ``cute.copy(atom, src, dst, pred=..., **options)`` for atoms whose tensors are no addresses (TMA)."""
+    """What stages ``cute.copy(atom, src, dst, pred=..., **options)`` for atoms without addresses (TMA)."""
 
     def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
         scalar = _scalar(value_type)
         make = getattr(op, "copy_instruction", None)
         if make is None:
             raise ConstraintError(
-                f"{op!r} is no copy operation: use one of cute.nvgpu (CopyUniversalOp, cpasync.CopyG2SOp...)"
+                f"{op!r} is not a copy operation: use one of cute.nvgpu (CopyUniversalOp, cpasync.CopyG2SOp...)"
             )
         self.op = op
         self.value_type = value_type

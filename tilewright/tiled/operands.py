@@ -29,7 +29,7 @@ def need_thread(who: str, thr_idx: Any, threads: int) -> None:
 
 
 def need_tv(who: str, layout: Any) -> None:
-    """Refuse what is no layout (thread, value) -> coordinate."""
+    """Refuse anything but a layout (thread, value) -> coordinate."""
     need(who, layout, Layout, "a layout (thread, value) -> coordinate")
     if rank(layout) != 2:
         raise ConstraintError(f"{who} takes a layout of two modes (thread, value) -> coordinate, not {layout}")
@@ -52,7 +52,7 @@ def is_tiler(mode: Any) -> bool:
 
 
 def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, ...]) -> None:
-    """Refuse atoms that share a warp's place, and permutations that are no tile (M, N, K)."""
+    """Refuse atoms that share a warp's place, and permutations that are not a tile (M, N, K)."""
     if rank(atom_layout) > 3:
         raise ConstraintError(f"atom_layout_mnk: {atom_layout} has more modes than M, N and K")
     places = {atom_layout(i) for i in range(size(atom_layout))} if is_static(atom_layout) else None
@@ -63,7 +63,7 @@ def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, 
         )
     if len(permutation) > 3 or not all(mode is None or is_tiler(mode) for mode in permutation):
         raise ConstraintError(
-            f"permutation_mnk: {given!r} is no tile (M, N, K) of positive extents, layouts, or None by mode"
+            f"permutation_mnk: {given!r} is not a tile (M, N, K) of positive extents, layouts, or None by mode"
         )
     for mode, name in zip(permutation, "MNK", strict=False):
         if isinstance(mode, Layout) and is_static(mode):

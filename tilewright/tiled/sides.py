@@ -46,7 +46,7 @@ def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> 
     ratio = own // seen
     firsts = numbers[::ratio]
     if numbers != tuple(f + i for f in firsts for i in range(ratio)) or any(f % ratio for f in firsts):
-        raise ConstraintError(f"{atom}: the recast registers {list(numbers)} are no whole elements of the fragment")
+        raise ConstraintError(f"{atom}: the recast registers {list(numbers)} are not whole elements of the fragment")
     return tuple(f // ratio for f in firsts)
 
 

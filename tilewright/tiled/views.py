@@ -74,7 +74,7 @@ def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
         return layout
     b, m, gap = swizzle.bits, swizzle.base, abs(swizzle.shift) - swizzle.bits
     bits = (1 << m, *[2] * b, 1 << gap, *[2] * b, 1)
-    # Strides that never merge (5 is no extent): only the shape of the composition is of interest.
+    # Strides that never merge (5 is not an extent): only the shape of the composition is of interest.
     shape = composition(Layout(bits, tuple(5**i << 40 if i else 1 for i in range(len(bits)))), plain).shape
     leaves, strides, position = flatten_to_tuple(shape), [], 1
     for extent in leaves:

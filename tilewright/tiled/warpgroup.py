@@ -23,7 +23,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     """The descriptors (1, RestMN, RestK, ...) of operand ``which`` for a partition (V, RestMN, RestK, ...) in shared
     memory. They are made once; stages and K blocks add to them.
 
-    Raises ConstraintError when the layout of one instruction's tile is no canonical layout of wgmma.
+    Raises ConstraintError when the layout of one instruction's tile is not a canonical layout of wgmma.
     """
     instruction = atom.instruction
     assert isinstance(instruction, WgmmaAtom)

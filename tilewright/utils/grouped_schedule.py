@@ -141,7 +141,7 @@ class GroupedWorkTileInfo:
 class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
     """A ``StaticPersistentTileScheduler`` over the tiles of a grouped GEMM, whose work tiles name their group.
 
-    The total of clusters in ``params`` may be a bound from above: numbers past the last tile are no valid tiles.
+    The total of clusters in ``params`` may be a bound from above: numbers past the last tile are not valid tiles.
     """
 
     __slots__ = ("helper", "problem_shape_mnkl")

@@ -40,7 +40,7 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What stands beside the rows, or above the columns: a name for each, and names for groups of neighbours, each
+    """The labels next to the rows, or above the columns: a name for each, and names for groups of neighbours, each
     (first, the one after the last, name). Without names the numbers stand there."""
 
     names: tuple[str, ...] = ()

@@ -166,7 +166,7 @@ def _draw_axes(
 
 
 def _gaps(at: dict[int, float], size: float) -> list[float]:
-    """The middles of what is left out."""
+    """The middles of the gaps."""
     drawn = list(at)
     return [at[b] - size / 2 for a, b in zip(drawn, drawn[1:], strict=False) if b != a + 1]
 

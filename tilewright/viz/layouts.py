@@ -18,7 +18,7 @@ from tilewright.viz.windows import MOST_CELLS, cut
 SHOWN = ("offset", "index", "coordinate")
 MOST_PANELS = 16
 PANELS_IN_A_ROW = 4
-WIDEST = 1000.0  # pixels; a swizzle's two grids stand below each other where they would take more beside each other
+WIDEST = 1000.0  # pixels; a swizzle's two grids are stacked where they would be wider side by side
 
 Colouring = Callable[[ElementDescription], str]
 

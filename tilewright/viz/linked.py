@@ -1,4 +1,4 @@
-"""Pictures of operations: operands and result beside each other, where one colour is one and the same thing."""
+"""Pictures of operations: operands and result side by side; equal colours mark the same element."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def _of_coordinates(tensor: Any) -> Any:
     return layout if isinstance(origin, tuple) and not any(origin) else tensor
 
 
-MOST_PAIRS = 1 << 23  # of a thread and a value: every one is looked at, which takes a minute for so many
+MOST_PAIRS = 1 << 23  # (thread, value) pairs; more would take over a minute
 LINES_OF = {"atom": "grey line", "warp": "black line"}
 
 

@@ -51,7 +51,7 @@ def retile_figure(
     extents = tuple(int(tiled_mma.get_tile_size(mode)) for mode in modes)
     if tile is not None:
         if len(tile) != 2 or any(n < 1 or n % own for n, own in zip(tile, extents, strict=True)):
-            raise ArgumentError(f"retile_figure: {tile} is no multiple of the MMA's tile of {operand}, {extents}")
+            raise ArgumentError(f"retile_figure: {tile} is not a multiple of the MMA's tile of {operand}, {extents}")
         extents = tile
     coordinates = make_identity_tensor(extents)
     of_mma = getattr(tiled_mma.get_slice(thread), f"partition_{operand}")(coordinates)

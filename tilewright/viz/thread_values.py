@@ -13,7 +13,7 @@ from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, extents_of_tile
 from tilewright.viz.owners import ElementOwners
 
-WIDEST = 1400.0  # pixels; source and destination stand below each other where they would take more beside each other
+WIDEST = 1400.0  # pixels; source and destination are stacked where they would be wider side by side
 
 
 def tv_figure(

@@ -95,7 +95,7 @@ def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
     (Bar(row=0, start=0.0, end=2.0, fill='#ffffff', label='', remark='2 bars'),)
     """
     found: list[Bar] = []
-    last: dict[int, int] = {}  # of each row: where its last bar stands in what was found
+    last: dict[int, int] = {}  # by row: index of its last bar in the result
     members: dict[int, int] = {}
     for bar in sorted(bars, key=lambda b: (b.row, b.start)):
         at = last.get(bar.row)

@@ -19,7 +19,7 @@ BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
 class Shown(NamedTuple):
-    """A block of the page: its text, the SVG of what it ends in ("" if it is no figure), and what it prints."""
+    """A block of the page: its text, the SVG of what it ends in ("" if it is not a figure), and what it prints."""
 
     code: str
     svg: str

@@ -290,7 +290,7 @@ def test_kernel_called_from_kernel():
     "shape, match",
     [
         ({"grid": (1, 1, 1, 1)}, "grid takes one to three numbers, got 4"),
-        ({"grid": (2.5,)}, "2.5 is no integer"),
+        ({"grid": (2.5,)}, "2.5 is not an integer"),
         ({"block": (0, 1, 1)}, "an extent of 0"),
         ({"block": (1025, 1, 1)}, "has 1025 threads; a block holds 1024 at most"),
         ({"smem": 300000}, "300000 bytes of shared memory"),

@@ -441,7 +441,7 @@ def test_messages_name_what_cannot_be_done(staged: Any) -> None:
 
     with pytest.raises(StagingError, match="'strange' changes its attributes"):
         staged(asked, 3)
-    with pytest.raises(StagingError, match="a run-time number is no key of a dict"):
+    with pytest.raises(StagingError, match="a run-time number cannot be a key of a dict"):
         staged(by_key, 3)
     with pytest.raises(StagingError, match="a text with run-time numbers in it can only be printed"):
         staged(length, 3)

@@ -66,7 +66,7 @@ def bitcast(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 def _bits(kind: Type) -> int:
     if not isinstance(kind, (ScalarType, VecType)):
-        raise ConstraintError(f"{kind} is no type of numbers")
+        raise ConstraintError(f"{kind} is not a type of numbers")
     return kind.width if isinstance(kind, ScalarType) else kind.n * kind.elem.width
 
 

@@ -125,7 +125,7 @@ class Registers:
             else:
                 number = int(text, 8) if re.fullmatch(r"-?0[0-7]+", text) else int(text, 0)
         except ValueError:
-            raise ConstraintError(f"inline PTX: {token!r} is no register that is declared and no number") from None
+            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number") from None
         if kind.elem.is_float and isinstance(number, int) and kind.count == 1:
             number = float(number)
         if isinstance(number, int):
@@ -159,7 +159,7 @@ class Registers:
         if name == "_":
             return
         if name not in self.widths:
-            raise ConstraintError(f"inline PTX: {name} is written but is no register that is declared")
+            raise ConstraintError(f"inline PTX: {name} is written but is not a declared register")
         wanted = UNSIGNED[self.widths[name]]
         bits = to_bits(bits) if bits.dtype == object else bits
         bits = bits if bits.dtype == wanted else bits.astype(wanted)

@@ -44,7 +44,7 @@ _DECLARED = re.compile(r"([\w$%]+)(?:<(\d+)>)?")
 
 @functools.lru_cache(1024)
 def parse(text: str) -> Program:
-    """The program of an ``asm`` text. Raises ConstraintError where it is no sequence of PTX statements."""
+    """The program of an ``asm`` text. Raises ConstraintError where it is not a sequence of PTX statements."""
     statements: list[Statement] = []
     registers: dict[str, str] = {}
     for piece in _pieces(_COMMENT.sub(" ", text)):

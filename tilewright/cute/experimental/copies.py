@@ -32,7 +32,7 @@ def allocate(
         return make_rmem_tensor(layout, dtype)
     if address_space is AddressSpace.smem:
         return SmemAllocator().allocate_tensor(dtype, layout, alignment or 1)
-    raise ConstraintError(f"allocate: {address_space} is no memory of a kernel's own; registers (rmem) and smem are")
+    raise ConstraintError(f"allocate: {address_space} is not a memory of a kernel's own; registers (rmem) and smem are")
 
 
 def partition(

@@ -29,7 +29,7 @@ class TmaStoreEpilogue:
     config: HopperConfig
 
     ACCESS = AccessRequirement("TMA", step=VECTOR, whole=True, least_stride=1)
-    """Of D, and of C, which threads read in pairs of elements: both along D's contiguous mode."""
+    """The requirements on D, and on C, which threads read in pairs of elements: both along D's contiguous mode."""
 
     @property
     def layout(self) -> Any:

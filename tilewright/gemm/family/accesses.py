@@ -45,7 +45,7 @@ class OperandAccess(NamedTuple):
 
 
 def group_accesses(product: ProductOperands) -> list[OperandAccess]:
-    """Of the table by which the kernels of groups find a problem's matrices."""
+    """Requirements of the table in which the grouped kernels find a problem's matrices."""
     return each(product, group_table.ACCESS)
 
 

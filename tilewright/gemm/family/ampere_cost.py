@@ -24,7 +24,12 @@ LARGEST = 128 * 256  # elements of the largest tile
 ENDS, ENDS_AREA = 2.0, 2.5  # microseconds of the prologue and epilogue of a tile: fixed, and of the largest tile's area
 PEER, PEER_AREA = 0.5, 0.7  # microseconds of handing the sums of a tile over: fixed, and of the largest tile's area
 SHARING = 2.0  # microseconds that the loop over shares costs once
-NARROW = {64: 1.45, 32: 2.1, 16: 4.4, 8: 8.0}  # a k tile whose operands come in accesses of so many bits, not of 128
+NARROW = {
+    64: 1.45,
+    32: 2.1,
+    16: 4.4,
+    8: 8.0,
+}  # a k tile whose operands come in accesses of this many bits instead of 128
 GRANULAR, GRANULES = 1.08, 2.6  # a k tile of granules: how much slower than of 16 bytes, and microseconds at least
 
 
@@ -78,7 +83,7 @@ def blocks_at_once(config: GemmConfig, smem: int) -> int:
 
 
 def ends_us(config: GemmConfig) -> float:
-    """Microseconds of a tile beside its k tiles: the first loads and the epilogue."""
+    """Microseconds of a tile without its k tiles: the first loads and the epilogue."""
     return ENDS + ENDS_AREA * config.tile[0] * config.tile[1] / LARGEST
 
 

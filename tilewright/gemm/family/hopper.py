@@ -20,7 +20,7 @@ from tilewright.gemm.schedule.streamk import StreamK
 JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
 LEAST_JOINED = 64 * 128
-"""Of sizes whose blocks add up together: clusters, columns, elements of a tile."""
+"""Clusters, columns and elements of a tile, for the sizes whose blocks add up together."""
 
 
 class Hopper(KernelFamily):

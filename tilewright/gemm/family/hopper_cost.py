@@ -21,27 +21,27 @@ from tilewright.gemm.family.plan_options import INFEASIBLE_US, Limits, PlanOptio
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
-INSTRUCTION = 36.5  # columns that one wgmma costs beside its own
-TURNS = 1.11  # what a k tile costs warpgroups that take turns, beside its FLOPs: one issues while the other waits
+INSTRUCTION = 36.5  # cost of issuing one wgmma, in columns
+TURNS = 1.11  # factor on the FLOPs of a k tile where warpgroups take turns: one issues while the other waits
 ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
 BYTES_PER_US = 6.84e4  # from L2 to one multiprocessor when all of them load
 CROWD = 1.96  # how much faster one alone is
 MISALIGNED = 1.27  # how much slower rows are that do not begin at multiples of 128 bytes
 SHARERS = 0.609  # n blocks that share an operand load it as if each had 1 / n^0.6 of it
 MEMORY_PER_US = 4.46e6  # bytes from memory
-L2_BYTES = 2.4e7  # of an operand that stays in L2 beside the other
+L2_BYTES = 2.4e7  # of an operand that stays in L2 together with the other
 LATENCY, FURTHER = 0.596, 0.632  # of a load; more for each doubling of a cluster whose blocks wait for each other
 PART, STORE = 0.0526, 8.62e-5  # the end of a tile: for each part and for each element of it
 PARTIAL, SECTOR = 1.27e-3, 32  # for each sector of 32 bytes that two stores write: one at each end of a row of a part
 TURN = 0.2  # from one turn to the next
-TURN_STORE = 1.03  # how much slower the end of a tile is beside the other warpgroup's loop
+TURN_STORE = 1.03  # how much slower the end of a tile is during the other warpgroup's loop
 LAST_PART = 0.708  # the end of the last tile, which nothing hides: a part
 SHARED = 1.16  # how much slower the shared loop is
 SHARING, PEER_ELEMENT = 3.96, 6.95e-5  # exchanging sums: once, and for each element of each block of a tile
 JOINING, JOIN_ELEMENT = 2.27, 4.58e-4  # where all blocks of a tile add up: once, and for each element of a tile
 SLICING, SLICE_ELEMENT = 0.02, 2.79e-4  # the same inside of a cluster
 CLUSTER = 0.0805  # the start of a cluster, for each doubling
-HALF_FREE = 0.132  # saved where the next launch finds room for all of its blocks beside this one's
+HALF_FREE = 0.132  # saved where the next launch finds room for all of its blocks next to this one's
 SOME_FREE = 0.716  # lost where it finds room for some, for each part of a wave that is free: those begin early, next to
 # each other, and have more than their share of the way to L2
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
@@ -138,7 +138,7 @@ def loop_us(config: HopperConfig) -> float:
 
 
 def doublings(config: HopperConfig) -> float:
-    """Of one block to those that share operands."""
+    """How often the number of blocks that share operands doubles from one block."""
     return log2(config.cluster[0] * config.cluster[1])
 
 
@@ -165,7 +165,7 @@ def store_us(config: HopperConfig, partial: bool) -> float:
 
 
 def begin_us(config: HopperConfig) -> float:
-    """Microseconds that a launch takes beside its waves: the start of clusters, the exchange of the sums of k slices,
+    """Microseconds of a launch in addition to its waves: the start of clusters, the exchange of the sums of k slices,
     and the last tiles of warpgroups that take turns."""
     start = CLUSTER * log2(config.cluster_size)
     if config.pingpong:

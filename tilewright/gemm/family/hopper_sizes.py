@@ -20,7 +20,7 @@ ROWS = ((64, 1), (128, 2), (192, 3), (256, 2))
 
 COLUMNS = (8, 16, 24, 32, *range(48, 257, 16))
 ACCUMULATORS = {1: 128, 2: 192, 3: 96}
-"""Of one thread, by the number of warpgroups that multiply: what their registers hold beside addresses."""
+"""Accumulators of one thread, by the number of warpgroups that multiply: the registers also hold addresses."""
 
 SPLIT_COLUMNS = ((128, 320),)
 """Tiles whose two warpgroups share the columns: 160 each."""
@@ -30,16 +30,16 @@ CLUSTERS = ((4, 1), (1, 4), (2, 2), (2, 4), (4, 2))
 """Clusters (m, n) whose blocks share operands. The large ones are for small tiles, which move most bytes a FLOP."""
 
 SHARED_ELEMENTS = 160 * 128
-"""Of the largest tile for ``CLUSTERS``, and for the clusters that share k tiles."""
+"""Elements of the largest tile for ``CLUSTERS``, and for the clusters that share k tiles."""
 
 SLICES = (2, 4, 8)
 """Blocks of a cluster that share a tile's k tiles."""
 
 TURNS_ROWS, TURNS_COLUMNS = 128, range(96, 193, 16)
-"""Of tiles whose two warpgroups take turns: one holds all sums of its tile, as many as its registers take."""
+"""Sizes of tiles whose two warpgroups take turns: one warpgroup holds all sums of its tile in registers."""
 
 REGISTERS = 208
-"""Of a thread, for the sums of such a tile and a part of D: ptxas keeps the rest in memory beyond."""
+"""Registers of a thread for the sums of such a tile and a part of D: ptxas spills beyond that."""
 
 FIRST = (128, 256)
 MOST_STAGES = 16

@@ -15,7 +15,7 @@ from tilewright.gemm.schedule.streamk_blocks import positive
 class GemmUniversalMode(Enum):
     """The names are CUTLASS's.
 
-    ``kGemm``: one product; ``batch_count`` > 1 splits K into so many parts. ``kGemmSplitKParallel``: the same with an
+    ``kGemm``: one product; ``batch_count`` > 1 splits K into that many parts. ``kGemmSplitKParallel``: the same with an
     output of its own for each part, and a kernel that adds them up. ``kBatched``: a stack of products, (L, M, K) and so
     on. ``kArray``: lists of matrices, anywhere in memory, of one shape and one pair of strides.
     """

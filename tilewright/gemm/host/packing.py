@@ -59,7 +59,7 @@ class Packing:
 
     @property
     def bytes(self) -> int:
-        """Of all packed matrices."""
+        """Bytes of all packed matrices."""
         return sum(self.sizes)
 
     @property

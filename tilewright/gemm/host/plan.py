@@ -33,7 +33,7 @@ Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
 """What a user may ask for."""
 
 MUCH_FASTER = 0.85
-"""Of the time without copies: estimates of two kernels differ by that much."""
+"""Copies are made if they cut the time to this part at least: estimates of two kernels are off by as much."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Plan:
     def split(
         cls, how: SplitK, entry: KernelEntry, problem: Problem, gpu: Limits, passed_over: dict[str, str]
     ) -> Plan:  # fmt: skip
-        """Every tile in so many slices, or as many as it has k tiles, in the size that suits a batch of as many
+        """Every tile in this many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape
         alone = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
@@ -254,7 +254,7 @@ def kernel_of_gpu(
 
 
 def packed_us(packing: Packing) -> float:
-    """Microseconds of a product of copies beside those of the options that the model compares."""
+    """Microseconds that copies of operands add to the options that the model compares."""
     return FIXED_US + packing.microseconds
 
 

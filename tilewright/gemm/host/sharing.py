@@ -38,7 +38,7 @@ def checked(decomposition: Any, reduction: str | None, split: int, available: in
 
 
 def check_named(decomposition: Any, reduction: str, batch: int) -> None:
-    """ArgumentError where a reduction finds nothing to add up, or is given beside another rule."""
+    """ArgumentError where a reduction has nothing to add up, or contradicts another argument."""
     asked = f"reduction {reduction!r} says how blocks that share a tile add up, and "
     if isinstance(decomposition, str) and decomposition in WHOLE:
         raise ArgumentError(f"{asked}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")
@@ -70,7 +70,7 @@ def check_none(decomposition: Any, split: int) -> None:
 
 
 def check_available(decomposition: Any, reduction: str | None, available: int, batch: int) -> None:
-    """ArgumentError where no plan is made that could balance over so many multiprocessors."""
+    """ArgumentError where no plan is made that ``avail_sms`` could balance."""
     if available == -1:
         return
     asked = f"avail_sms = {available} says over how many multiprocessors Stream-K balances, and "

@@ -250,7 +250,7 @@ def epilogue_of(
         return linear_combination(entry, problem, alpha, beta)
     if (alpha, beta) != (1.0, 0.0):
         raise ArgumentError(
-            f"alpha = {alpha} and beta = {beta} beside an epilogue of your own: put them into it, for instance as "
+            f"alpha = {alpha} and beta = {beta} with an epilogue of your own: put them into it, for instance as "
             "Chain((LinearCombination(alpha, beta), yours))"
         )
     if not callable(epilogue):

@@ -87,7 +87,7 @@ def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Workspac
     if array.device != device:
         raise ArgumentError(f"the workspace is on {array.device}, the operands are on {device}")
     if array.address % ALIGNMENT:
-        raise ArgumentError(f"the workspace begins at {array.address:#x}, which is no multiple of {ALIGNMENT} bytes")
+        raise ArgumentError(f"the workspace begins at {array.address:#x}, which is not a multiple of {ALIGNMENT} bytes")
     if array.readonly:
         raise ArgumentError("the workspace is read-only")
     return WorkspaceBuffer(needed, workspace, array)
@@ -113,7 +113,7 @@ def own_memory(needed: Workspace, zeros: Callable[[int, Any], Any]) -> Workspace
 
 
 def check_stream(stream: Any, device: str) -> None:
-    """ArgumentError for what is no stream, or one of another device than ``device``."""
+    """Raise ArgumentError unless the stream belongs to ``device``."""
     if stream is None:
         return
     if stream_handle(stream) is None:

@@ -18,7 +18,7 @@ N and K; the number of the problem's first tile; the address of its bias. One mo
 its first."""
 
 ACCESS = AccessRequirement("the table of a group")
-"""Of each matrix: the table has one stride of it, and C is contiguous along the mode that D is."""
+"""The requirement on each matrix: the table holds one stride of it, and C is contiguous along the same mode as D."""
 
 
 @dataclass(frozen=True)

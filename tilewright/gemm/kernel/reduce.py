@@ -25,7 +25,7 @@ class ReduceSplitK:
     """
 
     MOST_ROWS = MOST_GRID[1] * THREADS // 32
-    """Of one launch: a warp's row comes from the grid's y."""
+    """Most rows of one launch: a warp's row comes from the grid's y."""
 
     def __init__(self, acc_dtype: Any, transposed: bool = False) -> None:
         self.acc_dtype, self.transposed = acc_dtype, transposed

@@ -24,7 +24,7 @@ from tilewright.gemm.mainloop.math import tensor_core_op
 from tilewright.gemm.tiles import aligned
 
 ROWS, GROUP, STEP, VECTOR = 16, 8, 32, 8
-"""Of one pair of instructions: rows of A, columns of B, k elements; and k elements of one load."""
+"""Rows of A, columns of B and k elements of one pair of instructions; and k elements of one load."""
 
 
 class SmallMGemm:
@@ -34,7 +34,7 @@ class SmallMGemm:
     """
 
     ACCESS = AccessRequirement("the kernel for few rows", along=(Major.K,), step=BYTES, whole=True)
-    """Of A and B. D and C are written and read from registers, element by element where they lie otherwise."""
+    """The requirement on A and B. C and D have none: threads access elements where vectors do not fit."""
 
     def __init__(self, config: GemmConfig) -> None:
         config.check()

@@ -71,7 +71,7 @@ class WarpSpecializedGemm:
         mC = aligned(mC, config.c)
         m, n, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
         k = cute.size(mA, mode=[1])
-        batch = 1 if decomposition.sums == "kept" else batch  # slices of K are dealt out beside the tiles
+        batch = 1 if decomposition.sums == "kept" else batch  # slices of K are work tiles too
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
         clusters, slices, _ = decomposition.grid(tiles[0] * tiles[1] * batch, 1)
         read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None

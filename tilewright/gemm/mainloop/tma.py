@@ -50,11 +50,11 @@ class TmaMainloop:
     math: WgmmaMath
 
     ACCESS = AccessRequirement("TMA", step=VECTOR, least_stride=1)
-    """Of 16-bit operands. TMA fills what lies beyond the ends of rows with zeros, so these need not be whole."""
+    """The requirement on 16-bit operands. TMA fills with zeros past the ends of rows, so rows may have any length."""
 
     @classmethod
     def access(cls, dtype: Any) -> AccessRequirement:
-        """Of an operand of ``dtype``: wgmma transposes only 16-bit elements."""
+        """The requirement on an operand of ``dtype``: wgmma transposes only 16-bit elements."""
         return cls.ACCESS if dtype.width == 16 else replace(cls.ACCESS, by="wgmma with TMA", along=(Major.K,))
 
     def tma(self, matrix: Any, smem_layout: Any, sharers: int) -> tuple[Any, Any]:

@@ -232,7 +232,7 @@ def register_sharding() -> None:
     ) -> list[Any]:  # fmt: skip
         rank_a, rank_b = a.ndim, b.ndim
         rank = max(rank_a, rank_b)
-        rest = [None] * 4  # alpha and all that follows are no tensors
+        rest = [None] * 4  # alpha and all that follows are not tensors
 
         def way(result: Any, of_a: Any, of_b: Any, of_bias: Any) -> Any:
             of_c = result if c is not None else None

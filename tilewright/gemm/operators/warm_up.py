@@ -28,7 +28,7 @@ def warm_up(
     ``x`` is taken to be row-major. The other arguments are those of :func:`matmul`; where ``beta`` is not 0 a row-major
     ``c`` is expected. Kernels are compiled in several threads. Returns how many different launches there are.
 
-    Raises ArgumentError for what :func:`matmul` refuses, and for rows that are no positive integers.
+    Raises ArgumentError for what :func:`matmul` refuses, and for rows that are not positive integers.
 
     >>> import numpy as np
     >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0

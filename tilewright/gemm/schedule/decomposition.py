@@ -43,15 +43,15 @@ class StaticSchedule:
         return None
 
     def blocks(self, tiles: Any) -> Any:
-        """Workers of a launch for so many output tiles."""
+        """Workers of a launch with this many output tiles."""
         return tiles
 
     def fills(self, tiles: Any) -> Any:
-        """Whether a launch for so many output tiles has about as many workers as the GPU holds."""
+        """Whether a launch with this many output tiles has about as many workers as the GPU holds."""
         return True
 
     def grid(self, tiles: Any, batch: Any) -> tuple[Any, Any, Any]:
-        """The grid of a kernel whose blocks each find their batch in z: so many output tiles in each."""
+        """The grid of a kernel whose blocks each find their batch in z, for the output tiles of one batch."""
         return self.blocks(tiles), 1, batch
 
     def k_tiles(self, K: Any, bK: int) -> Any:
@@ -97,7 +97,7 @@ class PersistentTiles(StaticSchedule):
         self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
         feed: Any = None, draws: bool = False,
     ) -> Any:  # fmt: skip
-        """``turn`` of ``turns``: this caller takes only every so many of the worker's tiles."""
+        """``turn`` of ``turns``: this caller takes every ``turns``-th of the worker's tiles."""
         workers = self.blocks(tiles)
         for tile in range(worker + turn * workers, tiles, turns * workers, unroll=1):
             state = piece(tile, 0, k_tiles, state)
@@ -141,7 +141,7 @@ class DynamicTiles(PersistentTiles):
         return state
 
     def next(self, feed: TileFeed, draws: bool, tiles: Any, place: Any) -> Any:
-        """The worker's next tile; ``tiles`` or more: there is none left."""
+        """The worker's next tile; ``tiles`` or more when no tile is left."""
         return feed.hand_out(functools.partial(self.draw, tiles), place) if draws else feed.take(place)
 
     @cute.jit

@@ -207,8 +207,8 @@ class Fixup:
         self, from_slot: Callable[[Any], Any], sums: SumPartition, tidx: Any, begin: Any, count: Any, first: Any,
         apart: Any,
     ) -> None:  # fmt: skip
-        """What ``count`` blocks from ``begin`` on have for this thread, into its own places of shared memory: so many
-        loads are on their way at once as no thread has registers for."""
+        """Copy what ``count`` blocks from ``begin`` on have for this thread to its own elements of shared memory: more
+        loads are then in flight at once than a thread has registers for."""
         atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), self.partials.dtype, num_bits_per_copy=128)
         for number in cutlass.range(0, count, unroll=8):
             block = begin + number * apart

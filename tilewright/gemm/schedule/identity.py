@@ -62,8 +62,8 @@ class GemmIdentityThreadblockSwizzle:
         return m << self.log_tile, ceil_div(n, 1 << self.log_tile), slices
 
     def get_tile_offset(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """(tile_m, tile_n) of block (x, y), for Python ints or run-time integers. Where the columns are no multiple of
-        the group the last blocks have tiles beyond the matrix, and nothing to do."""
+        """(tile_m, tile_n) of block (x, y), for Python ints or run-time integers. Where the columns are not a multiple
+        of the group, the last blocks have tiles beyond the matrix, and nothing to do."""
         return folded(x, y, 1 << self.log_tile)
 
     def get_tile_offset_from_shape(self, x: Any, y: Any) -> tuple[Any, Any]:

@@ -29,7 +29,7 @@ class Partials:
 
     @property
     def elements(self) -> int:
-        """Of a slot."""
+        """The elements of a slot."""
         return self.threads * self.accumulators
 
     @property
@@ -38,7 +38,7 @@ class Partials:
         return 128 // int(self.dtype.width)
 
     def slot(self, base: Any, tidx: Any, number: Any = None) -> cute.Tensor:
-        """Thread ``tidx``'s accumulators in the slot at ``base``, or in the one so many slots behind it, as (vector,
+        """Thread ``tidx``'s accumulators in the slot at ``base``, or ``number`` slots after it, as (vector,
         vectors)."""
         width = self.vector
         layout = cute.make_layout((width, self.accumulators // width), stride=(1, width * self.threads))

@@ -108,7 +108,7 @@ def quadrant(
 
     The curve goes through quadrants (0, 0), (0, 1), (1, 1), (1, 0) of a square; where it is ``turned``, rows and
     columns change places; where it is ``flipped``, both are counted from the other end. Inside the first quadrant it
-    is turned once more, inside the last turned and flipped. Only what lies in the matrix counts.
+    is turned once more, inside the last turned and flipped. Tiles outside of the matrix are skipped.
     """
     upper, left = cute.min(tiles_m - m, half), cute.min(tiles_n - n, half)
     lower, right = cute.min(tiles_m - m, 2 * half) - upper, cute.min(tiles_n - n, 2 * half) - left

@@ -14,7 +14,7 @@ from tilewright.lang.tensors.select import select
 
 REDUCTIONS = ("mixed", "atomic", "shared")
 """How the sums of a tile's blocks come together: the names of CUTLASS's ReductionStrategy, and ``shared``, where all
-blocks of a tile add up a part of it each. ``none`` is no sharing."""
+blocks of a tile add up a part of it each. ``none``: no tile is shared."""
 
 
 @dataclass(frozen=True)

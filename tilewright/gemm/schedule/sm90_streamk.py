@@ -3,7 +3,7 @@
 The blocks of the grid, as many as run at once, are the *units*. The first ``sk_units`` of them share the k tiles of the
 first ``sk_tiles`` output tiles evenly; then all take the other tiles, one after another. Units are dealt out to
 *groups*, each of which shares tiles of its own: units of a group that work side by side read the same rows of A, or
-columns of B, at about the same k. ``splits`` > 1 is split-K instead: each tile has so many units, and there are no
+columns of B, at about the same k. ``splits`` > 1 is split-K instead: each tile has that many units, and there are no
 Stream-K tiles.
 
 All numbers are in CTA tiles; clusters of blocks share in step, so what is shared comes in whole clusters.
@@ -147,7 +147,7 @@ class StreamKScheduleSm90:
         return units // self.cluster_size * self.cluster_size
 
     def split(self, splits: int) -> StreamKScheduleSm90:
-        """Split-K: so many units for each tile."""
+        """Split-K: units for each tile."""
         each, more = divmod(self.tiles_per_output_tile, splits)
         return replace(self, splits=splits, big_units=more, k_tiles_per_sk_unit=each)
 
@@ -167,5 +167,5 @@ class StreamKScheduleSm90:
         )  # fmt: skip
 
     def per_unit(self, cluster_tiles: int, sk_units: int, groups: int) -> int:
-        """k tiles of a unit where there are so many groups."""
+        """k tiles of a unit with this many groups."""
         return cluster_tiles // groups * self.cluster_size * self.tiles_per_output_tile // (sk_units // groups)

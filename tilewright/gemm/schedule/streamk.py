@@ -73,7 +73,7 @@ class StreamK:
 
     tiled_shape: tuple[int, int, int]  # tiles along M and N; batches
     iters_per_tile: int  # k-iterations of one tile
-    avail_sms: int  # multiprocessors to balance over: a wave is so many blocks
+    avail_sms: int  # multiprocessors to balance over: a wave is this many blocks
     sk_tiles: int
     sk_waves: int  # waves that the SK blocks were planned for; the grid holds all their blocks
     sk_regions: int  # a divisor, as are the two below that say so: 1 without SK tiles
@@ -122,8 +122,8 @@ class StreamK:
                 "Leave batch out for a single product, or split at 1"
             )
         if shared is not None and (batch is not None or split > 1):
-            beside = f"split = {split}" if batch is None else f"batch = {batch}, where none is"
-            raise ConstraintError(f"shared = {shared} tiles and blocks beside {beside}: give one of them")
+            other = f"split = {split}" if batch is None else f"batch = {batch}, where none is"
+            raise ConstraintError(f"shared = {shared} tiles and blocks and {other}: give one of them")
         tiled_shape = (ceil_div(m, bM), ceil_div(n, bN), batches)
         output_tiles, iters = tiled_shape[0] * tiled_shape[1], ceil_div(k, bK)
         dp_tiles, sk_blocks = output_tiles, 0

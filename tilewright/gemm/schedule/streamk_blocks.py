@@ -67,7 +67,7 @@ def _candidates(output_tiles: int, avail_sms: int, sm_occupancy: int) -> Iterato
     full_waves, partial = divmod(output_tiles, avail_sms)
     if not partial:
         return
-    if full_waves < sm_occupancy:  # a multiprocessor takes one more block beside the full waves
+    if full_waves < sm_occupancy:  # a multiprocessor takes one more block next to the full waves
         yield Candidate(partial, sm_occupancy - full_waves, True)
         return
     if sm_occupancy > 1 and full_waves % sm_occupancy == sm_occupancy - 1:  # one place a multiprocessor is left

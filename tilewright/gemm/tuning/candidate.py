@@ -45,7 +45,7 @@ class Candidate:
 
     @property
     def entry(self) -> KernelEntry:
-        """The kernel in this size. Raises ArgumentError or ConstraintError for what is no size of a known kernel."""
+        """The kernel in this size. Raises ArgumentError or ConstraintError for an unknown kernel or size."""
         if self.kernel not in KERNELS:
             raise ArgumentError(f"there is no kernel {self.kernel!r}")
         entry = KERNELS[self.kernel]

@@ -54,7 +54,7 @@ def find(problem: Problem) -> Candidate | None:
 
 
 def keep(key: str, candidate: Candidate) -> Path:
-    """Remember what was found; gives the file. Raises ArgumentError where it cannot be written."""
+    """Store a result and return the file. Raises ArgumentError where it cannot be written."""
     path = place()
     with _LOCK:
         found = {**read(path), key: candidate}  # another process may have written meanwhile
@@ -68,7 +68,7 @@ def keep(key: str, candidate: Candidate) -> Path:
 
 
 def tuned() -> dict[str, Candidate]:
-    """All that was found for this GPU, read once."""
+    """All results for this GPU, read once."""
     folder = own_files.folder(OWN_FOLDER)
     found = _READ.get(folder)
     if found is None:
@@ -98,7 +98,7 @@ def place() -> Path:
 
 @cache
 def gpu_digest() -> str:
-    """Of what decides which way is fastest, beside the problem."""
+    """Digest of everything besides the problem that decides which candidate is fastest."""
     info = HardwareInfo()
     facts = [library_version(), info.get_device_name(), str(info.get_driver_version())]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]

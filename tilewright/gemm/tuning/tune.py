@@ -32,7 +32,7 @@ from tilewright.reports import Report, Row
 FINALISTS = 5
 FINAL_ROUNDS = 3
 OF_EACH = 4
-"""One in so many candidates is sure to be of each kernel that comes into question."""
+"""Each kernel that can take the problem gets at least one in this many candidates."""
 STOPPED_AFTER = 20.0
 """Seconds that one candidate may take, its compilation included."""
 
@@ -77,13 +77,13 @@ def tune(
             it by default.
         a_major: "k" for row-major A, "m" for column-major; ``b_major``: "n" for row-major B, "k" for column-major.
         candidates: how many ways to measure.
-        seconds: the bound on the whole; what was found until then counts.
+        seconds: the limit of the whole search; it then ends with the results so far.
         progress: show a bar on standard error.
         command: the program that measures, in a process of its own.
 
     Rows (columns) of the operands follow each other without gaps. Where they do not begin at multiples of 16 bytes, the
     ways are kernels that read them so, and faster ones with copies of the matrices to aligned rows before (and after)
-    them. Needs a GPU and PyTorch. Raises ArgumentError for what is no problem, and MachineError where nothing can be
+    them. Needs a GPU and PyTorch. Raises ArgumentError for a bad problem, and MachineError where nothing can be
     measured.
     """
     problem = stand_in(shape, dtype, out_dtype, a_major, b_major)

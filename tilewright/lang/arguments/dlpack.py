@@ -47,7 +47,7 @@ class HostTensor(Tensor):
         self.array = array
         self._guard = _guard(array.owner)
         self.symbols: tuple[Any, ...] = ()
-        """Of a stand-in tensor: for each run-time extent and stride the ``SymInt`` that it is."""
+        """The ``SymInt`` of each run-time extent and stride of a stand-in tensor."""
         self.passed: tuple[object, list[Any]] = (None, [])
         """The compiled function's argument that last took this tensor, and the values that it read from it."""
 

@@ -1,4 +1,4 @@
-"""Values whose origin the compiler forgets, to keep long loops free of what is cheap to compute again."""
+"""Values whose origin is hidden from the compiler, so that it recomputes cheap values instead of keeping registers."""
 
 from __future__ import annotations
 

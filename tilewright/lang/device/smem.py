@@ -132,7 +132,7 @@ def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
 
 
 def name_place(name: str, pointer: Pointer) -> None:
-    """Let messages of the simulator call what lies in shared memory at ``pointer`` by this name."""
+    """Name the shared memory at ``pointer`` in messages of the simulator."""
     builder = Builder.current()
     builder.variables.append(Variable(name, pointer, builder.loc or Location("", 0)))
 

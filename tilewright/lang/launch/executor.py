@@ -157,7 +157,7 @@ class Executor(CompiledFunction):
         ``constants``: numbers that the C program needs, such as ``{"WORKSPACE_BYTES": n}``: a macro
         ``{prefix}_WORKSPACE_BYTES`` of the header.
 
-        Raises before a file is written: ArgumentError for a prefix that is no C name or is another file's in the
+        Raises before a file is written: ArgumentError for a prefix that is not a C name or is another file's in the
         folder, for arguments and host code that have no C form, and for a folder that cannot be written;
         ConstraintError for an instruction that an architecture lacks; CompileError and MachineError from the
         compilers.

@@ -129,7 +129,7 @@ class KernelCall:
         attributes = _attributes(asked, name)
         _check_cluster(extents, attributes, name)
         if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
-            raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is no number of blocks")
+            raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is not a number of blocks")
         bounds = {
             "max_threads": _most_threads(max_number_threads, extents["block"], name), "min_blocks": min_blocks_per_mp,
             "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
@@ -161,7 +161,7 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
         raise fail(f"launch of {name}: {what} takes one to three numbers, got {len(items)}")
     for item in items:
         if not isinstance(item, (int, Integer)):
-            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is no integer")
+            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is not an integer")
     known = [_known(item) for item in items]
     shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
     threads = math.prod(1 if n is None else n for n in known)
@@ -223,7 +223,7 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
     if smem is None:
         return Constant(I32, -1)
     if not isinstance(smem, (int, Integer)) or (_known(smem) or 0) < 0:
-        raise fail(f"launch of {name}: smem = {smem!r} is no number of bytes")
+        raise fail(f"launch of {name}: smem = {smem!r} is not a number of bytes")
     known = _known(smem)
     if known is None:
         return Int32(smem).ir_value()
@@ -239,7 +239,7 @@ def _stream(stream: Any) -> Value:
         return values()[0]
     handle = stream_handle(stream)
     if handle is None:
-        raise fail(f"launch: {stream!r} is no CUDA stream")
+        raise fail(f"launch: {stream!r} is not a CUDA stream")
     return Constant(I64, handle)
 
 

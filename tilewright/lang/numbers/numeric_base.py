@@ -205,7 +205,7 @@ BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "s
 
 
 def is_number(x: Any) -> bool:
-    """Whether ``x`` may stand beside a numeric in an operator: a numeric or a Python number."""
+    """Whether ``x`` may be the other operand of a numeric: a numeric or a Python number."""
     return type(x) is int or (isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value))
 
 

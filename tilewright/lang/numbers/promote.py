@@ -41,7 +41,7 @@ def arithmetic(a: ScalarType) -> ScalarType:
 
 
 def literal(value: bool | int | float, other: ScalarType) -> ScalarType:
-    """The type that a Python literal takes beside an operand of type ``other``."""
+    """The type that a Python literal takes next to an operand of type ``other``."""
     other = arithmetic(other) if not isinstance(value, bool) else other
     if isinstance(value, bool):
         return other if not other.is_float else arithmetic(other)

@@ -148,7 +148,7 @@ def _live(code: CodeType) -> dict[int, frozenset[str]]:
 
 
 def _flow(code: CodeType) -> dict[int, tuple[tuple[int, ...], frozenset[str], frozenset[str]]]:
-    """Of each instruction by its offset: those that can follow it, the variables that it loads, those that it stores.
+    """By the offset of each instruction: its possible successors, the variables that it loads, those that it stores.
 
     The variables that pass through the end of a region (``variables = branch.join(variables)``) count as neither: they
     are live before it if they are live after it.

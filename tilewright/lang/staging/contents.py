@@ -110,7 +110,7 @@ def _of_array(found: Any) -> Held:
 
 
 def _pickled(holder: Any) -> Held:
-    """The state of an object of which nothing else is known; an exception where it cannot be asked."""
+    """The state of an object of an unknown class, by pickling; an exception where it cannot be pickled."""
     if isinstance(holder, Iterator):
         raise TypeError("its position is not to be read")
     return {0: pickle.dumps(holder.__reduce_ex__(4))}
@@ -142,7 +142,7 @@ _NATIVE: dict[Any, Store | None] = {
          types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())), _BEHIND),
     **dict.fromkeys((object, int, float, complex, str, bytes, slice, range, type(None), types.SimpleNamespace)),
 }  # fmt: skip
-"""Of each class that is not written in Python what its instances hold; None: nothing that changes."""
+"""What instances of a class not written in Python hold, by class; None: nothing that changes."""
 _BY_NAME = {
     "numpy.ndarray": Store("contents", _ITEM, _of_array),
     "torch.Tensor": Store("contents", _ITEM, lambda t: {0: t._version}, state=True),

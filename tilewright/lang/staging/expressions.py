@@ -82,7 +82,7 @@ def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None
 
 
 def _like(value: Any, other: Any) -> Any:
-    """A Boolean beside a number is 1 or 0, as in Python, so that ``n & 4 and not done`` has one type."""
+    """A Boolean next to a number is 1 or 0, as in Python, so that ``n & 4 and not done`` has one type."""
     number = isinstance(other, Numeric) and not isinstance(other, Boolean)
     return type(other)(value) if number and isinstance(value, (bool, Boolean)) else value
 

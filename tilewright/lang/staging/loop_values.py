@@ -38,7 +38,7 @@ class LoopCarriedValue:
         self.spec = spec
 
     def conform(self, value: Any, region: Region) -> list[Value]:
-        """The values of what a turn left."""
+        """The values at the end of an iteration."""
         if self.spec is None:
             return []
         if isinstance(value, Undefined):

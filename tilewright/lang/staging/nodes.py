@@ -30,7 +30,7 @@ def place(node: N, at: Any) -> N:
 
 
 def spread(node: N, at: ast.AST) -> N:
-    """Give ``node`` and what lies under it without a place the place of ``at``."""
+    """Give ``node`` and its descendants that have no source position the position of ``at``."""
     for child in ast.walk(node):
         if isinstance(child, (ast.expr, ast.stmt, ast.arg)) and not hasattr(child, "lineno"):
             place(child, at)

@@ -62,7 +62,7 @@ def _note(name: str, thing: Any, depth: int) -> None:
 
 
 def names(wanted: tuple[str, ...], things: Any) -> Any:
-    """The same for an assignment to a tuple of names; '' for targets that are no names."""
+    """The same for an assignment to a tuple of names; '' for other targets."""
     if type(things) is tuple and len(things) == len(wanted):
         for name, thing in zip(wanted, things, strict=True):
             if name and name != "_":

@@ -96,7 +96,7 @@ def _explained(wrong: Exception, place: UserLine) -> str:
             "(cute.math.exp, cute.math.sqrt, ...) and the operators"
         )
     if isinstance(wrong, UnhashableLeafError):
-        return "a run-time number is no key of a dict or set: Python looks for it while staging; write `if n == 0: ...`"
+        return "a run-time number cannot be a key of a dict or set, which staging looks up; write `if n == 0: ...`"
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
         return "an array of the host has no run-time index: pass it to the kernel as an argument"
     if place.called and isinstance(wrong, ArithmeticError):

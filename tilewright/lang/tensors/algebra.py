@@ -54,7 +54,7 @@ def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = No
     are packed.
 
     A swizzle, given (of byte addresses) or in the layout (of elements), may reach past the last element of a layout
-    that is no power of two.
+    that is not a power of two.
 
     >>> from tilewright.lang.numbers.numeric import Float16
     >>> size_in_bytes(Float16, Layout((8, 4), (1, 10)))
@@ -213,7 +213,7 @@ def make_tile(*layouts: Any, loc: Any = None, ip: Any = None) -> tuple[Any, ...]
     """
     for part in layouts:
         if not (part is None or isinstance(part, (int, Integer, Layout, ComposedLayout, tuple))):
-            raise ConstraintError(f"make_tile: {part!r} is no layout, extent or None")
+            raise ConstraintError(f"make_tile: {part!r} is not a layout, extent or None")
     return tuple([unwrap_tree(part) for part in layouts])
 
 

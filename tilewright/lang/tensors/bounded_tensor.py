@@ -1,4 +1,4 @@
-"""Tensors with the position of each element in the tensor they are a part of: what lies outside can be left out."""
+"""Tensors with the position of each element in the tensor they are a part of: elements outside can be left out."""
 
 from __future__ import annotations
 

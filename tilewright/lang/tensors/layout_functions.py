@@ -95,7 +95,7 @@ def _first(function: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, .
 
 
 def _shape_of(x: Any) -> Any:
-    """Objects with a ``shape`` that are no layouts (host arrays, tiled objects) measure as their shape."""
+    """Objects with a ``shape`` that are not layouts (host arrays, tiled objects) measure as their shape."""
     if isinstance(x, (tuple, list, int, Integer, Layout, ComposedLayout)):
         return tuple(x) if isinstance(x, list) else x
     found = getattr(x, "shape", None)

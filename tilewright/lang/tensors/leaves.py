@@ -1,4 +1,4 @@
-"""The run-time integers inside layouts and coordinates: found, replaced, and left out of what is compared."""
+"""The run-time integers inside layouts and coordinates: found, replaced, and left out of comparisons."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class PackedPointer(Pointer):
         if not groups or any(len(filled) < n for _, filled in groups.values()):
             raise ConstraintError(
                 f"{self}: {n} elements of {self.dtype.width} bits share {size} byte{'s' * (size > 1)}, and this store "
-                "is not known to write all of them: what another thread writes beside it would be lost. Store "
+                "is not known to write all of them: what another thread writes to the same byte would be lost. Store "
                 "neighbours together: a TensorSSA, or registers by cute.autovec_copy"
             )
         order = [filled[i] for _, filled in groups.values() for i in range(n)]

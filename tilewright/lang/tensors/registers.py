@@ -176,7 +176,7 @@ def alloc(dtype: Any, count: int, hint: str | None = None) -> Registers:
         builder = Builder.current()
         bytes_ = builder.frag_alloc(U8, size, hint)
         # Zero: a part of a byte is written by reading the whole of it, which the simulator would take for the use of a
-        # value that was never written. Of registers that are written whole the compiler leaves this out.
+        # value that was never written. The compiler removes this where a register is written whole.
         builder.frag_store(bytes_, builder.splat(builder.constant(U8, 0), size), list(range(size)))
         return Registers(bytes_, dtype)
     return Registers(Builder.current().frag_alloc(dtype.ir_type, count, hint), dtype)

@@ -105,7 +105,7 @@ class StructType:
     def __call__(self, base: Any) -> Struct:
         if isinstance(base, Struct):  # what an allocator gave, seen as this type
             if base._kind.size_in_bytes() < self._size or base._kind.align % self.align:
-                raise ConstraintError(f"{base._kind} is no place for a {self}")
+                raise ConstraintError(f"{base._kind} is not a place for a {self}")
             return Struct(self, base._locate, base._offset)
         pointer = base if isinstance(base, Pointer) else base.data_ptr()
         return Struct(self, _in_memory(pointer), 0)
@@ -304,7 +304,7 @@ class struct:
                 raise ArgumentError("struct.Align takes [member, alignment in bytes]")
             return AlignType(*params)
 
-    if TYPE_CHECKING:  # the one form that takes numbers beside a type; what lies in memory is known while staging
+    if TYPE_CHECKING:  # the one form that takes numbers and a type; its layout is known while staging
         from typing import Annotated as Align
         from typing import Annotated as MemRange
     else:
@@ -350,7 +350,7 @@ def as_member(annotation: Any, where: str = "struct") -> Any:
     if isinstance(annotation, NumericMeta) and issubclass(annotation, Numeric):
         return ScalarType(annotation)
     raise ArgumentError(
-        f"{where}: {annotation!r} is no member type: use a numeric type, struct.MemRange[...], struct.Align[...] "
+        f"{where}: {annotation!r} is not a member type: use a numeric type, struct.MemRange[...], struct.Align[...] "
         "or a struct"
     )
 

@@ -425,7 +425,7 @@ def _tree(coord: Any) -> Any:
     index = getattr(coord, "__index__", None)
     if index is not None and not isinstance(coord, Numeric):
         return index()
-    raise StagingError(f"{coord!r} ({type(coord).__name__}) is no coordinate: use ints, None, or tuples of them")
+    raise StagingError(f"{coord!r} ({type(coord).__name__}) is not a coordinate: use ints, None, or tuples of them")
 
 
 def _check_bounds(coord: Any, tensor: Tensor) -> None:

@@ -103,7 +103,7 @@ def _keys(
     passes_on = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in names:
         if name not in signature.parameters:
-            raise ArgumentError(f"autotune_jit: update_on_change names {name!r}, which is no parameter")
+            raise ArgumentError(f"autotune_jit: update_on_change names {name!r}, which is not a parameter")
 
     def key(args: Any, kwargs: Any) -> tuple[Any, ...]:
         for name in kwargs:

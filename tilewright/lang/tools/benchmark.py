@@ -36,7 +36,7 @@ def benchmark(
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
     Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
-    the caches are cold; their contents do not matter, so that sets of ``torch.empty`` are no mistake that the
+    the caches are cold; their contents do not matter, so that sets of ``torch.empty`` are not a mistake that the
     simulator's checks report. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
     ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
     without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
@@ -69,7 +69,7 @@ def benchmark(
         sets = [workspace_generator() for _ in range(workspace_count)]
     for chosen in sets:
         if not isinstance(chosen, JitArguments):
-            raise ArgumentError(f"the arguments of what is timed are JitArguments(...), not {type(chosen).__name__}")
+            raise ArgumentError(f"the timed function takes JitArguments(...), not {type(chosen).__name__}")
     turn = 0
 
     def calls(count: int) -> None:

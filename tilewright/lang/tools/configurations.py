@@ -37,5 +37,5 @@ def _call(function: Callable[..., Any], config: dict[str, Any], what: str) -> An
     wanted = inspect.signature(function).parameters
     unknown = [name for name in wanted if name not in config]
     if unknown:
-        raise ArgumentError(f"{what}: {unknown[0]!r} is no parameter; there are {', '.join(config)}")
+        raise ArgumentError(f"{what}: {unknown[0]!r} is not a parameter; there are {', '.join(config)}")
     return function(**{name: config[name] for name in wanted})

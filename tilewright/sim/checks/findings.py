@@ -19,7 +19,7 @@ LEVELS = ("error", "note")
 @dataclass
 class Party:
     """One side of a finding: what it did (``"write"``, ``"after a read"``), at which op, and who. ``at``: the line of
-    what is no op of the kernel."""
+    what is not an op of the kernel."""
 
     does: str
     op: Op | None

@@ -1,4 +1,4 @@
-"""Notes about speed, which are no errors: bank conflicts, global accesses that are not coalesced, barriers with nothing
+"""Notes about speed (not errors): bank conflicts, global accesses that are not coalesced, barriers with nothing
 between them, and grids whose last wave is nearly empty.
 
 Of each op the first few executions are looked at.

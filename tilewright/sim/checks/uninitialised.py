@@ -1,6 +1,6 @@
 """Uninitialised values: registers, shared memory and arrays of the caller that were never written, where they reach a
-result (a store to global memory), a branch or an address. Moving them about alone is no error: padding is copied with
-what it pads.
+result (a store to global memory), a branch or an address. Only moving them is not an error: padding is copied
+together with the data.
 
 Every cell of shared memory and every register that holds such a value remembers where it was first read
 (:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds. Of the caller's arrays what they hold tells

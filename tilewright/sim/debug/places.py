@@ -29,7 +29,7 @@ class PlacePattern(NamedTuple):
         if not head and str(text).isidentifier():
             return cls("", str(text), 0)
         if not head or not tail.isdigit():
-            raise ArgumentError(f"{text!r} is no place: give 'file.py:12', 'kernel:12', 'kernel' or a line's number")
+            raise ArgumentError(f"{text!r} is not a place: give 'file.py:12', 'kernel:12', 'kernel' or a line's number")
         return cls(head, "", int(tail)) if head.endswith(".py") else cls("", head, int(tail))
 
     def in_kernel(self, function: Function) -> bool:

@@ -28,7 +28,7 @@ class ValueUnavailable(Exception):
 
 
 class Variables:
-    """Of the warp in ``row`` of a group that stands before ``op``; ``lane`` of it, or None: all 32.
+    """The variables of the warp in ``row`` of a group that stopped before ``op``: of one ``lane``, or of all 32 (None).
 
     The language front notes each assignment to a variable, with the op staged last before it: that is its place in the
     program. Loops and branches give their values the names of the variables that they carry.

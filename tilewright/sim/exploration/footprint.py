@@ -42,7 +42,7 @@ APART, ORDERED, RACE = 0, 1, 2
 
 
 def relation(first: PhaseAccess, second: PhaseAccess, place: str) -> int:
-    """Of two touches of one place in this order: ``APART`` (the order does not matter), ``ORDERED`` (the second needs
+    """The relation of two accesses in this order: ``APART`` (the order does not matter), ``ORDERED`` (the second needs
     the first), ``RACE`` (they might have come in the other order, with another effect). ``place``: what is there."""
     kinds = {first.what, second.what}
     if place == "wgmma":  # instructions are numbered; a wait for some of them is over when all four warps issued them

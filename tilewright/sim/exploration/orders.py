@@ -111,7 +111,7 @@ class OrderSearch:
             for i in _bits(direct):
                 past |= before[i]
             racing = []
-            for i in met:  # the latest first: what happens before a later one is no race of its own
+            for i in met:  # the latest first: an access ordered before a later one is not a separate race
                 kind = between(self.stack[i].footprint, node.footprint)
                 if kind == APART:
                     continue

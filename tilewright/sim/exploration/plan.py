@@ -60,7 +60,7 @@ def following(agent: int, able: Sequence[int]) -> int:
 
 @dataclass
 class FixedPlan(SchedulingPolicy):
-    """The switches and delays that are written down; beside them, what every plan does."""
+    """The switches and delays of a recorded schedule, in addition to those that every plan has."""
 
     switches: dict[SwitchPoint, int] = field(default_factory=dict)
     delays: dict[IssuedEffect, int] = field(default_factory=dict)

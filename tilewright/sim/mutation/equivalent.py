@@ -33,7 +33,7 @@ QUIET = frozenset(("ptr.add", "ptr.cast", "smem.alloc", "sreg", "frag.alloc", "f
 
 
 class CountingWait(Instruction):
-    """A wait for groups that keeps in ``most`` how many groups it has found pending."""
+    """A wait for groups that records in ``most`` the largest number of groups it found pending."""
 
     def __init__(self, atom: Any) -> None:
         self.atom = atom
@@ -177,7 +177,7 @@ class KnownList:
             return cls([KnownEquivalent(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))])
         except (OSError, ValueError, TypeError) as wrong:
             raise ArgumentError(
-                f"{path} is no list of known mutants ({wrong}): JSON, a list of objects with file, text, reason and, "
+                f"{path} is not a list of known mutants ({wrong}): a JSON list of objects with file, text, reason and, "
                 "where they matter, before, kernel, instruction, change, number"
             ) from None
 

@@ -72,8 +72,8 @@ def edited(edits: Sequence[Edit]) -> Iterator[None]:
 
 
 def mutants(function: Function, every: bool = False) -> list[Mutant]:
-    """Of all synchronisation operations of a kernel, in program order. Of ops that one line repeats only the first and
-    the last are changed, unless ``every`` is true."""
+    """The mutants of all synchronisation operations of a kernel, in program order. Of repeated ops of one
+    line, only the first and the last are changed, unless ``every`` is true."""
     groups: dict[object, list[Mutant]] = {}
     for mutant in _all(function):
         groups.setdefault((mutant.location, mutant.instruction, mutant.what), []).append(mutant)

@@ -65,7 +65,7 @@ class CommitGroups:
 
 
 class WarpTimes:
-    """Of one wave. ``now [W]``: the time of each warp; ``mark``: since when it has been running."""
+    """The times of one wave. ``now [W]``: of each warp; ``mark``: since when it has been running."""
 
     def __init__(self, warps: int, start: float) -> None:
         self.now = np.full(warps, start)

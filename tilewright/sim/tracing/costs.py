@@ -84,5 +84,5 @@ def stored_bytes(op: Op) -> int:
 
 
 def transfer(size: int) -> float:
-    """How long the TMA unit is busy with a copy of so many bytes."""
+    """Cycles that the TMA unit is busy with a copy of this many bytes."""
     return size / GLOBAL_BYTES

@@ -36,7 +36,7 @@ DOES = ("loads", "multiplies", "reads", "stores")
 
 
 class Tracer(Observer):
-    """Of one launch. Spans and arrows hold offsets of mbarriers until the end, when these get their names."""
+    """The tracer of one launch. Spans and arrows hold offsets of mbarriers until the end, which names them."""
 
     def __init__(self, trace: Trace, name: str, config: LaunchConfig) -> None:
         self.trace, self.name, self.config = trace, name, config

@@ -110,7 +110,7 @@ def make_tiled_tma_atom(
     would the tensor itself.
 
     Raises ConstraintError for tiles that TMA cannot copy; the launch raises ArgumentError when the address or a stride
-    is no multiple of 16 bytes.
+    is not a multiple of 16 bytes.
 
     >>> import numpy as np
     >>> import tilewright as cutlass
@@ -260,7 +260,7 @@ def _make(
         )
     _check_tensor(what, gmem_tensor)
     if not isinstance(num_multicast, int) or not 1 <= num_multicast <= 16:
-        raise ConstraintError(f"{what}: num_multicast={num_multicast!r} is no number of blocks of a cluster")
+        raise ConstraintError(f"{what}: num_multicast={num_multicast!r} is not a number of blocks of a cluster")
     if num_multicast > 1 and not getattr(op, "multicast", False):
         raise ConstraintError(
             f"{what}: {type(op).__name__} copies for one block; for num_multicast={num_multicast} use "

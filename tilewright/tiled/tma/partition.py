@@ -114,7 +114,7 @@ def tma_partition(
         raise ConstraintError("tma_partition takes the shared-memory tensor, then the tiled TMA tensor")
     if not gmem_tensor.is_coordinate:
         raise ConstraintError(
-            f"tma_partition: {gmem_tensor} is no TMA tensor: tile the second result of make_tiled_tma_atom"
+            f"tma_partition: {gmem_tensor} is not a TMA tensor: tile the second result of make_tiled_tma_atom"
         )
     cta_layout = make_layout(cta_layout) if not isinstance(cta_layout, Layout) else cta_layout
     if cosize(cta_layout) != atom.plan.num_multicast:
@@ -130,7 +130,7 @@ def tma_partition(
         )  # fmt: skip
     except LayoutError as error:
         raise ConstraintError(
-            f"tma_partition: {smem_tensor} and {gmem_tensor} are no tiles of boxes of "
+            f"tma_partition: {smem_tensor} and {gmem_tensor} are not tiles of boxes of "
             f"{atom.plan.elements_per_instruction} "
             f"elements: {error}"
         ) from error

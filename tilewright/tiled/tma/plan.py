@@ -179,7 +179,7 @@ class TmaPlan:
             return n
         if n * self.source.width % self.element.width:
             raise ConstraintError(
-                f"TMA: {n} contiguous x {self.source} of the tile {format_tree(self.tiler)} are no whole number of "
+                f"TMA: {n} contiguous x {self.source} of the tile {format_tree(self.tiler)} are not a whole number of "
                 f"{self.element}: take a smaller internal_type or a wider tile"
             )
         return n * self.source.width // self.element.width

@@ -209,5 +209,5 @@ def _whole(coordinate: Any) -> Any:
     if not isinstance(coordinate, (int, Fraction)):
         return coordinate
     if coordinate.denominator != 1:
-        raise ConstraintError(f"TMA: the coordinate {coordinate} is no whole number of copied elements")
+        raise ConstraintError(f"TMA: the coordinate {coordinate} is not a whole number of copied elements")
     return int(coordinate)
