@@ -45,8 +45,8 @@ def test_one_place_out_of_bounds(run, refused, index, offset):
     [
         ((0, 0, 0), "does not fit the shape"),
         ((None, 0, 0), "does not fit"),
-        (1.5, "no coordinate"),
-        ("a", "no coordinate"),
+        (1.5, "not a coordinate"),
+        ("a", "not a coordinate"),
         ((slice(1, 2), 0), "slice"),
     ],
 )

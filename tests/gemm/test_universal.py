@@ -122,7 +122,7 @@ SHARED = GemmUniversal("tensorop_f16", SplitK(3))
         ({}, None, "the workspace is missing: this product needs 128 bytes"),
         ({}, memory(64), "the workspace has 64 bytes; this product needs 128"),
         ({}, memory(512)[::2], "the workspace must be contiguous"),
-        ({}, memory(512)[4:], "no multiple of 16 bytes"),
+        ({}, memory(512)[4:], "not a multiple of 16 bytes"),
         ({"D": np.broadcast_to(np.zeros((1, N), np.float16), (M, N))}, None, "read-only|share one place"),
         ({"C": np.zeros((N, M), np.float16)}, None, "c must be 72 x 104"),
     ],

@@ -37,7 +37,7 @@ def test_compose_and_max_alignment() -> None:
 def test_make_tile() -> None:
     tiler = cute.make_tile(cute.make_layout(2, stride=4), 3, None)
     assert cute.zipped_divide(cute.make_layout((8, 12, (5, 2))), tiler[:2]).shape == ((2, 3), (4, 4, (5, 2)))
-    with pytest.raises(Exception, match="no layout, extent or None"):
+    with pytest.raises(Exception, match="not a layout, extent or None"):
         cute.make_tile("4")
     assert cute.Tile is not None
 

@@ -44,7 +44,7 @@ def test_size_follows_local_names() -> None:
 
 
 def test_wrong_declarations() -> None:
-    with pytest.raises(ArgumentError, match="no member type"):
+    with pytest.raises(ArgumentError, match="not a member type"):
 
         @cute.struct
         class _Wrong:
