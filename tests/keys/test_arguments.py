@@ -84,15 +84,15 @@ def kind_of(value: Any) -> Any:
 
 
 DIRECT: dict[str, dict[str, Case]] = {
-    "Fixed": {"value": named(Plain(2), Plain(3), opened=set(), probe=lambda a: cutlass.Int32(a.number))},
-    "Scalar": {"class": named(3, 3.0, opened=set(), probe=kind_of)},
-    "Group": {
+    "StaticArgument": {"value": named(Plain(2), Plain(3), opened=set(), probe=lambda a: cutlass.Int32(a.number))},
+    "ScalarArgument": {"class": named(3, 3.0, opened=set(), probe=kind_of)},
+    "CompoundArgument": {
         "type": named((1, 2), [1, 2], 0, probe=lambda a: a[0] + isinstance(a, tuple)),
         "labels": named({"p": 1, "q": 2}, {"p": 1, "r": 2}, 1, probe=lambda a: a["p"] + ("q" in a)),
         "parts": named((1, 2), (1.0, 2), 2, 0, opened={(), (2,)}, probe=lambda a: kind_of(a[0])),
         "last part": named((1, 2), (1, 2.0), 2, 1, opened={(), (2,)}, probe=lambda a: kind_of(a[1])),
     },
-    "Protocol": {
+    "ProtocolArgument": {
         "type": named(Held(3), Negated(3), 0, probe=lambda a: a.value()),
         "types": named(Held(3), Held(3.0), 1, probe=lambda a: kind_of(a.value())),
         "static part": named(Held(3, 2), Held(3, 5), 2, probe=lambda a: a.value()),
@@ -125,16 +125,16 @@ def opened_in(outer: Path, inner: set[Path]) -> set[Path]:
 
 
 STAGED: dict[str, dict[str, Case]] = {
-    "Number": {
+    "NumberSpec": {
         "class": named(lambda n: n, lambda n: cutlass.Int64(n), 0, probe=lambda a: cutlass.Int32(a.width)),
         "facts": named(lambda n: n * 4, lambda n: n * 2, 1, probe=lambda a: a % 4),
     },
-    "Static": {"value": named(lambda n: "two", lambda n: "three", opened=set(), probe=lambda a: cutlass.Int32(len(a)))},
-    "Kept": {
+    "StaticSpec": {"value": named(lambda n: "two", lambda n: "three", opened=set(), probe=lambda a: cutlass.Int32(len(a)))},
+    "KeptObjectSpec": {
         "object": named(lambda n: TWO, lambda n: THREE, opened=set(),
                         probe=lambda a: cutlass.Int32(a.number)),
     },
-    "Compound": {
+    "CompoundSpec": {
         "type": named(lambda n: (n, n), lambda n: [n, n], 0, probe=lambda a: a[0] + isinstance(a, tuple)),
         "labels": named(lambda n: {"p": n, "q": n}, lambda n: {"p": n, "r": n}, 1, probe=lambda a: a["p"] + ("q" in a)),
         "parts": named(lambda n: (n, n), lambda n: (cutlass.Int64(n), n), 2, 0, opened={(), (2,)},
@@ -142,7 +142,7 @@ STAGED: dict[str, dict[str, Case]] = {
         "last part": named(lambda n: (n, n), lambda n: (n, cutlass.Int64(n)), 2, 1, opened={(), (2,)},
                            probe=lambda a: cutlass.Int32(a[1].width)),
     },
-    "Protocol": {
+    "ProtocolSpec": {
         "type": named(lambda n: Held(n), lambda n: Negated(n), 0, probe=lambda a: a.value()),
         "types": named(lambda n: Held(n), lambda n: Held(cutlass.Float32(n)), 1,
                        probe=lambda a: cutlass.Int32(kind_of(a.value()))),
@@ -188,7 +188,9 @@ def defining(base: type, attribute: str, module: Any) -> set[str]:
 def test_every_kind_has_its_cases() -> None:
     members = {**vars(kinds), **vars(protocol)}
     arguments = {n for n, c in members.items() if isinstance(c, type) and issubclass(c, kinds.Argument)}
-    assert arguments - {"Argument", "Absent", "StreamArgument"} == DIRECT.keys()  # the last: equal for all streams
+    assert (
+        arguments - {"Argument", "OmittedArgument", "StreamArgument"} == DIRECT.keys()
+    )  # the last: equal for all streams
     assert defining(run_time.Spec, "key", run_time) == STAGED.keys()
 
 
