@@ -129,7 +129,9 @@ STAGED: dict[str, dict[str, Case]] = {
         "class": named(lambda n: n, lambda n: cutlass.Int64(n), 0, probe=lambda a: cutlass.Int32(a.width)),
         "facts": named(lambda n: n * 4, lambda n: n * 2, 1, probe=lambda a: a % 4),
     },
-    "StaticSpec": {"value": named(lambda n: "two", lambda n: "three", opened=set(), probe=lambda a: cutlass.Int32(len(a)))},
+    "StaticSpec": {
+        "value": named(lambda n: "two", lambda n: "three", opened=set(), probe=lambda a: cutlass.Int32(len(a)))
+    },
     "KeptObjectSpec": {
         "object": named(lambda n: TWO, lambda n: THREE, opened=set(),
                         probe=lambda a: cutlass.Int32(a.number)),
