@@ -58,7 +58,7 @@ def prepend(input: Any, elem: Any=None, up_to_rank: int | None=None, *, loc: Any
 def coalesce(input: Tensor, *, target_profile: Any=None, loc: Any=None, ip: Any=None) -> Tensor:
     """The shortest flat layout that is the same function of the 1-D index.
 
-    With ``target_profile`` only what lies below each of its leaves is coalesced, so that the rank survives.
+    With ``target_profile`` only the modes below each of its leaves are coalesced, so that the rank survives.
 
     >>> from tilewright.layout import make_layout
     >>> coalesce(Layout((2, (3, 1)), (1, (2, 6)))), coalesce(Layout((4, 2), (4, 2)))
