@@ -65,6 +65,17 @@ def test_stream_k(loop: str, name: str, reduction: str, machine: str) -> None:
     assert report.decomposition == "stream_k"
 
 
+@pytest.mark.tilewright_check("all")
+def test_a_block_of_two_tiles_beside_reduction_blocks() -> None:
+    """The copies of its second tile go where the epilogue of the first one reads: a barrier is between them."""
+    entry = kernels()["tensorop_f16"]
+    bM, bN, bK = entry.config.tile
+    shares = StreamK.of((3 * bM, bN, 3 * bK), entry.config.tile, multiprocessors=1, occupancy=4, fragments=1,
+                        shared=(1, 3))  # fmt: skip
+    assert shares.reduction_blocks and shares.dp_first_wave_tiles == 2
+    check(*operands("hopper_f16", 3 * bM, bN, 3 * bK), entry, decomposition=shares)
+
+
 def test_the_plans_are_varied() -> None:
     plans = {name: made(name, AMPERE, (136, 200, 608)) for name in PLANS}
     assert plans["regions, remapped"].remap_block_indices and plans["regions, remapped"].sk_regions > 1
