@@ -108,8 +108,7 @@ class MultistageMainloop:
             for k_tile in cutlass.range(k_begin, k_end, unroll=1):
                 ahead = cute.min(k_tile + (stages - 1), k_end - 1)
                 for k_block in cutlass.range_constexpr(k_blocks):
-                    # Fragments are read one k block ahead of the MMA, so the last k block already needs the next stage.
-                    if cutlass.const_expr(k_block == k_blocks - 1):
+                    if cutlass.const_expr(k_block == k_blocks - 1):  # the next fragment comes from the next stage
                         loader_A.finish(write)
                         loader_B.finish(write)
                         write = advance(write, stages)
