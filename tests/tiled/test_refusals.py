@@ -170,7 +170,7 @@ PLAN = {
     "box": ((64, 8), (64, 4)), "element": (F16.ir_type, F32.ir_type), "swizzle": (3, 2), "num_multicast": (1, 2),
     "tiler": ((8, 64), (4, 64)), "basis": (1, 2), "values": (None, 1),
 }  # fmt: skip
-OTHERS = {"instruction": (UniversalCopy(32), UniversalCopy(64)), "value_type": (F16, F32)}
+OTHERS = {"op": ("load", "store"), "instruction": (UniversalCopy(32), UniversalCopy(64)), "value_type": (F16, F32)}
 
 
 @pytest.mark.parametrize("name", [*PLAN, *OTHERS])
@@ -180,7 +180,7 @@ def test_a_component_tells_tma_atoms_apart(name: str) -> None:
     def atom(changed: str = "") -> TmaCopyAtom:
         given: Any = {key: both[key == changed] for key, both in {**PLAN, **OTHERS}.items()}
         plan: Any = SimpleNamespace(**{key: given[key] for key in PLAN})
-        return TmaCopyAtom(given["instruction"], given["value_type"], plan, given)
+        return TmaCopyAtom(given["op"], given["instruction"], given["value_type"], plan, given)
 
     other = atom(name)
     assert atom() == atom() and hash(atom()) == hash(atom()) and atom().__carry_key__() == atom().__carry_key__()

@@ -27,11 +27,11 @@ from tilewright.tiled.tma.stage import stage_copy, stage_prefetch
 
 
 class TmaCopyAtom(CopyAtom):
-    """A TMA copy of one tensor. Made by ``make_tiled_tma_atom``; passed to kernels as it is."""
+    """A TMA copy of one tensor. Made by ``make_tiled_tma_atom`` of the operation ``op``; passed to kernels as it is."""
 
-    def __init__(self, instruction: TmaCopy, value_type: Any, plan: TmaPlan, tensor_map: Value) -> None:
+    def __init__(self, op: Any, instruction: TmaCopy, value_type: Any, plan: TmaPlan, tensor_map: Value) -> None:
         super().__init__(instruction, value_type)
-        self.plan = plan
+        self.op, self.plan = op, plan
         self.tensor_map = tensor_map
 
     # Named options only.
@@ -46,7 +46,7 @@ class TmaCopyAtom(CopyAtom):
     def _key(self) -> Any:
         plan = self.plan
         what = (plan.box, plan.element, plan.swizzle, plan.num_multicast, plan.tiler, plan.basis, plan.values)
-        return (self.instruction, self.scalar, *what)
+        return (self.op, self.instruction, self.scalar, *what)
 
     def __carry_key__(self) -> Any:
         return self._key()
@@ -59,7 +59,8 @@ class TmaCopyAtom(CopyAtom):
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Any:
         (tensor_map,) = values
-        return TmaCopyAtom(self.instruction, self.value_type, self.plan, tensor_map)  # type: ignore[arg-type]  # a TmaCopy
+        instruction: Any = self.instruction  # a TmaCopy
+        return TmaCopyAtom(self.op, instruction, self.value_type, self.plan, tensor_map)
 
     def _lines(self) -> list[str]:
         return [*super()._lines(), f"  Box:             {format_tree(self.plan.box)}"]
@@ -286,7 +287,7 @@ def _make(
     tensor_map, *scales = builder.emit("tensormap", operands, types, {"template": template}).results
     coordinates = plan.coordinates(tuple(map(wrap, scales)))
     instruction = make(plan.elements_per_instruction * source.width, len(plan.basis))
-    atom = TmaCopyAtom(instruction, value_type, plan, tensor_map)
+    atom = TmaCopyAtom(op, instruction, value_type, plan, tensor_map)
     return TmaInfo(atom, Tensor((0,) * len(plan.basis), coordinates), smem_layout)
 
 
