@@ -64,9 +64,10 @@ from tilewright.lang.tensors.math import (
     tanh as tanh,
 )
 from tilewright.lang.tensors.pointer import (
-    AddressSpace as AddressSpace, Pointer as Pointer, make_ptr as make_ptr, recast_ptr as recast_ptr,
+    AddressSpace as AddressSpace, make_ptr as make_ptr, recast_ptr as recast_ptr,
 )
 from tilewright.lang.tensors.struct import struct as struct, union as union
+from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor, make_tensor as make_tensor
 from tilewright.lang.tensors.tensor_ssa import (
     ReductionOp as ReductionOp, TensorSSA as TensorSSA, all_ as all_, any_ as any_, empty_like as empty_like,
