@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tilewright as cutlass
 from tilewright import Int8, Int32, Int64, cute, sim
+from tilewright.cute import FastDivmodDivisor
 from tilewright.errors import ConstraintError, SimulationError
 
 DIVISORS = [1, 2, 3, 5, 7, 641, 12345, 2**16, 2**30, 2**30 + 1, 2**31 - 2, 2**31 - 1]
@@ -88,3 +91,48 @@ def test_the_simulator_checks_what_is_not_known_while_staging() -> None:
     x = np.full(64, -1, np.int32)
     with sim.options(), pytest.raises(SimulationError, match="divides numbers from 0 to"):
         host(x, x.copy(), x.copy(), 3, False)
+
+
+class WithItsDivisor(FastDivmodDivisor):
+    """As libraries derive it: the preparation is carried as one value, beside the divisor."""
+
+    def __init__(self, divisor: Any, is_power_of_2: bool | None = None) -> None:
+        super().__init__(divisor, is_power_of_2=is_power_of_2)
+        self.divisor = divisor
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [self._divisor, *cutlass.extract_mlir_values(self.divisor)]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> WithItsDivisor:
+        made = object.__new__(WithItsDivisor)
+        made._divisor = values[0]
+        made.divisor = cutlass.new_from_mlir_values(self.divisor, values[1:])
+        return made
+
+
+@pytest.mark.parametrize("power", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_derived_class_carries_the_preparation_as_one_value(power: bool, known: bool) -> None:
+    @cute.kernel
+    def divide(x: cute.Tensor, y: cute.Tensor, by: WithItsDivisor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        y[t, 0], y[t, 1] = divmod(x[t], by)
+
+    @cute.jit
+    def run(x: cute.Tensor, y: cute.Tensor, number: Any) -> None:
+        divide(x, y, WithItsDivisor(number, power)).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1))
+
+    x = np.array([0, 1, 2, 3, 5, 6, 7, 8, 63, 64, 65, (1 << 31) - 1, 1 << 30, 12345678], np.int32)
+    for number in (1, 2, 64, 1 << 30) if power else (1, 3, 7, 641, (1 << 31) - 1):
+        y = np.zeros((len(x), 2), np.int32)
+        if known:
+            cute.compile(run, x, y, number)  # an int of the host is a run-time number
+
+            @cute.jit
+            def fixed(x: cute.Tensor, y: cute.Tensor, number: cutlass.Constexpr = number) -> None:
+                divide(x, y, WithItsDivisor(number, power)).launch(grid=(1, 1, 1), block=(cute.size(x), 1, 1))
+
+            fixed(x, y)
+        else:
+            run(x, y, number)
+        assert np.array_equal(y, np.stack(divmod(x, number), 1))

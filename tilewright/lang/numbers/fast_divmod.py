@@ -91,6 +91,24 @@ class FastDivmodDivisor:
     def __rmod__(self, dividend: Any) -> Any:
         return self.divmod(dividend)[1]
 
+    @property
+    def _divisor(self) -> Value:
+        """The preparation as one value. Libraries derive classes that carry it, beside the divisor itself, through a
+        protocol of their own."""
+        if self._reciprocal is None:
+            found = _reciprocal_of(self.divisor)
+        elif self.is_power_of_2:  # by a shift; the same quotients as by a multiplication
+            found = _Reciprocal(Uint32(1 << 31), self._reciprocal.shift)
+        else:
+            found = self._reciprocal
+        return (Uint64(found.multiplier) | Uint64(found.shift) << 32).ir_value()
+
+    @_divisor.setter
+    def _divisor(self, value: Value) -> None:
+        packed = wrap(value)
+        self.is_power_of_2 = False
+        self._reciprocal = _Reciprocal(Uint32(packed), wrap(Int32(packed >> 32).ir_value(), Facts(True, 1, 32)))
+
     # -- the protocol --------------------------------------------------------------------------------------------
 
     def __extract_mlir_values__(self) -> list[Value]:
@@ -116,6 +134,12 @@ class FastDivmodDivisor:
 
     def __repr__(self) -> str:
         return f"FastDivmodDivisor({self.divisor})"
+
+
+def _reciprocal_of(divisor: int) -> _Reciprocal:
+    """That of a number known while staging."""
+    shift = (divisor - 1).bit_length()
+    return _Reciprocal(-(-(1 << 31 + shift) // divisor), shift)
 
 
 def _reciprocal(divisor: Any, power: bool) -> _Reciprocal:
