@@ -34,7 +34,8 @@ from tilewright.lang.device.mbarriers import (
     mbarrier_try_wait as mbarrier_try_wait, mbarrier_wait as mbarrier_wait,
 )
 from tilewright.lang.device.packed import (
-    add_packed_f32x2 as add_packed_f32x2, fma_packed_f32x2 as fma_packed_f32x2,
+    add_packed_f32x2 as add_packed_f32x2, calc_packed_f32x2_op as calc_packed_f32x2_op,
+    fma_packed_f32x2 as fma_packed_f32x2,
     mul_packed_f32x2 as mul_packed_f32x2, sub_packed_f32x2 as sub_packed_f32x2,
 )
 from tilewright.lang.device.registers import (

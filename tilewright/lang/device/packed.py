@@ -77,3 +77,26 @@ def fma_packed_f32x2(
     _as_here("fma_packed_f32x2", rnd, ftz)
     (a, b), (c, d), (e, f) = (_pair(x, "fma_packed_f32x2") for x in (src_a, src_b, src_c))
     return fma(a, c, e), fma(b, d, f)
+
+
+def calc_packed_f32x2_op(
+    src_a: Any, src_b: Any, src_c: Any, calc_func: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None,
+    ip: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """What the operation ``calc_func`` of ``nvvm`` gives, number by number; ``src_c`` is None but for fma.
+
+    >>> from tilewright._mlir.dialects import nvvm
+    >>> calc_packed_f32x2_op((1.0, 2.0), (0.5, 4.0), None, nvvm.sub_packed_f32x2)
+    (Float32(0.5), Float32(-2.0))
+    """
+    name = getattr(calc_func, "__name__", repr(calc_func))
+    if name not in OPERATIONS:
+        known = ", ".join(f"nvvm.{known}" for known in OPERATIONS)
+        raise ConstraintError(f"calc_packed_f32x2_op: calc_func is one of {known}, not {name}")
+    sources = (src_a, src_b, src_c) if name == "fma_packed_f32x2" else (src_a, src_b)
+    if len(sources) == 2 and src_c is not None:
+        raise ConstraintError(f"calc_packed_f32x2_op: {name} has two operands: src_c is None")
+    return OPERATIONS[name](*sources, rnd=rnd, ftz=ftz)
+
+
+OPERATIONS = {f.__name__: f for f in (add_packed_f32x2, sub_packed_f32x2, mul_packed_f32x2, fma_packed_f32x2)}
