@@ -41,6 +41,13 @@ def test_tiles_go_through_both_pipelines(machine: OnMachine, copies: int, stages
     assert (found == wanted).all()
 
 
+@MACHINES
+def test_a_release_by_an_elected_lane_waits_for_no_other_lane(machine: OnMachine) -> None:
+    with sim.options(check="all"):
+        found, wanted = run(machine, Doubled(1, elected=True))
+    assert (found == wanted).all()
+
+
 @pytest.mark.tilewright_check("none")  # a race on purpose
 def test_a_buffer_that_is_written_before_it_was_read() -> None:
     found, wanted = run(OnMachine("cpu"), Doubled(bug="no acquire"))

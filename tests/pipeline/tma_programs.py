@@ -19,8 +19,10 @@ class Doubled:
     four warps compute, of which the first one stores.
     """
 
-    def __init__(self, copies: int = 2, stages: int = 2, buffers: int = 2, bug: str = "") -> None:
-        self.copies, self.stages, self.buffers, self.bug = copies, stages, buffers, bug
+    def __init__(
+        self, copies: int = 2, stages: int = 2, buffers: int = 2, bug: str = "", elected: bool = False
+    ) -> None:
+        self.copies, self.stages, self.buffers, self.bug, self.elected = copies, stages, buffers, bug, elected
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor):
@@ -92,7 +94,12 @@ class Doubled:
             for k in cutlass.range_constexpr(TILE[0] * TILE[1] // 128):
                 row, column = (tidx + 128 * k) // TILE[1], (tidx + 128 * k) % TILE[1]
                 sB[row, column, buffer] = 2.0 * sA[row, column, state.index] + j.to(cutlass.Float32)
-            ring.consumer_release(state)
+            if cutlass.const_expr(self.elected):  # the program synchronises the warp, and elects the lane
+                cute.arch.sync_warp()
+                with cute.arch.elect_one():
+                    ring.consumer_release(state)
+            else:
+                ring.consumer_release(state)
             state.advance()
             if cutlass.const_expr(self.bug != "no fence"):
                 cute.arch.fence_proxy("async.shared", space="cta")

@@ -94,4 +94,6 @@ def make_pipeline_state(type: PipelineUserType, stages: int, *, loc: Any = None,
     >>> make_pipeline_state(PipelineUserType.Producer, 3).phase, make_pipeline_state(PipelineUserType.Consumer, 3).phase
     (Int32(1), Int32(0))
     """
+    if stages == 0:
+        raise ConstraintError("make_pipeline_state: 0 stages; a pipeline has at least 1")
     return PipelineState(stages, 0, 0, 1 if type is PipelineUserType.Producer else 0)

@@ -19,7 +19,7 @@ from tilewright.lang.device.smem import SmemAllocator, name_place
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric
-from tilewright.lang.staging.with_block import only_if
+from tilewright.lang.staging.with_block import inside, only_if
 from tilewright.lang.tensors.algebra import make_layout_image_mask
 from tilewright.layout import Layout
 from tilewright.pipeline.agents import Agent, CooperativeGroup, PipelineOp
@@ -110,8 +110,9 @@ class PipelineTmaAsync(PipelineAsync):
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This warp has read its part of the stage: one lane tells each block that shares it."""
         # The lanes of a warp run apart: what the others have read must be read before one of them says so. Warpgroups
-        # that multiply by wgmma read together, and know by their wait that it is done.
-        if self.lanes_read:
+        # that multiply by wgmma read together, and know by their wait that it is done. A program that elects a lane for
+        # the release has synchronised them itself.
+        if self.lanes_read and not inside("elect_one block"):
             sync_warp()
         with only_if(as_numeric(self.is_signalling_thread).ir_value(), "release of a stage"):
             self.sync_object_empty.arrive(state.index, self.consumer_mask)
