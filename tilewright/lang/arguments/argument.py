@@ -12,6 +12,7 @@ from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.arguments.kinds import (
     Argument,
     CompoundArgument,
+    ConstantField,
     OmittedArgument,
     ScalarArgument,
     StaticArgument,
@@ -57,12 +58,13 @@ def _group(name: str, value: Any, annotation: Any) -> Argument:
     """A container; ``annotation`` holds for all that is in it."""
     items = zip(objects.labels_of(value), objects.codec(value)[0](value), strict=True)
     notes = _notes(value)
-    parts = [argument_of(f"{name}{label}", item, notes.get(label, annotation)) for label, item in items]
-    return (
-        StaticArgument(name, value)
-        if all(isinstance(part, StaticArgument) for part in parts)
-        else CompoundArgument(name, value, parts)
-    )
+    parts: list[Argument] = []
+    for label, item in items:
+        note, field = notes.get(label, annotation), f"{name}{label}"
+        constant = label in notes and is_constexpr(note)
+        parts.append(ConstantField(field, item) if constant else argument_of(field, item, note))
+    fixed = all(isinstance(part, StaticArgument) and not isinstance(part, ConstantField) for part in parts)
+    return StaticArgument(name, value) if fixed else CompoundArgument(name, value, parts)
 
 
 def _notes(value: Any) -> dict[str, Any]:

@@ -71,6 +71,16 @@ class StaticArgument(Argument, run_time.StaticSpec):
         return []
 
 
+class ConstantField(StaticArgument):
+    """A field annotated Constexpr, of a named tuple or dataclass: a call of the compiled function may leave it None."""
+
+    def read(self, value: Any) -> list[Any]:
+        return [] if value is None else super().read(value)
+
+    def exact(self, value: Any) -> list[Any]:
+        return super().read(value)
+
+
 class OmittedArgument(StaticArgument):
     """A value that is part of the program and that calls do not pass."""
 
