@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tilewright.errors import VerifyError
+from tilewright.errors import StagingError, VerifyError
+from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.ops import RULES, TERMINATORS, check_form
+from tilewright.ir.types import element_of
 
 
 def verify(function: Function) -> None:
@@ -38,6 +40,10 @@ class _Verifier:
         if op.opcode == "launch" and self.function.kind != "host":
             self.fail(op.opcode, "is in a kernel; only host functions launch", op)
         check_form(op)
+        if op.opcode in DIVISIONS and isinstance(op.operands[1], Constant) and not op.operands[1].value:
+            kind = element_of(op.operands[1].type)
+            if not kind.is_float:
+                raise StagingError(f"{op.loc or self.function.name}: {kind} division by zero")
         for region in op.regions:
             self.block(region, visible)
         RULES[op.opcode](op)
