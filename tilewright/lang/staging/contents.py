@@ -151,11 +151,16 @@ _BY_NAME = {
 _MARKED = Store("function", _NAME, lambda marked: {marked.__name__: marked.function}, shared=False)
 
 
+def module_of(cls: type) -> str:
+    """The name of the module of a class; empty for those of extension modules that show a descriptor in its place."""
+    return cls.__module__ if isinstance(cls.__module__, str) else ""
+
+
 def _stores_of(cls: type) -> tuple[Store, ...]:
     named = _BY_NAME.get(f"{cls.__module__}.{cls.__qualname__}")
     if named is not None or hasattr(cls, "marked"):
         return (named or _MARKED,)
-    packages = cls.__module__.split(".")
+    packages = module_of(cls).split(".")
     ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
     if issubclass(cls, _FIXED) or ours or getattr(cls, "__carry_immutable__", False):
         return ()
@@ -163,7 +168,7 @@ def _stores_of(cls: type) -> tuple[Store, ...]:
     known = next((base for base in native.__mro__ if base in _NATIVE), object)
     found = [_NATIVE[known]]
     if known is object and native is not object:
-        found = [_STATE] if native.__module__ not in _FOREIGN or issubclass(cls, Iterator) else []
+        found = [_STATE] if module_of(native) not in _FOREIGN or issubclass(cls, Iterator) else []
     if (packages[0] not in _FOREIGN and not issubclass(cls, type)) or cls is FunctionType:
         found.insert(0, _attributes(cls))  # first: to read `__dict__` may make one, which the other store would show
     return tuple(store for store in found if store is not None)
@@ -175,7 +180,7 @@ stores_of: Callable[[type], tuple[Store, ...]] = functools.cache(_stores_of)
 
 def _is_native(cls: type) -> bool:
     """Whether a class is written in another language than Python, so that its state is not in attributes."""
-    loader = getattr(getattr(sys.modules.get(cls.__module__), "__spec__", None), "loader", None)
+    loader = getattr(getattr(sys.modules.get(module_of(cls)), "__spec__", None), "loader", None)
     extension = loader is BuiltinImporter or isinstance(loader, ExtensionFileLoader)
     return extension or bool(cls.__flags__ & 1 << 8)  # bit 8: "immutable type", which no class of Python's is
 

@@ -8,12 +8,13 @@ dict, the state of a generator of random numbers) is an error, as only one path 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.contents import Held, Store, can_change, same, stores_of, unchanged
+from tilewright.lang.staging.contents import Held, Store, can_change, module_of, same, stores_of, unchanged
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.objects import codec, has_protocol, is_record
 from tilewright.lang.staging.undefined import Undefined
@@ -115,6 +116,10 @@ class RegionState:
         if not stores or id(value) in self._seen:
             return
         self._seen[id(value)] = value
+        if has_protocol(value) and not module_of(cls).startswith("tilewright."):
+            # A class may note in the object how its values are divided: then the note is there before the region, too.
+            with contextlib.suppress(Exception):  # an object that is not complete yet
+                value.__extract_mlir_values__()
         for store in stores:
             try:
                 held = store.read(value)

@@ -110,7 +110,8 @@ class _Function(Expressions):
 
     def function(self, node: ast.FunctionDef) -> None:
         given = parameters(node)
-        self.locals = given | NameUses(node.body).bound.keys()
+        uses = NameUses(node.body)
+        self.locals, self.read = given | uses.bound.keys(), {*uses.read}
         self.level = self.fresh("level")
         node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
         node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]

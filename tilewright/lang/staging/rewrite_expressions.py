@@ -28,6 +28,10 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+_READS_ALL = {"locals", "vars", "eval", "exec", "dir"}
+"""Builtins that read every variable of the function."""
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites expressions. The user's variables, of the function (``locals``) and around it, hide builtins; those that
     may be without a value are added to ``unsure``."""
@@ -37,6 +41,7 @@ class Expressions(ast.NodeTransformer):
         self.counter = 0
         self.outer, self.shared = outer, shared
         self.locals: set[str] = set()
+        self.read: set[str] = set()
         self.unsure = unsure
         self.tracked: dict[str, None] = {}
 
@@ -54,10 +59,11 @@ class Expressions(ast.NodeTransformer):
 
     def variables(self, *nodes: ast.AST) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The variables that a region assigns, and those whose objects it may change. They are read where Python would
-        not read them, so they must hold something from the start."""
+        not read them, so they must hold something from the start. A variable that the function never reads (``_``, say)
+        may hold anything after a region, so that it need not be of one type."""
         uses = NameUses(nodes)
         bound, read = ([n for n in found if not is_ours(n)] for found in (uses.bound, uses.read))
-        assigned = tuple(n for n in bound if n in self.locals)
+        assigned = tuple(n for n in bound if n in self.locals and (n in self.read or self.read & _READS_ALL))
         self.unsure.update(assigned)
         touched = tuple(n for n in read if n in self.known | self.shared)
         self.tracked.update(dict.fromkeys(n for n in (*assigned, *touched) if n in self.known))

@@ -9,6 +9,7 @@ parts; everything else is static.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -82,6 +83,7 @@ class NumberSpec(Spec):
         return [self.cls.ir_type]
 
     def conform(self, value: Any, path: str) -> list[Value]:
+        value = _number_of_member(value)
         found = number_class(value)
         if found is None:
             raise ShapeMismatch(path, self.describe(), describe(value))
@@ -279,6 +281,7 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
     """The shape that both objects have, or a Mismatch. Equal Python values stay static."""
     if a is b:
         return spec_of(a, promote=False, keeps=_stays)
+    a, b = _number_of_member(a), _number_of_member(b)
     first, second = number_class(a), number_class(b)
     if first is not None and second is not None:
         return _unify_numbers(a, b, first, second, path)
@@ -297,6 +300,11 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
     if same_static(a, b):
         return StaticSpec(a)
     raise ShapeMismatch(path, describe(a), describe(b))
+
+
+def _number_of_member(value: Any) -> Any:
+    """The integer of a member of an IntEnum: which of several members a run-time branch chose is a run-time number."""
+    return int(value) if isinstance(value, enum.IntEnum) else value
 
 
 def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
