@@ -38,6 +38,7 @@ class Program:
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LABEL = re.compile(r"[\w$%]+\s*:(?!:)")
 _GUARD = re.compile(r"@(!?)\s*([\w$%]+)\s*(.*)", re.DOTALL)
 _DECLARED = re.compile(r"([\w$%]+)(?:<(\d+)>)?")
 
@@ -52,7 +53,7 @@ def parse(text: str) -> Program:
             _declare(piece, registers)
         elif piece.startswith("."):
             raise ConstraintError(f"inline PTX: the simulator does not know the directive {piece.split()[0]!r}")
-        elif ":" in piece.split()[0]:
+        elif _LABEL.match(piece):
             raise ConstraintError(f"inline PTX: the simulator follows no labels ({piece.split()[0]!r})")
         else:
             statements.append(_statement(piece))
