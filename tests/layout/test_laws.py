@@ -248,6 +248,21 @@ def test_common_layout_is_contiguous_in_both(a: Layout, data: Any) -> None:
     assert size(common) <= run and 2 * size(common) > min(run, 3)  # never longer than the truth, nor empty beside it
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "count"),
+    [
+        (Layout((6, 4), (1, 3)), Layout((8, 3), (1, 1)), 4),  # six elements are common, and four divide b's eight
+        (Layout((4, 3), (1, 2)), Layout((6, 2), (1, 1)), 3),
+        (Layout((3, 4, 2), (1, 6, 3)), Layout((8, 3), (1, 1)), 2),
+        (Layout((4, 6), (1, 5)), Layout((8, 3), (1, 1)), 4),
+        (Layout((8, 3), (1, 1)), Layout((8, 3), (1, 1)), 8),
+        (Layout((8, 3), (2, 1)), Layout((8, 3), (1, 1)), 1),
+    ],
+)
+def test_as_many_elements_are_common_as_divide_the_mode(a: Layout, b: Layout, count: int) -> None:
+    assert max_common_vector(a, b) == count == size(max_common_layout(a, b))
+
+
 @st.composite
 def divided(draw: Any) -> tuple[Layout, tuple[int, ...]]:
     a = draw(compact_layouts())

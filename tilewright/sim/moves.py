@@ -78,9 +78,10 @@ def _as_before(
     for handle in pointers:
         if handle.pointer.root is not root or handle.buf is not buf:
             return False
+    # All pointers are one vector of offsets (root) plus a number each, so the range of the root bounds every access.
     distances = [handle.pointer.add - add for handle in pointers]
     low, high, bits = root.range
-    aligned = (bits | add) & (WIDEST - 1)
+    aligned = (bits | add) & (WIDEST - 1)  # low bits that some lane may have set: 0 where all lanes are aligned
     plans, op = group.program.plans, group.lanes.op
     plan = plans.get(id(op))
     stride = fragment.strides[-1]
@@ -112,12 +113,14 @@ def _planned(
     for first, stop in _runs(registers, pointers, [None] * len(pointers)):
         handle, chosen, at = pointers[first], sum(registers[first:stop], ()), distances[first]
         each = access_of(handle.elem, len(registers[first]), handle.align, False)
+        # Neighbours merge to one access as wide as their common alignment; x & -x is the lowest bit that is set.
         together = (aligned | distances[first] | WIDEST) if stop - first > 1 else handle.align
         access = access_of(handle.elem, len(chosen), together & -together, False)
         beside = chosen == tuple(range(chosen[0], chosen[0] + len(chosen)))
         if each.bool_ or (aligned | at) & (max(each.width, access.width) - 1) or (stop - first > 1 and not beside):
             return LoadPlan(distances, aligned, fragment.strides[-1], (0, 0), [])
         start, width, where = chosen[0] * size, access.width, None
+        # Adjacent registers that begin at a whole item: the loaded items are written as a slice of each lane's row.
         if beside and fragment.strides[-1] == size and not (start | fragment.shape[1] * size) % width:
             where = slice(start // width, start // width + access.parts)
         parts.append(GroupedLoad(first, stop, at, access, each, chosen, where))

@@ -163,6 +163,7 @@ class MultistageGemm:
         gC, gD, cD = self.tiles(mC, mD, extent, where)
         write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=scatter)
         if cutlass.const_expr(decomposition.sums == "in_turn"):
+            # Serial split-K: the blocks of a tile write one after the other, the first adds C, the others add to D.
             decomposition.wait(tile, tidx, cute.arch.sync_threads)
             turn, turns = decomposition.turn(), decomposition.slices
             if turn == 0:
@@ -177,6 +178,7 @@ class MultistageGemm:
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(gC, gD, cD, smem, extent, function)
         elif cutlass.const_expr(decomposition.separate):
+            # Sums of a part of K go to the workspace, and a reduction block writes the tile.
             if (k_begin > 0) | (k_end < k_tiles):
                 self.fixup.give(decomposition, tile, k_begin, tidx, acc)
             else:
@@ -185,7 +187,7 @@ class MultistageGemm:
         elif k_end < k_tiles:
             self.fixup.give(decomposition, tile, k_begin, tidx, acc)
         else:
-            if k_begin > 0:
+            if k_begin > 0:  # Stream-K: this block has the tile's last k tile, earlier blocks handed over their sums
                 self.fixup.take(decomposition, tile, tidx, acc)
             write(gC, gD, cD, smem, extent, function)
             cute.arch.sync_threads()

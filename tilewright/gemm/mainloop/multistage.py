@@ -108,7 +108,7 @@ class MultistageMainloop:
             for k_tile in cutlass.range(k_begin, k_end, unroll=1):
                 ahead = cute.min(k_tile + (stages - 1), k_end - 1)
                 for k_block in cutlass.range_constexpr(k_blocks):
-                    if cutlass.const_expr(k_block == k_blocks - 1):
+                    if cutlass.const_expr(k_block == k_blocks - 1):  # the next fragment comes from the next stage
                         loader_A.finish(write)
                         loader_B.finish(write)
                         write = advance(write, stages)

@@ -107,7 +107,7 @@ class Fixup:
                 arrive(flag)
         else:
             self.partials.store(shared.workspace.iterator, tidx, acc, block)
-            self.sync()
+            self.sync()  # all threads have stored before thread 0 releases the sums of the block
             if tidx == 0:
                 cute.arch.store(shared.flags.iterator + block, Int32(1), sem="release", scope="gpu")
 
@@ -129,12 +129,13 @@ class Fixup:
             self.partials.add_to(acc, shared.workspace.iterator, tidx, slot)
         else:
             apart = shared.apart
+            # One thread waits for each flag, so that the waits overlap. It clears the flag for the next launch.
             for block in cutlass.range(first + tidx * apart, this, self.partials.threads * apart, unroll=1):
                 flag = shared.flags.iterator + self.place(block)
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                     pass
                 cute.arch.store(flag, Int32(0))
-            self.sync()
+            self.sync()  # an acquire orders loads of its own thread only; the barrier extends it to the whole block
             at_once = max(1, IN_FLIGHT // self.partials.accumulators)
             for block in cutlass.range(first, this, apart, unroll=at_once):
                 self.partials.add_to(acc, shared.workspace.iterator, tidx, self.place(block))

@@ -70,6 +70,7 @@ class If:
         state, last = self.state, self._end(variables)
         before, first = state.before, [*self.first, *state.before[len(self.first) :]]
         pairs = AliasPairs(state, zip(first, last, strict=True))
+        # A variable that both arms left as the same object, or as it was before, needs no result of the branch.
         differ = [i for i, sides in enumerate(zip(first, last, strict=True))
                   if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))]  # fmt: skip
         arms = []

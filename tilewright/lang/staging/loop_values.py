@@ -102,6 +102,8 @@ class LoopValues:
         """The values at the end of a trace, or None when it must be done again."""
         state = self.state.now(variables, self.region)
         of_two = AliasPairs(self.state, zip(self.state.before, state, strict=True)).of_two
+        # A trace is repeated with what it taught: further places, values that are lost, weaker types. None of these is
+        # ever taken back, so the traces come to an end.
         again = self._find_changes(of_two)
         found: list[Value] = []
         for i, carried in enumerate(self.carried):
@@ -149,6 +151,8 @@ class LoopValues:
         the loop does not travel."""
         self.state.restore()  # what the carried objects held before the loop
         inits = [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
+        # A value that every block passes on, or sets to the constant that it began with, stays the initial value: its
+        # uses read that, and the loop does not carry it.
         kept: list[int] = []
         replaced: dict[Value, Value] = {}
         for i, init in enumerate(inits):
