@@ -102,7 +102,7 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
         raise StagingError(f"a shift of {cls.__name__} by {b.value}: it can be shifted by 0 to {kind.width - 1} bits")
     if opcode in DIVISIONS:
         if not isinstance(b.value, Value) and b.value == 0:
-            if not isinstance(a.value, Value):
+            if not isinstance(a.value, Value) and not Builder.active():
                 raise ZeroDivisionError(f"{cls_name(a)} division by zero")
             # A quotient that nothing reads is allowed: ir.verify refuses those that are left.
             return cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
