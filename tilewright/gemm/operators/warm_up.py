@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +13,6 @@ from tilewright.gemm.operators.prepared import Prepared, current_stream
 from tilewright.gemm.operators.rows import planned_rows, told
 from tilewright.lang.arguments.arrays import array_of
 
-MOST_THREADS = 16
-
 
 def warm_up(
     b: Any, rows: Iterable[int], *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
@@ -26,7 +22,7 @@ def warm_up(
 
     ``b`` (K, N) is the weight as it will be given, ``rows`` the numbers of rows to expect, ``range(1, 4096)`` say, and
     ``x`` is taken to be row-major. The other arguments are those of :func:`matmul`; where ``beta`` is not 0 a row-major
-    ``c`` is expected. Kernels are compiled in several threads. Returns how many different launches there are.
+    ``c`` is expected. Returns how many different launches there are.
 
     Raises ArgumentError for what :func:`matmul` refuses, and for rows that are not positive integers.
 
@@ -51,8 +47,8 @@ def warm_up(
         if not given.problem.is_empty:
             plan = call.plan(given.problem, given.entries)
             found.setdefault((n == 1, told(plan), plan.packing), Prepared(given.problem, plan, given.function))
-    with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as pool:
-        list(pool.map(lambda one: one.bind(current_stream(one.device, one.workspace)), found.values()))
+    for one in found.values():  # one after the other: staging holds Python's lock, and threads made it slower
+        one.bind(current_stream(one.device, one.workspace))
     return len(found)
 
 
