@@ -61,6 +61,12 @@ class Plain:
 TWO, THREE = Plain(2), Plain(3)
 
 
+class Flag(NamedTuple):
+    """A named tuple with a field that is part of the program."""
+
+    value: cutlass.Constexpr[int]
+
+
 class Case(NamedTuple):
     """Two arguments that differ in the component ``path`` of their key, and the number that a function makes of one."""
 
@@ -85,6 +91,9 @@ def kind_of(value: Any) -> Any:
 
 DIRECT: dict[str, dict[str, Case]] = {
     "StaticArgument": {"value": named(Plain(2), Plain(3), opened=set(), probe=lambda a: cutlass.Int32(a.number))},
+    "ConstantField": {
+        "value": named(Flag(2), Flag(3), 2, 0, opened={(), (2,)}, probe=lambda a: cutlass.Int32(a.value)),
+    },
     "ScalarArgument": {"class": named(3, 3.0, opened=set(), probe=kind_of)},
     "CompoundArgument": {
         "type": named((1, 2), [1, 2], 0, probe=lambda a: a[0] + isinstance(a, tuple)),

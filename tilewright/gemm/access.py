@@ -45,7 +45,7 @@ class AccessRequirement:
 
     >>> import numpy as np
     >>> from tilewright.gemm.arrays import Matrix
-    >>> rows = Access("a loader", step=16)
+    >>> rows = AccessRequirement("a loader", step=16)
     >>> x = np.zeros((4, 64), np.float16)
     >>> rows.refusal(Matrix.of("x", x)), rows.refusal(Matrix.of("x", x[:, ::2]))
     (None, 'a loader wants one mode contiguous in memory; x has strides (64, 2)')
