@@ -330,9 +330,8 @@ def test_a_missing_fence() -> None:
     refused(in_one_arm, r"no wgmma\.fence is between")
 
 
-@pytest.mark.parametrize("fence", [False, True])
-def test_a_gpu_runs_what_has_no_fence_with_a_warning(fence: bool) -> None:
-    """ptxas accepts the kernel; the warning names both lines."""
+def multiplied_once(fence: bool) -> Any:
+    """C = A B^T + 100 by one wgmma, with the fence that it needs or without."""
 
     @cute.kernel
     def kernel(gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor):
@@ -351,14 +350,34 @@ def test_a_gpu_runs_what_has_no_fence_with_a_warning(fence: bool) -> None:
     def host(gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor):
         kernel(gA, gB, gC).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
+    return host
+
+
+@pytest.mark.parametrize("fence", [False, True])
+def test_a_gpu_runs_what_has_no_fence_with_a_warning(fence: bool) -> None:
+    """ptxas accepts the kernel; the warning names both lines."""
     arrays = [np.zeros((M, DEPTH), np.float16), np.zeros((N, DEPTH), np.float16), np.zeros((M, N), np.float32)]
-    (function,) = cute.compile(host, *(from_dlpack(array, assumed_align=16) for array in arrays)).kernels
+    (function,) = cute.compile(multiplied_once(fence), *(from_dlpack(x, assumed_align=16) for x in arrays)).kernels
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         artifact = machine.artifact(function)
     told = [str(one.message) for one in caught if "no wgmma.fence" in str(one.message)]
     assert len(told) == (0 if fence else 1) and "Used" in artifact.log
     assert fence or told[0].count("test_wgmma_order.py:") == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("fence", [False, True])
+def test_the_product_without_a_fence_is_right_on_a_gpu(fence: bool) -> None:
+    """ptxas inserts the fence; the user is told."""
+    torch = pytest.importorskip("torch")
+    a, b = (torch.randint(-3, 4, (rows, DEPTH), device="cuda").half() for rows in (M, N))
+    c = torch.zeros(M, N, device="cuda")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        multiplied_once(fence)(*(from_dlpack(x, assumed_align=16) for x in (a, b, c)))
+    assert torch.equal(c, (a.double() @ b.double().T + 100).float())
+    assert any("no wgmma.fence" in str(one.message) for one in caught) != fence
 
 
 def test_a_field_that_only_the_loop_sets() -> None:
