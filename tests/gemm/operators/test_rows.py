@@ -19,14 +19,14 @@ from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.rows import (
-    AnyRows,
+    LaunchesByRows,
     holds,
+    launch_key,
     plan_for_rows,
     planned_rows,
     rows_are_free,
     rows_key,
-    told,
-    wide,
+    wide_operands,
 )
 from tilewright.gemm.tuning import store
 
@@ -46,14 +46,14 @@ def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def short(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of rows that were launched from another product's launch."""
     found: list[int] = []
-    prepared = AnyRows.prepared
+    prepared = LaunchesByRows.prepared
 
-    def spy(self: AnyRows, rows: int) -> Any:
+    def spy(self: LaunchesByRows, rows: int) -> Any:
         made = prepared(self, rows)
         found.extend([rows] if made is not None else [])
         return made
 
-    monkeypatch.setattr(AnyRows, "prepared", spy)
+    monkeypatch.setattr(LaunchesByRows, "prepared", spy)
     return found
 
 
@@ -234,7 +234,7 @@ def test_operands_of_64_bit_offsets_have_a_kernel_of_their_own() -> None:
     small, large = 1 << 20, 1 << 26
     for rows in (small, large):
         plan = kept.plan(kept.problem.with_rows(rows))
-        kept.bound[told(plan), wide(kept.problem)] = bound
+        kept.bound[launch_key(plan), wide_operands(kept.problem)] = bound
     assert kept.prepared(small) is not None
     assert kept.prepared(large) is None
 

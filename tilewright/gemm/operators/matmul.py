@@ -21,7 +21,7 @@ from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
 from tilewright.gemm.operators.prepared import Prepared
-from tilewright.gemm.operators.rows import AnyRows, plan_for_rows, rows_are_free, rows_key, rows_of
+from tilewright.gemm.operators.rows import LaunchesByRows, plan_for_rows, rows_are_free, rows_key, rows_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.gemm.tuning import store
@@ -93,7 +93,7 @@ def matmul(
             try:
                 how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
                 key = torch_key(a, b, out, c, bias), how, simulated_gpu() if a.is_cpu else None
-                seen = _SEEN.get(key) or of_other_rows(key, a, b, out, c, bias)
+                seen = _SEEN.get(key) or from_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
             if seen is not None and (result := again(seen, a, b, out, c, bias)) is not None:
@@ -367,7 +367,7 @@ class Request:
         if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
             return
         plan = partial(by_the_model, entries, self.decomposition, MAY_PACK[self.bias is None])
-        kept = _ROWS.setdefault((rows, how, machine), AnyRows(prepared.problem, plan, dtype))
+        kept = _ROWS.setdefault((rows, how, machine), LaunchesByRows(prepared.problem, plan, dtype))
         kept.learn(prepared)
 
 
@@ -378,7 +378,7 @@ def by_the_model(
 
 
 _SEEN: dict[Any, Seen] = {}
-_ROWS: dict[Any, AnyRows] = {}
+_ROWS: dict[Any, LaunchesByRows] = {}
 
 
 def remember(key: Any, seen: Seen) -> None:
@@ -388,7 +388,7 @@ def remember(key: Any, seen: Seen) -> None:
     _SEEN[key] = seen
 
 
-def of_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Seen | None:
+def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Seen | None:
     """A product that was not seen, by the launch of one that differs in its number of rows."""
     _, how, machine = key
     rows = rows_key(a, b, out, c, bias)

@@ -1,7 +1,7 @@
 """Products that differ in nothing but the number of rows, as those of a model whose batches grow and shrink.
 
 The first product of a kind is read, checked, planned and bound at length. Another number of rows changes the extents of
-A, C and D and nothing else that a launch is told, as long as kernel and decomposition stay; so its launch is a copy of
+A, C and D and nothing else that a launch is given, as long as kernel and decomposition stay; so its launch is a copy of
 the first one's with these numbers replaced. A plan is made for a range of rows.
 """
 
@@ -92,7 +92,7 @@ def rows_key(a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
 
 
 @dataclass
-class AnyRows:
+class LaunchesByRows:
     """A product whose number of rows is open: ``problem`` has some number, and ``plan`` gives the plan of a problem by
     the model. ``dtype`` is the result's."""
 
@@ -100,13 +100,13 @@ class AnyRows:
     plan: Callable[[Problem], Plan]
     dtype: Any
     plans: dict[int, tuple[Plan, Any]] = field(default_factory=dict)
-    """The plan of each range of rows, and what it tells the kernel."""
+    """The plan of each range of rows, and its launch key."""
     bound: dict[Any, Prepared] = field(default_factory=dict)
-    """A product for each that a kernel was told."""
+    """A product for each launch key, and which of its operands are wide."""
 
     def learn(self, prepared: Prepared) -> None:
         """Keep a product that was bound at length."""
-        self.bound[told(prepared.plan), wide(prepared.problem)] = prepared
+        self.bound[launch_key(prepared.plan), wide_operands(prepared.problem)] = prepared
 
     def prepared(self, rows: int) -> Prepared | None:
         """The product of as many rows; None where it has to be bound at length."""
@@ -116,15 +116,15 @@ class AnyRows:
         rounded = planned_rows(rows)
         if rounded not in self.plans:
             plan = self.plan(problem.with_rows(rounded))
-            self.plans[rounded] = plan, told(plan)
+            self.plans[rounded] = plan, launch_key(plan)
         plan, key = self.plans[rounded]
-        like = self.bound.get((key, wide(problem))) if holds(plan, rows) else None
+        like = self.bound.get((key, wide_operands(problem))) if holds(plan, rows) else None
         return None if like is None else like.with_rows(problem, plan)
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a plan decides of a kernel, and of what it is told beside addresses and rows; hashed once."""
+class LaunchKey:
+    """What a plan decides of a kernel and of its arguments, addresses and rows apart; hashed once."""
 
     parts: tuple[Any, ...]
 
@@ -136,10 +136,10 @@ class Told:
         return self.digest
 
 
-def told(plan: Plan) -> Told:
-    return Told((plan.config, plan.shares, plan.dynamic, plan.reduction, plan.numbered, plan.multiprocessors))
+def launch_key(plan: Plan) -> LaunchKey:
+    return LaunchKey((plan.config, plan.shares, plan.dynamic, plan.reduction, plan.numbered, plan.multiprocessors))
 
 
-def wide(problem: Problem) -> tuple[bool, ...]:
+def wide_operands(problem: Problem) -> tuple[bool, ...]:
     """Which operands are so large that the kernel has to use offsets of 64 bits."""
     return tuple([matrix.array.is_wide for matrix in problem.matrices])

@@ -10,7 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.arrays import new_result
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.prepared import Prepared, current_stream
-from tilewright.gemm.operators.rows import planned_rows, told
+from tilewright.gemm.operators.rows import launch_key, planned_rows
 from tilewright.lang.arguments.arrays import array_of
 
 
@@ -46,7 +46,7 @@ def warm_up(
         given = call.read()
         if not given.problem.is_empty:
             plan = call.plan(given.problem, given.entries)
-            found.setdefault((n == 1, told(plan), plan.packing), Prepared(given.problem, plan, given.function))
+            found.setdefault((n == 1, launch_key(plan), plan.packing), Prepared(given.problem, plan, given.function))
     for one in found.values():  # one after the other: staging holds Python's lock, and threads made it slower
         one.bind(current_stream(one.device, one.workspace))
     return len(found)
