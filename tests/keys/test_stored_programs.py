@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -199,6 +200,7 @@ def test_each_source_is_in_the_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     monkeypatch.setattr(stored, "ROOT", tmp_path)
+    monkeypatch.setattr(stored, "STARTED", 1 << 62)
     (tmp_path / "a.py").write_text("")
     (tmp_path / "b.py").write_text("x = 1\n")
     names = []
@@ -207,6 +209,16 @@ def test_each_source_is_in_the_name(
         stored.sources.cache_clear()
         names.append(name_of(KEY))
     assert names[0] != names[1]
+
+
+def test_nothing_is_kept_once_a_source_was_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The process runs the source as it was: its programs are not those of the new text."""
+    monkeypatch.setattr(stored, "ROOT", tmp_path)
+    (tmp_path / "a.py").write_text("")
+    stored.sources.cache_clear()
+    assert name_of(KEY) is None
+    os.utime(tmp_path / "a.py", ns=(0, stored.STARTED))
+    assert name_of(KEY) is not None
 
 
 # -- what is read is what was staged -----------------------------------------------------------------------------------

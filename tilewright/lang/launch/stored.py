@@ -17,6 +17,7 @@ import hashlib
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from tilewright.lang.staging.values import Spec
 ROOT = Path(tilewright.__file__).parent
 PLAIN = (type(None), bool, int, float, str, bytes)
 SWITCH = "TILEWRIGHT_STORED_PROGRAMS"
+STARTED = time.time_ns()
+"""When the package was imported, about: a source that was written later is not what this process runs."""
 
 
 class Undescribed(Exception):
@@ -49,18 +52,21 @@ def name_of(key: Any) -> str | None:
     settings = sorted(x for x in os.environ.items() if x[0].startswith(("TILEWRIGHT_", "CUTE_DSL_")))
     try:
         what = described((key, [x for x in settings if not x[0].startswith("TILEWRIGHT_CACHE_")]))
+        return disk_cache.key("program", sources(), what)
     except Undescribed:
         return None
-    return disk_cache.key("program", sources(), what)
 
 
 @functools.cache
 def sources() -> str:
     """The digest of what turns a key into a program: the package's sources, where they are (errors name their lines),
-    and the Python that runs them."""
+    and the Python that runs them. Raises Undescribed where a source was written after this process imported it."""
     digest = hashlib.sha256(f"{ROOT}\n{sys.version}\n{np.__version__}\n".encode())
     for path in sorted(ROOT.rglob("*.py")):
-        digest.update(f"{path.relative_to(ROOT)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
+        status = path.stat()
+        if status.st_mtime_ns > STARTED:
+            raise Undescribed
+        digest.update(f"{path.relative_to(ROOT)}\n{status.st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -98,7 +104,7 @@ def own_name(cls: type) -> str:
 
 
 def program(name: str | None, arguments: list[Argument], stage: Callable[[], Program]) -> Program:
-    """The program that is kept under ``name``, for these ``arguments``; staged, and kept, where there is none."""
+    """Read the program ``name`` for these ``arguments``. If the disk has no such program, stage it and write it."""
     if name is None:
         return stage()
     if (found := disk_cache.read(name)) is not None and "program" in found:
