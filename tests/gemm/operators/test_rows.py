@@ -249,6 +249,19 @@ def test_a_wrong_out_is_refused_as_before() -> None:
         matmul(whole[: 24 * 48].view(24, 48), b, out=whole[64 : 64 + 24 * 24].view(24, 24))
 
 
+def test_rows_whose_range_has_no_plan_are_planned_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = integers(0, 48, 24)
+    matmul(integers(0, 16, 48), b)
+    kept: Any = next(iter(MODULE._ROWS.values()))
+
+    def refused(problem: Problem) -> Plan:
+        raise ArgumentError(problem.describe())
+
+    monkeypatch.setattr(kept, "plan", refused)
+    assert kept.prepared(300) is None
+    check(integers(1, 300, 48), b)
+
+
 def test_what_tuning_found_for_some_rows_is_for_these_alone(monkeypatch: pytest.MonkeyPatch, short: list[int]) -> None:
     b = integers(0, 48, 24)
     matmul(integers(0, 16, 48), b)
@@ -346,7 +359,8 @@ def test_rows_that_are_not_free() -> None:
     assert not free(x, d=np.zeros((64, 64), np.float16).T)
     assert not free(x[:1], d=np.zeros((1, 64), np.float16)), "one row"
     assert not free(x[:, ::-1])
-    assert not free(x[None], x[None], np.zeros((1, 64, 64), np.float16)) or problem(2).shape[3] == 1
+    stack = np.zeros((2, 64, 64), np.float16)
+    assert not free(stack, stack, np.zeros((2, 64, 64), np.float16)), "two products"
 
 
 # -- on a GPU ----------------------------------------------------------------------------------------------------------

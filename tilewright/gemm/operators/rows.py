@@ -115,7 +115,10 @@ class LaunchesByRows:
             return None
         rounded = planned_rows(rows)
         if rounded not in self.plans:
-            plan = self.plan(problem.with_rows(rounded))
+            try:
+                plan = self.plan(problem.with_rows(rounded))
+            except ArgumentError:  # what these rows allow is found at length, and an error names them
+                return None
             self.plans[rounded] = plan, launch_key(plan)
         plan, key = self.plans[rounded]
         like = self.bound.get((key, wide_operands(problem))) if holds(plan, rows) else None
