@@ -31,7 +31,8 @@ LIBRARIES = {
 def measure(wheels: tuple[str, ...], program: str) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *wheels, *BESIDE]
-        subprocess.run(install, check=True)
+        if subprocess.run(install).returncode:
+            raise SystemExit(f"{', '.join(wheels)} cannot be installed from PyPI; see above")
         places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
         settings = {"PYTHONPATH": os.pathsep.join(places), "TILEWRIGHT_SIM_CHECK": "all", "QUACK_CACHE_ENABLED": "0"}
         start = time.perf_counter()
