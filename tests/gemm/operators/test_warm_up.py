@@ -107,6 +107,8 @@ def test_rows_are_positive_integers(rows: Any, message: str) -> None:
 
 
 def test_what_matmul_refuses_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="takes arrays"):
+        warm_up([[1.0]], [3])
     with pytest.raises(ArgumentError, match="matrix"):
         warm_up(np.ones((2, 48, 24), np.float16), [3])
     with pytest.raises(ArgumentError, match="bias must be a vector of 24"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.operators.arrays import new_result
+from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.prepared import Prepared, current_stream
 from tilewright.gemm.operators.rows import launch_key, planned_rows
@@ -30,6 +30,7 @@ def warm_up(
     >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0
     True
     """
+    framework(b)  # ArgumentError unless it is an array
     expected = sorted({planned_rows(n) if n > 1 else n for n in checked(rows)})
     if not expected:
         return 0
