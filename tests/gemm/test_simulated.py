@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from tilewright import sim
 from tilewright.errors import ArgumentError
-from tilewright.gemm import gemm, kernels
+from tilewright.gemm import gemm, kernels, launcher
 from tilewright.gemm.choice.choose import best
-from tilewright.gemm.choice.simulated import for_simulator, work
+from tilewright.gemm.choice.simulated import SlowSimulationWarning, for_simulator, multiply_adds, warn_if_slow, work
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
+from tilewright.sim.engine import Launch
 
 H200 = (132, 232448)
 
@@ -63,3 +68,45 @@ def test_the_kernel_is_the_one_that_is_simulated_first_and_the_report_names_the_
     named = gemm(a, b, kernel="hopper_f16")
     assert named.kernel == "hopper_f16" and not named.on_gpu
     assert gemm(a.astype(np.float32), b.astype(np.float32)).on_gpu == ""  # the first kernel of fp32 has one form
+
+
+def test_progress_counts_the_multiply_adds_of_a_persistent_kernel() -> None:
+    """Its warps all end with the last tile, so they say nothing about how far it is."""
+    a, b = np.ones((300, 200), np.float16), np.ones((200, 496), np.float16)
+    heard: list[float] = []
+    gemm(a, b, kernel="hopper_f16", machine="cpu", progress=heard.append)
+    assert heard == sorted(heard) and heard[-1] == 1.0
+    assert len({fraction for fraction in heard if 0 < fraction < 1}) >= 3
+
+
+@pytest.mark.parametrize("name", ["hopper_f16", "tensorop_f16", "simt_f32"])
+def test_the_multiply_adds_of_a_plan_are_those_that_are_executed(name: str) -> None:
+    dtype = np.float32 if name == "simt_f32" else np.float16
+    a, b = np.ones((200, 72), dtype), np.ones((72, 136), dtype)
+    problem = Problem.of(a, b, None, None, kernels()[name].config.c.dtype)
+    plan = Plan.of(problem, [kernels()[name]], "data_parallel", "cpu")
+    launch = launcher(a, b, np.empty((200, 136), dtype), kernel=name, decomposition="data_parallel")
+    heard: list[float] = []
+    with sim.profile(heard.append, 4 * multiply_adds(plan.config, problem.shape)):
+        launch()
+    assert max(fraction for fraction in heard if fraction < 1) == 0.25
+
+
+def test_a_user_who_stops_a_launch_sees_no_frames_of_the_simulator(monkeypatch) -> None:
+    def stopped(self: Launch) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Launch, "run", stopped)
+    a = np.ones((64, 64), np.float16)
+    with pytest.raises(KeyboardInterrupt, match="the simulation of kernel .* was stopped") as caught:
+        gemm(a, a, machine="cpu")
+    assert caught.value.__suppress_context__ and "engine.py" not in str(caught.traceback[-1].path)
+
+
+def test_a_product_that_will_take_long_is_announced() -> None:
+    config = kernels()["hopper_f16"].config
+    with pytest.warns(SlowSimulationWarning, match=r"about 3 min for a product of 4096 x 4096 x 4096 by hopper_f16"):
+        warn_if_slow("hopper_f16", config, (4096, 4096, 4096, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_slow("tensorop_f16", kernels()["tensorop_f16"].config, (2048, 2048, 2048, 1))

@@ -71,8 +71,10 @@ class RecordingMachine:
 
         return run
 
-    def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
-        return self.simulator.profile(progress)
+    def profile(
+        self, progress: Callable[[float], None] | None = None, multiply_adds: int = 0
+    ) -> AbstractContextManager[RunProfile]:
+        return self.simulator.profile(progress, multiply_adds)
 
     def upload(self, array: Any) -> Any:
         return self.simulator.upload(array)

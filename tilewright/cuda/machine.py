@@ -121,7 +121,9 @@ class CudaMachine:
         """See :func:`artifact`."""
         return artifact(function, options)
 
-    def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
+    def profile(
+        self, progress: Callable[[float], None] | None = None, multiply_adds: int = 0
+    ) -> AbstractContextManager[RunProfile]:
         """Gather the launches inside the context and their time on the GPU."""
         return profile(progress)
 

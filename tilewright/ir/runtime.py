@@ -140,7 +140,9 @@ class Machine(Protocol):
         """Make a kernel ready; compiles or lowers it once. ``options`` are those of ``cute.compile``."""
         ...
 
-    def profile(self, progress: Callable[[float], None] | None = None) -> AbstractContextManager[RunProfile]:
+    def profile(
+        self, progress: Callable[[float], None] | None = None, multiply_adds: int = 0
+    ) -> AbstractContextManager[RunProfile]:
         """Gather a profile of the launches inside the context; ``progress`` hears the fraction done."""
         ...
 

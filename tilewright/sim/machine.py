@@ -63,7 +63,11 @@ class SimKernel:
         own = program or self.program
         checks = observers(own, config, self.check or options.check) if self.counted else []
         told = events(self.name, config, [*more, *checks]) if self.counted else None
-        (make or Launch)(own, config, smem, self.integers, space, values, options, told).run()
+        launch = (make or Launch)(own, config, smem, self.integers, space, values, options, told)
+        try:
+            launch.run()
+        except KeyboardInterrupt:  # a user who stops a long launch does not want the frames of the simulator
+            raise KeyboardInterrupt(f"the simulation of kernel {self.name!r} was stopped") from None
 
     def values(self, args: Sequence[Any], space: AddressSpace) -> list[Any]:
         """The registers of the kernel's parameters."""
@@ -129,8 +133,8 @@ class SimMachine:
         return SimKernel(function, getattr(options, "check", ""))
 
     @contextmanager
-    def profile(self, progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
-        with profile(progress) as report:
+    def profile(self, progress: Callable[[float], None] | None = None, multiply_adds: int = 0) -> Iterator[SimProfile]:
+        with profile(progress, multiply_adds) as report:
             yield report
 
     def exposed(self, low: int, high: int) -> AbstractContextManager[None]:

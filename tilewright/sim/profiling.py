@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.ir.target import WARP
+from tilewright.layout import product, size
 from tilewright.layout.banks import lanes_together, request_wavefronts
 from tilewright.reports import Row
 from tilewright.sim.events import Observer, observing
@@ -66,6 +67,7 @@ class SimProfile(RunProfile):
 
     kernels: list[KernelProfile] = field(default_factory=list)
     progress: Callable[[float], None] | None = None
+    multiply_adds: int = 0  # that the launch is known to need; 0: unknown
 
     def rows(self) -> list[Row]:
         lines: Counter[tuple[str, Location | None]] = Counter()
@@ -156,10 +158,15 @@ class LaunchProfiler(Observer):
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
         self.banks = WavefrontCounter()
         self.passes: Counter[int] = Counter()  # by node: how many warps have come through
+        self.watched = any(report.progress is not None for report in reports)
+        self.per_warp: list[int] = []  # by node: multiply-adds of its matrix instructions, for one warp
+        self.multiplied = 0
         self.tally: dict[Any, AccessCounts] = {}
 
     def begin(self, launch: Launch) -> None:
         self.started = time.perf_counter()
+        nodes = launch.program.nodes if self.watched else []
+        self.per_warp = [sum(map(multiply_adds, (*node.ops, *([node.op] if node.op else [])))) for node in nodes]
 
     def end(self, launch: Launch) -> None:
         kernel, nodes = self.kernel, launch.program.nodes
@@ -187,15 +194,26 @@ class LaunchProfiler(Observer):
             self.kernel.instructions[op.opcode] += warps
 
     def left(self, group: Group) -> None:
-        launch = group.wave.launch
-        for report in self.reports:
-            if report.progress is not None:
-                report.progress(launch.ended / (launch.geometry.blocks * launch.geometry.warps))
+        if self.watched:
+            self._advance(group.wave.launch)
 
     def entered(self, group: Group, node: int) -> None:
         mask = group.mask
         warps = group.warps.size if mask is None else int(np.count_nonzero(mask.reshape(-1, WARP).any(1)))
         self.passes[node] += warps
+        if self.watched and self.per_warp[node]:
+            self.multiplied += self.per_warp[node] * warps
+            self._advance(group.wave.launch)
+
+    def _advance(self, launch: Launch) -> None:
+        """Tell how much of the launch is done: of its multiply-adds where their number is known, because the warps of
+        a persistent kernel all end with its last tile; else of its warps."""
+        warps = launch.geometry.blocks * launch.geometry.warps
+        for report in self.reports:
+            if report.progress is None:
+                continue
+            counted = report.multiply_adds > 0 and any(self.per_warp) and launch.ended < warps
+            report.progress(min(1.0, self.multiplied / report.multiply_adds) if counted else launch.ended / warps)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Any, values: Any
@@ -244,9 +262,18 @@ def wavefronts(offsets: np.ndarray, width: int) -> tuple[int, int]:
     return int(np.count_nonzero(costs)), int(costs.sum())
 
 
+def multiply_adds(op: Op) -> int:
+    """Multiply-adds of one execution of a matrix instruction by one warp; 0 for other ops."""
+    atom = op.attrs["atom"] if op.opcode == "call" else None
+    if atom is None or not atom.multiplies:
+        return 0
+    return int(product(atom.shape_mnk)) * int(atom.count(op)) * WARP // int(size(atom.thr_id))
+
+
 @contextmanager
-def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProfile]:
-    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch.
+def profile(progress: Callable[[float], None] | None = None, multiply_adds: int = 0) -> Iterator[SimProfile]:
+    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch: of its
+    ``multiply_adds`` if their number is given, else of its warps.
 
     >>> import numpy as np
     >>> from tilewright.gemm import gemm
@@ -256,6 +283,6 @@ def profile(progress: Callable[[float], None] | None = None) -> Iterator[SimProf
     >>> len(report.kernels), report.bank_conflicts
     (1, 0)
     """
-    report = SimProfile(progress=progress)
+    report = SimProfile(progress=progress, multiply_adds=multiply_adds)
     with observing(lambda name, config: LaunchProfiler([report], name, config)):
         yield report

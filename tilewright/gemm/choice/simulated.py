@@ -1,4 +1,4 @@
-"""The kernel, and its size, that the simulator finishes first.
+"""The kernel, and its size, that the simulator finishes first; and a warning where that takes long.
 
 The simulator's time grows with the elements that tiles cover, and with the number of tiles: a tile costs as much as so
 many of its elements. How many multiprocessors a GPU has, and what waits for what there, does not matter.
@@ -6,11 +6,16 @@ many of its elements. How many multiprocessors a GPU has, and what waits for wha
 
 from __future__ import annotations
 
+import math
+import warnings
+
 from tilewright.gemm.choice.choose import oriented, with_tiles
 from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits, Problem
 
+LONG = 20.0  # seconds that a user should know of before they have passed
 PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
 
 
@@ -39,3 +44,28 @@ def work(config: AnyConfig, problem: Problem) -> int:
     m, n, _, batch = oriented(config, problem)
     bM, bN, _ = config.tile
     return -(-m // bM) * -(-n // bN) * batch * (bM * bN + PER_TILE)
+
+
+def multiply_adds(config: AnyConfig, problem: Problem) -> int:
+    """Those of a product: its tiles are whole in all three modes, also at the edges."""
+    m, n, k, batch = oriented(config, problem)
+    whole = (-(-extent // tile) * tile for extent, tile in zip((m, n, k), config.tile, strict=True))
+    return math.prod(whole) * batch
+
+
+class SlowSimulationWarning(UserWarning):
+    """The simulator will take longer than 20 seconds for a product."""
+
+
+def warn_if_slow(name: str, config: AnyConfig, problem: Problem) -> None:
+    """Say how long the simulator will take, if that is long."""
+    seconds = multiply_adds(config, problem) / family_of(config).simulated_rate(config)
+    if seconds < LONG:
+        return
+    time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    warnings.warn(
+        f"the simulator will take about {time} for a product of {' x '.join(map(str, problem[:3]))} by {name}: a "
+        "smaller one shows the same, and arrays on a GPU run there",
+        SlowSimulationWarning,
+        stacklevel=2,
+    )

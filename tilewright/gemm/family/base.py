@@ -56,6 +56,11 @@ class KernelFamily(ABC):
         """The least compute capability, 80 for sm_80."""
         return 80
 
+    def simulated_rate(self, config: AnyConfig) -> float:
+        """Multiply-adds a second of the simulator for large products, on a core of a server, with the default
+        checks."""
+        return 0.4e9
+
     def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
         """Why GPUs of compute capability ``version`` cannot run the kernel."""
         least = self.min_arch(config)

@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.choice.simulated import multiply_adds
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Decomposition, kernel_of_gpu
@@ -110,7 +111,8 @@ def gemm(
     if problem.is_empty:
         return report
     ready.compile()
-    with target.checking(check) if check else nullcontext(), target.profile(progress) as profile:
+    work = multiply_adds(plan.config, problem.shape)
+    with target.checking(check) if check else nullcontext(), target.profile(progress, work) as profile:
         ready.handle()
     if moved is not problem:
         fetch_result(target, moved, problem)
