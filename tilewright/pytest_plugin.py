@@ -64,7 +64,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     from tilewright import sim
 
-    with sim.options(check=check), sim.marking_empty_arrays("uninitialised" in sim.checks.chosen(check)):
+    with sim.options(check=check), sim.marking_empty_arrays(sim.checks.chosen(check).get("uninitialised", False)):
         return (yield)
 
 

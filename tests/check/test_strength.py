@@ -101,7 +101,7 @@ def found(where: str, in_shared: bool, check: str) -> dict[tuple[str, ...], str]
                             out = cute.make_tensor(y.iterator + (2 * cell + value), 1)
                             (one if value == 0 else other)(base + cell, cutlass.Int32(value), out)
 
-    with sim.options(check=check), collecting() as report:
+    with sim.options(check=f"{check},-uninitialised"), collecting() as report:  # half of the cells are read alone
         launch(kernel, *(np.zeros(n * len(KINDS) ** 2, np.int32) for n in (1, 2)), grid=2, block=64)
     pairs: dict[tuple[str, ...], str] = {}
     for finding in report:

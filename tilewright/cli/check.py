@@ -37,7 +37,7 @@ def run(
         observing(lambda kernel, _: launched.append(kernel)),
     ):  # fmt: skip
         try:
-            with served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
+            with served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
                 run_script(script, arguments)
         except SimulationError as error:
             report.add_error(error)

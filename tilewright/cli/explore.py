@@ -21,7 +21,7 @@ def run(
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
     found = Exploration()
     try:
-        with own_traceback(script), served(), sim.marking_empty_arrays("uninitialised" in chosen(check)):
+        with own_traceback(script), served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
             found = sim.explore(
                 lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
                 compare=compare, limit=limit, check=check,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim import hangs, messages
 from tilewright.sim.aftermath import concerns_mbarriers, look_on
 from tilewright.sim.agents import Effect
-from tilewright.sim.events import Events
+from tilewright.sim.events import Again, Events, Observer
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, SplitSide, merge, mergeable
@@ -74,11 +75,31 @@ class Launch:
         self.started = 0
         self.turns = 0
         self.ended = 0
-        listened = events.listened if events is not None else set()
-        every = "executed" in listened or "flow" in listened
-        self.execute = (
-            self._run_reporting_ops if every else self._run_reporting_nodes if "entered" in listened else self._run
-        )
+        self.execute = self._loop()
+
+    def _loop(self) -> Callable[..., int]:
+        """The innermost loop that tells the observers what they listen for, and no more."""
+        if self.events is None:
+            return self._run
+        listened = self.events.listened
+        if "executed" in listened or "flow" in listened:
+            return self._run_reporting_ops
+        return self._run_reporting_nodes if "entered" in listened or self.events.sleeps else self._run
+
+    def sleep(self, observer: Observer) -> None:
+        """``observer`` does not listen for the events ``asleep`` for now; unless others listen for every op anyhow."""
+        assert self.events is not None
+        self.events.dismiss([])
+        self.execute = self._loop()
+        if self.execute == self._run_reporting_ops:
+            self.wake(observer)
+
+    def wake(self, observer: Observer) -> None:
+        """``observer`` wants to hear of every op from now on: at the latest from the next node, or from the op that is
+        executed if it raises :class:`Again`."""
+        assert self.events is not None
+        self.events.wake(observer)
+        self.execute = self._loop()
 
     # -- the schedule --------------------------------------------------------------------------------------------------
 
@@ -308,13 +329,13 @@ class Launch:
     # Copies of the loop, because a test for observers at every node or op would cost those who have none a tenth.
 
     def _run_reporting_nodes(self, group: Group) -> int:
-        """As ``_run``, telling the observers of every node."""
+        """As ``_run``, telling the observers of every node, until one of them wakes and wants to hear of every op."""
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
-        tell = self.events.entered
+        tell, own = self.events.entered, self.execute
         try:
-            while pc >= 0:
+            while pc >= 0 and self.execute == own:
                 at = pc
                 tell(group, pc)
                 steps, control = code[pc]
@@ -322,13 +343,15 @@ class Launch:
                     step(group, slots)
                 step = control
                 pc = control(group, slots)
-            return pc
+        except Again:
+            return self._run_reporting_ops(group, at, step)
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
+        return pc if pc < 0 else self._run_reporting_ops(group, pc)
 
-    def _run_reporting_ops(self, group: Group) -> int:
-        """As ``_run``, telling the observers of every op."""
-        nodes, slots, pc = self.program.nodes, group.slots, group.pc
+    def _run_reporting_ops(self, group: Group, pc: int | None = None, resumed: Any = None) -> int:
+        """As ``_run``, telling the observers of every op. ``resumed``: the step of node ``pc`` to begin with."""
+        nodes, slots, pc = self.program.nodes, group.slots, group.pc if pc is None else pc
         at, step = pc, None
         assert self.events is not None
         tell, enter, listened = self.events.executed, self.events.entered, "flow" in self.events.listened
@@ -336,8 +359,13 @@ class Launch:
             while pc >= 0:
                 at = pc
                 node = nodes[pc]
-                enter(group, pc)
-                for step, op in zip(node.steps, node.ops, strict=True):
+                straight = list(zip(node.steps, node.ops, strict=True))
+                if resumed is None:
+                    enter(group, pc)
+                else:
+                    straight = straight[node.steps.index(resumed) if resumed in node.steps else len(straight) :]
+                    resumed = None
+                for step, op in straight:
                     step(group, slots)
                     tell(group, op)
                     if listened and op.opcode in LOOPS and hasattr(step, "flow"):

@@ -34,9 +34,11 @@ Mask = np.ndarray | None
 
 class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
-    ``follows_errors``: whether it also hears what a launch was about to do when an error ended it."""
+    ``follows_errors``: whether it also hears what a launch was about to do when an error ended it. ``asleep``: events
+    that it defines and does not listen for yet (:meth:`Events.wake`)."""
 
     follows_errors = False
+    asleep: frozenset[str] = frozenset()
 
     def begin(self, launch: Launch) -> None:
         """A launch begins."""
@@ -132,6 +134,11 @@ class Observer:
 NAMES = tuple(name for name, value in vars(Observer).items() if not name.startswith("_") and callable(value))
 
 
+class Again(Exception):
+    """Raised by an observer in the middle of an op that only reads: the op is executed again from its start, and from
+    there on the observers hear of every op."""
+
+
 class Events:
     """Hands each event to the observers that listen for it."""
 
@@ -143,6 +150,15 @@ class Events:
     def dismiss(self, observers: list[Observer]) -> None:
         """These want to hear nothing more of the launch."""
         self._hear([o for o in self.observers if o not in observers])
+
+    def wake(self, observer: Observer) -> None:
+        """The observer listens for all events that it defines, from now on."""
+        observer.asleep = frozenset()
+        self._hear(self.observers)
+
+    @property
+    def sleeps(self) -> bool:
+        return any(o.asleep for o in self.observers)
 
     @contextmanager
     def following_errors(self) -> Iterator[None]:
@@ -156,8 +172,11 @@ class Events:
 
     def _hear(self, observers: list[Observer]) -> None:
         self.observers = observers
+        self.listened.clear()
         for name in NAMES:
-            ears = [getattr(o, name) for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
+            defined = [o for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
+            defined.sort(key=lambda o: not o.asleep)  # who may raise Again hears first: others hear of an access once
+            ears = [getattr(o, name) for o in defined if name not in o.asleep]
             if ears:
                 self.listened.add(name)
             setattr(self, name, ears[0] if len(ears) == 1 else _fan(ears))

@@ -49,7 +49,7 @@ def chosen(check: str) -> dict[str, bool]:
     ``check`` is words with commas between them: ``none``, ``default``, ``all``, names of checkers, or ``-name`` to
     leave one out.
 
-    >>> chosen("races"), chosen("none"), "uninitialised" in chosen("default")
+    >>> chosen("races"), chosen("none"), "arithmetic" in chosen("default")
     ({'races': True}, {}, False)
     """
     names = list(dict.fromkeys(checker.name for checker in CHECKERS))

@@ -29,6 +29,7 @@ from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.empty_arrays import known as arrays_known
+from tilewright.sim.events import Again
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.values import TypedPointer
@@ -43,7 +44,7 @@ UNWRITTEN = 1  # the origin of shared memory that was never written
 
 
 class Uninitialised(FromArrays):
-    name = "uninitialised"
+    name, cost = "uninitialised", "default"
 
     @classmethod
     def concerns(cls, known: KernelFacts) -> bool:
@@ -53,9 +54,16 @@ class Uninitialised(FromArrays):
         self.launch = launch
         known = facts(launch.program)
         super().begin(launch)
-        if not self.arrays and not _concerned(known) and launch.events is not None:
-            launch.events.dismiss([self])
         self.names, self.doubtful = known.shared_names, known.doubtful
+        if not self.thorough:
+            # No register is undefined until shared memory that was never written is read; then all are followed.
+            self.arrays.held.clear()
+            self.doubtful, self.asleep = set(), frozenset({"executed", "flow"})
+        concerned = self.arrays or (_concerned(known) if self.thorough else known.allocations)
+        if launch.events is not None and not concerned:
+            launch.events.dismiss([self])
+        elif self.asleep:
+            launch.sleep(self)
         self.shift = known.least_shared_element.bit_length() - 1
         self.slots = launch.program.slots
         self.origins = [Origin(None, None), Origin(None, None)]
@@ -129,6 +137,9 @@ class Uninitialised(FromArrays):
                 self._store(group, op, memory, cells, mask)
             return
         found = memory[cells]
+        if self.asleep and found.any():
+            self.launch.wake(self)
+            raise Again
         if not found.any():
             if verb == "atomic" and self.registers[group.wave].held:
                 self._update(group, op, memory, cells, mask)
@@ -191,11 +202,16 @@ class Uninitialised(FromArrays):
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
-        op, memory = group.lanes.op, self.memory[group.wave]
+        op, memory, stride = group.lanes.op, self.memory[group.wave], group.wave.shared.stride
+        first, last = (int(place) for place in ((start % stride).min(), (start % stride).max()))
+        if self.clean[group.wave].has(first >> self.shift, (last + 16) >> self.shift):
+            return
         cells = (start.reshape(start.shape[0], -1)[..., None] >> self.shift) + np.arange(16 >> self.shift)
         bad = (memory[cells] != 0).reshape(start.shape[0], -1).any(1)
         if not bad.any():
             return
+        if self.asleep:  # a product takes place when a warp waits for it: the registers are read after that node
+            self.launch.wake(self)
         kind, slot = op.operands[0].type, self.slots[op.operands[0]]
         assert isinstance(kind, FragType)
         registers, per = self.registers[group.wave], group.warps.size // max(1, len(rows))
@@ -258,10 +274,9 @@ class Uninitialised(FromArrays):
             values = [self._value(group, v) for v in op.operands]
             registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
 
-    @staticmethod
-    def _partial(group: Group, op: Op) -> bool:
+    def _partial(self, group: Group, op: Op) -> bool:
         """A shuffle of a part of a warp, which may read lanes that take no part: what those give is undefined."""
-        return group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
+        return self.thorough and group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
 
     def flow(self, group: Group, op: Op, flow: ControlFlow) -> None:
         registers = self.registers[group.wave]
