@@ -108,15 +108,17 @@ class Findings(Shown):
             self.found[key] = finding
 
     def settle(self) -> None:
-        """Leave out what only follows from an early read: its bytes were not initialised yet, and the copy of the next
-        turn comes into the same stage."""
+        """Leave out what only follows from another finding. A read that races with a write may come first and find what
+        was not initialised; after an early read the copy of the next turn comes into the same stage, too."""
+        raced = {str(p.location) for f in self if f.rule == "data-race" for p in f.parties if "read" in p.does}
+        for key, finding in list(self.found.items()):
+            if finding.rule == "uninitialised" and raced & {str(party.location) for party in finding.parties}:
+                del self.found[key]
         for early in [finding for finding in self if finding.early]:
-            read, copy = (str(party.location) for party in early.parties)
+            copy = str(early.parties[1].location)
             for key, finding in list(self.found.items()):
                 lines = {str(party.location) for party in finding.parties}
-                if (finding.rule == "uninitialised" and read in lines) or (
-                    finding.rule == early.rule and lines == {copy}
-                ):
+                if finding.rule == early.rule and lines == {copy}:
                     del self.found[key]
 
     def __iter__(self) -> Iterator[Finding]:
