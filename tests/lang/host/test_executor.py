@@ -12,6 +12,7 @@ from tests.counting import calls_in
 from tests.lang.host.programs import THREADS, arrays, scale, scale_kernel
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, MachineError
+from tilewright.lang.launch import options
 from tilewright.lang.launch.machine import machine_of
 
 
@@ -190,6 +191,31 @@ def test_control_flow_on_the_host_decides_launches():
     assert x.tolist() == [0, 3, 6, 9, 0, 0, 0, 0]
 
 
+def test_control_flow_and_assertions_of_the_host_are_python():
+    """What the simulator would have to run keeps a program from launching by plain addresses."""
+
+    @cute.jit
+    def some(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
+        for i in range(n):
+            if i > 0:
+                cute.testing.assert_(n < 4, "n is large")
+                scale_kernel(x, y, 3.0, n).launch(grid=1, block=THREADS)
+        total = n
+        for i in range(n):
+            if i % 2 == 0:
+                cute.testing.assert_(i < 4, "i is large")
+                total += i
+        return total
+
+    x, y = arrays(8)
+    compiled = cute.compile(some, x, y, 1)
+    assert "segment" not in compiled.source
+    assert compiled(x, y, 3) == 5
+    assert y.tolist() == [0, 3, 6, 0, 0, 0, 0, 0]
+    with pytest.raises(MachineError, match="n is large"):
+        compiled(x, y, 4)
+
+
 def test_empty_grids_are_not_launched():
     x, y = np.zeros(0, np.float32), np.zeros(0, np.float32)
     scale(x, y, 1.0)
@@ -279,6 +305,52 @@ def test_options(tmp_path, monkeypatch):
         cute.OptLevel(7)
     with pytest.raises(ArgumentError, match="takes options such as KeepPTX"):
         cute.compile["--keep-ptx"]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("--opt-level 0", "opt_level", 0), ("--opt-level=3", "opt_level", 3), ("--opt-level= 1", "opt_level", 1),
+        ("--opt-level 1 --opt-level=2", "opt_level", 2), ("--ptxas-options=-v", "ptxas_options", "-v"),
+        ("--ptxas-options=3", "ptxas_options", "3"), ("--gpu-arch=sm_80", "gpu_arch", "sm_80"),
+        ("--check=races", "check", "races"),
+        *[(f"--keep-ptx{word}", "keep_ptx", True) for word in ("", "=1", "=True", "=yes", "=")],
+        *[(f"--enable-assertions={word}", "enable_assertions", False) for word in ("0", "FALSE", "no")],
+    ],
+)  # fmt: skip
+def test_each_form_of_an_option_as_text(text, field, value):
+    assert getattr(options.parse(options.CompileOptions(), text), field) == value
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: options.parse(options.CompileOptions(), "--opt-level"), "--opt-level needs a value"),
+        (lambda: options.parse(options.CompileOptions(), "--opt-level="), "--opt-level needs a value"),
+        (lambda: options.parse(options.CompileOptions(), "--opt-level -1"), "0, 1, 2 or 3, not -1"),
+        (lambda: options.parse(options.CompileOptions(), "--opt-level 2.0"), "0, 1, 2 or 3, not '2.0'"),
+        (lambda: options.parse(options.CompileOptions(), "keep-ptx"), "unknown option 'keep-ptx'"),
+        (lambda: options.parse(options.CompileOptions(), "--keep-ptx '"), "No closing quotation"),
+        (lambda: options.parse(options.CompileOptions(), ["--keep-ptx"]), "text"),
+        (lambda: cute.OptLevel(True), "0, 1, 2 or 3, not True"),
+        (lambda: cute.OptLevel(-1), "0, 1, 2 or 3, not -1"),
+        (lambda: cute.OptLevel(4), "0, 1, 2 or 3, not 4"),
+        (lambda: cute.OptLevel(2.0), "opt-level takes a int, not 2.0"),
+        (lambda: cute.KeepPTX(1), "keep-ptx takes a bool, not 1"),
+        (lambda: cute.PtxasOptions(3), "ptxas-options takes a str, not 3"),
+        (lambda: options.EnableTVMFFI(False), "cannot be switched off"),
+        (lambda: cute.compile[int], "not <class 'int'>"),
+        (lambda: cute.compile[cute.KeepPTX, 2], "such as KeepPTX or OptLevel.2., not 2"),
+    ],
+)
+def test_what_an_option_cannot_be(make, words):
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def test_what_an_option_may_be():
+    kinds = (cute.OptLevel(0), cute.OptLevel(3), cute.GPUArch(""), cute.GPUArch("sm_80"), options.EnableTVMFFI(True))
+    assert [kind.value for kind in kinds] == [0, 3, "", "sm_80", True]
 
 
 @cute.jit

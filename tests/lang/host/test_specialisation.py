@@ -205,21 +205,38 @@ def test_what_is_known_of_an_argument_is_part_of_the_kernel():
     assert y.tolist() == [20, 0, 0, 3]
 
 
-def test_an_int_is_static_in_a_kernel_where_it_is_a_shape():
-    """Of a number the kernel knows the value at run time alone."""
-    seen = []
+def test_literals_of_one_type_share_a_kernel():
+    """What is known of a literal says which literal it is."""
 
     @cute.kernel
-    def kernel(x: cute.Tensor, shape: cute.Shape, pair: cute.Shape, number: cutlass.Int32, plain):
-        seen.append([type(n).__name__ for n in (shape, *pair, number, plain)])
-        x[0] = cute.size(shape) + cute.size(pair) + number + plain
+    def kernel(y: cute.Tensor, pair):
+        y[pair[0]] = pair[1]
 
     @cute.jit
-    def run(x: cute.Tensor, n: cutlass.Int32):
-        for shape in (4, 5):
-            kernel(x, shape, (shape, n), 7, 8).launch(grid=1, block=1)
+    def run(y: cute.Tensor):
+        for i in [1, 2, 3]:
+            kernel(y, (cutlass.Int32(i), cutlass.Int32(2 * i))).launch(grid=1, block=1)
 
-    x = np.zeros(1, np.int32)
-    run(x, 3)
-    assert x[0] == 5 + 15 + 7 + 8
-    assert seen == [["int", "int", "Int32", "Int32", "Int32"]] * 2
+    y = np.zeros(4, np.int32)
+    compiled = cute.compile(run, y)
+    compiled(y)
+    assert len(compiled.kernels) == 1 and y.tolist() == [0, 2, 4, 6]
+
+
+def test_extents_that_no_op_reads_are_told_by_the_names_of_values():
+    """Only those of arrays that are passed, and no other number of such a name."""
+
+    @cute.kernel
+    def kernel(
+        x: cute.Tensor, x_shape: cutlass.Int32, x_shape_k: cutlass.Int32, x_shape1: cutlass.Int32, y: cute.Tensor
+    ):
+        x[0, 0] = x.shape[1]
+
+    @cute.jit
+    def run(x: cute.Tensor, x_shape: cutlass.Int32, x_shape_k: cutlass.Int32, y: cute.Tensor):
+        x_shape1 = x_shape + 1
+        kernel(x, x_shape, x_shape_k, x_shape1, y).launch(grid=1, block=1)
+
+    x = np.zeros((2, 3), np.int32)
+    (function,) = cute.compile(run, x, 5, 6, x).kernels
+    assert [(p.hint, at) for p, at in function.extents.items()] == [("x_shape0", (0, 0))]

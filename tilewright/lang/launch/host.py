@@ -28,17 +28,17 @@ _POINTER = frozenset(("ptr.add", "ptr.cast", "ptr.toint", "ptr.fromint", "tensor
 
 
 def in_python(op: Op) -> bool:
-    """Whether the generated Python can do ``op`` itself."""
+    """Whether the generated Python can do ``op``, which launches nothing, itself."""
     if op.opcode in SCALAR:
         return all(isinstance(v.type, ScalarType) for v in (*op.operands, *op.results))
-    if op.opcode in _POINTER or op.opcode in ("launch", "assert", "yield"):
+    if op.opcode in _POINTER or op.opcode in ("assert", "yield"):
         return True
     return op.opcode in ("for", "if") and all(in_python(inner) for region in op.regions for inner in region.ops)
 
 
 def is_positive(value: Value) -> bool:
-    """Whether an integer division by ``value`` cannot fail or overflow."""
-    return isinstance(value, Constant) and isinstance(value.value, int) and value.value > 0
+    """Whether a division of integers by ``value`` cannot fail or overflow."""
+    return isinstance(value, Constant) and value.value > 0
 
 
 def launches(op: Op) -> bool:
