@@ -151,9 +151,11 @@ def test_matmuls_repeated_calls_check_what_changes_from_call_to_call() -> None:
     with pytest.raises(ArgumentError, match="out asks for a gradient"):
         matmul(square, other, torch.zeros(64, 64, dtype=torch.float16, requires_grad=True), bias=bias)
     assert torch.equal(matmul(square, other).double(), expected - 1)
-    for meta in ((square.to("meta"), other.to("meta")), (square, other.to("meta"))):
+    given = {"a": square, "b": other, "out": out, "c": torch.ones_like(square), "bias": bias}
+    assert torch.equal(matmul(**given, beta=1.0).double(), expected + 1)
+    for names in (("a", "b"), ("b",), ("out",), ("c",), ("bias",)):  # nor do tensors have memory because others had
         with pytest.raises(ArgumentError, match="meta"):
-            matmul(*meta)
+            matmul(**given | {name: given[name].to("meta") for name in names}, beta=1.0)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from tilewright.gemm.host.workspace import check_stream, workspace_memory
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
 from tilewright.gemm.operators.compare import entry_of
+from tilewright.gemm.operators.grouped import biases, check_alike
 from tilewright.gemm.schedule.launch_arguments import Workspace
-from tilewright.lang.numbers.numeric import Float32
+from tilewright.lang.numbers.numeric import Float16, Float32
 
 Arguments = GemmUniversal.Arguments
 
@@ -50,6 +51,16 @@ def lists(**more: Any) -> Any:
 def matrix(name: str, *shape: int, device: str = "cpu") -> Matrix:
     found = Matrix.of(name, half(*shape))
     return replace(found, array=found.array._replace(device=device))
+
+
+GROUP = {"A": "a", "D": "out"}
+
+
+def elsewhere(name: str, device: str = "cuda:0", dtype: Any = Float16) -> Problem:
+    """A product one of whose matrices is on another device, or of another type."""
+    given = problem()
+    array = getattr(given, name).array._replace(device=device, dtype=dtype)
+    return replace(given, **{name: replace(getattr(given, name), array=array)})
 
 
 WORKSPACE = Workspace(0, Float32, 0, 64)
@@ -116,6 +127,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: workspace_memory(np.zeros(64, np.uint8), WORKSPACE, "cuda:0"), "is on cpu, the operands are on cuda:0"),
     "a read-only workspace": (lambda: workspace_memory(read_only(64), WORKSPACE, "cpu"), "read-only"),
     "no stream": (lambda: check_stream("first", "cuda:0"), "stream must be a CUDA stream or its handle, got 'first'"),
+    **{f"the {name} of a group elsewhere": (
+        lambda name=name: check_alike([problem(), elsewhere(name)], 0.0),
+        f"problem 1: {word} is Float16 on cuda:0, that of problem 0 Float16 on cpu") for name, word in GROUP.items()},
+    **{f"another type of the {name} of a group": (
+        lambda name=name: check_alike([problem(), elsewhere(name, "cpu", Float32)], 0.0),
+        f"problem 1: {word} is Float32 on cpu, that of problem 0 Float16") for name, word in GROUP.items()},
+    "a c that only the first of a group has": (
+        lambda: check_alike([replace(problem(), has_c=True), problem()], 1.0), "problem 1: beta = 1.0 needs a matrix"),
+    "a bias elsewhere in a group": (
+        lambda: biases([half(64), half(64)], [problem(), elsewhere("D")]), "problem 1: bias is Float16 on cpu: all"),
     "an unknown kernel to compare": (lambda: entry_of("fast", None), "no kernel 'fast' of float16 on mma.sync"),
     "a kernel of other numbers to compare": (lambda: entry_of("tensorop_bf16", None), "no kernel 'tensorop_bf16'"),
     "a kernel of wgmma to compare": (lambda: entry_of("hopper_f16", None), "no kernel 'hopper_f16'"),

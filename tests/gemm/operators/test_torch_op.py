@@ -96,6 +96,24 @@ def test_only_plain_tensors_of_eager_pytorch_take_the_short_way() -> None:
     assert seen == [False, False]
 
 
+def test_each_way_of_calling_has_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded eagerly; for torch.func; for all else (fake and compiled tensors, subclasses) the dispatcher's."""
+    x, forms = normal(4, 8), []
+
+    def form(*tensors: torch.Tensor | None) -> str:
+        names = {torch_op.Product.apply: "eager", torch_op.Transformed.apply: "transformed"}
+        return names.get(torch_op.call_of(*tensors), "dispatched")
+
+    torch.func.vmap(lambda y: (forms.append(form(y)), y)[1])(x)
+    with torch._subclasses.FakeTensorMode():
+        forms.append(form(x))
+    own = x.as_subclass(type("Own", (torch.Tensor,), {}))
+    assert [form(x, None), form(x, own), *forms] == ["eager", "dispatched", "transformed", "dispatched"]
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.func.vmap(lambda y: (forms.append(form(y)), y)[1])(x)
+    assert [form(x), forms[-1]] == ["dispatched", "dispatched"]
+
+
 def test_the_gradient_of_a_gradient() -> None:
     a, b = normal(4, 8, grad=True), normal(8, 4, grad=True)
     (first,) = torch.autograd.grad(matmul(a, b).square().sum(), a, create_graph=True)

@@ -16,7 +16,7 @@ import pytest
 from tilewright import own_files
 from tilewright.cli import main
 from tilewright.errors import ArgumentError, ConstraintError, MachineError
-from tilewright.gemm import Major, StreamK, matmul, tune
+from tilewright.gemm import Major, SplitK, StreamK, matmul, tune
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import matmul as module
@@ -88,6 +88,25 @@ def test_the_fastest_is_found_remembered_and_used(mode: str, remembered: Path, m
     d = matmul(a, b)
     np.testing.assert_array_equal(d.astype(float), a.astype(float) @ b.astype(float))
     assert list(taken[0].config.tile) == tile(best)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"kernel": "tensorop_f16"}, {"decomposition": "data_parallel"}, {"decomposition": SplitK(2)}], ids=str
+)
+def test_what_is_asked_for_is_not_what_tuning_found(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[Problem] = []
+    monkeypatch.setattr(store, "find", looked_up.append)
+    a, b = np.ones((40, 64), np.float16), np.ones((64, 48), np.float16)
+    assert (matmul(a, b, **asked) == 64).all() and not looked_up
+    assert (matmul(a, b) == 64).all() and looked_up
+
+
+def test_what_tuning_found_is_not_taken_for_another_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of float32 matrices it is for the precision that is there by default."""
+    monkeypatch.setattr(store, "find", lambda problem: Candidate("simt_f32", (), None))
+    a, b = np.full((40, 64), 1 + 2.0**-20, np.float32), np.ones((64, 48), np.float32)
+    assert (matmul(a, b, precision="tf32") == 64).all()
+    assert (matmul(a, b) == (1 + 2.0**-20) * 64).all()
 
 
 def test_candidates_are_the_models_best_and_can_be_written_down() -> None:
