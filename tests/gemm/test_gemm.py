@@ -11,6 +11,7 @@ import pytest
 from tests.covering import covering
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import KernelEntry, gemm, kernels
+from tilewright.gemm.host import gemm as gemm_module
 
 KERNELS = {
     name: np.float32 if name == "tensorop_tf32" else entry.config.a.dtype.dtype.type
@@ -135,6 +136,15 @@ VARIANTS = {
     "rows one by one": ("tensorop_f16", {"group": 1}),
     "small simt": ("simt_f32", {"tile": (64, 64, 8), "warps": (4, 1), "stages": 2}),
 }
+
+
+def test_operands_are_copied_to_another_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_module, "transfer", lambda *given: pytest.fail("a copy"))
+    a, b = np.ones((40, 64), np.float16), np.ones((64, 48), np.float16)
+    for machine in ("cpu", "auto"):
+        assert (gemm(a, b, machine=machine).d == 64).all()
+    monkeypatch.setattr(gemm_module, "machine_of", lambda device: None)
+    assert gemm(a[:0], b, machine="gpu").d.shape == (0, 48)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,13 +17,14 @@ from tilewright.gemm import GemmReport, GemmUniversal, Relu, SplitK, gemm, launc
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.host import plan
-from tilewright.gemm.host.indirect import array_batches, indices_of
-from tilewright.gemm.host.problem import Problem, check_operands, check_output
-from tilewright.gemm.host.workspace import check_stream, workspace_memory
+from tilewright.gemm.host.indirect import array_batches, check_disjoint, indices_of
+from tilewright.gemm.host.problem import Problem, check_operands, check_output, check_vector
+from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, workspace_memory
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
 from tilewright.gemm.operators.compare import entry_of
 from tilewright.gemm.operators.grouped import biases, check_alike
+from tilewright.gemm.operators.grouped import check_apart as groups_apart
 from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.lang.numbers.numeric import Float16, Float32
 
@@ -168,6 +171,77 @@ def test_a_stream_of_another_device_is_refused() -> None:
     check_stream(stream, "cuda:1")
     with pytest.raises(ArgumentError, match="the stream is of cuda:1, the operands are on cuda:0"):
         check_stream(stream, "cuda:0")
+
+
+def test_streams_are_taken_where_pytorch_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    check_stream(7, "cuda:0")
+    check_stream(SimpleNamespace(device=None, cuda_stream=5), "cuda:0")
+
+
+def at(name: str, low: int, high: int) -> Matrix:
+    """The matrix of one row of Float16 that lies at the addresses from ``low`` to ``high``."""
+    row = Matrix.of(name, half(1, (high - low) // 2))
+    return replace(row, array=row.array._replace(address=low))
+
+
+def overlaps(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except ArgumentError as error:
+        assert "overlap" in str(error)
+        return True
+    return False
+
+
+APART: dict[str, Callable[[Matrix, Matrix], Any]] = {
+    "a workspace": lambda here, other: check_apart(WorkspaceBuffer(WORKSPACE, None, here.array), [other]),
+    "a vector": lambda here, other: check_vector("bias", here.array, replace(problem(), D=other)),
+    **{f"{name} of a list": lambda here, other, name=name: check_disjoint(
+        **{x: [here if x == name else at(x, 1000, 1064)] for x in "ABC"}, D=[other]) for name in "ABC"},
+    "D of a list": lambda here, other: check_disjoint(*[[at(x, 1000, 1064)] * 2 for x in "ABC"], [here, other]),
+    **{f"{name} of a group": lambda here, other, name=name: groups_apart(
+        [replace(apart(500), D=other), replace(apart(1000), **{name: here})]) for name in "ABCD"},
+}  # fmt: skip
+
+
+def apart(begin: int) -> Problem:
+    return replace(problem(), **{x: at(x, begin + 100 * i, begin + 100 * i + 64) for i, x in enumerate("ABCD")})
+
+
+@pytest.mark.parametrize("name", APART)
+def test_neighbours_do_not_overlap(name: str) -> None:
+    other = at("out", 64, 128)
+    for low, high in ((0, 64), (128, 192), (10, 12), (200, 202)):
+        assert not overlaps(lambda low=low, high=high: APART[name](at("x", low, high), other))
+    for low, high in ((0, 66), (126, 192), (80, 82), (64, 66), (126, 128), (0, 192), (66, 130)):
+        assert overlaps(lambda low=low, high=high: APART[name](at("x", low, high), other))
+
+
+def test_a_c_may_be_the_result_of_its_own_product_alone() -> None:
+    whole, moved = at("D", 64, 128), at("C", 66, 130)
+    operands = [[at(x, 1000, 1064)] * 2 for x in "AB"]
+    results = [whole, at("D", 128, 192)]
+    assert not overlaps(lambda: check_disjoint(*operands, [at("C", 64, 128), at("C", 2000, 2064)], results))
+    assert not overlaps(lambda: check_disjoint(*operands, [at("C", 2000, 2064)] * 2, results))
+    assert overlaps(lambda: check_disjoint(*operands, [at("C", 2000, 2064), at("C", 64, 128)], results))
+    assert overlaps(lambda: check_disjoint(*operands, [moved, at("C", 2000, 2064)], results))
+
+
+def test_overlaps_in_lists_are_those_of_all_pairs() -> None:
+    drawn, found = random.Random(0), set()
+    for _ in range(400):
+        spans = [(low := drawn.randrange(0, 400, 2), low + drawn.choice((2, 8, 8, 30))) for _ in range(8)]
+        lists = [[at(name, *spans[i + j]) for i in (0, 4)] for j, name in enumerate("ABCD")]
+        writes = lists[3]
+        reads = [*lists[0], *lists[1], *(c for c, d in zip(*lists[2:], strict=True) if not c.same_view(d))]
+        pairs = [*((d, x) for d in writes for x in reads), (writes[0], writes[1])]
+        expected = any(
+            x.array.bounds[0] < y.array.bounds[1] and y.array.bounds[0] < x.array.bounds[1] for x, y in pairs
+        )
+        assert overlaps(lambda lists=lists: check_disjoint(*lists)) == expected
+        found.add(expected)
+    assert found == {False, True}
 
 
 # -- decompositions and kernels ----------------------------------------------------------------------------------------

@@ -48,13 +48,13 @@ def test_products_of_one_program_are_told_apart() -> None:
     """XLA runs them after all were traced, each by its number."""
     a, b, c, bias = integers(0, 5, 8), integers(1, 8, 6), integers(2, 5, 6), integers(3, 6)
     ways: list[dict[str, Any]] = [
-        {"alpha": alpha, "beta": 1.0 if "c" in more else 0.0, "activation": activation, **more}
-        for more in ({}, {"c": c}, {"bias": bias}, {"c": c, "bias": bias})
+        {"alpha": alpha, "activation": activation, **more}
+        for more in ({}, {"c": c}, {"bias": bias}, {"c": c, "bias": bias}, {"c": c, "bias": bias, "beta": 1.0})
         for alpha, activation in ((1.0, None), (2.0, None), (1.0, "relu"))
     ]
     found = jax.jit(lambda a, b: [matmul(a, b, **way) for way in ways])(a, b)
     for way, one in zip(ways, found, strict=True):
-        sums = way["alpha"] * (a @ b) + way.get("c", 0) + way.get("bias", 0)
+        sums = way["alpha"] * (a @ b) + way.get("beta", 0) * c + way.get("bias", 0)
         np.testing.assert_array_equal(one, np.maximum(sums, 0) if way["activation"] else sums)
 
 

@@ -99,12 +99,10 @@ def check_disjoint(A: list[Matrix], B: list[Matrix], C: list[Matrix], D: list[Ma
     """ArgumentError where a result overlaps another one or an operand, but for the C of its own product."""
     own = {id(matrix) for matrix in D}
     spans = [(*matrix.array.bounds, matrix) for matrix in (*A, *B, *D)]
-    spans += [(*c.array.bounds, c) for c, d in zip(C, D, strict=True) if c is not d and not c.same_view(d)]
-    reach: list[tuple[int, Matrix]] = []  # the span that reaches furthest: of all, and of the results
-    for low, high, matrix in sorted(spans, key=lambda span: span[0]):
-        for end, other in reach:
-            if low < end and (id(matrix) in own or id(other) in own):
-                raise ArgumentError(f"{matrix.name} overlaps {other.name}: each result wants memory of its own")
-        reach = [max(reach[:1] + [(high, matrix)], key=lambda r: r[0]), *reach[1:]]
-        if id(matrix) in own:
-            reach = [reach[0], max(reach[1:] + [(high, matrix)], key=lambda r: r[0])]
+    spans += [(*c.array.bounds, c) for c, d in zip(C, D, strict=True) if not c.same_view(d)]
+    spans.sort(key=lambda span: span[0])
+    end, furthest = spans[0][0], spans[0][2]  # no span reaches beyond a result that one overlaps: it would, too
+    for low, high, matrix in spans:
+        if low < end and (id(matrix) in own or id(furthest) in own):
+            raise ArgumentError(f"{matrix.name} overlaps {furthest.name}: each result wants memory of its own")
+        end, furthest = max((end, furthest), (high, matrix), key=lambda reach: reach[0])

@@ -75,7 +75,7 @@ class Plan:
         if isinstance(decomposition, SplitK):
             return cls.split(decomposition, suited, problem, gpu, passed_over)
         numbers = (split, available) != (1, -1)
-        if decomposition == "stream_k" and numbers:
+        if numbers:  # which are Stream-K's: the callers refuse them for other decompositions
             entry = size_to_share(suited, problem.shape, gpu)
             shares = shares_of(entry.config, problem, gpu, split, available)
         elif quick_to_simulate and decomposition in OWN_TILES:

@@ -35,8 +35,7 @@ class WorkspaceBuffer:
         def part(n: int, dtype: Any) -> Any:
             nonlocal turn
             turn += 1
-            wanted = self.needed.partials if turn == 1 else self.needed.flags
-            if self.array is None or not wanted:
+            if self.array is None:
                 return np.zeros(n, dtype.dtype)  # nothing reads it: an argument has to be there
             start = self.array.address + (0 if turn == 1 else self.needed.flags_offset)
             return self.array._replace(address=start, shape=(n,), stride=(1,), dtype=dtype)
