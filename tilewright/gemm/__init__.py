@@ -11,6 +11,7 @@ from tilewright.gemm.host.universal import GemmUniversal
 from tilewright.gemm.kernel.multistage import MultistageGemm
 from tilewright.gemm.operators.grouped import gemm_grouped
 from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.scaled import scaled_matmul
 from tilewright.gemm.operators.warm_up import warm_up
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -39,6 +40,7 @@ __all__ = [
     "kernels",
     "launcher",
     "matmul",
+    "scaled_matmul",
     "warm_up",
     "stage",
     "tune",

@@ -9,7 +9,7 @@ from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Flo
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SmallMConfig
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.hopper_sizes import hopper_sizes
+from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
 
 
 def tensorop(
@@ -99,6 +99,11 @@ def hopper(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float3
     return KernelEntry(name, f"{title}: {WGMMA}", first, small=tuple(others))
 
 
+def promoted(name: str, title: str, dtype: Any) -> KernelEntry:
+    first, *others = promoted_sizes(dtype, Float16)
+    return KernelEntry(name, f"{title}, sums promoted every 128 of K: {WGMMA}", first, small=tuple(others))
+
+
 KERNELS = {
     entry.name: entry
     for entry in (
@@ -129,6 +134,8 @@ KERNELS = {
             f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}",
             tensorop(Float8E5M2, Float16, tile=(128, 128, 64), warps=(4, 2)),
         ),
+        promoted("hopper_e4m3_promoted", "fp8 e4m3 in, fp16 out", Float8E4M3FN),
+        promoted("hopper_e5m2_promoted", "fp8 e5m2 in, fp16 out", Float8E5M2),
         four_warps("tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", tensorop(Int8, Int32, Int32, (128, 128, 64))),
         four_warps(
             "tensorop_f64", "fp64 tensor cores: mma.sync 8x8x4", tensorop(Float64, acc=Float64, tile=(64, 64, 16))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import Boolean, cute, range_constexpr
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.store import by_rows, rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
@@ -51,7 +51,7 @@ class FragmentEpilogue:
             move(self.atom(), self.pairs(tC), self.pairs(source), inside, False)
             return source.load()
 
-        function(acc, EpilogueTile(tc, extent, read_source))
+        acc = applied(function, acc, EpilogueTile(tc, extent, read_source))
         move(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), inside, True)
 
     def pairs(self, tensor: cute.Tensor) -> cute.Tensor:

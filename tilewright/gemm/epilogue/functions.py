@@ -30,13 +30,23 @@ from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
 class EpilogueFunction(Protocol):
-    """Changes the accumulators of one part of a tile in place.
+    """Changes the accumulators of one part of a tile in place, or returns others of another type in their place.
 
     A function may also have ``check(m, n)``, which the library calls before a launch with the extents of D: raise
     ArgumentError there where an operand of the function does not fit them.
     """
 
-    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None: ...
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
+
+
+def applied(function: EpilogueFunction, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
+    """The accumulators after ``function``: themselves, unless it returns others.
+
+    >>> applied(lambda acc, tile: None, "sums", None), applied(lambda acc, tile: "scaled", "sums", None)
+    ('sums', 'scaled')
+    """
+    result = function(acc, tile)
+    return acc if result is None else result
 
 
 def partitionable(function: Any) -> bool:
@@ -139,7 +149,7 @@ class Relu:
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         values = acc.load()
-        acc.store(cute.where(values > 0, values, cute.zeros_like(values)))
+        acc.store(cute.where(values < 0, cute.zeros_like(values), values))  # NaN stays
 
 
 @dataclass(frozen=True)
@@ -165,9 +175,10 @@ class Chain:
             if hasattr(function, "check"):
                 function.check(m, n)
 
-    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
         for function in self.functions:
-            function(acc, tile)
+            acc = applied(function, acc, tile)
+        return acc
 
 
 @dataclass(frozen=True)

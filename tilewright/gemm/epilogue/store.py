@@ -11,7 +11,7 @@ from typing import Any
 from tilewright import Boolean, Int32, cute, range_constexpr
 from tilewright.gemm.addressing import moved, shifts
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.tiles import smem_swizzled, vectors_along
 
@@ -92,8 +92,8 @@ class DirectEpilogue:
             move(atom, tC, self.vectors(source), inside, False)
             return source.load()
 
-        function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
-        move(atom, self.vectors(rounded(acc, self.config.c.dtype)), tD, inside, True)
+        sums = applied(function, acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
+        move(atom, self.vectors(rounded(sums, self.config.c.dtype)), tD, inside, True)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition (MMA, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
@@ -157,8 +157,8 @@ class SharedEpilogue:
             cute.autovec_copy(tCsD, source)
             return source.load()
 
-        function(acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
-        cute.autovec_copy(rounded(acc, dtype), tCsD)
+        sums = applied(function, acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
+        cute.autovec_copy(rounded(sums, dtype), tCsD)
         cute.arch.sync_threads()
         vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
         cute.copy(rows, tDsD, vectors)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import cute, range_constexpr
+from tilewright.errors import ConstraintError
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,21 @@ class EpilogueTile:
         """``vector[m]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
         return self._along(vector, 1 if self.transposed else 0)
 
-    @cute.jit
+    def first(self, mode: int) -> Any:
+        """The smallest coordinate ``mode`` of the thread's accumulators, or the matrix's last if that is smaller."""
+        return cute.min(self.coordinates[0][mode], self.extent[mode] - 1)
+
     def _along(self, vector: Any, mode: int) -> Any:
-        """``vector`` at coordinate ``mode`` of each accumulator.
+        return self.repeated(self.elements(vector, mode), mode)
+
+    @cute.jit
+    def elements(self, vector: Any, mode: int) -> Any:
+        """The elements of ``vector`` at coordinate ``mode`` of the accumulators, each once, in registers; zero outside
+        the matrix.
 
         A register mode that does not step along ``mode`` repeats the same elements: each is loaded once.
         """
-        moves = _steps(self.coordinates.layout, mode)
-        shape = cute.flatten(self.coordinates.shape)
-        once = tuple(extent if moves[i] else 1 for i, extent in enumerate(shape))
+        once = self._once(mode)
         loaded = cute.make_rmem_tensor(once, vector.element_type)
         loaded.fill(0)
         flat = cute.make_tensor(self.coordinates.iterator, cute.flatten(self.coordinates.layout))
@@ -52,9 +59,25 @@ class EpilogueTile:
             at = flat[cute.idx2crd(i, once)][mode]
             if at < self.extent[mode]:
                 loaded[i] = vector[at]
-        strides = tuple(s if moves[i] else 0 for i, s in enumerate(_compact(once)))
-        repeated = cute.make_layout(shape, stride=strides)
-        return cute.make_tensor(loaded.iterator, repeated).load().reshape(self.coordinates.shape)
+        return loaded
+
+    def repeated(self, elements: Any, mode: int) -> Any:
+        """What :meth:`elements` gives, for each accumulator: a TensorSSA."""
+        once = self._once(mode)
+        strides = tuple(s if extent > 1 else 0 for extent, s in zip(once, _compact(once), strict=True))
+        repeated = cute.make_layout(cute.flatten(self.coordinates.shape), stride=strides)
+        return cute.make_tensor(elements.iterator, repeated).load().reshape(self.coordinates.shape)
+
+    def _once(self, mode: int) -> tuple[int, ...]:
+        """The register modes of the accumulators; 1 in the place of those that do not step along ``mode``."""
+        moves = _steps(self.coordinates.layout, mode)
+        shape = cute.flatten(self.coordinates.shape)
+        return tuple(extent if moves[i] else 1 for i, extent in enumerate(shape))
+
+
+def no_source() -> Any:
+    """In the place of C before a tile's sums are complete."""
+    raise ConstraintError("C belongs to the complete sums of a tile, not to those of one k tile")
 
 
 def _steps(layout: Any, mode: int) -> list[bool]:

@@ -16,7 +16,7 @@ from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.utils import LayoutEnum, hopper_helpers
@@ -95,7 +95,7 @@ class TmaStoreEpilogue:
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             source = partial(self.read_source, tCgC, tCcD, extent)
-            function(part, EpilogueTile(tCcD, extent, source, self.config.transposed))
+            part = applied(function, part, EpilogueTile(tCcD, extent, source, self.config.transposed))
             results = rounded(part, self.config.c.dtype)
             cute.copy(store, store.retile(results), tRS_sD[None, None, None, turn % buffers])
             cute.arch.fence_proxy("async.shared", space="cta")

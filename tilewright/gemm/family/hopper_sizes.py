@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tilewright import Float32
 from tilewright.gemm.config import HopperConfig, Major, Operand
 from tilewright.ir.target import architecture
 
@@ -41,6 +42,11 @@ TURNS_ROWS, TURNS_COLUMNS = 128, range(96, 193, 16)
 REGISTERS = 208
 """Registers of a thread for the sums of such a tile and a part of D: ptxas spills beyond that."""
 
+PROMOTED = {1: 80, 2: 80, 3: 64}
+"""The most sums of a thread that are promoted, by the number of warpgroups that multiply."""
+
+FIRST_PROMOTED = (128, 128, 128)
+
 FIRST = (128, 256)
 MOST_STAGES = 16
 
@@ -54,6 +60,15 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
     sizes += [other for columns in TURNS_COLUMNS for other in in_turns(sized(a, b, c, acc, (TURNS_ROWS, columns),
                                                                              (2, 1), pingpong=True))]  # fmt: skip
     return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
+
+
+def promoted_sizes(dtype: Any, out: Any) -> list[HopperConfig]:
+    """The sizes that add the sums of each k tile to others in registers: 8-bit floats keep few bits of their sums in
+    the tensor cores. A thread holds the sums of its part of a tile twice."""
+    sizes = [size for size in hopper_sizes(dtype, out, Float32) if not size.pingpong]
+    fits = [size for size in sizes if size.part[0] * size.part[1] <= 128 * PROMOTED[size.warpgroups]]
+    promoted = [replace(size, promote=1) for size in fits]
+    return sorted(promoted, key=lambda size: size != replace(size, tile=FIRST_PROMOTED, cluster=(1, 1), cluster_k=1))
 
 
 def clustered(size: HopperConfig) -> Iterator[HopperConfig]:

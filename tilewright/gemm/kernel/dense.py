@@ -20,7 +20,7 @@ class DenseGemm(WarpSpecializedGemm):
     @cute.jit
     def roles(
         self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
+        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         stages, split = self.config.stages, self.config.split
         A, B = operands()

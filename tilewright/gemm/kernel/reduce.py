@@ -6,7 +6,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.ir.target import MOST_GRID
@@ -76,7 +76,7 @@ class ReduceSplitK:
                         source[i] = gC[i]
                 return source.load()
 
-            function(sums, EpilogueTile(cD, extent, read_source, self.transposed))
+            sums = applied(function, sums, EpilogueTile(cD, extent, read_source, self.transposed))
             for i in cutlass.range_constexpr(vector):
                 if group * vector + i < extent[1]:
                     gD[i] = mD.element_type(sums[i])

@@ -19,6 +19,8 @@ from tilewright.cute.nvgpu import cpasync
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, TileScales, block_scales, fits_block_scales
+from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
@@ -60,7 +62,7 @@ class WarpSpecializedGemm:
         function: EpilogueFunction, decomposition: Decomposition, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product."""
-        self.check(decomposition)
+        self.check(decomposition, function)
         config = self.config
         (bM, bN, bK), (cM, cN) = config.tile, config.cluster
         sA_layout = self.math.smem_layout(config.a, 0)
@@ -88,8 +90,13 @@ class WarpSpecializedGemm:
             use_pdl=True,
         )  # fmt: skip
 
-    def check(self, decomposition: Decomposition) -> None:
-        """Raise ConstraintError where the warpgroups cannot follow the decomposition."""
+    def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
+        """Raise ConstraintError where the warpgroups cannot follow the decomposition, or scales of blocks."""
+        if block_scales(function) is not None and not fits_block_scales(self.config):
+            raise ConstraintError(
+                f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
+                f"{BLOCK} x {BLOCK}: take a size with promote=1, not {self.config}"
+            )
         if self.config.pingpong and decomposition.sums != "alone":
             raise ConstraintError(
                 f"{type(decomposition).__name__} deals out parts of tiles, and warpgroups that take turns (pingpong) "
@@ -153,9 +160,11 @@ class WarpSpecializedGemm:
             self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
         )
         reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, scratch)
+        scales = partial(self.scales_of_tile, tiled_mma, where, tD, block_scales(function))
         self.roles(
-            warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, finish, reduce, tiled_mma
-        )
+            warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, scales, finish, reduce,
+            tiled_mma,
+        )  # fmt: skip
 
     @cute.jit
     def shared_memory(
@@ -189,7 +198,7 @@ class WarpSpecializedGemm:
     @cute.jit
     def roles(
         self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
+        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """What each warp does with the block's share of the work."""
         config = self.config
@@ -214,7 +223,8 @@ class WarpSpecializedGemm:
             else:
                 part = (mine // config.split[1], mine % config.split[1])
                 tCrA, tCrB = fragments(part)
-                walk(partial(self.multiply, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part)), consumer)
+                how = ring, tiled_mma, tCrA, tCrB, partial(scales, part)
+                walk(partial(self.multiply, *how, partial(finish, mine, part)), consumer)
                 # Here, where these warps have all their registers.
                 reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -275,14 +285,38 @@ class WarpSpecializedGemm:
         """Those of a warpgroup's part of the tile: (MMA, MMA_M, MMA_N)."""
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
+    def scales_of_tile(
+        self, tiled_mma: cute.TiledMma, where: Any, tD: cute.Tensor, scales: BlockScales | None, part: tuple,
+        tile: Any, k_begin: Any, k_end: Any,
+    ) -> TileScales | None:  # fmt: skip
+        """The scales of a consumer warpgroup's part of an output tile; None without scales of blocks."""
+        if scales is None:
+            return None
+        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        cD = self.part_of_tile(cute.make_identity_tensor(extent), where(tile), part)
+        tidx = cute.arch.thread_idx()[0] % 128
+        tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
+        held = EpilogueTile(tCcD, extent, no_source, self.config.transposed)
+        return TileScales(scales, held, k_begin, k_end)
+
+    def part_of_tile(self, tensor: cute.Tensor, tile: tuple, part: tuple) -> cute.Tensor:
+        """A consumer warpgroup's part of an output tile, (rows, columns) of an (M, N) tensor."""
+        m, n, _ = tile
+        at = m * self.config.split[0] + part[0], n * self.config.split[1] + part[1]
+        return cute.local_tile(tensor, self.config.part, at)
+
     @cute.jit
     def multiply(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, scales: Any, finish: Any,
         tile: Any, k_begin: Any, k_end: Any, state: Any,
     ) -> Any:  # fmt: skip
         """A consumer warpgroup's part of one output tile."""
-        acc = self.accumulators(tiled_mma)
-        state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_end - k_begin)
+        acc, k_tiles = self.accumulators(tiled_mma), k_end - k_begin
+        of_tile = scales(tile, k_begin, k_end)
+        if cutlass.const_expr(of_tile is None):
+            state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+        else:
+            state = self.mainloop.multiply_scaled(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
         finish(acc, tile, k_begin, k_end)
         return state
 
@@ -410,12 +444,11 @@ class WarpSpecializedGemm:
         sD: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple, tile: Any, parts: list,
     ) -> None:  # fmt: skip
         """Write a consumer warpgroup's ``parts``, pairs of number and sums, of one output tile."""
-        config = self.config
-        m, n, batch = where(tile)
-        at = m * config.split[0] + part[0], n * config.split[1] + part[1]
+        found = where(tile)
+        batch = found[2]
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
-            cute.local_tile(tensor, config.part, at)
+            self.part_of_tile(tensor, found, part)
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128

@@ -22,11 +22,26 @@ from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
+from tilewright.gemm.epilogue.scales import TileScales
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
+
+SCALES_AHEAD = {1: 4, 2: 4, 3: 3}
+"""Stages whose scales are in registers before they are needed, by the number of warpgroups that share the registers."""
+
+
+FEW_SCALES = 8
+"""Scales of a stage of which a thread has registers for those of several stages."""
 
 
 def _nothing() -> None:
     pass
+
+
+def copied(fragment: cute.Tensor) -> cute.Tensor:
+    """Registers of their own with the values of ``fragment``."""
+    result = cute.make_rmem_tensor_like(fragment)
+    result.store(fragment.load())
+    return result
 
 
 @dataclass(frozen=True)
@@ -121,6 +136,32 @@ class TmaMainloop:
             issued()
         else:
             state = self.multiply_stages(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, issued)
+        return state
+
+    @cute.jit
+    def multiply_scaled(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, scales: TileScales,
+    ) -> Any:  # fmt: skip
+        """As :meth:`multiply`, with the sums of each stage multiplied by their scales.
+
+        Scales come from global memory, which takes longer than the wgmma of a stage: those of the next few stages are
+        loaded while these are multiplied.
+        """
+        short = cute.make_rmem_tensor_like(acc)
+        acc.fill(0)
+        first = scales.load(0)
+        ahead = SCALES_AHEAD[self.config.warpgroups] if sum(map(cute.size, first)) <= FEW_SCALES else 1
+        coming = [first, *(scales.load(i) for i in range(1, ahead))]
+        for done in cutlass.range(0, k_tiles, ahead, unroll=1):
+            now = [tuple(copied(one) for one in loaded) for loaded in coming]
+            for i in cutlass.range_constexpr(ahead):
+                for old, new in zip(coming[i], scales.load(done + ahead + i), strict=True):
+                    old.store(new.load())
+            for i in cutlass.range_constexpr(ahead):
+                if done + i < k_tiles:
+                    state = self.multiply_stages(tiled_mma, short, tCrA, tCrB, ring, state, 1, _nothing)
+                    acc.store(acc.load() + short.load() * scales.weights(now[i]))
         return state
 
     @cute.jit

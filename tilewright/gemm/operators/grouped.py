@@ -183,7 +183,7 @@ def epilogue_of(
 ) -> Any:
     """Gives the epilogue function of a kernel that computes the problems as they are, or ``transposed``."""
     parts: list[Any] = [linear_combination(entry, first, alpha, beta)]
-    after = [] if activation is None else [activation_of(activation, entry.config.acc_dtype)]
+    after = [] if activation is None else [activation_of(activation, entry.config.acc_dtype, first.D.dtype)]
 
     def function(transposed: bool) -> Any:
         vector = [] if vectors is None else [GroupBias(vectors[0].dtype, 0 if transposed else 1)]

@@ -108,7 +108,7 @@ def execute(how: How, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, st
     if problem.is_empty:
         return
     entries = request.entries(problem.A.dtype)
-    function = request.function(entries[0], problem, request.vector(problem))
+    function = request.function(entries[0], problem, request.vectors(problem))
     plan: Plan = request.plan(problem, entries)
     ready = PreparedProblem(problem, function, plan)
     ready.compile()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -96,7 +97,10 @@ def matmul(
                 seen = _SEEN.get(key) or from_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
-            if seen is not None and (result := again(seen, a, b, out, c, bias)) is not None:
+            if (
+                seen is not None
+                and (result := again(seen, a, b, out, c, *(() if bias is None else (bias,)))) is not None
+            ):
                 return result
     else:
         key = None
@@ -134,7 +138,7 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
 @dataclass(frozen=True)
 class Seen:
     """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
-    ends, seen from its address: A, B, C, D, the bias."""
+    ends, seen from its address: A, B, C, D, and the vectors of the epilogue."""
 
     prepared: Prepared
     shape: tuple[int, ...]
@@ -144,10 +148,9 @@ class Seen:
     """Whether C and D lie alike, so that one may be the other."""
 
     @classmethod
-    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, bias: Any) -> Seen:
+    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> Seen:
         problem = prepared.problem
-        arrays = [matrix.array for matrix in problem.matrices]
-        arrays += [] if bias is None else [array_of(bias)]
+        arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
         spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
         return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride)
 
@@ -171,7 +174,7 @@ def torch_key(*tensors: Any) -> tuple[Any, ...]:
     )
 
 
-def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
+def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
     """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
     asks for a gradient, tensors without memory."""
     result = a.new_empty(seen.shape, dtype=seen.dtype) if out is None else out
@@ -181,9 +184,9 @@ def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
         b.data_ptr(),
         at if c is None else c.data_ptr(),
         at,
-        0 if bias is None else bias.data_ptr(),
+        *[vector.data_ptr() for vector in vectors],
     )
-    if not all(addresses[:4]) or not addresses[4] and bias is not None:
+    if not all(addresses):
         return None
     if out is not None and (asks_for_gradient(out) or not seen.apart(addresses)):
         return None
@@ -203,15 +206,16 @@ class Given(NamedTuple):
     D: Any
     copied: bool
     c_copied: bool
-    vector: Any
+    vectors: tuple[Any, ...]
     entries: list[KernelEntry]
     function: EpilogueFunction
 
     def may_be_repeated(self, call: Request) -> bool:
         """Whether a kernel was given the arrays of the call themselves."""
-        if self.copied or self.c_copied or self.vector is not call.bias:
+        if self.copied or self.c_copied:
             return False
-        return aliases((call.a, self.operands.a), (call.b, self.operands.b))
+        vectors = zip(call.given_vectors, self.vectors, strict=True)
+        return aliases((call.a, self.operands.a), (call.b, self.operands.b), *vectors)
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,7 @@ class Request:
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
         given = self.read()
-        seen, problem, result, vector = given.operands, given.problem, given.result, given.vector
+        seen, problem, result = given.operands, given.problem, given.result
         if problem.is_empty:
             return result.reshape(seen.shape)
         plan = self.plan(problem, given.entries)
@@ -244,14 +248,13 @@ class Request:
         else:
             prepared = Prepared(problem, plan, given.function)
             addresses = [matrix.array.address for matrix in problem.matrices]
-            prepared.launch(*addresses, array_of(vector).address if vector is not None else 0)
+            prepared.launch(*addresses, *(array_of(vector).address for vector in given.vectors))
         if given.copied:
             result[...] = given.D.reshape(seen.shape)
         elif key is not None and given.may_be_repeated(self):
-            remembered = Seen.of(prepared, seen.shape, result.dtype, vector)
+            remembered = Seen.of(prepared, seen.shape, result.dtype, given.vectors)
             prepared.release()
-            remember(key, remembered)
-            self.remember_rows(key, prepared, given.entries, result.dtype)
+            self.remember(key, remembered, given.entries)
         if framework(self.a) == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
@@ -276,10 +279,10 @@ class Request:
             D, copied = self.stack("out", result, seen)
         C, c_copied = self.stack("c", self.c, seen)
         problem = Problem.of(seen.a, seen.b, C, D)
-        vector = self.vector(problem)
-        check_result(entries[0], problem)
-        function = self.function(entries[0], problem, vector)
-        return Given(seen, problem, result, D, copied, c_copied, vector, entries, function)
+        vectors = self.vectors(problem)
+        self.check_result(entries[0], problem)
+        function = self.function(entries[0], problem, vectors)
+        return Given(seen, problem, result, D, copied, c_copied, vectors, entries, function)
 
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}
@@ -309,6 +312,10 @@ class Request:
             return array_of(self.c).dtype if self.c is not None else entry.config.c.dtype
         return numeric_class(self.out_dtype)
 
+    def check_result(self, entry: KernelEntry, problem: Problem) -> None:
+        """ArgumentError where D cannot take what the kernel computes."""
+        check_result(entry, problem)
+
     def stack(self, name: str, x: Any, seen: Operands) -> tuple[Any, bool]:
         """``x`` (out or c) as the kernel takes it, and whether it is a copy."""
         if x is None:
@@ -321,10 +328,15 @@ class Request:
         view = view_of(x, seen.stack)
         return (view, False) if view is not None else (x.reshape(seen.stack), True)
 
-    def vector(self, problem: Problem) -> Any:
-        """The bias with its elements one after the other."""
+    @property
+    def given_vectors(self) -> tuple[Any, ...]:
+        """What the epilogue reads beside C, as it was given."""
+        return () if self.bias is None else (self.bias,)
+
+    def vectors(self, problem: Problem) -> tuple[Any, ...]:
+        """The same as the kernel takes it: the bias with its elements one after the other."""
         if self.bias is None:
-            return None
+            return ()
         array = array_of(self.bias)
         if array.shape != (problem.shape[1],):
             raise ArgumentError(
@@ -335,16 +347,15 @@ class Request:
             raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
         check_vector("bias", array, problem)
         if array.stride in ((1,), (0,)) and (array.stride == (1,) or array.shape == (1,)):
-            return self.bias
-        return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()
+            return (self.bias,)
+        return (self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy(),)
 
-    def function(self, entry: KernelEntry, problem: Problem, vector: Any) -> EpilogueFunction:
+    def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """alpha and beta, the bias and the activation, applied in this order."""
         parts: list[Any] = [linear_combination(entry, problem, self.alpha, self.beta)]
-        if vector is not None:
-            parts.append(Bias(from_dlpack(vector).mark_layout_dynamic()))
+        parts += [Bias(from_dlpack(vector).mark_layout_dynamic()) for vector in vectors]
         if self.activation is not None:
-            parts.append(activation_of(self.activation, entry.config.acc_dtype))
+            parts.append(activation_of(self.activation, entry.config.acc_dtype, problem.D.dtype))
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
@@ -360,14 +371,16 @@ class Request:
         plan = partial(by_the_model, entries, self.decomposition, may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
 
-    def remember_rows(self, key: Any, prepared: Prepared, entries: list[KernelEntry], dtype: Any) -> None:
-        """Keep a launch for products of other numbers of rows, if these change nothing but extents."""
-        _, how, machine = key
+    def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
+        """Keep a launch for products of the same geometry, and of other numbers of rows if these change nothing but
+        extents."""
+        remember(key, seen)
+        (_, how, machine), prepared = key, seen.prepared
         rows = rows_key(self.a, self.b, self.out, self.c, self.bias)
         if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
             return
         plan = partial(by_the_model, entries, self.decomposition, MAY_PACK[self.bias is None])
-        kept = _ROWS.setdefault((rows, how, machine), LaunchesByRows(prepared.problem, plan, dtype))
+        kept = _ROWS.setdefault((rows, how, machine), LaunchesByRows(prepared.problem, plan, seen.dtype))
         kept.learn(prepared)
 
 
@@ -396,7 +409,7 @@ def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Se
     prepared = None if kept is None else kept.prepared(rows_of(a))
     if kept is None or prepared is None:
         return None
-    seen = Seen.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, bias)
+    seen = Seen.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, () if bias is None else (bias,))
     remember(key, seen)
     return seen
 

@@ -30,6 +30,8 @@ from tilewright.lang.launch.host import HostCode
 from tilewright.lang.launch.machine import machine_of
 
 Zeros = Callable[[int, Any], Any]
+MOST_VECTORS = 4
+"""Arrays that an epilogue function of ``matmul`` and its like reads beside C."""
 REPEATED = 512
 """Launches that a geometry keeps with their addresses; more than that are forgotten together."""
 
@@ -125,8 +127,8 @@ class Prepared:
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     def launch(self, *addresses: int) -> None:
-        """Launch with the addresses of A, B, C (D's without a C), D and the bias (0 without a bias), on
-        PyTorch's current stream, or the default one without PyTorch."""
+        """Launch with the addresses of A, B, C (D's without a C), D and the vectors of the epilogue in the order of
+        its fields, on PyTorch's current stream, or the default one without PyTorch."""
         stream = current_stream(self.device, self.workspace)
         if again := self.repeats.get((stream, addresses)):
             for launch in again:
@@ -209,7 +211,8 @@ class Prepared:
         the C that is D, none."""
         gone = {*copied, *("C" for name in copied if name == "D" and not self.problem.has_c)}
         first, second = (1, 0) if self.plan.config.transposed else (0, 1)
-        return [None if number < 4 and "ABCD"[number] in gone else number for number in (first, second, 2, 3, 4)]
+        matrices = [None if "ABCD"[number] in gone else number for number in (first, second, 2, 3)]
+        return [*matrices, list(range(4, 4 + MOST_VECTORS))]
 
     def step(self, handle: Handle, owners: Owners) -> Step:
         """One launch with the values that it has now."""

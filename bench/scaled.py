@@ -1,0 +1,170 @@
+"""Products of scaled 8-bit floats against torch._scaled_mm (cuBLASLt), both in one run, interleaved, on a GPU.
+
+    python bench/scaled.py [--write DIR] [--kinds tensor row block] [--shapes 4096,4096,4096 ...]
+    python bench/scaled.py --kinds block --sizes --shapes 4096,4096,4096     # the large sizes of the kernel, too
+
+Operands are normal numbers, rounded to e4m3 after a division by the scale that makes the largest 448: one scale of an
+operand ("tensor"; "slow" without use_fast_accum), of a row of A and a column of B ("row"), of 128 elements of a row of
+A and 128 x 128 of B ("block"). The result is bf16. Buffers rotate so that together they exceed three times the L2;
+launches are replayed from CUDA graphs in turns, in random order; medians. 64 rows of every product are compared with
+the float64 product of the rounded operands before it is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from figures import gpu_model, table, write_results
+from gemm_gpu import graph_of, replay_us
+
+from tilewright.gemm import kernels, scaled_matmul
+
+SHAPES = [
+    (4096, 4096, 4096), (8192, 8192, 8192), (2048, 7168, 2048), (512, 4096, 7168), (64, 8192, 8192),
+    *((m, n, k) for m in (64, 128, 4096)
+      for n, k in ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))),
+]  # fmt: skip
+"""Squares and linear layers, then those of DeepSeek-V3."""
+
+KINDS = ("tensor", "slow", "row", "block")
+LARGEST = 448.0
+BLOCK = 128
+ROUNDS = 9
+
+
+@dataclass
+class Operands:
+    """Quantised operands of one product, and where both sides write."""
+
+    a: torch.Tensor
+    b: torch.Tensor
+    scale_a: torch.Tensor
+    scale_b: torch.Tensor
+    ours: torch.Tensor
+    theirs: torch.Tensor
+
+    @classmethod
+    def draw(cls, m: int, n: int, k: int, kind: str) -> Operands:
+        a, scale_a = quantised(m, k, {"tensor": (m, k), "slow": (m, k), "row": (1, k), "block": (1, BLOCK)}[kind])
+        b, scale_b = quantised(n, k, {"tensor": (n, k), "slow": (n, k), "row": (1, k), "block": (BLOCK, BLOCK)}[kind])
+        if kind == "block":  # as cuBLASLt wants them: those of A column by column, rows of B's padded to four
+            scale_a = scale_a.T.contiguous().T
+            padded = scale_b.new_empty(scale_b.shape[0], -(-scale_b.shape[1] // 4) * 4)
+            scale_b = padded[:, : scale_b.shape[1]].copy_(scale_b)
+        out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+        return cls(a, b.T, scale_a, scale_b.T, out, torch.empty_like(out))
+
+    def error(self, out: torch.Tensor) -> float:
+        """||out - exact|| / ||exact|| on 64 rows, in float64."""
+        (m, k), n = self.a.shape, self.b.shape[1]
+        rows = torch.randperm(m, device="cuda")[:64]
+        left = self.a[rows].double() * spread(self.scale_a, m, k)[rows]
+        exact = left @ (self.b.T.double() * spread(self.scale_b.T, n, k)).T
+        return float((out[rows].double() - exact).norm() / exact.norm())
+
+
+def quantised(rows: int, columns: int, group: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Normal numbers rounded to e4m3, and the scales of groups of so many rows and columns."""
+    x = torch.randn(rows, columns, device="cuda")
+    up, across = (-(-extent // size) for extent, size in zip((rows, columns), group, strict=True))
+    padded = x.new_zeros(up * group[0], across * group[1])
+    padded[:rows, :columns] = x.abs()
+    scale = padded.view(up, group[0], across, group[1]).amax((1, 3)) / LARGEST
+    return (x / spread(scale, rows, columns)).to(torch.float8_e4m3fn), scale
+
+
+def spread(scale: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+    """The scale of each element."""
+    for mode, extent in enumerate((rows, columns)):
+        size = extent if scale.shape[mode] == 1 else 1 if scale.shape[mode] == extent else BLOCK
+        scale = scale.repeat_interleave(size, mode).narrow(mode, 0, extent)
+    return scale
+
+
+def ours(x: Operands, kind: str, kernel: Any = None) -> None:
+    scaled_matmul(
+        x.a, x.b, x.scale_a, x.scale_b, out=x.ours, use_fast_accum=kind in ("tensor", "row"), kernel=kernel
+    )  # fmt: skip
+
+
+def theirs(x: Operands, kind: str) -> None:
+    fast = kind in ("tensor", "row")
+    torch._scaled_mm(x.a, x.b, x.scale_a, x.scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast, out=x.theirs)
+
+
+def medians(sides: dict[str, Any], sets: list[Operands], flops: float, rounds: int) -> dict[str, float]:
+    """Microseconds of each side; a side that cannot multiply these operands is left out."""
+    each = max(flops / 1000e12, 3e-6)
+    repeat = max(1, round(0.01 / (each * len(sets))))
+    graphs = {}
+    for name, run in sides.items():
+        try:
+            graphs[name] = graph_of(run, [(x,) for x in sets], repeat)
+        except (RuntimeError, ValueError) as error:
+            print(f"  {name}: {str(error).splitlines()[0][:150]}")
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for turn in range(rounds + 1):
+        for name in random.sample(list(graphs), len(graphs)):
+            us = replay_us(*graphs[name])
+            if turn:
+                times[name].append(us)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
+    m, n, k = shape
+    flops = 2.0 * m * n * k
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    sets = [Operands.draw(m, n, k, kind) for _ in range(max(1, min(16, -(-3 * l2 // (m * k + k * n + 4 * m * n)))))]
+    sides: dict[str, Any] = {"cublas": lambda x: theirs(x, kind), "ours": lambda x: ours(x, kind)}
+    if sizes:
+        entry = kernels()["hopper_e4m3_promoted"]
+        for config in (size for size in entry.sizes if size.tile[1] >= 64 and size.cluster_size <= 2):
+            name = f"{config.tile[:2]} cluster {config.cluster}"
+            sides[name] = lambda x, config=config: ours(x, kind, entry.only(config))
+    found = medians(sides, sets, flops, rounds)
+    error = max(x.error(x.ours) for x in sets)
+    # bf16 keeps 8 bits, and the tensor cores 14 of a sum; an error of scales or of a layout is far larger.
+    assert error < (2e-2 if kind in ("tensor", "row") else 4e-3), f"{shape} {kind}: relative error {error}"
+    rest = {"set": kind, "mnk": list(shape), "dtype": "e4m3", "error": error, "cublas_us": found.get("cublas")}
+    return [{**rest, "kernel": name, "us": us} for name, us in found.items() if name != "cublas"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser.add_argument("--sizes", action="store_true", help="the large sizes of the promoted kernel, too")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--write", type=Path, help="where the results file goes")
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    records = []
+    for kind in args.kinds:
+        rows = []
+        for text in args.shapes:
+            shape = tuple(map(int, text.split(",")))
+            found = measure(shape, kind, args.sizes, args.rounds)
+            records += found
+            if args.write:
+                write_results("scaled", gpu_model(), records, args.write)
+            flops = 2e-6 * shape[0] * shape[1] * shape[2]
+            for one in sorted(found, key=lambda record: record["us"])[:8]:
+                ratio = one["cublas_us"] / one["us"] if one["cublas_us"] else float("nan")
+                rows.append((text, one["kernel"], f"{one['us']:.2f}", f"{flops / one['us']:.0f}", f"{ratio:.3f}"))
+        table(f"e4m3, scales: {kind}", rows, ("m,n,k", "kernel", "us", "TFLOP/s", "of cuBLASLt"))
+        ratios = [
+            r["cublas_us"] / r["us"] for r in records if r["set"] == kind and r["kernel"] == "ours" and r["cublas_us"]
+        ]
+        if ratios:
+            print(f"{kind}: geometric mean {statistics.geometric_mean(ratios):.3f}, worst {min(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Products of scaled 8-bit floats: exact against float64 for small integers and powers of two, refusals, the cache of
+launches, the operator of PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright import Float32
+from tilewright.errors import ArgumentError
+from tilewright.gemm import scaled_matmul
+
+E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+KINDS = ["all", "line", 1, 128]
+
+
+def blocks(extent: int) -> int:
+    return -(-extent // 128)
+
+
+def operands(rng: np.random.Generator, m: int, n: int, k: int, dtype: Any = E4M3) -> tuple[Any, Any]:
+    """Small integers: their sums are exact in float32, and in the 14 bits that the tensor cores keep."""
+    return rng.integers(-2, 3, (m, k)).astype(dtype), rng.integers(-2, 3, (n, k)).astype(dtype).T
+
+
+def scale(rng: np.random.Generator, kind: str | int, extent: int, k: int) -> np.ndarray:
+    """Powers of two, (extent or blocks, K blocks) or as many lines as the kind has."""
+    shape = {"all": (1, 1), "line": (extent, 1), 1: (extent, blocks(k)), 128: (blocks(extent), blocks(k))}[kind]
+    return np.float32(2.0) ** rng.integers(-3, 4, shape).astype(np.float32)
+
+
+def spread(scales: np.ndarray, extent: int, k: int) -> np.ndarray:
+    """The scale of each element, (extent, k)."""
+    rows, columns = (np.arange(e) * s // max(e, 1) if s in (1, e) else np.arange(e) // 128
+                     for e, s in zip((extent, k), scales.shape, strict=True))  # fmt: skip
+    return scales[np.ix_(rows, columns)].astype(np.float64)
+
+
+def expected(a: Any, b: Any, scale_a: np.ndarray, scale_b: np.ndarray) -> np.ndarray:
+    """``scale_b`` has the lines of B, its columns, first."""
+    (m, k), n = a.shape, b.shape[1]
+    left, right = a.astype(np.float64) * spread(scale_a, m, k), b.astype(np.float64).T * spread(scale_b, n, k)
+    return left @ right.T
+
+
+@pytest.mark.parametrize("kind_b", KINDS, ids=str)
+@pytest.mark.parametrize("kind_a", KINDS, ids=str)
+def test_all_kinds_of_scales(kind_a: str | int, kind_b: str | int) -> None:
+    if isinstance(kind_a, int) != isinstance(kind_b, int):
+        pytest.skip("scales of blocks belong to both operands")
+    rng = np.random.default_rng(1)
+    m, n, k = 200, 272, 304
+    a, b = operands(rng, m, n, k)
+    scale_a, scale_b = scale(rng, kind_a, m, k), scale(rng, kind_b, n, k)
+    result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
+
+
+@settings(max_examples=12)
+@given(
+    shape=st.tuples(st.integers(1, 300), st.integers(1, 300), st.integers(1, 25)),
+    kind=st.sampled_from([("all", "line"), ("line", "all"), ("line", "line"), (1, 128), (1, 1), (128, 128)]),
+    dtype=st.sampled_from([E4M3, E5M2]), fast=st.booleans(), bias=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n, k = shape[0], shape[1], 16 * shape[2]  # rows begin at multiples of 16 bytes
+    if isinstance(kind[0], int):
+        n = 4 * -(-n // 4)
+    a, b = operands(rng, m, n, k, dtype)
+    scale_a, scale_b = scale(rng, kind[0], m, k), scale(rng, kind[1], n, k)
+    vector = rng.integers(-9, 9, n).astype(np.float32) if bias else None
+    result = scaled_matmul(a, b, scale_a, scale_b.T, vector, out_dtype=Float32, use_fast_accum=fast)
+    exact = expected(a, b, scale_a, scale_b) + (0 if vector is None else vector)
+    np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.parametrize("out", [np.float16, ml_dtypes.bfloat16, np.float32])
+def test_integers_with_scales_become_floats(out: Any) -> None:
+    rng = np.random.default_rng(2)
+    m, n, k = 72, 136, 208
+    a, b = rng.integers(-128, 128, (m, k)).astype(np.int8), rng.integers(-128, 128, (n, k)).astype(np.int8).T
+    scale_a, scale_b = (rng.uniform(1e-4, 2e-4, (extent, 1)).astype(np.float32) for extent in (m, n))
+    result = scaled_matmul(a, b, scale_a, scale_b.T, activation="relu", out_dtype=out)
+    exact = np.maximum(expected(a, b, scale_a, scale_b), 0)
+    np.testing.assert_allclose(result.astype(np.float64), exact, rtol=float(ml_dtypes.finfo(out).eps), atol=1e-7)
+
+
+def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
+    """A large product, then many small ones: the tensor cores drop these, float32 sums of each 128 elements do not."""
+    k = 1024
+    a, b = np.zeros((64, k), E4M3), np.zeros((64, k), E4M3)
+    a[0], b[0] = 1, 1 / 64
+    a[0, 0], b[0, 0] = 448, 448
+    one = np.ones((), np.float32)
+    exact = 448.0 * 448 + (k - 1) / 64
+    slow = scaled_matmul(a, b.T, one, one, out_dtype=Float32)[0, 0]
+    mma = scaled_matmul(a, b.T, one, one, out_dtype=Float32, kernel="tensorop_e4m3")[0, 0]
+    assert abs(slow - exact) < 2.5 and abs(mma - exact) < 2.5  # the first 127 may be lost
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale_a": np.ones((64, 2, 1), np.float32)}, r"scale_a has the shape \(64, 2, 1\); for operands \(64, 25"),
+        ({"scale_a": np.ones((63, 1), np.float32)}, r"it is one number, \(64, 1\), or \(64, 2\) or \(1, 2\) for"),
+        ({"scale_b": np.ones((32, 1), np.float32)}, r"it is one number, \(1, 32\), or \(2, 32\) or \(2, 1\) for"),
+        ({"scale_a": np.ones((64, 2), np.float32)}, "belong to both operands or to none"),
+        ({"scale_a": np.ones((64, 1), np.float16)}, "scale_a must be float32, got Float16"),
+        ({"scale_b": np.ones((1, 32))}, "scale_b must be float32, got Float64"),
+        ({"bias": np.ones(31, np.float32)}, "bias must be a vector of 32 elements"),
+        ({"a": np.ones((64, 256), np.float16), "b": np.ones((256, 32), np.float16)}, "a is Float16; scaled_matmul"),
+        ({"a": np.ones((2, 64, 256), E4M3)}, "scaled_matmul multiplies two matrices"),
+        ({"b": np.ones((256, 32), E4M3), "kernel": "hopper_e4m3"}, "along K only, and b is not contiguous along K"),
+        ({"out_dtype": np.int32}, "writes floats of 16 or 32 bits, not Int32"),
+        ({"out": np.ones((64, 32), np.float64)}, "writes floats of 16 or 32 bits, not Float64"),
+        ({"activation": "swish"}, "there is no activation 'swish'"),
+        ({"kernel": "tensorop_e4m3", "scale_a": np.ones((64, 2), np.float32), "scale_b": np.ones((2, 1), np.float32)},
+         "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted and"),
+    ],
+)  # fmt: skip
+def test_refusals(change: dict[str, Any], message: str) -> None:
+    one = np.ones((), np.float32)
+    usual = {"a": np.ones((64, 256), E4M3), "b": np.ones((32, 256), E4M3).T, "scale_a": one, "scale_b": one}
+    with pytest.raises(ArgumentError, match=message):
+        scaled_matmul(**{**usual, **change})
+
+
+def test_nan_and_infinite_scales_pass() -> None:
+    a, b = np.ones((16, 128), E4M3), np.ones((16, 128), E4M3).T
+    rows = np.array([1, np.nan, np.inf, -np.inf] + [0] * 12, np.float32)
+    result = scaled_matmul(a, b, rows, np.ones((), np.float32), out_dtype=Float32)[:, 0]
+    np.testing.assert_array_equal(result, 128 * rows)
+
+
+def torch_operands(torch: Any, device: str, m: int, n: int, k: int, kind: Any, seed: int) -> tuple[Any, ...]:
+    """Operands and scales of a drawn product on ``device``, and the exact result."""
+    rng = np.random.default_rng(seed)
+    a, b = operands(rng, m, n, k)
+    scale_a, scale_b = scale(rng, kind[0], m, k), scale(rng, kind[1], n, k)
+    bits = [torch.from_numpy(np.ascontiguousarray(x).view(np.uint8)).to(device) for x in (a, b.T)]
+    left, right = (x.view(torch.float8_e4m3fn) for x in bits)
+    first, second = (torch.from_numpy(x).to(device) for x in (scale_a, scale_b))
+    return left, right.T, first, second.T, expected(a, b, scale_a, scale_b)
+
+
+PAIRS = [("all", "all"), ("line", "line"), ("all", "line"), (1, 128), (1, 1), (128, 1)]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kind", PAIRS, ids=str)
+def test_what_is_launched_again_takes_the_new_scales(kind: Any, device: str) -> None:
+    """The same geometry with other numbers, three times: the launch is made once and repeated."""
+    torch = pytest.importorskip("torch")
+    for seed in range(3):
+        *given, exact = torch_operands(torch, device, 136, 264, 400, kind, seed)
+        result = scaled_matmul(*given, out_dtype=torch.float32)
+        np.testing.assert_array_equal(result.cpu().numpy(), exact)
+        # As cuBLASLt wants scales of blocks: those of A column by column.
+        strided = given[2].T.contiguous().T
+        again = scaled_matmul(given[0], given[1], strided, given[3], out_dtype=torch.float32)
+        np.testing.assert_array_equal(again.cpu().numpy(), exact)
+
+
+def test_scales_at_strides() -> None:
+    torch = pytest.importorskip("torch")
+    a, b, scale_a, scale_b, exact = torch_operands(torch, "cpu", 72, 40, 144, ("line", "line"), 5)
+    wide = torch.full((72, 3), 7.0)
+    wide[:, 1:2] = scale_a
+    for _ in range(2):
+        result = scaled_matmul(a, b, wide[:, 1:2], scale_b, out_dtype=torch.float32)
+        np.testing.assert_array_equal(result.numpy(), exact)
+        wide *= 2
+        exact = 2 * exact
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_the_operator_of_pytorch(device: str) -> None:
+    torch = pytest.importorskip("torch")
+    *given, exact = torch_operands(torch, device, 40, 48, 256, (1, 128), 3)
+    import tilewright.gemm.operators.torch_scaled  # noqa: F401  registers the operator
+
+    torch.library.opcheck(torch.ops.tilewright.scaled_matmul, tuple(given), test_utils="test_faketensor")
+    compiled = torch.compile(lambda *x: scaled_matmul(*x, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(*given).cpu().numpy(), exact + 1)
+    with pytest.raises(ArgumentError, match="scaled_matmul has no gradient"):
+        scaled_matmul(given[0], given[1], given[2].requires_grad_(), given[3])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", PAIRS, ids=str)
+@pytest.mark.parametrize("shape", [(1, 16, 16), (64, 2112, 7168), (1000, 1096, 2064), (4096, 512, 640)], ids=str)
+def test_all_kinds_on_a_gpu(shape: Any, kind: Any) -> None:
+    """Exact: sums of small integers, scaled by powers of two that are close to each other."""
+    import torch
+
+    m, n, k = shape
+    *given, exact = torch_operands(torch, "cuda", m, n, k, kind, 1)
+    for fast in (False, True):
+        out = torch.full((m, n), float("nan"), device="cuda")
+        scaled_matmul(*given, out=out, use_fast_accum=fast)
+        np.testing.assert_allclose(
+            out.cpu().numpy(), exact, rtol=1e-3 if fast else 1e-5, atol=k / 100 if fast else 1e-2
+        )

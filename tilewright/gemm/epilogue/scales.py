@@ -1,0 +1,128 @@
+"""Scales of quantised operands: what the sums are multiplied by because A and B were divided by it.
+
+Scales of whole rows of A and whole columns of B (or one number of each) are the same for all of K, so they are applied
+to the sums, as an epilogue function. Scales of blocks change along K: the sums of each k tile are multiplied on their
+own before they are added up, which the main loop asks of a function that has ``weights``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import Constexpr, Float32, cute
+from tilewright.gemm.epilogue.tile import EpilogueTile
+
+BLOCK = 128
+"""Elements of a block of scales along K, and along M or N where it is square."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """acc[m, n] *= a[m] * b[n], with vectors of one number where it belongs to the whole operand. Integer sums become
+    Float32.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.gemm import gemm
+    >>> x, rows, all = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32), np.full(1, 0.5, np.float32)
+    >>> gemm(x, x, epilogue=Scales(from_dlpack(rows), from_dlpack(all))).d[:4, 0].tolist()  # 32 * m * 0.5
+    [0.0, 16.0, 32.0, 48.0]
+    """
+
+    a: cute.Tensor  # (M,) or a static (1,)
+    b: cute.Tensor  # (N,) or a static (1,)
+
+    def set_k_partition(self, k: Any, partitions: Any) -> Scales:
+        """All parts of a sum are scaled alike."""
+        return self
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
+        a = self.a[0] if is_one(self.a) else tile.column(self.a)
+        b = self.b[0] if is_one(self.b) else tile.row(self.b)
+        sums = cute.make_rmem_tensor(acc.shape, Float32) if acc.element_type.is_integer else acc
+        sums.store(acc.load().to(sums.element_type) * a * b)
+        return sums
+
+
+def is_one(vector: Any) -> bool:
+    """Whether a vector is known to have one element."""
+    size = cute.size(vector)
+    return isinstance(size, int) and size == 1
+
+
+@dataclass(frozen=True)
+class BlockScales:
+    """acc[m, n] = the sum over k tiles of weights(m, n, k tile) * the tile's sums.
+
+    ``rows`` of A, ``columns`` of B and 128 elements of K share a scale; ``rows`` and ``columns`` are 1 or 128. A k tile
+    of the main loop has 128 elements, and the warpgroup's part of a tile lies within 128 rows and 128 columns.
+    """
+
+    a: cute.Tensor  # (M / rows, K / 128)
+    b: cute.Tensor  # (N / columns, K / 128)
+    rows: Constexpr = 1
+    columns: Constexpr = BLOCK
+
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        """Nothing is left to do when the sums are complete."""
+
+    @cute.jit
+    def load(self, tile: EpilogueTile, k_tile: Any) -> tuple[cute.Tensor, cute.Tensor]:
+        """The scales of k tile ``k_tile`` that the calling thread's accumulators need, in registers: of their rows and
+        of their columns, each once."""
+        return (
+            lines(tile, self.a[None, k_tile], self.rows, 0),
+            lines(tile, self.b[None, k_tile], self.columns, 1),
+        )
+
+    @cute.jit
+    def weights(self, tile: EpilogueTile, loaded: tuple) -> Any:
+        """What each accumulator of a k tile is multiplied by: a TensorSSA, or one number for all."""
+        rows, columns = loaded
+        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)
+        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)
+        return of_rows * of_columns
+
+
+@cute.jit
+def lines(tile: EpilogueTile, scales: cute.Tensor, group: Constexpr, mode: Constexpr) -> cute.Tensor:
+    """The scales along ``mode`` of the accumulators: one for all, where a group has more lines than a part."""
+    if group == 1:
+        return tile.elements(scales, mode)
+    one = cute.make_rmem_tensor(1, scales.element_type)
+    one[0] = scales[tile.first(mode) // group]
+    return one
+
+
+@dataclass(frozen=True)
+class TileScales:
+    """The scales of blocks for one output tile, as the main loop asks for them; k tiles count from ``k_begin``."""
+
+    scales: BlockScales
+    tile: EpilogueTile
+    k_begin: Any
+    k_end: Any
+
+    def load(self, i: Any) -> tuple[cute.Tensor, cute.Tensor]:
+        """Those of k tile ``i``, in registers; of the last one beyond it."""
+        return self.scales.load(self.tile, cute.min(self.k_begin + i, self.k_end - 1))
+
+    def weights(self, loaded: tuple) -> Any:
+        """What the sums of a k tile are multiplied by, of what :meth:`load` gave."""
+        return self.scales.weights(self.tile, loaded)
+
+
+def fits_block_scales(config: Any) -> bool:
+    """Whether a Hopper size can apply scales of blocks: it has the sums of each k tile on their own, a k tile is a
+    block long, and a warpgroup's part of a tile lies within one block of rows and one of columns."""
+    parts = all(BLOCK % extent == 0 for extent in config.part)
+    plain = not (config.pingpong or config.transposed) and config.cluster_k == 1 and config.producers
+    return bool(config.promote == 1 and config.tile[2] == BLOCK and parts and plain)
+
+
+def block_scales(function: Any) -> BlockScales | None:
+    """The part of an epilogue function, if it has one, that multiplies the sums of each k tile."""
+    parts = getattr(function, "functions", (function,))
+    return next((part for part in parts if hasattr(part, "weights")), None)

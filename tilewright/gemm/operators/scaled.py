@@ -1,0 +1,252 @@
+"""``scaled_matmul``: a product of 8-bit numbers that were divided by scales when they were rounded.
+
+The scales are float32 arrays of the operands' framework, and their shapes say what shares one: the whole operand, a
+row of A or a column of B, or a block of 128 elements of K in one row, or in 128 rows. Argument names and shapes are
+those of ``torch._scaled_mm``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Int8
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import KERNELS, candidates
+from tilewright.gemm.epilogue.activations import activation_of
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, Scales, fits_block_scales
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.plan import simulated_gpu
+from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.operators.arrays import framework
+from tilewright.gemm.operators.matmul import REMEMBERED, Request, Seen, again, any_recorded, torch_key
+from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.numbers.numeric import Float32
+
+FAST = {
+    Float8E4M3FN: ["hopper_e4m3", "tensorop_e4m3"],
+    Float8E5M2: ["hopper_e5m2", "tensorop_e5m2"],
+    Int8: ["hopper_i8", "tensorop_i8"],
+}
+"""Kernels whose sums stay in the tensor cores, by the type of the operands, the best first."""
+PROMOTED = {
+    Float8E4M3FN: ["hopper_e4m3_promoted", "tensorop_e4m3"],
+    Float8E5M2: ["hopper_e5m2_promoted", "tensorop_e5m2"],
+    Int8: FAST[Int8],
+}
+"""Kernels whose sums are exact to float32: promoted to registers every 128 elements of K, or those of mma.sync, or
+integers."""
+
+
+def scaled_matmul(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, out: Any = None, activation: str | None = None,
+    out_dtype: Any = None, use_fast_accum: bool = False, kernel: str | KernelEntry | None = None,
+) -> Any:  # fmt: skip
+    """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 16 or 32 bits out.
+
+    Args:
+        a: (M, K) of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy, CuPy or JAX array.
+        b: (K, N) of the same type, columns contiguous (the transpose of a weight (N, K)).
+        scale_a: float32: one number; (M, 1) or (M,), one for each row; (M, ceil(K / 128)), one for each 128 elements of
+            a row; or (ceil(M / 128), ceil(K / 128)), one for each block of 128 x 128.
+        scale_b: float32: one number; (1, N) or (N,), one for each column; (ceil(K / 128), N) or
+            (ceil(K / 128), ceil(N / 128)). Both operands have scales of blocks, or none has; those of Int8 have none.
+            Operands with scales of blocks, and the result, have rows that begin at multiples of 16 bytes.
+        bias: a vector of N numbers, added to every row after the scales.
+        out: where the result goes; made if it is None.
+        activation: as for :func:`matmul`, applied last.
+        out_dtype: of the result: a framework's dtype or a numeric class; BFloat16 by default.
+        use_fast_accum: leave sums of floats in the tensor cores, which keep 14 bits of them or so; else they are
+            promoted to float32 every 128 elements of K. Scales of blocks always promote.
+        kernel: the name or the entry of a kernel, in place of the choice.
+
+    Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
+
+    >>> import ml_dtypes
+    >>> import numpy as np
+    >>> a = np.ones((16, 256), ml_dtypes.float8_e4m3fn)
+    >>> b = np.ones((64, 256), ml_dtypes.float8_e4m3fn).T
+    >>> rows, whole = np.arange(16, dtype=np.float32)[:, None], np.full((), 0.5, np.float32)
+    >>> scaled_matmul(a, b, rows, whole)[:3, 0].tolist()  # 256 * row * 0.5
+    [0.0, 128.0, 256.0]
+    >>> blocks = np.array([[1, 2]] * 16, np.float32)  # the second 128 elements of each row count twice
+    >>> scaled_matmul(a, b, blocks, np.ones((2, 1), np.float32))[0, 0].item()
+    384.0
+    """
+    tensors = a, b, out, scale_a, scale_b, bias
+    key = None
+    if framework(a) == "torch" and (kernel is None or isinstance(kernel, str)):
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, *tensors):
+            from tilewright.gemm.operators.torch_scaled import recorded
+
+            return recorded(a, b, scale_a, scale_b, bias, out, activation, out_dtype, use_fast_accum, kernel)
+        try:
+            how = activation, out_dtype, use_fast_accum, kernel
+            key = torch_key(*tensors), how, simulated_gpu() if a.is_cpu else None
+            seen = _SEEN.get(key)
+        except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
+            key = seen = None
+        vectors = (scale_a, scale_b) if bias is None else (scale_a, scale_b, bias)
+        if seen is not None and (result := again(seen, a, b, out, None, *vectors)) is not None:
+            return result
+    return ScaledRequest(
+        a, b, out, None, 1.0, 0.0, bias, activation, out_dtype, "ieee", kernel, "auto", scale_a, scale_b, use_fast_accum
+    ).run(key)
+
+
+@dataclass(frozen=True)
+class ScaledRequest(Request):
+    """A call of :func:`scaled_matmul`."""
+
+    scale_a: Any
+    scale_b: Any
+    use_fast_accum: bool
+
+    def given(self) -> dict[str, Any]:
+        return {**super().given(), "scale_a": self.scale_a, "scale_b": self.scale_b}
+
+    def entries(self, dtype: Any) -> list[KernelEntry]:
+        if dtype not in FAST:
+            known = " or ".join(x.__name__ for x in FAST)
+            raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")
+        names = (FAST if self.use_fast_accum else PROMOTED)[dtype]
+        found = [KERNELS[name] for name in names] if self.kernel is None else candidates(dtype, self.kernel)
+        if len(self.a.shape) != 2 or len(self.b.shape) != 2 or not self.kinds.is_block:
+            return found
+        if self.kernel is None:
+            found = [KERNELS[PROMOTED[dtype][0]]]
+        fitting = [with_block_scales(entry) for entry in found]
+        if None in fitting:
+            raise ArgumentError(
+                f"kernel {found[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
+                f"{' and '.join(PROMOTED[x][0] for x in PROMOTED if x is not Int8)} can"
+            )
+        return [entry for entry in fitting if entry is not None]
+
+    def check_result(self, entry: KernelEntry, problem: Problem) -> None:
+        d = problem.D.dtype
+        if not d.is_float or d.width not in (16, 32):
+            raise ArgumentError(f"scaled_matmul writes floats of 16 or 32 bits, not {d}")
+
+    def result_dtype(self, entry: KernelEntry) -> Any:
+        return BFloat16 if self.out_dtype is None else numeric_class(self.out_dtype)
+
+    @property
+    def given_vectors(self) -> tuple[Any, ...]:
+        return (self.scale_a, self.scale_b, *super().given_vectors)
+
+    @property
+    def kinds(self) -> ScaleKinds:
+        return kinds(*(array_of(x).shape for x in (self.a, self.b, self.scale_a, self.scale_b)))
+
+    def vectors(self, problem: Problem) -> tuple[Any, ...]:
+        """The scales and the bias, checked: those of lines as vectors, those of blocks as (lines, K) matrices."""
+        if problem.shape[3] != 1 or len(self.a.shape) != 2 or len(self.b.shape) != 2:
+            raise ArgumentError(
+                f"scaled_matmul multiplies two matrices, not arrays of shapes {tuple(self.a.shape)} and "
+                f"{tuple(self.b.shape)}"
+            )
+        for name in ("scale_a", "scale_b"):
+            array = array_of(getattr(self, name))
+            if array.dtype is not Float32:
+                raise ArgumentError(f"{name} must be float32, got {array.dtype.__name__}")
+            if array.device != problem.D.device:
+                raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
+            check_vector(name, array, problem)
+        if self.kinds.is_block:
+            scales = self.scale_a, self.scale_b.mT if framework(self.scale_b) == "torch" else self.scale_b.T
+        else:
+            scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
+        return (*scales, *super().vectors(problem))
+
+    def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
+        """The scales, the bias and the activation, applied in this order."""
+        found = self.kinds
+        scale_a, scale_b, *bias = map(from_dlpack, vectors)
+        first: Scales | BlockScales
+        if found.is_block:
+            first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
+        else:
+            first = Scales(*(
+                scale if kind == "all" else scale.mark_layout_dynamic()
+                for scale, kind in ((scale_a, found.a), (scale_b, found.b))
+            ))  # fmt: skip
+        parts: list[Any] = [first, *(Bias(vector.mark_layout_dynamic()) for vector in bias)]
+        if self.activation is not None:
+            parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then
+        return parts[0] if len(parts) == 1 else Chain(tuple(parts))
+
+    def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
+        if len(_SEEN) >= REMEMBERED:
+            _SEEN.clear()
+        _SEEN[key] = seen
+
+
+_SEEN: dict[Any, Seen] = {}
+
+
+def dynamic(matrix: Any) -> Any:
+    """A matrix of run-time extents and strides; one of a single element has contiguous rows."""
+    only_one = matrix.stride == (1, 1)
+    return matrix.mark_layout_dynamic(leading_dim=1) if only_one else matrix.mark_layout_dynamic()
+
+
+@cache
+def with_block_scales(entry: KernelEntry) -> KernelEntry | None:
+    """A kernel in the sizes that can apply scales of blocks, if it has any."""
+    sizes = [size for size in entry.sizes if size.tensor_cores and size.persistent and fits_block_scales(size)]
+    return replace(entry.only(sizes[0]), small=tuple(sizes[1:])) if sizes else None
+
+
+@dataclass(frozen=True)
+class ScaleKinds:
+    """What shares a scale of A and of B: "all" of an operand, one "line" (a row of A, a column of B), or so many lines
+    in a block of 128 elements of K."""
+
+    a: str | int
+    b: str | int
+
+    @property
+    def is_block(self) -> bool:
+        return isinstance(self.a, int)
+
+
+def kinds(a: tuple[int, ...], b: tuple[int, ...], scale_a: tuple[int, ...], scale_b: tuple[int, ...]) -> ScaleKinds:
+    """What the scales' shapes mean for operands of shapes ``a`` (M, K) and ``b`` (K, N); ArgumentError for others.
+
+    >>> kinds((64, 256), (256, 512), (64, 1), (1, 512))
+    ScaleKinds(a='line', b='line')
+    >>> kinds((64, 256), (256, 512), (64, 2), (2, 4))
+    ScaleKinds(a=1, b=128)
+    """
+    (m, k), n = a, b[1]
+    blocks = -(-k // BLOCK)
+    found = []
+    for name, shape, extent, upright in (("scale_a", scale_a, m, True), ("scale_b", scale_b, n, False)):
+        line = (extent, 1) if upright else (1, extent)
+        wide = {rows: (-(-extent // rows), blocks) for rows in (1, BLOCK)}
+        of_blocks = [rows for rows, s in wide.items() if shape == (s if upright else s[::-1])]
+        of_lines = ["all"] if math.prod(shape) == 1 else ["line"] if shape in (line, (extent,)) else []
+        if not (of_blocks or of_lines):
+            shapes = [s if upright else s[::-1] for s in (*wide.values(),)]
+            raise ArgumentError(
+                f"{name} has the shape {shape}; for operands {a} and {b} it is one number, {line}, or {shapes[0]} or "
+                f"{shapes[1]} for blocks of {BLOCK} elements of K"
+            )
+        found.append((of_lines, of_blocks))
+    (lines_a, blocks_a), (lines_b, blocks_b) = found
+    if lines_a and lines_b:
+        return ScaleKinds(lines_a[0], lines_b[0])
+    if blocks_a and blocks_b:
+        return ScaleKinds(blocks_a[0], blocks_b[0])
+    raise ArgumentError(
+        f"scale_a of shape {scale_a} and scale_b of shape {scale_b}: scales of blocks of {BLOCK} elements of K belong "
+        "to both operands or to none"
+    )

@@ -1,0 +1,55 @@
+"""``torch.ops.tilewright.scaled_matmul``: the product of scaled 8-bit numbers as an operator of PyTorch, which
+torch.compile keeps as one node. It has no gradient: its operands are rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.operators.scaled import scaled_matmul
+from tilewright.gemm.tuning.stand_in import numeric_class
+
+
+@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
+def operator(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
+    out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+) -> Tensor:  # fmt: skip
+    """activation((scale_a * a) @ (scale_b * b) + bias)."""
+    with torch.no_grad():
+        result: Tensor = scaled_matmul(
+            a, b, scale_a, scale_b, bias, activation=activation, out_dtype=out_dtype, use_fast_accum=use_fast_accum,
+            kernel=kernel,
+        )  # fmt: skip
+    return result
+
+
+@operator.register_fake
+def fake(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
+    out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+) -> Tensor:  # fmt: skip
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
+    if a.dtype != b.dtype:
+        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16)
+
+
+def recorded(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None, out: Tensor | None,
+    activation: str | None, out_dtype: Any, use_fast_accum: bool, kernel: str | None,
+) -> Tensor:  # fmt: skip
+    """:func:`scaled_matmul` through the operator."""
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (scale_a, scale_b, bias, out)):
+        raise ArgumentError("scaled_matmul has no gradient: call it under torch.no_grad(), or detach scales and bias")
+    dtype = out_dtype
+    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
+        dtype = numeric_class(out_dtype).torch_dtype
+    result: Tensor = torch.ops.tilewright.scaled_matmul(
+        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel
+    )
+    return result if out is None else out.copy_(result)
