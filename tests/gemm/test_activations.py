@@ -1,0 +1,90 @@
+"""Activations in the epilogue against float64: within 0.6 units of the last place of Float16, as of Float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.gemm import matmul
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, ERFC
+
+EXACT: dict[str, Callable[[float], float]] = {
+    "relu": lambda x: max(x, 0.0),
+    "squared_relu": lambda x: max(x, 0.0) ** 2,
+    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
+    "gelu_tanh": lambda x: x / (1 + exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "sigmoid": lambda x: 1 / (1 + exp(-x)),
+    "silu": lambda x: x / (1 + exp(-x)),
+    "tanh": math.tanh,
+}
+
+
+def exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+def applied(name: str, x: np.ndarray, out: Any, device: str = "cpu") -> np.ndarray:
+    """The activation of each number, by a product with one nonzero element of A in each row."""
+    a, b = np.zeros((x.size, 16), np.float16), np.zeros((16, 16), np.float16)
+    a[:, 0], b[0, 0] = x, 1
+    if device == "cpu":
+        return matmul(a, b, activation=name, out_dtype=out)[:, 0].astype(np.float64)
+    import torch
+
+    left, right = (torch.from_numpy(v).to(device) for v in (a, b))
+    return matmul(left, right, activation=name, out_dtype=out)[:, 0].double().cpu().numpy()
+
+
+def check(name: str, out: Any, device: str) -> None:
+    x = np.concatenate([np.linspace(-12, 12, 1009), np.linspace(-0.01, 0.01, 101), [0, 30, -30, 200, -200]])
+    x = x.astype(np.float16)
+    exact = np.array([EXACT[name](float(v)) for v in x])
+    ulp = np.spacing(np.abs(exact).astype(out)).astype(np.float64)
+    # Float32 forms cancel near 0 and in the tail, where only their absolute error is small.
+    least = 0.0 if out is np.float16 else 2e-7
+    error = np.abs(applied(name, x, out, device) - exact) - least
+    assert (error <= 0.6 * ulp * (1 if out is np.float16 else 8)).all(), (name, x[(error / ulp).argmax()])
+
+
+@pytest.mark.parametrize("out", [np.float16, np.float32])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_it_is_exact_to_the_last_place(name: str, out: Any) -> None:
+    check(name, out, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("out", [np.float16, np.float32])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_it_is_exact_to_the_last_place_on_a_gpu(name: str, out: Any) -> None:
+    check(name, out, "cuda")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_infinity_and_nan(name: str, device: str) -> None:
+    """A row of A with a NaN is NaN; sums beyond Float16 are infinite in Float32 and end in the function's limit."""
+    a, b = np.full((16, 16), 60000, np.float16), np.full((16, 16), 60000, np.float16)
+    a[0] = np.nan
+    a[1] *= -1
+    limit = {"sigmoid": 1.0, "tanh": 1.0}.get(name, math.inf)
+    if device == "cpu":
+        with np.errstate(over="ignore"):
+            result = matmul(a, b, activation=name)
+    else:
+        import torch
+
+        result = matmul(*(torch.from_numpy(x).cuda() for x in (a, b)), activation=name).cpu().numpy()
+    assert np.isnan(result[0]).all() and (result[2:] == limit).all()
+    assert (result[1] == (-1 if name == "tanh" else 0)).all()
+
+
+def test_the_polynomial_for_gelu() -> None:
+    """Its stated relative error, where the probability is a Float32 number at all."""
+    for a in np.linspace(0, 13, 2001):
+        t = 1 / (1 + 0.38 * a)
+        found = sum(c * t ** (i + 1) for i, c in enumerate(ERFC)) * math.exp(-a * a / 2)
+        assert abs(found / (0.5 * math.erfc(a / math.sqrt(2))) - 1) < 3.7e-5
