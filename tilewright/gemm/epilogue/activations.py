@@ -75,7 +75,7 @@ is below 3.7e-5 (least squares, weighted until the extremes were even)."""
 
 def quick_gelu(x: Any) -> Any:
     """As :func:`gelu`: max(x, 0) - |x| * P(X > |x|), which keeps its relative accuracy where x is negative."""
-    a = cute.math.min(abs(x), 20.0)  # infinity times the probability, which is 0 beyond 14, is no number
+    a = cute.min(abs(x), 20.0)  # infinity times the probability, which is 0 beyond 14, is no number
     t = cute.math.rcp(a * 0.38 + 1.0, fastmath=True)
     polynomial = cute.full_like(x, ERFC[-1])
     for coefficient in ERFC[-2::-1]:
