@@ -22,7 +22,6 @@ from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.epilogue.scales import TileScales
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 SCALES_AHEAD = {1: 4, 2: 4, 3: 3}
@@ -141,9 +140,9 @@ class TmaMainloop:
     @cute.jit
     def multiply_scaled(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, scales: TileScales,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, scales: Any,
     ) -> Any:  # fmt: skip
-        """As :meth:`multiply`, with the sums of each stage multiplied by their scales.
+        """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``).
 
         Scales come from global memory, which takes longer than the wgmma of a stage: those of the next few stages are
         loaded while these are multiplied.
