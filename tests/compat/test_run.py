@@ -130,7 +130,7 @@ def test_both_names_give_one_module(installed: None) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("cutlass.nonsense", "there is no module 'cutlass.nonsense'; Tilewright has none planned"),
+        ("cutlass.nonsense", "there is no module 'cutlass.nonsense'; use what cutlass, cutlass.cute and"),
         ("cutlass.cute.tesing", "'cutlass.cute.tesing'; did you mean 'testing'"),
         ("cutlass.utils.blackwell_helper", "did you mean 'blackwell_helpers'"),
         ("cutlass.experimental.cudaa", "did you mean 'cuda'"),

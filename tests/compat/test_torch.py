@@ -96,6 +96,7 @@ def test_streams_events_and_the_device() -> None:
         begin.record()
     end.record()
     torch.cuda.synchronize()
+    assert begin.cuda_event and not torch.cuda.Event().cuda_event
     assert torch.cuda.current_stream().cuda_stream == 0 and begin.elapsed_time(end) >= 0
     assert torch.cuda.is_available() and torch.cuda.device_count() == 1
     assert torch.cuda.get_device_capability() == (9, 0)

@@ -131,18 +131,36 @@ def test_an_effect_deep_inside_keeps_what_is_around_it() -> None:
 
 
 @pytest.mark.parametrize("effect", (True, False))
-def test_a_while_loop_stays_whole_or_goes(effect: bool) -> None:
+@pytest.mark.parametrize("read", ("before", "after", "result", ""))
+def test_a_while_loop_carries_what_is_read(effect: bool, read: str) -> None:
+    """Of two carried values, one may be read, in a region or behind the loop; the other feeds itself only."""
     k = Kernel()
-    before, after = Block([Value(F32)]), Block([Value(F32)])
+    before, after = (Block([Value(F32), Value(F32)]) for _ in range(2))
     with k.inside(before):
-        k.emit("condition", (k.c, before.args[0]))
+        if read == "before":
+            k.store(k.p, before.args[1])
+        k.emit("condition", (k.c, *before.args))
     with k.inside(after):
-        if effect:
-            k.store(k.p, ZERO)
-        k.emit("yield", (k.unary("neg", after.args[0]),))
-    loop = k.emit("while", (ZERO,), (F32,), {}, [before, after])
-    assert k.left() == (["while", "store", "neg"] if effect else [])
-    assert len(loop.results) == 1, "a while loop carries everything or nothing"
+        if effect or read == "after":
+            k.store(k.p, after.args[1] if read == "after" else ZERO)
+        k.emit("yield", (k.unary("neg", after.args[0]), k.unary("abs", after.args[1])))
+    loop = k.emit("while", (ZERO, ZERO), (F32, F32), {}, [before, after])
+    if read == "result":
+        k.store(k.p, loop.results[1])
+    left = k.left()
+    if not effect and not read:
+        assert not left
+        return
+    assert "neg" not in left and ("abs" in left) == bool(read)
+    carried = (
+        loop.operands,
+        loop.results,
+        before.args,
+        after.args,
+        after.ops[-1].operands,
+        before.ops[-1].operands[1:],
+    )
+    assert [len(x) for x in carried] == [1 if read else 0] * 6
 
 
 @pytest.mark.parametrize("reads", (True, False))

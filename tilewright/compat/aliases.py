@@ -57,7 +57,7 @@ def _ours(alias: str) -> ModuleType:
             raise
         parent, _, last = alias.rpartition(".")
         near = nearest(last, _children(parent))
-        words = f"there is no module {alias!r}{near}; Tilewright has none planned: the CuTe DSL documents none"
+        words = f"there is no module {alias!r}{near}; use what cutlass, cutlass.cute and cutlass.utils document"
         raise MissingImportError(words, name=alias) from None
 
 

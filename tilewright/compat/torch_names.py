@@ -66,6 +66,11 @@ class Event:
     def record(self, stream: Any = None) -> None:
         self.at = time.perf_counter()
 
+    @property
+    def cuda_event(self) -> int:
+        """The handle, as a number: 0 until the event is recorded for the first time, as PyTorch has it."""
+        return 0 if self.at is None else id(self)
+
     def wait(self, stream: Any = None) -> None:
         """It has happened."""
 

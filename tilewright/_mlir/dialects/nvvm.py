@@ -13,7 +13,7 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, Type
-from tilewright.lang.device import atomic, barriers, mbarriers, single, threads
+from tilewright.lang.device import atomic, barriers, mbarriers, single, threads, warps
 from tilewright.lang.device.calls import operand
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -29,7 +29,8 @@ from tilewright.lang.numbers.numeric import (
 
 __all__ = [
     "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "RoundingModeKind", "SharedSpace",
-    "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "fmax", "fmin", "red",
+    "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "elect_sync", "fmax",
+    "fmin", "red",
 ]  # fmt: skip
 
 
@@ -194,6 +195,14 @@ def _extreme(what: str, of_two: Any, args: tuple[Any, ...], named: dict[str, Any
         raise ConstraintError(f"nvvm.{what} takes two or three floats")
     found = of_two(_number(first), _number(second))
     return found if third is None else of_two(found, _number(third))
+
+
+def elect_sync(res: Any = None, *, membermask: Any = None, loc: Any = None, ip: Any = None) -> Any:
+    """True in one lane of the warp: the condition of ``with cute.arch.elect_one():``."""
+    mask = None if membermask is None else _number(membermask)
+    if mask is not None and not (mask.is_static and mask.value in (-1, 0xFFFFFFFF)):
+        raise ConstraintError("nvvm.elect_sync elects a lane of the whole warp: leave membermask out")
+    return warps.elected()
 
 
 def barrier_cta_sync(

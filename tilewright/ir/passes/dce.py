@@ -41,7 +41,7 @@ class _Marks:
                 self.parents[op] = parent
             self.makers.update((result, (op, i)) for i, result in enumerate(op.results))
             for region in op.regions:
-                skipped = 1 if op.opcode == "for" else 0
+                skipped = 1 if op.opcode == "for" else 0  # what it counts with
                 self.arguments.update((a, (op, i - skipped)) for i, a in enumerate(region.args) if i >= skipped)
                 self._index(region, op)
 
@@ -62,7 +62,7 @@ class _Marks:
         elif op.opcode == "if":
             self.need(op.operands[0])
         elif op.opcode == "while":
-            self.need(*op.operands, *op.regions[0].ops[-1].operands, *op.regions[1].ops[-1].operands)
+            self.need(op.regions[0].ops[-1].operands[0])
         else:
             self.need(*op.operands)
 
@@ -80,6 +80,10 @@ class _Marks:
         if op.opcode == "for":
             self.need(op.operands[3 + i], op.regions[0].ops[-1].operands[i])
             self.need(op.regions[0].args[1 + i])
+        elif op.opcode == "while":
+            before, after = op.regions
+            self.need(op.operands[i], before.args[i], before.ops[-1].operands[1 + i])
+            self.need(after.args[i], after.ops[-1].operands[i])
         elif op.opcode == "if":
             self.need(*(region.ops[-1].operands[i] for region in op.regions))
 
@@ -110,11 +114,17 @@ def _narrow(op: Op, marks: _Marks) -> None:
         kept = [i for i, r in enumerate(op.results) if r in marks.live or body.args[1 + i] in marks.live]
         body.args[1:] = [body.args[1 + i] for i in kept]
         op.operands[3:] = [op.operands[3 + i] for i in kept]
+    elif op.opcode == "while":
+        kept = [i for i, argument in enumerate(op.regions[0].args) if argument in marks.live]
+        op.operands[:] = [op.operands[i] for i in kept]
+        for region in op.regions:
+            region.args[:] = [region.args[i] for i in kept]
     elif op.opcode == "if":
         kept = [i for i, r in enumerate(op.results) if r in marks.live]
     else:
         return
     for region in op.regions:
         tail = region.ops[-1]
-        tail.operands = [tail.operands[i] for i in kept]
+        condition = tail.operands[: tail.opcode == "condition"]
+        tail.operands = [*condition, *(tail.operands[len(condition) + i] for i in kept)]
     op.results = [op.results[i] for i in kept]

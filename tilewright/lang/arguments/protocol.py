@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import PtrType, Type
+from tilewright.ir.types import MemSpace, PtrType, Type
 from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack, leading_or_last
 from tilewright.lang.arguments.kinds import Argument, describe
@@ -122,6 +122,7 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             if isinstance(self.template, HostTensor) and is_array(value):
                 return self._read_array(value, array_of(value), None)
             value = self._pointer(value)
+        value = self._in_the_space(value)
         types = list(value.__get_mlir_types__())
         fits = value is self.template or self._fits(value, types)
         if not fits or not covers(objects.known_facts(value), self.facts):
@@ -135,6 +136,14 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
         if isinstance(value, HostTensor) and not value.array.readonly:  # else every call checks that it is not written
             value.passed = (self.token, found)
         return found
+
+    def _in_the_space(self, value: Any) -> Any:
+        """A pointer that ``make_ptr`` made without a memory space, as one to global memory where that was compiled."""
+        wanted = self.template._kind.space if isinstance(self.template, HostPointer) else None
+        if wanted is not MemSpace.GMEM or value._kind.space is not MemSpace.GENERIC:
+            return value
+        place = value.device_pointer()
+        return HostPointer(place, value.dtype, MemSpace.GMEM, value.alignment, value.wide, value.on_cpu)
 
     def _pointer(self, value: Any) -> HostPointer:
         """An address that others keep, ctypes or TVM FFI, for a parameter that was compiled with a pointer."""

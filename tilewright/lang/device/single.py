@@ -6,11 +6,22 @@ from typing import Any
 
 from tilewright.atoms.bits import Permute, Popc
 from tilewright.atoms.sleep import Nanosleep
+from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import I32, U32
 from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import Float32, Int32, Uint32, Uint64, as_numeric, wrap
+from tilewright.lang.numbers.numeric import (
+    Float32,
+    Int16,
+    Int32,
+    Int64,
+    Uint16,
+    Uint32,
+    Uint64,
+    as_numeric,
+    wrap,
+)
 from tilewright.lang.tensors.select import max as _max
 from tilewright.lang.tensors.select import min as _min
 
@@ -42,6 +53,24 @@ def fmin(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
 def _float(x: Any) -> Any:
     number = as_numeric(x)
     return number if type(number).is_float else Float32(number)
+
+
+def mul_wide(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """The whole product of two integers of 16 or 32 bits, in twice as many (``mul.wide``).
+
+    >>> from tilewright import Uint32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.mul_wide(Uint32(0xFFFFFFFF), Uint32(t)) >> 32).to(Uint32), 4, dtype=Uint32)
+    [0, 0, 1, 2]
+    """
+    kinds = {Int16: Int32, Uint16: Uint32, Int32: Int64, Uint32: Uint64}
+    x, y = as_numeric(a), as_numeric(b)
+    if type(x) is not type(y) or type(x) not in kinds:
+        names = f"{type(x).__name__} and {type(y).__name__}"
+        raise ConstraintError(f"mul_wide takes two integers of one type of 16 or 32 bits, not {names}")
+    wide = kinds[type(x)]
+    return x.to(wide) * y.to(wide)
 
 
 def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:

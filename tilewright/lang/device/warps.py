@@ -34,9 +34,14 @@ def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
     >>> per_thread(mark, 64, memory=[0, 0])[1]
     [1, 33]
     """
-    (elected,) = call(ElectOne(), results=(BOOL,))
-    with only_if(elected, "elect_one block"):
+    with only_if(elected().ir_value(), "elect_one block"):
         yield
+
+
+def elected() -> Any:
+    """A Boolean that is true in one lane of each warp."""
+    (chosen,) = call(ElectOne(), results=(BOOL,))
+    return wrap(chosen)
 
 
 def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Int32:

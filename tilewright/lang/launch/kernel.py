@@ -40,19 +40,11 @@ class KernelFunction(MarkedFunction[P, Any]):
     """A function marked ``@cute.kernel``. Call it in a ``@cute.jit`` function, then ``launch`` the result."""
 
     word = "kernel"
-    prefix = ""
 
     @property
     def name(self) -> str:
         """What the kernel is called in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
         return self.prefix + self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
-
-    def set_name_prefix(self, prefix: str, *, loc: Any = None, ip: Any = None) -> None:
-        """Let the names of this kernel's programs that are staged from now on begin with ``prefix``: CUDA text and
-        profilers show them."""
-        if not isinstance(prefix, str) or (prefix and not prefix.isidentifier()):
-            raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
-        self.prefix = prefix
 
     def received(self, argument: Any) -> Any:
         """An argument as the kernel's code gets it."""

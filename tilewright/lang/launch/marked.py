@@ -26,6 +26,8 @@ class MarkedFunction(Generic[P, R]):
     word = ""
     __name__: str
     __qualname__: str
+    prefix = ""
+    """What its names begin with: :meth:`set_name_prefix`."""
     marked = True
     """The mark by which :mod:`~tilewright.lang.staging.contents` recognises such functions."""
 
@@ -44,6 +46,13 @@ class MarkedFunction(Generic[P, R]):
     def code(self) -> FunctionType:
         """The function that is called while staging."""
         return staged(self.function) if self.preprocessor else self.function
+
+    def set_name_prefix(self, prefix: str, *, loc: Any = None, ip: Any = None) -> None:
+        """Let the names of what is staged from now on begin with ``prefix``: CUDA text, profilers and the IR show the
+        names of kernels, the IR those of host functions."""
+        if not isinstance(prefix, str) or (prefix and not prefix.isidentifier()):
+            raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
+        self.prefix = prefix
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError

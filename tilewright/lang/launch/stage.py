@@ -39,7 +39,7 @@ def arguments_of(signature: Signature, bound: inspect.BoundArguments) -> list[Ar
 def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> Program:
     """Trace ``target`` for these arguments."""
     params = [Value(t, label) for a in arguments for t, label in zip(a.types(), a.value_names(), strict=True)]
-    host = Function(target.function.__name__, "host", Block(list(params)))
+    host = Function(target.prefix + target.function.__name__, "host", Block(list(params)))
     builder = HostBuilder(host.body, any(a.on_cpu for a in arguments))
     builder.dependencies.append(target.function)
     rest = iter(params)

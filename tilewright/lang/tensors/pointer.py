@@ -154,7 +154,7 @@ class Pointer:
     def ir_value(self) -> Value:
         return self.value()
 
-    llvm_ptr = property(value)
+    llvm_ptr = raw_ptr = property(value)
 
     # -- access --------------------------------------------------------------------------------------------------
 

@@ -87,6 +87,11 @@ class Tensor(Drawable):
         return isinstance(self.engine, Pointer) and self.engine.of_layout
 
     @property
+    def _dtype(self) -> Any:
+        """``element_type``, as programs for the CuTe DSL also read it."""
+        return self.element_type
+
+    @property
     def shape(self) -> Any:
         return self.linear.shape
 
