@@ -26,8 +26,10 @@ def partition(out: cute.Tensor, rows: cutlass.Constexpr, by: cutlass.Constexpr):
         part = cute.make_tiled_mma(op).get_slice(tidx).partition_A(smem)
     elif cutlass.const_expr(by == "S"):
         part = copy.get_slice(tidx).partition_S(smem)
+        cute.copy(copy, part, cute.make_rmem_tensor_like(part))
     else:
         part = copy.get_slice(tidx).partition_D(smem)
+        cute.copy(copy, cute.make_rmem_tensor_like(part), part)
     out[tidx] = cute.size(part)
 
 
@@ -44,6 +46,62 @@ def test_a_tile_that_overhangs_shared_memory_is_refused(by: str) -> None:
     words = r"shared-memory tensor \(24,16\):\(16,1\) has 24 elements.*tiles of 16"
     with pytest.raises(ConstraintError, match=words):
         run(from_dlpack(out), 24, by)
+
+
+def overhung(way: str, extent: int = 24, is_async: bool = False) -> np.ndarray:
+    """A tile of 32 elements over ``extent``: what the tensor and the eight elements behind it hold afterwards."""
+
+    def body(tidx: Any, x: Any, out: Any) -> None:
+        smem = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(32), 16)
+        smem[tidx] = cutlass.Float32(-1)
+        cute.arch.sync_threads()
+        some = cute.make_tensor(smem.iterator, cute.make_layout(extent))
+        op = cute.nvgpu.cpasync.CopyG2SOp() if is_async else cute.nvgpu.CopyUniversalOp()
+        atom = cute.make_copy_atom(op, cutlass.Float32, num_bits_per_copy=32)
+        copy = cute.make_tiled_copy_tv(atom, cute.make_layout(32), cute.make_layout(1))
+        thread = copy.get_slice(tidx)
+        source, part = thread.partition_S(x), thread.partition_D(some)
+        if way == "pred":
+            pred = cute.make_rmem_tensor((1, cute.size(part.shape[1])), cutlass.Boolean)
+            for m in cutlass.range_constexpr(cute.size(part.shape[1])):
+                pred[0, m] = thread.partition_S(cute.make_identity_tensor(extent))[0, m] < extent
+            cute.copy(copy, source, part, pred=pred)
+        elif way == "copy":
+            cute.copy(copy, source, part)
+        elif way == "store":
+            part[0] = x[tidx]
+        elif way == "fill":
+            part.fill(0)
+        elif way == "slice":
+            part[None, 0][0] = x[tidx]
+        elif way == "vector":
+            cute.autovec_copy(source, part)
+        elif way == "recast":
+            cute.recast_tensor(part, cutlass.Int32)[0] = 1
+        elif way == "pointer":
+            part.iterator.store(x[tidx])
+        if is_async:
+            cute.arch.cp_async_commit_group()
+            cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        out[tidx] = smem[tidx]
+
+    out = np.zeros(32, np.float32)
+    run_body(body, np.arange(32, dtype=np.float32), out, threads=32)
+    return out
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_copy_with_predicates_may_overhang(is_async: bool) -> None:
+    """Behind the tensor nothing is copied; cp.async writes zeros, as on a GPU."""
+    assert overhung("pred", is_async=is_async).tolist() == [*range(24), *[0 if is_async else -1] * 8]
+    assert overhung("copy", 32, is_async).tolist() == list(range(32))
+
+
+@pytest.mark.parametrize("way", ["copy", "store", "fill", "slice", "vector", "recast", "pointer"])
+def test_no_other_access_may(way: str) -> None:
+    with pytest.raises(ConstraintError, match=r"24:1 has 24 elements, which tiles of 32 do not divide: .*with pred="):
+        overhung(way)
 
 
 def test_extents_that_only_the_launch_knows_are_not_refused() -> None:

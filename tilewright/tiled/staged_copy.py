@@ -13,6 +13,7 @@ from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
 from tilewright.lang.numbers.numeric import Uint8, wrap
 from tilewright.lang.tensors.access import need_no_fraction
 from tilewright.lang.tensors.algebra import make_rmem_tensor, recast_tensor
+from tilewright.lang.tensors.overhung import guarded
 from tilewright.lang.tensors.pointer import Pointer, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
@@ -47,7 +48,8 @@ def copy(
 
     Mode 0 of both tensors is what one instruction moves for one thread (or a tuple that begins with it), as
     ``partition_S``, ``partition_D`` and ``retile`` give it. ``pred`` has one Boolean for each repetition; where it is
-    false nothing is copied (``cp.async`` writes zeros).
+    false nothing is copied (``cp.async`` writes zeros, also behind the end of a shared-memory tensor that is smaller
+    than the tile: leave room for them).
 
     TMA and bulk copies take ``tma_bar_ptr`` (bulk copies: ``mbar_ptr``), the mbarrier at which a load's bytes count,
     ``mcast_mask``, the blocks of the cluster that receive it, ``tma_desc_ptr``, a tensor map in memory to copy by, and
@@ -88,6 +90,8 @@ def copy(
         return atom.stage_copy(src, dst, pred=pred, **options)
     for name in options:
         raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
+    if pred is not None:
+        src, dst = guarded(src), guarded(dst)
     check_types(atom.instruction, src, dst, atom.scalar)
     if is_packed(src.element_type):
         atom, src, dst = _as_bytes(atom, src, dst)

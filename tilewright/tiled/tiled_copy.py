@@ -30,7 +30,7 @@ from tilewright.location_keywords import takes_location
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.operands import need_thread
 from tilewright.tiled.provenance import remember_partition
-from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
+from tilewright.tiled.views import for_copies_with_predicates, layout_of, rearranged, sliced
 
 if TYPE_CHECKING:
     from tilewright.lang.tensors.tensor import Tensor
@@ -262,7 +262,7 @@ class ThrCopy(TiledCopy):
     def partition_S(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_S(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a source; for a layout (layout, offset)."""
-        self._need_whole(x, "S")
+        x = self._whole(x, "S")
         part = sliced(self.tidfrg_S(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
         return remember_partition(part, self, "S", x)
 
@@ -274,10 +274,10 @@ class ThrCopy(TiledCopy):
     def partition_D(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
     def partition_D(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """This thread's part ((values, atoms), RestM, RestN, ...) of a destination; for a layout (layout, offset)."""
-        self._need_whole(x, "D")
+        x = self._whole(x, "D")
         part = sliced(self.tidfrg_D(x), (self.thr_idx, None, repeat(None, rank(layout_of(x)))))
         return remember_partition(part, self, "D", x)
 
-    def _need_whole(self, x: Any, side: str) -> None:
+    def _whole(self, x: Any, side: str) -> Any:
         tile = tuple(size(t) for t in self.tiler_mn)
-        need_whole_tiles(x, tile, f"partition_{side} of a tiled copy of {self.instruction}")
+        return for_copies_with_predicates(x, tile, f"partition_{side} of a tiled copy of {self.instruction}")

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import ConstraintError
-from tilewright.lang.tensors.pointer import AddressSpace
+from tilewright.lang.tensors.overhung import OverhungPointer
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import (
     ComposedLayout,
     Layout,
@@ -52,16 +54,32 @@ def need_whole_tiles(x: Any, tile: tuple[int, ...], who: str) -> None:
 
     Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
     """
+    if fault := _overhang(x, tile, who):
+        raise ConstraintError(f"{fault[0]}: choose a tile of whole multiples of {fault[1]}")
+
+
+def for_copies_with_predicates(x: Any, tile: tuple[int, ...], who: str) -> Any:
+    """``x``; a shared-memory tensor that the tile overhangs is one whose parts can be copied with predicates only."""
+    fault = _overhang(x, tile, who)
+    if not fault:
+        return x
+    why = f"{fault[0]}: choose a tile of whole multiples of {fault[1]}, or copy with pred="
+    if type(x.engine) is not Pointer:
+        raise ConstraintError(why)
+    return Tensor(OverhungPointer.of(x.engine, why), x.linear)
+
+
+def _overhang(x: Any, tile: tuple[int, ...], who: str) -> tuple[str, int] | None:
+    """What is wrong, and the extent of the tile, where ``x`` is a tensor in shared memory that the tile overhangs."""
     pointer = getattr(x, "engine", None)
     if getattr(pointer, "memspace", None) is not AddressSpace.smem:
-        return
+        return None
     for mode, step in enumerate(tile):
         extent = size(x.linear[mode])
         if isinstance(extent, int) and extent % step:
-            raise ConstraintError(
-                f"{who}: mode {mode} of the shared-memory tensor {x.linear} has {extent} elements, which tiles of "
-                f"{step} do not divide: choose a tile of whole multiples of {step}"
-            )
+            what = f"{who}: mode {mode} of the shared-memory tensor {x.linear} has {extent} elements"
+            return f"{what}, which tiles of {step} do not divide", step
+    return None
 
 
 def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:

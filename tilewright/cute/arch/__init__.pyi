@@ -26,6 +26,7 @@ from tilewright.lang.device.clusters import (
     cluster_wait as cluster_wait, map_dsmem_ptr as map_dsmem_ptr, mapa as mapa,
     store_shared_remote as store_shared_remote,
 )
+from tilewright.lang.device.inline_ptx import inline_ptx as inline_ptx
 from tilewright.lang.device.mbarriers import (
     cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc, mbarrier_arrive as mbarrier_arrive,
     mbarrier_arrive_and_expect_tx as mbarrier_arrive_and_expect_tx,

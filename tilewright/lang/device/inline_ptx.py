@@ -18,11 +18,46 @@ from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import I64, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import I64, MemSpace, PtrType, ScalarType, Type, VecType
 from tilewright.lang.device.calls import operand
+from tilewright.lang.device.ptx_instructions import as_instruction
 
 IMMEDIATE = ("n", "i", "C")
 """The constraints of what becomes part of the text: numbers, and Python's strings (``C``)."""
+
+
+_READ = re.compile(r"\{\$r(\d+)\}")
+
+
+def inline_ptx(ptx: str, *, read_only_args: Sequence[Any] = (), loc: Any = None, ip: Any = None) -> None:
+    """Emit PTX that gives no result. ``{$r0}``, ``{$r1}``, ... in the text are the ``read_only_args``, in registers of
+    their types; use :func:`inline_asm` for results.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.inline_ptx("nanosleep.u32 {$r0};", read_only_args=[Int32(4)]), t)[1], 2)
+    [0, 1]
+    """
+    values = [operand(x) for x in read_only_args]
+    text = _READ.sub(lambda found: f"${found[1]}", ptx)
+    if "{$" in text:
+        raise ConstraintError(
+            f"inline_ptx({ptx!r}): operands are {{$r0}}, {{$r1}}, ...; use llvm.inline_asm for results"
+        )
+    inline_asm(None, values, text, ",".join(_letter(v.type, ptx) for v in values), has_side_effects=True)
+
+
+def _letter(kind: Type, ptx: str) -> str:
+    """The constraint of a register that holds a number or an address."""
+    if isinstance(kind, PtrType):
+        return "r" if kind.space is MemSpace.SMEM else "l"
+    if not isinstance(kind, (ScalarType, VecType)) or _bits(kind) not in (16, 32, 64, 128):
+        raise ConstraintError(f"inline_ptx({ptx!r}): an operand of type {kind} fits no register")
+    letters = {16: "h", 32: "r", 64: "l", 128: "q"}
+    floats = {32: "f", 64: "d"}
+    bits = _bits(kind)
+    return floats.get(bits, letters[bits]) if isinstance(kind, ScalarType) and kind.is_float else letters[bits]
 
 
 class StructType:
@@ -87,6 +122,8 @@ def inline_asm(
             raise ConstraintError(
                 f"inline_asm({asm_string!r}): operand {i} is a string; its constraint is C, not {letter}"
             )
+    if res is None and as_instruction(asm_string, values):
+        return None
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
     atom = InlinePtx(text, tuple(outputs), tuple(inputs), has_side_effects or not outputs, "~{memory}" in clobbers)
     for letter in [*outputs, *inputs]:

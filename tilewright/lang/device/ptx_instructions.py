@@ -1,0 +1,88 @@
+"""Inline PTX that is an instruction of the language: it becomes that instruction, which the checker follows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tilewright.atoms.cluster import Mapa, StoreAsync
+from tilewright.atoms.ptx.inline import InlinePtx
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType
+from tilewright.lang.numbers.numeric import class_of
+from tilewright.lang.tensors.pointer import Pointer
+
+_MAPA = re.compile(r"\s*mapa\.shared::cluster\.u32\s+\$0,\s*\$1,\s*\$2;\s*")
+_STORE = re.compile(
+    r"\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.[bsuf](?:32|64)\s+"
+    r"\[\$0\],\s*\$1,\s*\[\$2\];\s*"
+)
+
+
+_VECTOR = re.compile(
+    r"\s*\{\s*\.reg \.v4 \.([bsuf]32) (\w+);\s*mov\.\1 \2\.x, \$2;\s*mov\.\1 \2\.y, \$3;\s*mov\.\1 \2\.z, \$4;\s*"
+    r"mov\.\1 \2\.w, \$5;\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.v4\.\1\s+"
+    r"\[\$0\],\s*\2,\s*\[\$1\];\s*\}\s*"
+)
+
+
+def as_instruction(text: str, values: list[Any]) -> bool:
+    """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
+    ``mapa`` made of pointers. Four numbers are stored one by one: their bytes count all the same."""
+    if _STORE.fullmatch(text) is not None:
+        to, number, barrier = values
+        return _store([number], to, barrier)
+    if _VECTOR.fullmatch(text) is not None:
+        to, barrier, *numbers = values
+        return _store(numbers, to, barrier)
+    return False
+
+
+def _store(numbers: list[Value], to: Value, at: Value) -> bool:
+    """Store ``numbers`` from the address ``to`` on, with their bytes at the mbarrier ``at``, if both are mapped."""
+    (pointer, rank), (barrier, other) = _mapped(to), _mapped(at)
+    kinds = {value.type for value in numbers}
+    if pointer is None or barrier is None or not _same(rank, other) or len(kinds) > 1:
+        return False
+    builder, kind = Builder.current(), kinds.pop()
+    assert isinstance(pointer.type, PtrType)
+    if not isinstance(kind, ScalarType):
+        return False
+    if pointer.type.elem != kind:
+        pointer = builder.emit("ptr.cast", (pointer,), (PtrType(kind, pointer.type.space, pointer.type.align),)).result
+    first = Pointer(pointer, class_of(kind))
+    for i, number in enumerate(numbers):
+        builder.call(StoreAsync(), [(first + i).value(), barrier, number, builder.cast(rank, I32)], ())
+    return True
+
+
+def _mapped(address: Any) -> tuple[Any, Any]:
+    """The pointer into the block's own shared memory and the rank that ``address`` was made of, else (None, None)."""
+    op = _source(address).op
+    if op is not None and op.opcode == "ptr.toint":
+        op = op.operands[0].op
+    if op is None or op.opcode != "call":
+        return None, None
+    atom = op.attrs["atom"]
+    if isinstance(atom, Mapa):
+        return op.operands[0], op.operands[1]
+    if not isinstance(atom, InlinePtx) or _MAPA.fullmatch(atom.text) is None:
+        return None, None
+    made = _source(op.operands[0]).op
+    own = made.operands[0] if made is not None and made.opcode == "ptr.toint" else None
+    if own is None or not isinstance(own.type, PtrType) or own.type.space is not MemSpace.SMEM:
+        return None, None
+    return own, _source(op.operands[1])
+
+
+def _source(value: Any) -> Value:
+    """The number of which ``value`` has the lower bits."""
+    while value.op is not None and value.op.opcode in ("cast", "bitcast"):
+        value = value.op.operands[0]
+    return value
+
+
+def _same(a: Value, b: Value) -> bool:
+    a, b = _source(a), _source(b)
+    return a is b or isinstance(a, Constant) and isinstance(b, Constant) and a.value == b.value

@@ -1,0 +1,47 @@
+"""Pointers into parts of a shared-memory tensor that may lie beyond its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ConstraintError
+from tilewright.ir.core import Value
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
+
+
+class OverhungPointer(Pointer):
+    """A pointer whose address is not given out, ``why`` says why: some of its elements are not the tensor's, and what
+    lies there is other memory. A copy with predicates takes the plain pointer by :func:`guarded`."""
+
+    __slots__ = ("why",)
+    why: str
+
+    @classmethod
+    def of(cls, pointer: Pointer, why: str) -> OverhungPointer:
+        made = cls.__new__(cls)
+        for name in Pointer.__slots__:
+            setattr(made, name, getattr(pointer, name))
+        made.why = why
+        return made
+
+    def _with(self, **changes: Any) -> Pointer:
+        return OverhungPointer.of(super()._with(**changes), self.why)
+
+    def value(self, extra: int = 0) -> Value:
+        raise ConstraintError(self.why)
+
+    def with_dtype(self, dtype: Any) -> Pointer:
+        raise ConstraintError(self.why)
+
+    def plain(self) -> Pointer:
+        made = Pointer.__new__(Pointer)
+        for name in Pointer.__slots__:
+            setattr(made, name, getattr(self, name))
+        return made
+
+
+def guarded(tensor: Any) -> Any:
+    """``tensor`` for an access whose predicates keep it inside the tensor that it was cut from."""
+    pointer = tensor.engine
+    return Tensor(pointer.plain(), tensor.linear) if isinstance(pointer, OverhungPointer) else tensor
