@@ -12,13 +12,13 @@ from typing import Any, overload
 
 from tilewright import layout as _layout
 from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
-from tilewright.lang.numbers.numeric import Integer
+from tilewright.lang.numbers.numeric import Int64, Integer
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
-from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.layout import ComposedLayout, Layout, Swizzle, flatten_to_tuple, unflatten
 from tilewright.layout.tuples import is_static
 
 
@@ -113,7 +113,19 @@ def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
         return _layout.domain_offset(coord, tensor)
-    return tensor.moved(lambda layout, c: _layout.domain_offset(c, layout), coord)
+    far = any(isinstance(c, int) and abs(c) >= _FAR for c in flatten_to_tuple(coord))
+    return tensor.moved(_far_offset if far else lambda layout, c: _layout.domain_offset(c, layout), coord)
+
+
+_FAR = 1 << 16
+"""From this known coordinate on, its product with a stride of 32 bits is made in 64: such an origin may lie outside of
+the array, where the stride's type promises nothing."""
+
+
+def _far_offset(layout: Any, coord: Any) -> tuple[Any, Any]:
+    strides = [s.to(Int64) if isinstance(s, Integer) else s for s in flatten_to_tuple(layout.stride)]
+    wide = Layout(layout.shape, unflatten(strides, layout.stride))
+    return layout, _layout.domain_offset(coord, wide)[1]
 
 
 @overload
