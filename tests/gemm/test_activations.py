@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.gemm import matmul
+from tilewright.gemm import kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, ERFC
+from tilewright.gemm.operators.matmul import with_hidden_epilogue
 
 EXACT: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(x, 0.0),
@@ -88,3 +89,23 @@ def test_the_polynomial_for_gelu() -> None:
         t = 1 / (1 + 0.38 * a)
         found = sum(c * t ** (i + 1) for i, c in enumerate(ERFC)) * math.exp(-a * a / 2)
         assert abs(found / (0.5 * math.erfc(a / math.sqrt(2))) - 1) < 3.7e-5
+
+
+def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
+    """By kernels whose warpgroups take turns; not where K is long, tiles are few, or the kernel has no such size."""
+    entry, gpu = kernels()["hopper_bf16"], (132, 232448)
+    hidden = with_hidden_epilogue(entry, (8192, 8192, 1024, 1), gpu)
+    assert hidden.sizes and all(size.pingpong and size.tile[1] <= 128 for size in hidden.sizes)
+    for shape in ((8192, 8192, 4096, 1), (512, 4096, 1024, 1)):
+        assert with_hidden_epilogue(entry, shape, gpu) is entry
+    other = kernels()["tensorop_bf16"]
+    assert with_hidden_epilogue(other, (8192, 8192, 1024, 1), gpu) is other
+
+
+@pytest.mark.gpu
+def test_gelu_takes_such_a_kernel_on_a_gpu() -> None:
+    import torch
+
+    a, b = (torch.ones(4096, 8192, device="cuda", dtype=torch.bfloat16)[:, :64] for _ in range(2))
+    result = matmul(a, b.T, activation="gelu")
+    assert (result == 64).all()

@@ -20,12 +20,14 @@ from tilewright.gemm.epilogue.tile import EpilogueTile
 class ActivationRow(NamedTuple):
     """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
     (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too. ``quick``: of
-    a fragment of Float32 sums that become numbers of 16 bits, where that takes another form."""
+    a fragment of Float32 sums that become numbers of 16 bits, where that takes another form. ``long``: more than a
+    dozen instructions even so."""
 
     of_sums: Callable[[Any], Any]
     of_torch: Callable[[Any, Any], Any]
     integers: bool = False
     quick: Callable[[Any], Any] | None = None
+    long: bool = False
 
 
 def relu(x: Any) -> Any:
@@ -87,13 +89,13 @@ def quick_gelu(x: Any) -> Any:
 ACTIVATIONS = {
     "relu": ActivationRow(relu, lambda functional, x: functional.relu(x), integers=True),
     "squared_relu": ActivationRow(squared_relu, lambda functional, x: functional.relu(x).square(), integers=True),
-    "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x), quick=quick_gelu),
+    "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x), quick=quick_gelu, long=True),
     "gelu_tanh": ActivationRow(
         gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh"), quick=quick_gelu_tanh
     ),
     "sigmoid": ActivationRow(sigmoid, lambda functional, x: functional.sigmoid(x), quick=quick_sigmoid),
     "silu": ActivationRow(silu, lambda functional, x: functional.silu(x), quick=lambda x: x * quick_sigmoid(x)),
-    "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x)),
+    "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x), long=True),
 }
 """A new activation is a row here; ``matmul`` and the operator of PyTorch find it by its name."""
 

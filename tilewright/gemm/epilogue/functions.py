@@ -33,7 +33,8 @@ class EpilogueFunction(Protocol):
     """Changes the accumulators of one part of a tile in place, or returns others of another type in their place.
 
     A function may also have ``check(m, n)``, which the library calls before a launch with the extents of D: raise
-    ArgumentError there where an operand of the function does not fit them.
+    ArgumentError there where an operand of the function does not fit them. And it may have ``vectors``, pairs of a
+    vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library then loads them earlier.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -47,6 +48,15 @@ def applied(function: EpilogueFunction, acc: cute.Tensor, tile: EpilogueTile) ->
     """
     result = function(acc, tile)
     return acc if result is None else result
+
+
+def vectors_of(function: Any) -> list[tuple[Any, int]]:
+    """The vectors that a function says it will ask for.
+
+    >>> vectors_of(Bias("b")), vectors_of(Chain((Relu(), Bias("b"))))
+    ([('b', 1)], [('b', 1)])
+    """
+    return [pair for part in getattr(function, "functions", (function,)) for pair in getattr(part, "vectors", ())]
 
 
 def partitionable(function: Any) -> bool:
@@ -121,6 +131,10 @@ class Bias:
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)
+
+    @property
+    def vectors(self) -> list[tuple[Any, int]]:
+        return [(self.vector, 1)]
 
     def check(self, m: int, n: int) -> None:
         shape = getattr(getattr(self.vector, "array", None), "shape", None)

@@ -37,6 +37,10 @@ class Scales:
         """All parts of a sum are scaled alike."""
         return self
 
+    @property
+    def vectors(self) -> list[tuple[Any, int]]:
+        return [(vector, kind) for kind, vector in enumerate((self.a, self.b)) if not is_one(vector)]
+
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
         a = self.a[0] if is_one(self.a) else tile.column(self.a)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright import cute, range_constexpr
@@ -24,6 +24,8 @@ class EpilogueTile:
     extent: tuple[Any, Any]
     read_source: Callable[[], Any]
     transposed: bool = False
+    ahead: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """Elements of vectors that are in registers already, by the vector's id and the mode."""
 
     def source(self) -> Any:
         """C's elements, a TensorSSA of C's type; zero outside the matrix."""
@@ -41,8 +43,16 @@ class EpilogueTile:
         """The smallest coordinate ``mode`` of the thread's accumulators, or the matrix's last if that is smaller."""
         return cute.min(self.coordinates[0][mode], self.extent[mode] - 1)
 
+    def fetch(self, vectors: Iterable[tuple[Any, int]]) -> None:
+        """Load what :meth:`row` (1) and :meth:`column` (0) will be asked for: (vector, 0 or 1). The loads take as long
+        as a part of an epilogue, so they are issued one part earlier."""
+        for vector, kind in vectors:
+            mode = 1 - kind if self.transposed else kind
+            self.ahead[id(vector), mode] = self.elements(vector, mode)
+
     def _along(self, vector: Any, mode: int) -> Any:
-        return self.repeated(self.elements(vector, mode), mode)
+        found = self.ahead.get((id(vector), mode))
+        return self.repeated(self.elements(vector, mode) if found is None else found, mode)
 
     @cute.jit
     def elements(self, vector: Any, mode: int) -> Any:

@@ -16,7 +16,7 @@ from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, vectors_of
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.utils import LayoutEnum, hopper_helpers
@@ -84,6 +84,13 @@ class TmaStoreEpilogue:
             atom, 0, cute.make_layout(1), cute.group_modes(sD, 0, 2), cute.group_modes(gDs, 0, 2)
         )  # ((TMA), buffers), ((TMA), parts)
         thr_mma = tiled_mma.get_slice(tidx)
+        tiles = []
+        for i, _ in sums:
+            tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
+            tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
+            source = partial(self.read_source, tCgC, tCcD, extent)
+            tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed))
+        tiles[0].fetch(vectors_of(function))
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
         if const_expr(len(sums) % buffers != 0):
             # The last part of the tile before went through the first buffer: it has been read by now, most likely.
@@ -92,10 +99,9 @@ class TmaStoreEpilogue:
             barrier.arrive_and_wait()
         for turn in range_constexpr(len(sums)):
             i, part = sums[turn]
-            tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
-            tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
-            source = partial(self.read_source, tCgC, tCcD, extent)
-            part = applied(function, part, EpilogueTile(tCcD, extent, source, self.config.transposed))
+            if const_expr(turn + 1 < len(sums)):
+                tiles[turn + 1].fetch(vectors_of(function))
+            part = applied(function, part, tiles[turn])
             results = rounded(part, self.config.c.dtype)
             cute.copy(store, store.retile(results), tRS_sD[None, None, None, turn % buffers])
             cute.arch.fence_proxy("async.shared", space="cta")

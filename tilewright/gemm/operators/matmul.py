@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.choice.registry import KERNELS, candidates
-from tilewright.gemm.epilogue.activations import activation_of
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan, simulated_gpu
+from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
@@ -368,8 +369,13 @@ class Request:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
                     return found.plan(problem, problem.machine, may_pack)
-        plan = partial(by_the_model, entries, self.decomposition, may_pack)
+        plan = self.planner(entries, may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
+
+    def planner(self, entries: list[KernelEntry], may_pack: str) -> Callable[[Problem], Plan]:
+        """Plans problems of this kind by the model."""
+        long = self.activation is not None and ACTIVATIONS[self.activation].long
+        return partial(by_the_model, entries, self.decomposition, may_pack, long)
 
     def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
         """Keep a launch for products of the same geometry, and of other numbers of rows if these change nothing but
@@ -379,15 +385,38 @@ class Request:
         rows = rows_key(self.a, self.b, self.out, self.c, self.bias)
         if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
             return
-        plan = partial(by_the_model, entries, self.decomposition, MAY_PACK[self.bias is None])
+        plan = self.planner(entries, MAY_PACK[self.bias is None])
         kept = _ROWS.setdefault((rows, how, machine), LaunchesByRows(prepared.problem, plan, seen.dtype))
         kept.learn(prepared)
 
 
 def by_the_model(
-    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, problem: Problem
+    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, long: bool, problem: Problem
 ) -> Plan:
+    """``long``: the epilogue has many instructions for each element."""
+    if long and problem.machine != "cpu":
+        entries = [with_hidden_epilogue(entry, problem.shape, limits(problem.machine)) for entry in entries]
     return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
+
+
+def with_hidden_epilogue(entry: KernelEntry, shape: tuple[int, int, int, int], gpu: Limits) -> KernelEntry:
+    """The sizes whose warpgroups take turns, one at an epilogue beside the other's main loop, with registers left for
+    it, where main loops are short and tiles are many. The model knows no function's cost: gelu at 8192 x 8192 x 1024
+    takes 232 us so and 256 by the size that it chooses, 196 and 199 without gelu."""
+    m, n, k, batch = shape
+    few = m * n * batch < 4 * gpu[0] * HIDDEN_COLUMNS**2  # tiles for each multiprocessor
+    return entry if few or k > HIDDEN_K else in_turns(entry)
+
+
+@cache
+def in_turns(entry: KernelEntry) -> KernelEntry:
+    """The sizes of a kernel whose warpgroups take turns at tiles of few columns; all sizes where it has none."""
+    sizes = [size for size in entry.sizes if size.persistent and size.pingpong and size.tile[1] <= HIDDEN_COLUMNS]
+    return replace(entry.only(sizes[0]), small=tuple(sizes[1:])) if sizes else entry
+
+
+HIDDEN_COLUMNS, HIDDEN_K = 128, 2048
+"""Columns of a tile that leave registers for a long epilogue, and the most K at which its time shows (measured)."""
 
 
 _SEEN: dict[Any, Seen] = {}
