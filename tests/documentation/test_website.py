@@ -57,7 +57,7 @@ def test_functions_that_other_functions_make_are_described() -> None:
 def test_every_block_of_the_gallery_draws_a_picture(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     (tmp_path / "gallery.md").write_text(page, encoding="utf-8")
-    gallery.write(tmp_path)
+    gallery.write_page(ROOT / "docs" / "gallery.md", tmp_path / "gallery.md")
     made = (tmp_path / "gallery.md").read_text(encoding="utf-8")
     pictures = sorted(tmp_path.glob("gallery/*.svg"))
     assert len(pictures) == page.count("_figure(") + page.count("gantt([") + page.count("timeline(") - 1 >= 14

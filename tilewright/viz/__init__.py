@@ -6,12 +6,14 @@
 Pictures are data first: ``figure.py`` has panels of cells (with colours of ``colouring.py``), ``timeline.py`` bars and
 arrows. ``figure_drawing.py`` and ``timeline_drawing.py`` draw them on a canvas (``canvas.py``), of which ``svg.py``,
 ``png.py``, ``pdf.py`` and ``tikz.py`` are the kinds; ``terminal.py`` prints text. A module for each kind of picture
-makes the data: ``layouts.py``, ``tensors.py``, ``thread_values.py``, ``banks.py``, ``raster.py``, ``gantt.py``.
+makes the data: ``layouts.py``, ``tensors.py``, ``thread_values.py``, ``banks.py``, ``raster.py``, ``gantt.py``,
+``swizzle_bits.py``, ``cluster.py``, ``streamk_plan.py``.
 """
 
 from __future__ import annotations
 
 from tilewright.viz.banks import bank_figure
+from tilewright.viz.cluster import cluster_figure
 from tilewright.viz.figure import Axis, Border, Cell, Figure, Panel
 from tilewright.viz.gantt import gantt
 from tilewright.viz.layouts import layout_figure, layout_slice_figure, swizzle_figure
@@ -48,6 +50,8 @@ from tilewright.viz.render import (
     tidfrg_S,
 )
 from tilewright.viz.retile import retile_figure
+from tilewright.viz.streamk_plan import streamk_plan_figure
+from tilewright.viz.swizzle_bits import swizzle_bits_figure
 from tilewright.viz.tensors import tensor_figure
 from tilewright.viz.thread_values import (
     copy_atom_figure,
@@ -71,6 +75,7 @@ __all__ = [
     "PanelReuse",
     "Timeline",
     "bank_figure",
+    "cluster_figure",
     "composition_figure",
     "copy_atom_figure",
     "copy_figure",
@@ -109,6 +114,8 @@ __all__ = [
     "render_tiled_mma_svg",
     "render_tv_layout_svg",
     "retile_figure",
+    "streamk_plan_figure",
+    "swizzle_bits_figure",
     "swizzle_figure",
     "tensor_figure",
     "tidfrg_D",

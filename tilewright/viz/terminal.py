@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
 from tilewright.viz.colour import text_colour
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Axis, Cell, Figure, Panel
 from tilewright.viz.windows import Window
 
 
@@ -33,14 +35,15 @@ def _append_panel(out: Text, panel: Panel) -> None:
     at = {(cell.row, cell.column): cell for cell in panel.cells}
     words = {place: "/".join(filter(None, cell.lines)) for place, cell in at.items()}
     rows, columns = panel.drawn_rows, panel.drawn_columns
-    width = max([len(str(columns[-1])), *map(len, words.values())])
-    margin = len(str(rows[-1]))
+    row_name, column_name = _namer(panel.row_axis), _namer(panel.column_axis)
+    width = max([*(len(column_name(column)) for column in columns), *map(len, words.values())])
+    margin = max(len(row_name(row)) for row in rows)
     out.append(" " * margin)
     for column in _with_gaps(columns):
-        out.append(f"  {'…' if column is None else column:>{width}}", style="dim")
+        out.append(f"  {'…' if column is None else column_name(column):>{width}}", style="dim")
     out.append("\n")
     for row in _with_gaps(rows):
-        out.append(f"{'…' if row is None else row:>{margin}}", style="dim")
+        out.append(f"{'…' if row is None else row_name(row):>{margin}}", style="dim")
         if row is None:
             out.append("\n")
             continue
@@ -51,6 +54,11 @@ def _append_panel(out: Text, panel: Panel) -> None:
             else:
                 _append_cell(out, at.get((row, column)), f" {words.get((row, column), ''):>{width}}")
         out.append("\n")
+
+
+def _namer(axis: Axis) -> Callable[[int], str]:
+    """What stands beside a row or above a column; those of nested modes have their number, as groups have no line."""
+    return str if axis.groups else axis.name
 
 
 def _with_gaps(window: Window) -> list[int | None]:

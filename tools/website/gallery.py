@@ -1,6 +1,6 @@
-"""The gallery: docs/gallery.md, with the picture of every block beside it.
+"""Pages with the picture of every block beside it: docs/gallery.md and docs/five_posts.
 
-The blocks of the page are one program. Where a block ends in an expression that is a figure, it is drawn; what a block
+The blocks of a page are one program. Where a block ends in an expression that is a figure, it is drawn; what a block
 prints is shown as text.
 """
 
@@ -10,11 +10,13 @@ import ast
 import contextlib
 import io
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = (DOCS / "gallery.md", *sorted((DOCS / "five_posts").glob("[0-9]*.md")))
 BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
@@ -26,25 +28,34 @@ class Shown(NamedTuple):
     printed: str
 
 
-def blocks() -> Iterator[Shown]:
+def blocks(page: Path) -> Iterator[Shown]:
     """Run the page's blocks, one after another."""
-    names: dict[str, Any] = {"__name__": "gallery"}
-    for code in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        tree = ast.parse(code)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(tree, str(PAGE), "exec"), names)
-            value = eval(compile(ast.Expression(last.value), str(PAGE), "eval"), names) if last else None
-        yield Shown(code, value.svg() if hasattr(value, "svg") else "", printed.getvalue().rstrip())
+    text = page.read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": page.stem}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, code in enumerate(BLOCK.findall(text)):
+            source = Path(folder) / f"{page.stem}_{number}.py"  # a file, because staging reads the source of kernels
+            source.write_text(code, encoding="utf-8")
+            tree = ast.parse(code)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(tree, str(source), "exec"), names)
+                value = eval(compile(ast.Expression(last.value), str(source), "eval"), names) if last else None
+            yield Shown(code, value.svg() if hasattr(value, "svg") else "", printed.getvalue().rstrip())
 
 
 def write(folder: Path) -> None:
-    """Draw the pictures into ``folder``/gallery, and put them into the page there."""
-    pictures = folder / "gallery"
+    """Draw the pictures of all pages into folders beside them, and put them into the pages."""
+    for page in PAGES:
+        write_page(page, folder / page.relative_to(DOCS))
+
+
+def write_page(source: Path, page: Path) -> None:
+    """Draw the pictures of one page into the folder of its name, and put them into ``page``."""
+    pictures = page.with_suffix("")
     pictures.mkdir(parents=True, exist_ok=True)
-    page = folder / PAGE.name
     text = page.read_text(encoding="utf-8")
-    for number, shown in enumerate(blocks()):
+    for number, shown in enumerate(blocks(source)):
         block = f"```python\n{shown.code}```\n"
         after = ""
         if shown.svg:
@@ -52,7 +63,7 @@ def write(folder: Path) -> None:
             what = shown.code.rstrip().splitlines()[-1].split("(")[0].replace("_", " ")
             said = text.split(block)[0].rstrip().rsplit("\n\n", 1)[-1]  # the paragraph above the block
             what = what if said.startswith(("```", "#", "</div>")) else " ".join(said.split()).replace("`", "")
-            after = f"\n![{what}](gallery/{number}.svg)\n"
+            after = f"\n![{what}]({page.stem}/{number}.svg)\n"
         elif shown.printed:
             after = f"\n``` {{ .text .output }}\n{shown.printed}\n```\n"
         if after:
