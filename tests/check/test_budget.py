@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,36 @@ def test_the_others_go_on(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.rules == ["barrier-divergent"]
     assert (y.reshape(10, 64) == 66 - np.arange(64)).all()
     assert len(waves) == (5 if budget > 1000 else 1)  # of two blocks each; the order is kept as long as somebody asks
+
+
+@cute.kernel
+def all_kinds_of_races(x: cute.Tensor, y: cute.Tensor):
+    """In shared memory, in global memory, and by atomics."""
+    t, _, _ = cute.arch.thread_idx()
+    s = shared(64)
+    s[t] = x[t]
+    y[t] = s[63 - t]
+    x[0] = y[t]
+    cute.arch.atomic_add(y.iterator, 1.0)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_launches_of_too_many_threads_are_not_looked_at(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the cells of a shadow have numbers for."""
+    units: list[int] = []
+    begin = races.Races.begin
+
+    def counted(self: races.Races, launch: Any) -> None:
+        begin(self, launch)
+        units.append(launch.geometry.blocks * self.order.layout.block)
+
+    def rules() -> list[str]:
+        with sim.options(check="races"), collecting() as report:
+            launch(all_kinds_of_races, np.zeros(64, np.float32), np.zeros(64, np.float32), grid=blocks)
+        return [finding.rule for finding in report]
+
+    monkeypatch.setattr(races.Races, "begin", counted)
+    assert len(rules()) > 2
+    for most, looked_at in ((units[0] + 1, True), (units[0], False), (1, False)):
+        monkeypatch.setattr(races, "MOST_UNITS", most)
+        assert bool(rules()) == looked_at

@@ -1,20 +1,30 @@
-"""The rules of single checkers by themselves: integers that wrap, and undefined operands."""
+"""The rules of single checkers by themselves: integers that wrap, undefined operands and registers, records."""
 
 from __future__ import annotations
 
 import operator
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewright.ir.core import Constant, Op, Value
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.ir.core import Constant, Location, Op, Value
 from tilewright.ir.types import BOOL, F16, F32, F64, I16, I32, I64, U8, U32, U64, ScalarType, VecType
 from tilewright.sim.checks.arithmetic import _wrong
+from tilewright.sim.checks.findings import Actor
+from tilewright.sim.checks.initialised import doubtful
 from tilewright.sim.checks.kinds import concerned
+from tilewright.sim.checks.places import MemoryPlace
+from tilewright.sim.checks.records import Record
+from tilewright.sim.checks.shadow import NEVER, OTHERS
 from tilewright.sim.checks.taint import ORIGIN, rule_of
+from tilewright.sim.checks.undefined import Origin, finding_of
+from tilewright.sim.empty_arrays import EmptyArray
 
 EXACT: dict[str, Callable[..., int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
@@ -200,3 +210,118 @@ def test_undefined_elements_keep_their_places(seed: int) -> None:
         expect(op, [four, None], n, lambda lane, at=offsets: [of_four[lane][index[lane] + i] for i in at], place)
         if one is not None:  # an undefined index makes every element undefined
             expect(op, [four, one], n, lambda lane, at=offsets: [of_one[lane][0]] * len(at), place)
+
+
+# -- registers that may be read before they are written ----------------------------------------------------------------
+
+
+@cute.jit
+def fill(r: cute.Tensor, x: cute.Tensor, which: cutlass.Constexpr = (0, 1, 2, 3)):
+    for i in cutlass.range_constexpr(len(which)):
+        r[which[i]] = x[which[i]]
+
+
+@cute.jit
+def in_one_branch(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+    if n > 1:
+        fill(r, x)
+
+
+@cute.jit
+def in_both_branches(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+    if n > 1:
+        fill(r, x, (0, 1))
+    else:
+        fill(r, x, (0, 1, 2))
+    fill(r, x, (2, 3))
+
+
+@cute.jit
+def less_in_one_branch(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+    if n > 1:
+        fill(r, x, (0, 2))
+    else:
+        fill(r, x, (0, 1, 2))
+    fill(r, x, (2, 3))
+
+
+@cute.jit
+def in_turns_of(r: cute.Tensor, x: cute.Tensor, begin: Any, end: Any, step: cutlass.Constexpr = 1):
+    for _ in cutlass.range(begin, end, step):
+        fill(r, x)
+
+
+@cute.jit
+def while_it_is_small(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+    while n < 3:
+        fill(r, x)
+        n += 1
+
+
+@cute.jit
+def at_run_time_places(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+    for i in cutlass.range(n):
+        r[i] = x[i]
+
+
+@pytest.mark.parametrize(
+    ("write", "doubts"),
+    [
+        (lambda r, x, n: None, True), (lambda r, x, n: fill(r, x), False), (lambda r, x, n: r.fill(0.0), False),
+        (lambda r, x, n: fill(r, x, (0, 1, 3)), True), (in_one_branch, True), (in_both_branches, False),
+        (less_in_one_branch, True), (while_it_is_small, True), (at_run_time_places, True),
+        (lambda r, x, n: in_turns_of(r, x, 0, n), True), (lambda r, x, n: in_turns_of(r, x, 0, 1), False),
+        (lambda r, x, n: in_turns_of(r, x, 0, 0), True), (lambda r, x, n: in_turns_of(r, x, 1, 0, -1), False),
+        (lambda r, x, n: in_turns_of(r, x, 0, 0, -1), True), (lambda r, x, n: in_turns_of(r, x, 0, 1, -1), True),
+    ],
+)  # fmt: skip
+def test_which_registers_are_watched(write: Callable[..., None], doubts: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
+        t, _, _ = cute.arch.thread_idx()
+        r = cute.make_rmem_tensor(4, cute.Float32)
+        write(r, x, n)
+        y[t] = r[0] + r[1] + r[2] + r[3]
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
+        kernel(x, y, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = np.zeros(32, np.float32)
+    (function,) = cute.compile(host, x, x.copy(), 3).kernels
+    assert [op.opcode for op in doubtful(function)] == ["frag.alloc"] * doubts
+
+
+@pytest.mark.parametrize("where", [None, Location("user.py", 7)])
+def test_where_an_array_was_made_is_named_if_it_is_known(where: Location | None) -> None:
+    op = op_of("add", I32, I32, I32)
+    memory = MemoryPlace("global", 4096, 4, "x[0]")
+    origin = Origin(op_of("load", I32), memory, EmptyArray(4096, 8192, 4, "numpy.empty", where))
+    finding = finding_of("address", op, Actor((0, 0, 0), 0, 0), origin, 2)
+    assert [party.does for party in finding.parties[2:]] == ["made uninitialised by numpy.empty"] * (where is not None)
+    assert all(party.op is not None or party.at is where for party in finding.parties) and finding.count == 2
+    assert len(finding_of("address", op, Actor((0, 0, 0), 0, 0), Origin(origin.op, memory), 2).parties) == 2
+
+
+# -- what is noted of accesses to shared memory ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_record_stands_for_all_accesses_that_it_took(asked: bool) -> None:
+    """Whether it was asked for before it took the last one, or not."""
+
+    def acting(clock: int) -> Any:
+        needs = np.array([clock, 0])
+        return SimpleNamespace(kind=OTHERS, newest=NEVER, floors=(0, 0), few=True, now=needs, needs=needs)
+
+    def asking(clock: int) -> Any:
+        know = lambda needs: bool((needs <= clock).all())  # noqa: E731
+        return SimpleNamespace(floors=(0, 0), snapshot=None, few=True, know=know)
+
+    reach = SimpleNamespace(low=0, high=64, blocks=1, bytes=64)
+    first, later = acting(3), acting(5)
+    record = Record(reach, True, first, [(reach, 0, first)], None)
+    if asked:
+        assert record.before(asking(3)) and not record.before(asking(2))
+    record.join(reach, (reach, 0, later), later)
+    assert [record.before(asking(clock)) for clock in (3, 4, 5)] == [False, False, True]
