@@ -315,7 +315,9 @@ def test_a_record_stands_for_all_accesses_that_it_took(asked: bool) -> None:
         return SimpleNamespace(kind=OTHERS, newest=NEVER, floors=(0, 0), few=True, now=needs, needs=needs)
 
     def asking(clock: int) -> Any:
-        know = lambda needs: bool((needs <= clock).all())  # noqa: E731
+        def know(needs: np.ndarray) -> bool:
+            return bool((needs <= clock).all())
+
         return SimpleNamespace(floors=(0, 0), snapshot=None, few=True, know=know)
 
     reach = SimpleNamespace(low=0, high=64, blocks=1, bytes=64)

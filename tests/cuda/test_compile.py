@@ -12,7 +12,8 @@ from tests.cuda.build import HERE, Kernel, needs_nvrtc, pointer
 from tests.cuda.test_text import saxpy
 from tests.cuda.toy import ToyShuffle, gemm
 from tilewright.cuda import artifact as artifacts
-from tilewright.cuda import compile, toolchain
+from tilewright.cuda import compile, nvrtc, toolchain
+from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, ConstraintError, MachineError
 from tilewright.ir.core import Location, Op
 from tilewright.ir.instruction import Emitter, Instruction
@@ -237,3 +238,12 @@ def test_a_compiler_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPat
 def test_a_refused_option_is_named() -> None:
     with pytest.raises(CompileError, match="NVRTC refused .*--no-such-option.*NVRTC_ERROR_INVALID_OPTION"):
         compile(saxpy().done(), options=("--no-such-option",), cache=False)
+
+
+@pytest.mark.parametrize(("place", "shown"), [("mine.cu(2)", True), ("mine.cu(3)", False), ("other.h(2)", False)])
+def test_a_complaint_of_nvrtc_names_the_python_line_if_there_is_one(place: str, shown: bool) -> None:
+    """Not where it is about a header, or a line beyond the text."""
+    source = Source("mine", "int a;\nint b = c;\n", (None, Location("user.py", 7)))
+    told = nvrtc._explain(source, "sm_90a", (), "", f"{place}: error: identifier 'c' is undefined")
+    assert told.startswith("mine does not compile for sm_90a: identifier 'c' is undefined")
+    assert ("user.py:7" in told) == ("int b = c" in told) == shown

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -529,3 +530,22 @@ def test_wgmma_that_the_compiler_serialises_is_told(
     assert len(caught) == int(serialised)
     if serialised:
         assert "kernel small for sm_90a: wgmma instructions wait for each other" in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "overlap"),
+    [
+        ((9, 0), 12030, True),
+        ((9, 0), 12029, False),
+        ((9, 0), 13000, True),
+        ((8, 9), 13000, False),
+        ((10, 0), 12030, True),
+    ],
+)
+def test_which_kernels_of_a_stream_may_overlap(
+    capability: tuple[int, int], version: int, overlap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From sm_90 and CUDA 12.3 on."""
+    monkeypatch.setattr(gpu, "limits", lambda device: SimpleNamespace(capability=capability))
+    monkeypatch.setattr(gpu.libcuda, "driver_version", lambda: version)
+    assert gpu.overlapping(0) == overlap

@@ -54,6 +54,13 @@ def test_each_argument_tells_atoms_apart(make: Any, arguments: tuple[Any, ...], 
         assert make(*arguments) != make(*arguments[:i], other, *arguments[i + 1 :]), i
 
 
+def test_the_instruction_tells_tiled_copies_of_the_same_values_apart() -> None:
+    layout = Layout((4, 2), (2, 1))
+    plain, later = (make_copy_atom(op, F16, num_bits_per_copy=32) for op in
+                    (nvgpu.CopyUniversalOp(), nvgpu.cpasync.CopyG2SOp()))  # fmt: skip
+    assert TiledCopy(plain, layout, (8,)) == TiledCopy(plain, layout, (8,)) != TiledCopy(later, layout, (8,))
+
+
 @pytest.mark.parametrize("source", SCALARS.values(), ids=str)
 def test_copies_move_bits(source: Any) -> None:
     """Between equal types, between integers (or an integer and a float) of one width, and between f32 and tf32."""

@@ -310,7 +310,7 @@ class KernelEmitter:
 
     def register(self, fragment: Value, offset: int | str, bits: int = 32) -> str:
         name = self.value(fragment)
-        if element_of(fragment.type).width == bits and bits == 32 and element_of(fragment.type).cuda == "uint32_t":
+        if bits == 32 and element_of(fragment.type).cuda == "uint32_t":
             return f"{name}[{offset}]"
         return f"tw::reg{bits}({name}[{offset}])"
 
