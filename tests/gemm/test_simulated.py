@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tilewright import sim
 from tilewright.errors import ArgumentError
-from tilewright.gemm import gemm, kernels, launcher
+from tilewright.gemm import gemm, kernels, launcher, matmul
+from tilewright.gemm.choice import simulated
 from tilewright.gemm.choice.choose import best
 from tilewright.gemm.choice.simulated import SlowSimulationWarning, for_simulator, multiply_adds, warn_if_slow, work
 from tilewright.gemm.config import HopperConfig
@@ -110,3 +112,11 @@ def test_a_product_that_will_take_long_is_announced() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_slow("tensorop_f16", kernels()["tensorop_f16"].config, (2048, 2048, 2048, 1))
+
+
+@pytest.mark.parametrize("call", [gemm, matmul])
+def test_calls_announce_it(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "LONG", 0.0)
+    a = np.ones((16, 16), np.float16)
+    with pytest.warns(SlowSimulationWarning, match="16 x 16 x 16"):
+        call(a, a)

@@ -106,7 +106,7 @@ def test_what_tuning_found_is_not_taken_for_another_precision(monkeypatch: pytes
     monkeypatch.setattr(store, "find", lambda problem: Candidate("simt_f32", (), None))
     a, b = np.full((40, 64), 1 + 2.0**-20, np.float32), np.ones((64, 48), np.float32)
     assert (matmul(a, b, precision="tf32") == 64).all()
-    assert (matmul(a, b) == (1 + 2.0**-20) * 64).all()
+    assert (matmul(a, b) > 64).all()  # by how much depends on the order of the sum
 
 
 def test_candidates_are_the_models_best_and_can_be_written_down() -> None:

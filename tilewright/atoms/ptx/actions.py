@@ -451,6 +451,12 @@ def _redux(step: Step) -> None:
     step.write(found)
 
 
+@known("nanosleep")
+def _sleep(step: Step) -> None:
+    step.only()
+    step.read(0)  # how long a thread pauses changes nothing
+
+
 @known("activemask")
 def _activemask(step: Step) -> None:
     active = step.registers.lanes.active().reshape(-1, 32)

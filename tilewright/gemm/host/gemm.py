@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.choice.simulated import multiply_adds
+from tilewright.gemm.choice.simulated import multiply_adds, warn_if_slow
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Decomposition, kernel_of_gpu
@@ -112,6 +112,8 @@ def gemm(
         return report
     ready.compile()
     work = multiply_adds(plan.config, problem.shape)
+    if where == "cpu":
+        warn_if_slow(plan.entry.name, plan.config, problem.shape)
     with target.checking(check) if check else nullcontext(), target.profile(progress, work) as profile:
         ready.handle()
     if moved is not problem:

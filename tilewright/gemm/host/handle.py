@@ -12,7 +12,6 @@ from typing import Any
 from tilewright import Int32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
 from tilewright.gemm.family.base import family_of
@@ -60,8 +59,6 @@ class Handle:
                 "to each part of K. Say what it is for a part, or take SplitK(..., mode='parallel')"
             )
         config, batch, most = plan.config, problem.shape[3], plan.config.most_batches
-        if problem.machine == "cpu":
-            warn_if_slow(plan.entry.name, config, problem.shape)
         if most is not None and batch > most:  # as many launches as the grid's limit makes necessary
             first, *others = (
                 cls.of(plan, problem.batches(begin, min(begin + most, batch)), function, target, zeros)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.choice.registry import KERNELS, candidates
+from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
@@ -243,6 +244,8 @@ class Request:
         if problem.is_empty:
             return result.reshape(seen.shape)
         plan = self.plan(problem, given.entries)
+        if problem.machine == "cpu":
+            warn_if_slow(plan.entry.name, plan.config, problem.shape)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
             Handle.of(plan, problem, given.function, machine_of(problem.D.device))()
             key = None
