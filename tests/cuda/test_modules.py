@@ -77,6 +77,9 @@ def test_what_a_launch_hands_over(driver: Driver) -> None:
         cuda.launch_kernel(function, (1, 1, 1), (1, 1, 1), kernel_args=[3])
     with pytest.raises(ArgumentError, match=r"grid_dims=\(1, 1\); it is three ints"):
         cuda.launch_kernel(function, (1, 1), (1, 1, 1))
+    for extents in (((1, 0, 1), (1, 1, 1)), ((1, 1, 1), (1, 1, 0))):
+        with pytest.raises(ArgumentError, match="it is three ints of at least 1"):
+            cuda.launch_kernel(function, *extents)
 
 
 @pytest.mark.gpu

@@ -96,7 +96,8 @@ def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
     entry, gpu = kernels()["hopper_bf16"], (132, 232448)
     hidden = with_hidden_epilogue(entry, (8192, 8192, 1024, 1), gpu)
     assert hidden.sizes and all(size.pingpong and size.tile[1] <= 128 for size in hidden.sizes)
-    for shape in ((8192, 8192, 4096, 1), (512, 4096, 1024, 1)):
+    assert with_hidden_epilogue(entry, (8192, 8192, 2048, 1), gpu) == hidden
+    for shape in ((8192, 8192, 2056, 1), (512, 4096, 1024, 1)):
         assert with_hidden_epilogue(entry, shape, gpu) is entry
     other = kernels()["tensorop_bf16"]
     assert with_hidden_epilogue(other, (8192, 8192, 1024, 1), gpu) is other

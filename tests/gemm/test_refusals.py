@@ -85,6 +85,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "lists of different lengths": (lambda: lists(B=[half(32, 16)]), r"different lengths: \[1, 2\]"),
     "no lists": (lambda: lists(A=half(8, 32)), "A must be a list of matrices in mode 'array', got ndarray"),
     "an empty list": (lambda: lists(A=[]), "A must be a list of matrices"),
+    "no list at all": (lambda: lists(B=None), "B must be a list of matrices in mode 'array', got NoneType"),
     "a stack in a list": (
         lambda: array_batches([half(1, 8, 32)], [half(32, 16)], None, [half(8, 16)]), r"A\[0\] must be a matrix"),
     "another shape in a list": (

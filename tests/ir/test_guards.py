@@ -20,6 +20,7 @@ from tilewright.ir.instruction import Instruction
 from tilewright.ir.passes.sink import _may_fail, _selections
 from tilewright.ir.passes.written import origin, writes
 from tilewright.ir.printer import _attr
+from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.target import Architecture, architecture
 from tilewright.ir.tensormap import REMEMBERED, Leaf, ModePart, TensorMapTemplate
 from tilewright.ir.types import (
@@ -404,3 +405,10 @@ def test_attributes_as_text(value: Any, text: str) -> None:
 
 def test_values_by_name() -> None:
     assert ("x" in repr(Value(I32, "x"))) and ("_" in repr(Value(I32))) and TF32 != F32
+
+
+def test_the_extents_of_a_pointer_are_its_own_or_its_owners() -> None:
+    owner = np.zeros((3, 5), np.float32)
+    plain = DevicePointer(0, "cpu", 0, 60, owner)
+    assert plain.extents == (3, 5) and plain._replace(shape=(15,)).extents == (15,)
+    assert plain._replace(owner=None).extents == ()
