@@ -86,3 +86,20 @@ def a_product_that_leaves_64_bits(bug: bool) -> None:
         return n * n
 
     compute(function, I64)
+
+
+@pair(RULE, "y[t] = n * n")
+def a_product_of_one_number_by_few_threads(bug: bool) -> None:
+    """The number is that of all threads; the finding names the first that multiplies."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor, n: cutlass.Int32):
+        t, _, _ = cute.arch.thread_idx()
+        if t > 4:
+            y[t] = n * n
+
+    @cute.jit
+    def host(y: cute.Tensor, n: cutlass.Int32):
+        kernel(y, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    host(np.zeros(32, I32), 1 << (16 if bug else 15))
