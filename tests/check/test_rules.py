@@ -295,7 +295,7 @@ def test_which_registers_are_watched(write: Callable[..., None], doubts: bool) -
 @pytest.mark.parametrize("where", [None, Location("user.py", 7)])
 def test_where_an_array_was_made_is_named_if_it_is_known(where: Location | None) -> None:
     op = op_of("add", I32, I32, I32)
-    memory = MemoryPlace("global", 4096, 4, "x[0]")
+    memory = MemoryPlace("global", 4, 4096, "x[0]")
     origin = Origin(op_of("load", I32), memory, EmptyArray(4096, 8192, 4, "numpy.empty", where))
     finding = finding_of("address", op, Actor((0, 0, 0), 0, 0), origin, 2)
     assert [party.does for party in finding.parties[2:]] == ["made uninitialised by numpy.empty"] * (where is not None)
