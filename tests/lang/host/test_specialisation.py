@@ -240,3 +240,20 @@ def test_extents_that_no_op_reads_are_told_by_the_names_of_values():
     x = np.zeros((2, 3), np.int32)
     (function,) = cute.compile(run, x, 5, 6, x).kernels
     assert [(p.hint, at) for p, at in function.extents.items()] == [("x_shape0", (0, 0))]
+
+
+def test_a_users_number_with_the_name_of_an_extent_is_none():
+    """Accesses of a view with that many elements are not compared with the array's extent."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, x_shape0: cutlass.Int32):
+        view = cute.make_tensor(x.iterator, cute.make_layout(x_shape0))
+        view[20] = 1.0
+
+    @cute.jit
+    def run(x: cute.Tensor, x_shape0: cutlass.Int32):
+        kernel(x, x_shape0).launch(grid=1, block=1)
+
+    x = np.zeros((8, 8), np.float32)
+    run(from_dlpack(x).mark_layout_dynamic(), 64)
+    assert x.flatten().nonzero()[0].tolist() == [20]

@@ -260,9 +260,11 @@ def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[
     arrays = {values[i].hint: at for at, i in enumerate(kept) if isinstance(values[i].type, PtrType)}
     found = {}
     for i, value in enumerate(values):
-        name, _, mode = (value.hint or "").rpartition("_shape")
-        if i not in kept and value.op is None and name in arrays and mode.isdigit():
-            found[params[i]] = (arrays[name], int(mode))
+        name = value.hint
+        if i in kept or value.op is not None or not isinstance(name, run_time.ExtentName):
+            continue
+        if name.array in arrays and name.mode is not None:
+            found[params[i]] = (arrays[name.array], name.mode)
     return found
 
 

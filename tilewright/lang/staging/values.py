@@ -352,12 +352,27 @@ def value_names(spec: Spec, value: Any, name: str) -> list[str]:
     return object_names(value, name, len(spec.types()))
 
 
+class ExtentName(str):
+    """``a_shape0``, the name of an extent of the parameter ``array``, as opposed to a user's number of that name.
+    ``mode``: of the array; None for a mode of a mode, which is no extent of the array."""
+
+    array = ""
+    mode: int | None = None
+
+    @classmethod
+    def of(cls, array: str, path: str) -> ExtentName:
+        made = cls(f"{array}_shape{path}")
+        made.array, made.mode = array, int(path) if path.isdigit() else None
+        return made
+
+
 def object_names(value: Any, name: str, count: int) -> list[str]:
     """The same for one object with ``count`` values."""
     layout = getattr(value, "linear", None) or getattr(value, "layout", None)
     if count < 2 or layout is None:
         return [name] if count == 1 else [f"{name}_{i}" for i in range(count)]
-    leaves = [f"{name}_{kind}{path}" for kind in ("shape", "stride") for path in _paths(getattr(layout, kind, ()))]
+    leaves: list[str] = [ExtentName.of(name, path) for path in _paths(getattr(layout, "shape", ()))]
+    leaves += [f"{name}_stride{path}" for path in _paths(getattr(layout, "stride", ()))]
     heads = count - len(leaves)
     return [name if heads == 1 else f"{name}_{i}" for i in range(heads)] + leaves if heads > 0 else leaves[:count]
 
