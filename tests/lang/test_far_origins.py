@@ -57,3 +57,13 @@ def test_the_distance_has_64_bits(far: int, dynamic: bool) -> None:
     out = np.zeros(1, np.int64)
     measure(given, from_dlpack(out), far)
     assert out[0] == far * 128 * 4
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_origin_before_an_array_with_long_rows(dynamic: bool) -> None:
+    """A small coordinate times a long stride: more than 32 bits, too."""
+    x: Any = np.lib.stride_tricks.as_strided(np.zeros(100_004, np.float32), (2, 4), (400_000, 4))
+    given = from_dlpack(x).mark_layout_dynamic(leading_dim=1) if dynamic else from_dlpack(x)
+    out = np.zeros(1, np.int64)
+    measure(given, from_dlpack(out), -40_000)
+    assert out[0] == -40_000 * 400_000

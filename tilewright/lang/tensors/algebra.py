@@ -113,13 +113,13 @@ def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -
     coord = unwrap_tree(coord)
     if not isinstance(tensor, Tensor):
         return _layout.domain_offset(coord, tensor)
-    far = any(isinstance(c, int) and abs(c) >= _FAR for c in flatten_to_tuple(coord))
+    far = any(isinstance(c, int) and not 0 <= c < _FAR for c in flatten_to_tuple(coord))
     return tensor.moved(_far_offset if far else lambda layout, c: _layout.domain_offset(c, layout), coord)
 
 
 _FAR = 1 << 16
-"""From this known coordinate on, its product with a stride of 32 bits is made in 64: such an origin may lie outside of
-the array, where the stride's type promises nothing."""
+"""The product of a stride of 32 bits with a known coordinate that is negative, or as large as this, is made in 64: such
+an origin may lie outside of the array, where the stride's type promises nothing."""
 
 
 def _far_offset(layout: Any, coord: Any) -> tuple[Any, Any]:
