@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tilewright.errors import ArgumentError
-from tilewright.gemm.schedule.streamk_blocks import MIN_ITERS_PER_SK_BLOCK, Candidate, _candidates, _cost, get_blocks
+from tilewright.gemm.schedule.streamk_blocks import candidates, get_blocks, trials
 from tilewright.viz.colour import BLANK, distinct
 from tilewright.viz.figure import Axis, Cell, Figure, Panel, swatches
 from tilewright.viz.windows import Window
@@ -39,8 +37,11 @@ def streamk_plan_figure(tiles: int, k_tiles: int, multiprocessors: int, occupanc
     if not all(hasattr(number, "__index__") and number > 0 for number in numbers):
         raise ArgumentError(f"no plan for {numbers}: tiles, k tiles, multiprocessors, occupancy are positive integers")
     dp_tiles, chosen = get_blocks(tiles, k_tiles, multiprocessors, occupancy)
-    rows = [row for candidate in _candidates(tiles, multiprocessors, occupancy)
-            for row in _trials(candidate, k_tiles, multiprocessors)]  # fmt: skip
+    rows = [
+        (candidate.tiles, *trial, trial.data_parallel - trial.stream_k)
+        for candidate in candidates(tiles, multiprocessors, occupancy)
+        for trial in trials(candidate, k_tiles, multiprocessors)
+    ]
     taken = (tiles - dp_tiles, chosen)
     drawn = _near([row[:2] for row in rows], taken)
     cells = tuple(
@@ -54,17 +55,6 @@ def streamk_plan_figure(tiles: int, k_tiles: int, multiprocessors: int, occupanc
     legend = swatches([(distinct(0), "chosen")]) if chosen else ()
     title = f"{tiles} tiles of {k_tiles} k-iterations on {multiprocessors} multiprocessors"
     return Figure(title, (panel,), legend, (what,))
-
-
-def _trials(candidate: Candidate, k_tiles: int, multiprocessors: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """The rows of a candidate: the numbers of blocks between which ``get_sk_blocks`` chooses."""
-    tiles, waves, partial_wave = candidate
-    alone = k_tiles * -(-tiles // multiprocessors)
-    least = min(multiprocessors, tiles + 1) if partial_wave else multiprocessors
-    most = min(multiprocessors * waves, tiles * k_tiles // MIN_ITERS_PER_SK_BLOCK)
-    for blocks in range(least, most + 1):
-        shared = _cost(blocks, tiles, tiles * k_tiles, multiprocessors)
-        yield tiles, blocks, alone, shared, alone - shared
 
 
 def _near(plans: list[tuple[int, int]], taken: tuple[int, int]) -> Window:

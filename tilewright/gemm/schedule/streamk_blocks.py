@@ -55,15 +55,19 @@ def get_blocks(output_tiles: int, iters_per_tile: int, avail_sms: int, sm_occupa
     >>> get_blocks(16, 64, 8, 1)  # two whole waves: nothing to win
     (16, 0)
     """
-    for candidate in _candidates(output_tiles, avail_sms, sm_occupancy):
+    for candidate in candidates(output_tiles, avail_sms, sm_occupancy):
         savings, sk_blocks = get_sk_blocks(candidate, iters_per_tile, avail_sms)
         if savings >= 0:
             return output_tiles - candidate.tiles, sk_blocks
     return output_tiles, 0
 
 
-def _candidates(output_tiles: int, avail_sms: int, sm_occupancy: int) -> Iterator[Candidate]:
-    """What Stream-K might take, in the order of trial."""
+def candidates(output_tiles: int, avail_sms: int, sm_occupancy: int) -> Iterator[Candidate]:
+    """What Stream-K might take, in the order of trial.
+
+    >>> list(candidates(9, 8, 1))
+    [Candidate(tiles=9, waves=1, partial_wave=False)]
+    """
     full_waves, partial = divmod(output_tiles, avail_sms)
     if not partial:
         return
@@ -82,14 +86,30 @@ def get_sk_blocks(candidate: Candidate, iters_per_tile: int, avail_sms: int) -> 
     >>> get_sk_blocks(Candidate(tiles=9, waves=1, partial_wave=False), iters_per_tile=64, avail_sms=8)
     (48, 8)
     """
+    found = trials(candidate, iters_per_tile, avail_sms)
+    return max(((trial.data_parallel - trial.stream_k, trial.blocks) for trial in found), default=(-1, 0))
+
+
+class Trial(NamedTuple):
+    """A number of blocks for a candidate's tiles, and what these tiles cost: iterations one after the other."""
+
+    blocks: int
+    data_parallel: int
+    stream_k: int
+
+
+def trials(candidate: Candidate, iters_per_tile: int, avail_sms: int) -> Iterator[Trial]:
+    """The numbers of blocks between which :func:`get_sk_blocks` chooses.
+
+    >>> list(trials(Candidate(tiles=9, waves=1, partial_wave=False), iters_per_tile=64, avail_sms=8))
+    [Trial(blocks=8, data_parallel=128, stream_k=80)]
+    """
     iters = candidate.tiles * iters_per_tile
     least = min(avail_sms, candidate.tiles + 1) if candidate.partial_wave else avail_sms
     most = min(avail_sms * candidate.waves, iters // MIN_ITERS_PER_SK_BLOCK)
     data_parallel = iters_per_tile * ceil_div(candidate.tiles, avail_sms)
-    trials = (
-        (data_parallel - _cost(blocks, candidate.tiles, iters, avail_sms), blocks) for blocks in range(least, most + 1)
-    )
-    return max(trials, default=(-1, 0))
+    for blocks in range(least, most + 1):
+        yield Trial(blocks, data_parallel, _cost(blocks, candidate.tiles, iters, avail_sms))
 
 
 def _cost(blocks: int, tiles: int, iters: int, avail_sms: int) -> int:
