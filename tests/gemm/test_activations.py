@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright import BFloat16
 from tilewright.gemm import kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, ERFC
-from tilewright.gemm.operators.matmul import with_hidden_epilogue
+from tilewright.gemm.host import plan as plan_module
+from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators.matmul import by_the_model
+from tilewright.gemm.tuning.stand_in import stand_in
+
+matmul_module = importlib.import_module("tilewright.gemm.operators.matmul")
 
 EXACT: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(x, 0.0),
@@ -94,19 +101,21 @@ def test_the_polynomial_for_gelu() -> None:
 def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
     """By kernels whose warpgroups take turns; not where K is long, tiles are few, or the kernel has no such size."""
     entry, gpu = kernels()["hopper_bf16"], (132, 232448)
-    hidden = with_hidden_epilogue(entry, (8192, 8192, 1024, 1), gpu)
+    hidden = entry.for_long_epilogue((8192, 8192, 1024, 1), gpu)
     assert hidden.sizes and all(size.pingpong and size.tile[1] <= 128 for size in hidden.sizes)
-    assert with_hidden_epilogue(entry, (8192, 8192, 2048, 1), gpu) == hidden
+    assert entry.for_long_epilogue((8192, 8192, 2048, 1), gpu) == hidden
     for shape in ((8192, 8192, 2056, 1), (512, 4096, 1024, 1)):
-        assert with_hidden_epilogue(entry, shape, gpu) is entry
+        assert entry.for_long_epilogue(shape, gpu) is entry
     other = kernels()["tensorop_bf16"]
-    assert with_hidden_epilogue(other, (8192, 8192, 1024, 1), gpu) is other
+    assert other.for_long_epilogue((8192, 8192, 1024, 1), gpu) is other
 
 
-@pytest.mark.gpu
-def test_gelu_takes_such_a_kernel_on_a_gpu() -> None:
-    import torch
-
-    a, b = (torch.ones(4096, 8192, device="cuda", dtype=torch.bfloat16)[:, :64] for _ in range(2))
-    result = matmul(a, b.T, activation="gelu")
-    assert (result == 64).all()
+@pytest.mark.parametrize("long", [False, True])
+def test_the_plan_of_a_long_epilogue(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Problem, "machine", "gpu")
+    for name, value in (("limits", (132, 232448)), ("arch", 90)):
+        monkeypatch.setattr(plan_module, name, lambda machine, value=value: value)
+    monkeypatch.setattr(matmul_module, "limits", plan_module.limits)
+    problem = stand_in((8192, 8192, 1024), BFloat16, None, "k", "k")
+    config = by_the_model([kernels()["hopper_bf16"]], "auto", "", long, problem).config
+    assert (config.pingpong and config.tile[1] <= 128) == long

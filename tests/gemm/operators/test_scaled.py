@@ -111,6 +111,7 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
         ({"scale_a": np.ones((64, 2, 1), np.float32)}, r"scale_a has the shape \(64, 2, 1\); for operands \(64, 25"),
         ({"scale_a": np.ones((63, 1), np.float32)}, r"it is one number, \(64, 1\), or \(64, 2\) or \(1, 2\) for"),
         ({"scale_b": np.ones((32, 1), np.float32)}, r"it is one number, \(1, 32\), or \(2, 32\) or \(2, 1\) for"),
+        ({"scale_a": 0.5}, "scale_a is builtins.float, not an array of PyTorch, NumPy, CuPy or JAX"),
         ({"scale_a": np.ones((64, 2), np.float32)}, "belong to both operands or to none"),
         ({"scale_a": np.ones((64, 1), np.float16)}, "scale_a must be float32, got Float16"),
         ({"scale_b": np.ones((1, 32))}, "scale_b must be float32, got Float64"),

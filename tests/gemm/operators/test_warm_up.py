@@ -31,7 +31,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(handle, "Compiler", spy)
     monkeypatch.setattr(handle, "_COMPILED", {})
-    monkeypatch.setattr(MODULE, "_SEEN", {})
+    monkeypatch.setattr(MODULE, "SEEN", {})
     monkeypatch.setattr(MODULE, "_ROWS", {})
     return found
 
@@ -107,7 +107,7 @@ def test_rows_are_positive_integers(rows: Any, message: str) -> None:
 
 
 def test_what_matmul_refuses_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="takes arrays"):
+    with pytest.raises(ArgumentError, match="b is builtins.list, not an array"):
         warm_up([[1.0]], [3])
     with pytest.raises(ArgumentError, match="matrix"):
         warm_up(np.ones((2, 48, 24), np.float16), [3])

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, access_refusal
 from tilewright.gemm.family.estimate import CostModel
+from tilewright.gemm.family.plan_options import Limits, Problem
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -55,6 +56,18 @@ class KernelFamily(ABC):
     def min_arch(self, config: AnyConfig) -> int:
         """The least compute capability, 80 for sm_80."""
         return 80
+
+    def takes_block_scales(self, config: AnyConfig) -> bool:
+        """Whether this size can multiply the sums of each k tile by scales of blocks."""
+        return False
+
+    def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
+        """Whether an epilogue of many instructions takes longer than main loops hide, where sizes can hide it."""
+        return False
+
+    def hides_epilogue(self, config: AnyConfig) -> bool:
+        """Whether this size runs epilogues beside main loops, with registers left for them."""
+        return False
 
     def simulated_rate(self, config: AnyConfig) -> float:
         """Multiply-adds a second of the simulator for large products, on a core of a server, with the default

@@ -11,6 +11,7 @@ from tilewright.gemm.config import AnyConfig, Operand
 from tilewright.gemm.family.base import KernelFamily, family_of
 from tilewright.gemm.family.compile import cross_compile, cross_print
 from tilewright.gemm.family.hopper_sizes import SMEM
+from tilewright.gemm.family.plan_options import Limits, Problem
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,23 @@ class KernelEntry:
     def for_granules(self) -> KernelEntry:
         """The sizes for rows of K that begin at any element."""
         return replace(self.only(self.granular[0]), small=self.granular[1:])
+
+    @cached_property
+    def for_block_scales(self) -> KernelEntry | None:
+        """The sizes that can multiply the sums of each k tile by scales of blocks; None if there are none."""
+        return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size)])
+
+    def for_long_epilogue(self, problem: Problem, limits: Limits) -> KernelEntry:
+        """The sizes that hide an epilogue of many instructions, for problems of which the family says that one shows;
+        all sizes if none does."""
+        return self._hiding or self if self.family.epilogue_shows(problem, limits) else self
+
+    @cached_property
+    def _hiding(self) -> KernelEntry | None:
+        return self._in_sizes([size for size in self.sizes if self.family.hides_epilogue(size)])
+
+    def _in_sizes(self, sizes: list[AnyConfig]) -> KernelEntry | None:
+        return replace(self.only(sizes[0]), small=tuple(sizes[1:])) if sizes else None
 
     @property
     def family(self) -> KernelFamily:

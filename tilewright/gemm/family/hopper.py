@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.epilogue.scales import fits_block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, each
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.grouped import HopperGroups
 from tilewright.gemm.family.hopper_cost import HopperModel
+from tilewright.gemm.family.plan_options import Limits, Problem
 from tilewright.gemm.kernel.dense import DenseGemm
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.tma import TmaMainloop
@@ -21,6 +23,11 @@ JOINING_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
 LEAST_JOINED = 64 * 128
 """Clusters, columns and elements of a tile, for the sizes whose blocks add up together."""
+
+
+HIDING_COLUMNS, SHORT_K = 128, 2048
+"""Columns of a tile that leave registers for a long epilogue beside the other warpgroup's main loop, and the most K at
+which the time of one shows (measured)."""
 
 
 class Hopper(KernelFamily):
@@ -33,6 +40,18 @@ class Hopper(KernelFamily):
 
     def kernel(self, config: Any) -> WarpSpecializedGemm:
         return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)
+
+    def takes_block_scales(self, config: AnyConfig) -> bool:
+        return fits_block_scales(config)
+
+    def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
+        # The model of time knows no function's cost: gelu at 8192 x 8192 x 1024 takes 232 us by sizes that hide it and
+        # 256 by the one that is best without it (196 and 199 without gelu).
+        m, n, k, batch = problem
+        return k <= SHORT_K and m * n * batch >= 4 * limits[0] * HIDING_COLUMNS**2  # four tiles a multiprocessor
+
+    def hides_epilogue(self, config: AnyConfig) -> bool:
+        return bool(config.pingpong and config.tile[1] <= HIDING_COLUMNS)
 
     def min_arch(self, config: AnyConfig) -> int:
         return 90

@@ -30,18 +30,17 @@ def namespace(array: Any) -> Any:
     return sys.modules[name] if name in ("torch", "cupy") else np
 
 
-def framework(array: Any) -> str:
-    """``torch``, ``numpy``, ``cupy`` or ``jax``; ArgumentError for anything that is not an array."""
-    name = type(array).__module__.partition(".")[0]
-    if name in ("torch", "cupy"):
-        return name
-    if name in ("jax", "jaxlib"):
+def framework(array: Any, name: str = "") -> str:
+    """``torch``, ``numpy``, ``cupy`` or ``jax``; for anything that is not an array an ArgumentError, which has the
+    operand's ``name``."""
+    module = type(array).__module__.partition(".")[0]
+    if module in ("torch", "cupy") and hasattr(array, "shape"):  # others of their objects are a dtype, a device
+        return module
+    if module in ("jax", "jaxlib"):
         return "jax"
     if not is_array(array):
-        raise ArgumentError(
-            "matmul takes arrays of PyTorch, NumPy, CuPy and JAX, not "
-            f"{type(array).__module__}.{type(array).__qualname__}"
-        )
+        what = f"{type(array).__module__}.{type(array).__qualname__}"
+        raise ArgumentError(f"{name or 'an operand'} is {what}, not an array of PyTorch, NumPy, CuPy or JAX")
     return "numpy"
 
 

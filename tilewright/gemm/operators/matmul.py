@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError, TilewrightError
@@ -16,7 +16,6 @@ from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
@@ -96,7 +95,7 @@ def matmul(
             try:
                 how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
                 key = torch_key(a, b, out, c, bias), how, simulated_gpu() if a.is_cpu else None
-                seen = _SEEN.get(key) or from_other_rows(key, a, b, out, c, bias)
+                seen = SEEN.get(key) or from_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = seen = None
             if (
@@ -267,10 +266,10 @@ class Request:
     def read(self) -> Given:
         """The operands as kernels take them, checked; the result is made where it is not given."""
         arrays = self.given()
-        kind = framework(self.a)
+        kind = framework(self.a, "a")
         for name, x in arrays.items():
-            if framework(x) != kind:
-                raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x)}: give all of one framework")
+            if (other := framework(x, name)) != kind:
+                raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
         a, b = (resolved(x) for x in (self.a, self.b))
         seen = operands(a, b)
         entries = self.entries(array_of(seen.a).dtype)
@@ -398,39 +397,24 @@ def by_the_model(
 ) -> Plan:
     """``long``: the epilogue has many instructions for each element."""
     if long and problem.machine != "cpu":
-        entries = [with_hidden_epilogue(entry, problem.shape, limits(problem.machine)) for entry in entries]
+        entries = [entry.for_long_epilogue(problem.shape, limits(problem.machine)) for entry in entries]
     return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
 
 
-def with_hidden_epilogue(entry: KernelEntry, shape: tuple[int, int, int, int], gpu: Limits) -> KernelEntry:
-    """The sizes whose warpgroups take turns, one at an epilogue beside the other's main loop, with registers left for
-    it, where main loops are short and tiles are many. The model knows no function's cost: gelu at 8192 x 8192 x 1024
-    takes 232 us so and 256 by the size that it chooses, 196 and 199 without gelu."""
-    m, n, k, batch = shape
-    few = m * n * batch < 4 * gpu[0] * HIDDEN_COLUMNS**2  # tiles for each multiprocessor
-    return entry if few or k > HIDDEN_K else in_turns(entry)
-
-
-@cache
-def in_turns(entry: KernelEntry) -> KernelEntry:
-    """The sizes of a kernel whose warpgroups take turns at tiles of few columns; all sizes where it has none."""
-    sizes = [size for size in entry.sizes if size.persistent and size.pingpong and size.tile[1] <= HIDDEN_COLUMNS]
-    return replace(entry.only(sizes[0]), small=tuple(sizes[1:])) if sizes else entry
-
-
-HIDDEN_COLUMNS, HIDDEN_K = 128, 2048
-"""Columns of a tile that leave registers for a long epilogue, and the most K at which its time shows (measured)."""
-
-
-_SEEN: dict[Any, Seen] = {}
+SEEN: dict[Any, Seen] = {}
+"""Products that are repeated, by their geometry and by what was asked for."""
 _ROWS: dict[Any, LaunchesByRows] = {}
 
 
+def recall(key: Any) -> Seen | None:
+    return SEEN.get(key)
+
+
 def remember(key: Any, seen: Seen) -> None:
-    if len(_SEEN) >= REMEMBERED:
-        _SEEN.clear()
+    if len(SEEN) >= REMEMBERED:
+        SEEN.clear()
         _ROWS.clear()
-    _SEEN[key] = seen
+    SEEN[key] = seen
 
 
 def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Seen | None:

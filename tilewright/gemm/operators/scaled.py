@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Int8
@@ -18,12 +17,12 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
-from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, Scales, fits_block_scales
+from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework
-from tilewright.gemm.operators.matmul import REMEMBERED, Request, Seen, again, any_recorded, torch_key
+from tilewright.gemm.operators.matmul import Request, Seen, again, any_recorded, recall, remember, torch_key
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -90,7 +89,7 @@ def scaled_matmul(
         try:
             how = activation, out_dtype, use_fast_accum, kernel
             key = torch_key(*tensors), how, simulated_gpu() if a.is_cpu else None
-            seen = _SEEN.get(key)
+            seen = recall(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = seen = None
         vectors = (scale_a, scale_b) if bias is None else (scale_a, scale_b, bias)
@@ -122,7 +121,7 @@ class ScaledRequest(Request):
             return found
         if self.kernel is None:
             found = [KERNELS[PROMOTED[dtype][0]]]
-        fitting = [with_block_scales(entry) for entry in found]
+        fitting = [entry.for_block_scales for entry in found]
         if None in fitting:
             raise ArgumentError(
                 f"kernel {found[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
@@ -184,25 +183,14 @@ class ScaledRequest(Request):
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
-        if len(_SEEN) >= REMEMBERED:
-            _SEEN.clear()
-        _SEEN[key] = seen
-
-
-_SEEN: dict[Any, Seen] = {}
+        remember(key, seen)
 
 
 def dynamic(matrix: Any) -> Any:
-    """A matrix of run-time extents and strides; one of a single element has contiguous rows."""
-    only_one = matrix.stride == (1, 1)
-    return matrix.mark_layout_dynamic(leading_dim=1) if only_one else matrix.mark_layout_dynamic()
-
-
-@cache
-def with_block_scales(entry: KernelEntry) -> KernelEntry | None:
-    """A kernel in the sizes that can apply scales of blocks, if it has any."""
-    sizes = [size for size in entry.sizes if size.tensor_cores and size.persistent and fits_block_scales(size)]
-    return replace(entry.only(sizes[0]), small=tuple(sizes[1:])) if sizes else None
+    """A matrix of run-time extents and strides. Where both strides are 1, one extent is 1 and either mode may be the
+    contiguous one."""
+    either = matrix.stride == (1, 1)
+    return matrix.mark_layout_dynamic(leading_dim=1) if either else matrix.mark_layout_dynamic()
 
 
 @dataclass(frozen=True)

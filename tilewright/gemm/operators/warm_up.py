@@ -30,7 +30,7 @@ def warm_up(
     >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0
     True
     """
-    framework(b)  # ArgumentError unless it is an array
+    framework(b, "b")  # ArgumentError unless it is an array
     expected = sorted({planned_rows(n) if n > 1 else n for n in checked(rows)})
     if not expected:
         return 0
