@@ -13,7 +13,6 @@ the float64 product of the rounded operands before it is timed.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from gemm_gpu import graph_of, replay_us
+from sides import medians
 
 from tilewright.gemm import kernels, scaled_matmul
 
@@ -98,25 +97,6 @@ def theirs(x: Operands, kind: str) -> None:
     torch._scaled_mm(x.a, x.b, x.scale_a, x.scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast, out=x.theirs)
 
 
-def medians(sides: dict[str, Any], sets: list[Operands], flops: float, rounds: int) -> dict[str, float]:
-    """Microseconds of each side; a side that cannot multiply these operands is left out."""
-    each = max(flops / 1000e12, 3e-6)
-    repeat = max(1, round(0.01 / (each * len(sets))))
-    graphs = {}
-    for name, run in sides.items():
-        try:
-            graphs[name] = graph_of(run, [(x,) for x in sets], repeat)
-        except (RuntimeError, ValueError) as error:
-            print(f"  {name}: {str(error).splitlines()[0][:150]}")
-    times: dict[str, list[float]] = {name: [] for name in graphs}
-    for turn in range(rounds + 1):
-        for name in random.sample(list(graphs), len(graphs)):
-            us = replay_us(*graphs[name])
-            if turn:
-                times[name].append(us)
-    return {name: statistics.median(found) for name, found in times.items()}
-
-
 def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
     m, n, k = shape
     flops = 2.0 * m * n * k
@@ -128,7 +108,7 @@ def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) ->
         for config in (size for size in entry.sizes if size.tile[1] >= 64 and size.cluster_size <= 2):
             name = f"{config.tile[:2]} cluster {config.cluster}"
             sides[name] = lambda x, config=config: ours(x, kind, entry.only(config))
-    found = medians(sides, sets, flops, rounds)
+    found = medians(sides, [(x,) for x in sets], flops, rounds)
     error = max(x.error(x.ours) for x in sets)
     # bf16 keeps 8 bits, and the tensor cores 14 of a sum; an error of scales or of a layout is far larger.
     assert error < (2e-2 if kind in ("tensor", "row") else 4e-3), f"{shape} {kind}: relative error {error}"

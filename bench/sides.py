@@ -87,3 +87,23 @@ def interleaved(sides: list[Side], rounds: int = ROUNDS) -> dict[str, float]:
             if round_:
                 times[side.name].append(us)
     return {name: statistics.median(found) for name, found in times.items()}
+
+
+def medians(sides: dict[str, Run], sets: list[tuple[Any, ...]], flops: float, rounds: int) -> dict[str, float]:
+    """Microseconds of each function, called with each of the sets from CUDA graphs of about 10 ms, in turns. A side
+    that refuses the operands is named and left out. What the functions compute is not checked here."""
+    each = max(flops / 1000e12, 3e-6)
+    repeat = max(1, round(0.01 / (each * len(sets))))
+    graphs = {}
+    for name, run in sides.items():
+        try:
+            graphs[name] = graph_of(run, sets, repeat)
+        except (RuntimeError, ValueError) as error:
+            print(f"  {name}: {str(error).splitlines()[0][:150]}")
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for turn in range(rounds + 1):
+        for name in random.sample(list(graphs), len(graphs)):
+            us = replay_us(*graphs[name])
+            if turn:
+                times[name].append(us)
+    return {name: statistics.median(found) for name, found in times.items()}
