@@ -228,18 +228,9 @@ def in_one_branch(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
 
 
 @cute.jit
-def in_both_branches(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
+def in_both_branches(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32, first: cutlass.Constexpr = (0, 1)):
     if n > 1:
-        fill(r, x, (0, 1))
-    else:
-        fill(r, x, (0, 1, 2))
-    fill(r, x, (2, 3))
-
-
-@cute.jit
-def less_in_one_branch(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
-    if n > 1:
-        fill(r, x, (0, 2))
+        fill(r, x, first)
     else:
         fill(r, x, (0, 1, 2))
     fill(r, x, (2, 3))
@@ -269,7 +260,8 @@ def at_run_time_places(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
     [
         (lambda r, x, n: None, True), (lambda r, x, n: fill(r, x), False), (lambda r, x, n: r.fill(0.0), False),
         (lambda r, x, n: fill(r, x, (0, 1, 3)), True), (in_one_branch, True), (in_both_branches, False),
-        (less_in_one_branch, True), (while_it_is_small, True), (at_run_time_places, True),
+        (lambda r, x, n: in_both_branches(r, x, n, (0, 2)), True), (while_it_is_small, True),
+        (at_run_time_places, True),
         (lambda r, x, n: in_turns_of(r, x, 0, n), True), (lambda r, x, n: in_turns_of(r, x, 0, 1), False),
         (lambda r, x, n: in_turns_of(r, x, 0, 0), True), (lambda r, x, n: in_turns_of(r, x, 1, 0, -1), False),
         (lambda r, x, n: in_turns_of(r, x, 0, 0, -1), True), (lambda r, x, n: in_turns_of(r, x, 0, 1, -1), True),

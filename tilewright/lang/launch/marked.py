@@ -48,8 +48,8 @@ class MarkedFunction(Generic[P, R]):
         return staged(self.function) if self.preprocessor else self.function
 
     def set_name_prefix(self, prefix: str, *, loc: Any = None, ip: Any = None) -> None:
-        """Let the names of what is staged from now on begin with ``prefix``: CUDA text, profilers and the IR show the
-        names of kernels, the IR those of host functions."""
+        """Put ``prefix`` before the function's name in programs that are staged after this call. CUDA text, profilers
+        and the IR show the names of kernels; the IR shows those of host functions."""
         if not isinstance(prefix, str) or (prefix and not prefix.isidentifier()):
             raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
         self.prefix = prefix
