@@ -83,7 +83,7 @@ def made_functions(kinds: dict[str, tuple[Types, ...]], tree: ast.Module, root: 
 
 def _home_of(name: str, root: Path) -> tuple[ast.Module, str]:
     """The module that defines ``tilewright.layout.name``."""
-    for node in ast.parse((root / "tilewright/layout/__init__.py").read_text("utf-8")).body:
+    for node in ast.parse((root / "tilewright/layout/__init__.pyi").read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom) and any(name == given.name for given in node.names):
             path = root.joinpath(*str(node.module).split(".")).with_suffix(".py")
             return ast.parse(path.read_text("utf-8")), str(node.module)

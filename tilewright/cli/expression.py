@@ -23,7 +23,7 @@ NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or 
     "make_basis_like", "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply",
     "transform_leaf", "widest_smem_atom",
 }  # fmt: skip
-FUNCTIONS = tuple(name for name in algebra.__all__ if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS)
+FUNCTIONS = tuple(name for name in dir(algebra) if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS)
 NAME = re.compile(r"\s*([A-Za-z]\w*)\s*\(")
 COMPLETE = re.compile(r"[\d)>]\s*$")  # behind this, notation has no parenthesis
 KEYWORD = re.compile(r"\s*([A-Za-z]\w*)\s*=")

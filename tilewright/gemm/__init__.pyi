@@ -1,0 +1,21 @@
+"""The GEMM library, written in the language."""
+
+from tilewright.gemm.choice.registry import kernels as kernels
+from tilewright.gemm.config import GemmConfig as GemmConfig, Major as Major, Operand as Operand
+from tilewright.gemm.epilogue.functions import (
+    Bias as Bias, Chain as Chain, EpilogueFunction as EpilogueFunction, LinearCombination as LinearCombination,
+    Relu as Relu,
+)
+from tilewright.gemm.family.compile import cross_compile as cross_compile, stage as stage
+from tilewright.gemm.family.entry import KernelEntry as KernelEntry
+from tilewright.gemm.host.arguments import GemmUniversalMode as GemmUniversalMode
+from tilewright.gemm.host.gemm import GemmReport as GemmReport, gemm as gemm, launcher as launcher
+from tilewright.gemm.host.universal import GemmUniversal as GemmUniversal
+from tilewright.gemm.kernel.multistage import MultistageGemm as MultistageGemm
+from tilewright.gemm.operators.grouped import gemm_grouped as gemm_grouped
+from tilewright.gemm.operators.matmul import matmul as matmul
+from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
+from tilewright.gemm.operators.warm_up import warm_up as warm_up
+from tilewright.gemm.schedule.splitk import SplitK as SplitK
+from tilewright.gemm.schedule.streamk import StreamK as StreamK
+from tilewright.gemm.tuning.tune import Tuned as Tuned, tune as tune
