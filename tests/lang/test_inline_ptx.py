@@ -32,6 +32,16 @@ def halves(x: Any) -> np.ndarray:
     return np.asarray(x, np.uint32).view(np.float16).reshape(-1, 2)
 
 
+def dot(a: int, b: int, c: int, width: int, of_b: tuple[int, ...], signs: str) -> int:
+    """c + the parts of ``a`` (``width`` bits each) times the bytes ``of_b`` of ``b``; ``signs``: "s" or "u" of each."""
+
+    def part(x: int, i: int, bits: int, sign: str) -> int:
+        value = x >> i * bits & (1 << bits) - 1
+        return value - (1 << bits) if sign == "s" and value >> bits - 1 else value
+
+    return c + sum(part(a, i, width, signs[0]) * part(b, j, 8, signs[1]) for i, j in enumerate(of_b))
+
+
 INTEGERS: list[tuple[str, Any]] = [
     ("add.u32 $0, $1, $2;", lambda a, b, c: a + b),
     ("sub.s32 $0, $1, $2;", lambda a, b, c: a - b),
@@ -54,6 +64,13 @@ INTEGERS: list[tuple[str, Any]] = [
     ("lop3.b32 $0, $1, $2, $3, 0xE8;", lambda a, b, c: a & b | a & c | b & c),
     ("lop3.b32 $0, $1, $2, $3, 0x96;", lambda a, b, c: a ^ b ^ c),
     ("prmt.b32 $0, $1, $2, 0x6240;", lambda a, b, c: a & 0xFF00FF | (b & 0xFF00FF) << 8),
+    ("sad.u32 $0, $1, $2, $3;", lambda a, b, c: abs(a - b) + c),
+    ("sad.s32 $0, $1, $2, $3;", lambda a, b, c: abs(signed(a) - signed(b)) + c),
+    ("dp4a.u32.u32 $0, $1, $2, $3;", lambda a, b, c: dot(a, b, c, 8, (0, 1, 2, 3), "uu")),
+    ("dp4a.s32.u32 $0, $1, $2, $3;", lambda a, b, c: dot(a, b, c, 8, (0, 1, 2, 3), "su")),
+    ("dp4a.s32.s32 $0, $1, $2, $3;", lambda a, b, c: dot(a, b, c, 8, (0, 1, 2, 3), "ss")),
+    ("dp2a.lo.u32.s32 $0, $1, $2, $3;", lambda a, b, c: dot(a, b, c, 16, (0, 1), "us")),
+    ("dp2a.hi.s32.s32 $0, $1, $2, $3;", lambda a, b, c: dot(a, b, c, 16, (2, 3), "ss")),
     ("popc.b32 $0, $1;", lambda a, b, c: a.bit_count()),
     ("clz.b32 $0, $1;", lambda a, b, c: 32 - a.bit_length()),
     ("bfind.u32 $0, $1;", lambda a, b, c: a.bit_length() - 1),

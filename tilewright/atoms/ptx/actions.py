@@ -162,6 +162,35 @@ def _mul(step: Step) -> None:
     return step.write(product + step.read(3) if step.name == "mad" else product)
 
 
+_DOT_TYPES = [[a, b] for a in ("u32", "i32") for b in ("u32", "i32")]
+
+
+@known("sad")
+def _sad(step: Step) -> None:
+    """|a - b| + c: the distance is unsigned, so it holds the distance of any two signed numbers."""
+    step.only()
+    if step.kind.elem.is_float:
+        raise Unknown
+    a, b = step.read(1), step.read(2)
+    step.write((np.maximum(a, b) - np.minimum(a, b)) + step.read(3))
+
+
+@known("dp4a", "dp2a")
+def _dot_of_bytes(step: Step) -> None:
+    """c + sum of a's bytes (dp2a: 16-bit halves) times b's (dp2a: its ``lo`` or ``hi`` two), modulo 2**32."""
+    step.only(*(("lo", "hi") if step.name == "dp2a" else ()))
+    if [kind.elem.name for kind in step.kinds] not in _DOT_TYPES or (step.name == "dp2a") != bool(step.modifiers):
+        raise Unknown
+    (signed_a, signed_b), words = (kind.elem.kind == "int" for kind in step.kinds), Kind(U32)
+    lanes = [np.ascontiguousarray(step.read(i, words))[:, None] for i in (1, 2)]
+    a = lanes[0].view(f"{'i' if signed_a else 'u'}{1 if step.name == 'dp4a' else 2}")  # (lanes, 4) or (lanes, 2)
+    b = lanes[1].view(f"{'i' if signed_b else 'u'}1")  # (lanes, 4)
+    if step.name == "dp2a":
+        b = b[:, 2:] if "hi" in step.modifiers else b[:, :2]
+    total = (a.astype(np.int64) * b.astype(np.int64)).sum(1) + step.read(3, words).astype(np.int64)
+    step.write((total & 0xFFFFFFFF).astype(np.uint32), words)
+
+
 @known("fma")
 def _fma(step: Step) -> None:
     _floating(step, "fma", 3)
