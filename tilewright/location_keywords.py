@@ -11,7 +11,7 @@ Target = TypeVar("Target")
 
 
 def takes_location(target: Target) -> Target:
-    """Let a function, or every public method of a class, take ``loc`` and ``ip``, which have no effect: each operation
+    """Make a function, or every public method of a class, take ``loc`` and ``ip``, which have no effect: each operation
     finds the line of the program by itself. Functions that name them already stay as they are.
 
     >>> @takes_location

@@ -44,7 +44,7 @@ class BulkGroups:
             self.unwritten.setdefault(warp, []).append(group)
 
     def wait(self, lanes: Lanes, pending: int, read: bool) -> None:
-        """Let all but the newest ``pending`` groups of these warps read; unless ``read`` alone is asked, write, too."""
+        """Make all but the newest ``pending`` groups of these warps read; write, too, unless ``read`` is asked."""
         for warp in self._active(lanes):
             _land(self.unread.get(warp, []), pending, "read")
             if not read:

@@ -231,7 +231,7 @@ class Touch:
                              "the parity flips each time all stages have been used: phase ^= 1")  # fmt: skip
 
     def wait(self, parity: Array) -> None:
-        """Let each warp wait until the phases of all its active lanes are complete."""
+        """Make each warp wait until the phases of all its active lanes are complete."""
         self.check(parity)
         self.tell("wait")
         warps = np.flatnonzero(self.active) // 32

@@ -90,7 +90,7 @@ class Engine:
 
 class LoadEngine(Engine):
     def load(self, copies: list[list[Any]], barrier: Any, mask: Any) -> None:
-        """Let each warp's boxes arrive later; ``mask`` names the blocks of the cluster that receive them."""
+        """Queue each warp's boxes, which arrive later; ``mask`` names the blocks of the cluster that receive them."""
         masks = None if mask is None else self.lanes.spread(mask).astype(np.int64) & 0xFFFF
         receive = [receivers(self.lanes, address, barrier, masks) for address, *_ in copies]
         for leader, tensor_map in self.maps():

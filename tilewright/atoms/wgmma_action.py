@@ -119,8 +119,8 @@ def commit(lanes: Lanes) -> None:
 
 
 def wait(lanes: Lanes, pending: int) -> None:
-    """Let each warp wait until all but its newest ``pending`` groups are done, which they are as soon as all four warps
-    have issued them."""
+    """Make each warp wait until all but its newest ``pending`` groups are done: as soon as all four warps have issued
+    them."""
     places = lanes.beside(Warpgroups).places(lanes)
     rows = sorted(((row, group, place, group.boundary(place, pending)) for row, group, place in places),
                   key=lambda r: r[3])  # fmt: skip
@@ -153,7 +153,7 @@ def wait(lanes: Lanes, pending: int) -> None:
 
 
 def land(due: list[tuple[Warpgroup, int]]) -> None:
-    """Let the operations of each warpgroup up to its count take place."""
+    """Carry out the operations of each warpgroup up to its count."""
     taken = [(group, group.take(count)) for group, count in due]
     taken.sort(key=lambda t: [id(step.op) for step in t[1]])
     for _, same in groupby(taken, key=_signature):

@@ -133,7 +133,7 @@ def emit_wait(out: Emitter, op: Op, pending: int) -> None:
 
 
 def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:
-    """Let no access of these registers move across this place."""
+    """Keep the compiler from moving accesses of these registers across this place."""
     for fragment in fragments:
         kind = fragment.type
         assert isinstance(kind, FragType)

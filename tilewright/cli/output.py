@@ -12,7 +12,7 @@ HANDLER = "tilewright.plain"
 
 
 def print_anything() -> None:
-    """Let standard output and error print whatever they are given, with stand-ins for characters that they lack."""
+    """Make standard output and error print whatever they are given, with stand-ins for characters that they lack."""
     codecs.register_error(HANDLER, plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):

@@ -18,7 +18,7 @@ __all__ = ["install", "is_installed", "served", "uninstall"]
 
 
 def install(cpu: bool = False, replace: bool = False) -> None:
-    """Let ``import cutlass...`` resolve to Tilewright in this process.
+    """Make ``import cutlass...`` resolve to Tilewright in this process.
 
     ``cpu``: PyTorch's CUDA device (``device="cuda"``, ``.cuda()``, streams, events, graphs) and ``cuda.bindings`` are
     served by the CPU. ``replace``: also where a package ``cutlass`` is installed, which is then hidden.

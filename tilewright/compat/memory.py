@@ -31,7 +31,7 @@ def free(address: int) -> bool:
 
 
 def reach(address: int, size: int) -> None:
-    """Let kernels reach ``size`` bytes through addresses that they find in memory."""
+    """Register ``size`` bytes, so that kernels reach them through addresses that they find in memory."""
     from tilewright.sim.memory import expose
 
     if address not in _reached and size:

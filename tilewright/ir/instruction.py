@@ -155,7 +155,7 @@ class Lanes(Protocol):
         ...
 
     def wait(self, agent: str, pending: int) -> None:
-        """Let all but the newest ``pending`` committed groups of these lanes take effect."""
+        """Apply all but the newest ``pending`` committed groups of these lanes."""
         ...
 
     def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:

@@ -106,7 +106,7 @@ CALLS: dict[int, Call] = {}
 
 @functools.cache
 def register() -> None:
-    """Let XLA find the handler, on the CPU and on NVIDIA GPUs."""
+    """Register the handler with XLA, for the CPU and for NVIDIA GPUs."""
     import jax
 
     for platform, handler in (("cpu", _on_cpu), ("CUDA", _on_gpu)):

@@ -16,7 +16,7 @@ from tilewright.pipeline.agents import Agent
 def pipeline_init_arrive(
     cluster_shape_mn: Any = None, is_relaxed: bool = False, *, loc: Any = None, ip: Any = None
 ) -> None:
-    """Let the mbarriers that this thread has initialised be seen, and in a cluster arrive at its barrier.
+    """Make the mbarriers that this thread has initialised visible, and in a cluster arrive at its barrier.
 
     ``cluster_shape_mn``: the cluster's shape (or the layout of its blocks); None, or one block: no cluster.
     ``is_relaxed``: without ordering other memory. Work that needs no other block may be between this and

@@ -56,7 +56,7 @@ class MbarrierArray(SyncObject):
         return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), count, initialise=False)
 
     def mbarrier_init(self, *, loc: Any = None, ip: Any = None) -> None:
-        """Let the first thread of warp 0 initialise all mbarriers."""
+        """The first thread of warp 0 initialises all mbarriers."""
         first = (warp_idx() == 0) & (lane_idx() == 0)
         arrivals = self.group.arrivals
         with only_if(as_numeric(first).ir_value(), "initialisation of mbarriers"):

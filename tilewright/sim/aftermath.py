@@ -28,7 +28,7 @@ def concerns_mbarriers(op: Op | None) -> bool:
 
 
 def look_on(launch: Launch, at_fault: Group | None) -> None:
-    """Let ``launch`` go on for a while without the group at fault (None: a copy was)."""
+    """Continue ``launch`` for a while without the group at fault (None: a copy was)."""
     events = launch.events
     assert events is not None
     with events.following_errors():

@@ -169,7 +169,7 @@ def _serve_torch() -> None:
 
 
 def _replace(owner: Any, name: str, after: Callable[[Any], None]) -> None:
-    """Let ``owner.name`` call ``after`` with what it gives."""
+    """Make ``owner.name`` call ``after`` with what it returns."""
     original, own = getattr(owner, name), name in vars(owner)
 
     @functools.wraps(original)

@@ -204,7 +204,7 @@ _factories: list[Factory] = []
 
 @contextmanager
 def observing(factory: Factory) -> Iterator[None]:
-    """Let ``factory(kernel's name, configuration)`` make an observer (or None) for each launch inside the block.
+    """Call ``factory(kernel's name, configuration)``, which makes an observer or None, at each launch inside the block.
 
     >>> class Count(Observer):
     ...     def executed(self, group, op): ...

@@ -70,7 +70,7 @@ def written(op: Op, value: Value) -> set[int]:
 
 
 def fuse(nodes: list[BasicBlock], function: Function, slot: Callable[[Value], int]) -> None:
-    """Let the last instruction of each run do the work of all."""
+    """Make the last instruction of each run do the work of all."""
     if not _names_are_unique(function):
         return
     for node in nodes:

@@ -132,7 +132,7 @@ class Lowering:
         return len(self.nodes) - 1
 
     def place(self, label: Label, op: Op) -> None:
-        """Let ``label`` be the next node; ends the node under construction if it holds anything."""
+        """Make ``label`` the next node; ends the node under construction if it holds anything."""
         if self.nodes[-1].steps or self.here() == 0:
             following = self.here() + 1
             self.control(lambda g, s: following, op, (), fallthrough=True)

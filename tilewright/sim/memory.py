@@ -296,8 +296,8 @@ _exposed: dict[int, tuple[int, int]] = {}
 
 
 def expose(array: np.ndarray) -> np.ndarray:
-    """Let kernels reach ``array`` through addresses that they find in memory (arrays of pointers). Keep it alive
-    and call :func:`conceal` when done.
+    """Register ``array``, so that kernels reach it through addresses that they find in memory (arrays of pointers).
+    Keep it alive and call :func:`conceal` when done.
 
     Raises nothing: an address outside of all arrays that are known is an error of the launch that uses it.
 

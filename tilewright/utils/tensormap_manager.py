@@ -64,7 +64,7 @@ class TensorMapManager:
     def init_tensormap_from_atom(
         self, copy_atom: CopyAtom, dst_ptr: Pointer, warp_id: int, *, loc: Any = None, ip: Any = None
     ) -> None:
-        """Let warp ``warp_id`` copy the atom's tensor map to ``dst_ptr``: the place where it will be changed."""
+        """Warp ``warp_id`` copies the atom's tensor map to ``dst_ptr``, where it will be changed."""
         with _in_warp(warp_id):
             with elect_one():
                 descriptors.copy_tensormap(copy_atom, dst_ptr)
@@ -76,7 +76,7 @@ class TensorMapManager:
             fence_acq_rel_cta()
 
     def fence_tensormap_update(self, tensormap_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
-        """Let TMA read the changed tensor map; by each warp that copies by it, before it does."""
+        """Make TMA read the changed tensor map; by each warp that copies by it, before it does."""
         descriptors.fence_tma_desc_acquire(tensormap_ptr)
 
     def update_tensormap(
@@ -84,7 +84,7 @@ class TensorMapManager:
         tensormap_gmem_ptr: tuple[Pointer, ...], warp_id: int, tensormap_smem_ptr: tuple[Pointer, ...] = (), *,
         loc: Any = None, ip: Any = None,
     ) -> None:  # fmt: skip
-        """Let warp ``warp_id`` make each tensor map describe its tensor, and release it. ``tensormap_smem_ptr`` are the
+        """Warp ``warp_id`` makes each tensor map describe its tensor, and releases it. ``tensormap_smem_ptr`` are the
         places in shared memory where mode SMEM changes them."""
         in_shared = self.tensormap_update_mode is TensorMapUpdateMode.SMEM
         counts = {len(tensor_gmem), len(tma_copy_atom), len(tensormap_gmem_ptr)}

@@ -164,7 +164,7 @@ class Prepared:
         return made
 
     def release(self) -> None:
-        """Let go of the PyTorch tensors that it was made with: from now on only their geometry matters."""
+        """Drop the PyTorch tensors that it was made with: from now on only their geometry matters."""
         like = self.problem.D.source.new_empty(0)  # of their device
         matrices = (replace(m, source=like, array=m.array._replace(owner=None)) for m in self.problem.matrices)
         A, B, C, D = matrices

@@ -49,7 +49,7 @@ class Argument(run_time.Spec):
         return self.read(value)
 
     def release(self) -> None:
-        """Let go of the arrays that the function was compiled with; only their kind matters from now on."""
+        """Drop the arrays that the function was compiled with; only their kind matters from now on."""
 
     def wrong(self, expected: str, value: Any) -> ArgumentError:
         return ArgumentError(f"argument '{self.name}': expected {expected}, got {describe(value)}")

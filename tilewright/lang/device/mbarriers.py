@@ -38,7 +38,7 @@ def mbarrier_init(mbar_ptr: Any, cnt: Any, *, loc: Any = None, ip: Any = None) -
 
 
 def mbarrier_init_fence(*, loc: Any = None, ip: Any = None) -> None:
-    """Let the mbarriers that this thread has initialised be seen by those that synchronise with it.
+    """Make the mbarriers that this thread has initialised visible to threads that synchronise with it.
 
     >>> from tilewright import Int64
     >>> from tilewright.cute import arch

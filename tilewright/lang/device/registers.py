@@ -14,7 +14,7 @@ from tilewright.lang.device.calls import call
 
 
 def setmaxregister_increase(reg_count: int, *, loc: Any = None, ip: Any = None) -> None:
-    """Let each thread of this warpgroup have ``reg_count`` registers (a multiple of 8 up to 256), and wait until the
+    """Give each thread of this warpgroup ``reg_count`` registers (a multiple of 8 up to 256), and wait until the
     other warpgroups have given back enough.
 
     A block begins with 65,536 registers divided among its threads, rounded down to 8: 168 for 384 threads.

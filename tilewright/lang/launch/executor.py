@@ -125,7 +125,7 @@ class Executor(CompiledFunction):
         return Calls(self._code, every, exact=True).call
 
     def release(self) -> None:
-        """Let go of the arrays that the program was compiled with."""
+        """Drop the arrays that the program was compiled with."""
         for argument in self._program.arguments:
             argument.release()
 

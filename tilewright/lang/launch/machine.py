@@ -31,6 +31,6 @@ def machine_of(device: str) -> Machine:
 
 
 def register_machine(kind: str, module: str) -> None:
-    """Let ``module`` (which has ``machine()``) run the kernels on arrays of device kind ``kind``."""
+    """Register ``module`` (which has ``machine()``) to run the kernels on arrays of device kind ``kind``."""
     MACHINES[kind] = module
     _FOUND.pop(kind, None)

@@ -136,7 +136,7 @@ class while_generate:
 
 
 def _take(made: Any, results: list[Value]) -> None:
-    """Let the values that the program already holds be the results of the loop."""
+    """Make the values that the program already holds the results of the loop."""
     for result in results:
         result.op = made
     made.results = results

@@ -126,7 +126,7 @@ class _Function(Expressions):
         node.body = body[:at] + head + body[at:]
 
     def unset(self, variables: tuple[str, ...], at: ast.AST) -> list[ast.stmt]:
-        """Let variables hold something that says why they have no value."""
+        """Bind variables to an object that says why they have no value."""
         made = statements(at, "variables = _tw.undefined(labels)", variables=variables, labels=texts(variables))
         return made if variables else []
 

@@ -57,7 +57,7 @@ class Spec:
         raise NotImplementedError
 
     def weaken(self, value: Any) -> bool:
-        """Let the shape cover ``value``, of whose pointers less may be known (alignment); whether it changed."""
+        """Widen the shape to cover ``value``, of whose pointers less may be known (alignment); whether it changed."""
         return False
 
     def rebuild(self, values: Values) -> Any:

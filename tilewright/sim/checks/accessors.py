@@ -72,7 +72,7 @@ class Accessors:
         return made
 
     def forget(self) -> None:
-        """Let go of what the group knew: from now on only what it did is asked for."""
+        """Drop what the group knew: from now on only what it did is asked for."""
         self.snapshot = None
 
     # -- lane by lane --------------------------------------------------------------------------------------------------

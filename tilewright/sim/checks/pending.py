@@ -240,7 +240,7 @@ class Pending:
         self.records = kept
 
     def _collapse(self) -> None:
-        """Let one record stand for all, which are in the cells."""
+        """Replace all records by one; their accesses are in the cells."""
         self.put(None)
         low, high = min(r.low for r in self.records), max(r.high for r in self.records)
         blocks = 0

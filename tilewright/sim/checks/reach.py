@@ -72,7 +72,7 @@ class Reach:
         return self.cells(4)
 
     def forget(self) -> None:
-        """Let go of what can be found again."""
+        """Drop what can be computed again."""
         self._lines = None
 
     def ranges(self, acting: Accessors) -> Ranges:

@@ -3,8 +3,8 @@ result (a store to global memory), a branch or an address. Only moving them is n
 together with the data.
 
 Every cell of shared memory and every register that holds such a value remembers where it was first read
-(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds. Of the caller's arrays what they hold tells
-(:mod:`.caller_arrays`), also where a copy has brought it to shared memory.
+(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds. Which elements of the caller's arrays are
+undefined is read from their contents (:mod:`.caller_arrays`), also where a copy has brought them to shared memory.
 """
 
 from __future__ import annotations

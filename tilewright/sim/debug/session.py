@@ -88,7 +88,7 @@ class Session:
         return self._run(Breakpoint(None, now.block, now.warp, now.lane, stop, None), "another line")
 
     def finish(self) -> None:
-        """Let the program run to its end; its error is raised here."""
+        """Run the program to its end; its error is raised here."""
         self._clear()
         if self.over:
             return

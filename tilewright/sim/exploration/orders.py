@@ -126,7 +126,7 @@ class OrderSearch:
                 self._reverse(i, j, before)
 
     def _reverse(self, i: int, j: int, before: list[int]) -> None:
-        """Let the node before step ``i`` try an agent from which step ``j`` is reached without ``i``."""
+        """Make the node before step ``i`` try an agent from which step ``j`` is reached without ``i``."""
         seen, mask, initials = set(), 0, []
         for k in [k for k in range(i + 1, j) if not before[k] >> i & 1] + [j]:
             agent = self.stack[k].chosen

@@ -35,7 +35,7 @@ def copy_tensormap(tma_atom: CopyAtom, tensormap_ptr: Pointer, *, loc: Any = Non
 def update_tma_descriptor(
     tma_atom: CopyAtom, gmem_tensor: Tensor, tma_desc_ptr: Pointer, *, loc: Any = None, ip: Any = None
 ) -> None:
-    """Let the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
+    """Make the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
     extents and strides. One thread does it (elect_one).
 
     ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for;
@@ -57,12 +57,12 @@ def update_tma_descriptor(
 
 
 def fence_tma_desc_acquire(tma_desc_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
-    """Let TMA read the tensor map at ``tma_desc_ptr`` (global memory) anew; before the copies that use it."""
+    """Make TMA read the tensor map at ``tma_desc_ptr`` (global memory) anew; before the copies that use it."""
     call(tensormap.FenceTensorMapAcquire(), tma_desc_ptr)
 
 
 def fence_tma_desc_release(*, loc: Any = None, ip: Any = None) -> None:
-    """Let the tensor maps that this thread has changed in global memory be acquired by others."""
+    """Release the tensor maps that this thread has changed in global memory to other threads."""
     call(tensormap.FenceTensorMapRelease())
 
 
