@@ -87,7 +87,7 @@ def run(spy: Spy, *calls: Call) -> list[Any]:
     """For each call its result, or why it is refused, and how it was computed."""
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(matmul.__globals__, "SEEN", spy)
+        patch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", spy)
         for call in calls:
             try:
                 result = call.run()
@@ -199,7 +199,7 @@ def test_every_component_of_a_kernels_key_has_its_case() -> None:
 
 
 def test_a_product_that_was_seen_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(matmul.__globals__, "SEEN", {})
+    monkeypatch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", {})
     a, b, bias = torch.ones(8, 32).half(), torch.ones(32, 16).half(), torch.ones(16).half()
     first = [matmul(a, b), matmul(a, b, bias=bias)]
     monkeypatch.setattr(matmul.__globals__["Request"], "run", lambda *given: pytest.fail("the long way"))
@@ -209,7 +209,7 @@ def test_a_product_that_was_seen_takes_the_short_way(monkeypatch: pytest.MonkeyP
 
 def test_geometries_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[Any, Any] = {}
-    monkeypatch.setitem(matmul.__globals__, "SEEN", kept)
+    monkeypatch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", kept)
     monkeypatch.setitem(matmul.__globals__, "REMEMBERED", 2)
     sizes = []
     for n in (8, 16, 24, 32):

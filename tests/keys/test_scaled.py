@@ -86,7 +86,7 @@ def run(spy: Spy, *calls: Call) -> list[Any]:
     """For each call its result, or why it is refused, and how it was computed."""
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(matmul.__globals__, "SEEN", spy)
+        patch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", spy)
         for call in calls:
             try:
                 result = call.run()

@@ -283,7 +283,7 @@ def test_kept_workspaces_do_not_come_from_pytorch(monkeypatch: pytest.MonkeyPatc
     made = []
     monkeypatch.setattr(torch.Tensor, "new_zeros", lambda *_, **__: made.append("zeros"))
     monkeypatch.setattr(prepared, "WORKSPACES", prepared.Workspaces())
-    monkeypatch.setattr(sys.modules[matmul.__module__], "SEEN", {})
+    monkeypatch.setattr(sys.modules[matmul.__module__], "REPEATED_PRODUCTS", {})
     a, b = (torch.from_numpy(integers(i, *s)) for i, s in enumerate(((72, 320), (320, 104))))
     for _ in range(2):
         found = matmul(a, b, kernel="tensorop_f16", decomposition=SplitK(3))
@@ -324,17 +324,17 @@ def test_what_is_remembered_does_not_keep_tensors_alive() -> None:
     import gc
     import weakref
 
-    from tilewright.gemm.operators.matmul import SEEN
+    from tilewright.gemm.operators.matmul import REPEATED_PRODUCTS
 
     a, b = torch.ones(24, 48, dtype=torch.float16), torch.ones(48, 8, dtype=torch.float16)
-    before = set(SEEN)
+    before = set(REPEATED_PRODUCTS)
     d = matmul(a, b)
-    (key,) = set(SEEN) - before
+    (key,) = set(REPEATED_PRODUCTS) - before
     kept = [weakref.ref(x) for x in (a, b, d)]
     del a, b, d
     gc.collect()
     assert [ref() for ref in kept] == [None] * 3
     a, b = torch.full((24, 48), 2.0).half(), torch.full((48, 8), 3.0).half()
-    assert (matmul(a, b) == 288).all() and set(SEEN) - before == {key}
-    SEEN[key].prepared.bindings.clear()  # as on another stream
+    assert (matmul(a, b) == 288).all() and set(REPEATED_PRODUCTS) - before == {key}
+    REPEATED_PRODUCTS[key].prepared.bindings.clear()  # as on another stream
     assert (matmul(a, b) == 288).all()

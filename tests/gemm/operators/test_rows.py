@@ -38,7 +38,7 @@ HOPPER = {"arch": "sm_90a", "sizes": "gpu", "sms": 4}
 
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "SEEN", {})
+    monkeypatch.setattr(MODULE, "REPEATED_PRODUCTS", {})
     monkeypatch.setattr(MODULE, "_ROWS", {})
 
 
@@ -131,10 +131,10 @@ def test_results_do_not_depend_on_what_was_seen_before(kind: str) -> None:
     with sim.options(**KINDS[kind][0]):
         alone = []
         for rows in (20, 45, 100):
-            MODULE.SEEN.clear()
+            MODULE.REPEATED_PRODUCTS.clear()
             MODULE._ROWS.clear()
             alone.append(matmul(a[:rows], b))
-        MODULE.SEEN.clear()
+        MODULE.REPEATED_PRODUCTS.clear()
         together = [matmul(a[:rows], b) for rows in (100, 45, 20)][::-1]
     assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
 

@@ -189,7 +189,7 @@ def test_unaligned_matrices_are_tuned_with_copies_and_without(
     assert found.best.packed is (mode == "packed") and not found.failed
     assert found.best.kernel == ("hopper_f16" if found.best.packed else "tensorop_f16")
     monkeypatch.setattr(store, "_READ", {})  # from the file
-    monkeypatch.setattr(module, "SEEN", {})
+    monkeypatch.setattr(module, "REPEATED_PRODUCTS", {})
     words: dict[str, Any] = {"c": torch.ones(m, n).half(), "beta": 3.0} if c else {}
     words |= {"bias": torch.arange(n).half()} if bias else {}
     for seed in range(3):
@@ -197,7 +197,7 @@ def test_unaligned_matrices_are_tuned_with_copies_and_without(
         a, b = (torch.from_numpy(rng.integers(-2, 3, s).astype(np.float16)) for s in ((m, k), (k, n)))
         expected = a.double() @ b.double() + 3.0 * c + (torch.arange(n) if bias else 0)
         assert torch.equal(matmul(a, b, **words).double(), expected)
-    ((key, seen),) = module.SEEN.items()
+    ((key, seen),) = module.REPEATED_PRODUCTS.items()
     names = seen.prepared.plan.packing.names if seen.prepared.plan.packing else ()
     assert key is not None and set(names) == ({"A", "B", "D", *"C" * c} if mode == "packed" and not bias else set())
     # The same extents in rows that begin at multiples of 16 bytes are another problem.

@@ -31,7 +31,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(handle, "Compiler", spy)
     monkeypatch.setattr(handle, "_COMPILED", {})
-    monkeypatch.setattr(MODULE, "SEEN", {})
+    monkeypatch.setattr(MODULE, "REPEATED_PRODUCTS", {})
     monkeypatch.setattr(MODULE, "_ROWS", {})
     return found
 

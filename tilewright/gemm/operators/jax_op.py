@@ -7,7 +7,7 @@ stream. The gradient is two more products.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +37,8 @@ _numbers: dict[Any, int] = {}
 
 
 @dataclass(frozen=True)
-class How:
-    """What of a call is known while JAX traces it."""
+class CallOptions:
+    """The arguments of a call that are no arrays: they are known while JAX traces it."""
 
     alpha: float
     beta: float
@@ -70,40 +70,37 @@ def array_over(buffer: ffi.Buffer, on_gpu: bool) -> Any:
 def traced(request: Request) -> Any:
     """:func:`matmul` of tracers, which may be arrays, too; ``out`` cannot be given."""
     request.given()
-    how = How(request.alpha, request.beta, request.activation, request.out_dtype, request.precision, request.kernel,
-              request.decomposition)  # fmt: skip
-    seen = operands(request.a, request.b)
-    c = None if request.c is None else request.c.reshape(seen.stack)
-    if request.c is not None and tuple(request.c.shape) != seen.shape:
-        raise ArgumentError(f"c must have the shape of the result, {seen.shape}, not {tuple(request.c.shape)}")
-    return product(how, seen.a, seen.b, c, request.bias).reshape(seen.shape)
+    options = CallOptions(**{option.name: getattr(request, option.name) for option in fields(CallOptions)})
+    matrices = operands(request.a, request.b)
+    c = None if request.c is None else request.c.reshape(matrices.stack)
+    if request.c is not None and tuple(request.c.shape) != matrices.shape:
+        raise ArgumentError(f"c must have the shape of the result, {matrices.shape}, not {tuple(request.c.shape)}")
+    return product(options, matrices.a, matrices.b, c, request.bias).reshape(matrices.shape)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def product(how: How, a: Any, b: Any, c: Any, bias: Any) -> Any:
+def product(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> Any:
     """The product of matrices, or of stacks of them."""
     ffi.register()
-    request = Request(a, b, None, c, how.alpha, how.beta, bias, how.activation, how.out_dtype, how.precision,
-                      how.kernel, how.decomposition)  # fmt: skip
+    request = Request(a, b, None, c, bias=bias, **vars(options))
     entry = request.entries(numeric_of_dtype(a.dtype))[0]
-    kind = numeric_of_dtype(c.dtype) if how.out_dtype is None and c is not None else request.result_dtype(entry)
+    kind = numeric_of_dtype(c.dtype) if options.out_dtype is None and c is not None else request.result_dtype(entry)
     shape = (*a.shape[:-1], b.shape[-1])
     given = [x for x in (a, b, c, bias) if x is not None]
-    number = _numbers.setdefault((how, c is None, bias is None), len(_numbers))
+    number = _numbers.setdefault((options, c is None, bias is None), len(_numbers))
     key = -1 - number  # the numbers of ``cutlass_call`` are positive
-    ffi.CALLS[key] = partial(execute, how, c is not None, bias is not None)
+    ffi.CALLS[key] = partial(execute, options, c is not None, bias is not None)
     run = jax.ffi.ffi_call(
         ffi.TARGET, jax.ShapeDtypeStruct(shape, kind.dtype), vmap_method="sequential",
     )  # fmt: skip
     return run(*given, call=np.int64(key))
 
 
-def execute(how: How, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, stream: int | None) -> None:
+def execute(options: CallOptions, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, stream: int | None) -> None:
     """One execution by XLA, on ``stream`` (None: in the simulator)."""
     a, b, *others, d = (array_over(x, stream is not None) for x in (*inputs, *outputs))
     c, bias = (others.pop(0) if there else None for there in (has_c, has_bias))
-    request = Request(a, b, d, c, how.alpha, how.beta, bias, how.activation, None, how.precision, how.kernel,
-                      how.decomposition)  # fmt: skip
+    request = Request(a, b, d, c, bias=bias, **vars(replace(options, out_dtype=None)))
     problem = Problem.of(a, b, c, d)
     if problem.is_empty:
         return
@@ -115,22 +112,22 @@ def execute(how: How, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, st
     ready.handle(stream)
 
 
-def forward(how: How, a: Any, b: Any, c: Any, bias: Any) -> tuple[Any, Any]:
+def forward(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> tuple[Any, Any]:
     """The activation is JAX's here: its gradient wants what came before it."""
-    sums = product(replace(how, activation=None), a, b, c, bias)
-    result = sums if how.activation is None else JAX_ACTIVATIONS[how.activation](sums)
-    return result, (a, b, c, bias, None if how.activation is None else sums)
+    sums = product(replace(options, activation=None), a, b, c, bias)
+    result = sums if options.activation is None else JAX_ACTIVATIONS[options.activation](sums)
+    return result, (a, b, c, bias, None if options.activation is None else sums)
 
 
-def backward(how: How, kept: Any, grad: Any) -> tuple[Any, ...]:
+def backward(options: CallOptions, kept: Any, grad: Any) -> tuple[Any, ...]:
     """Two products, and what of the result's gradient belongs to ``c`` and the bias."""
     a, b, c, bias, sums = kept
-    if how.activation is not None:
-        (grad,) = jax.vjp(JAX_ACTIVATIONS[how.activation], sums)[1](grad)
+    if options.activation is not None:
+        (grad,) = jax.vjp(JAX_ACTIVATIONS[options.activation], sums)[1](grad)
     scaled, turned = grad.astype(a.dtype), (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
-    grad_a = matmul(scaled, b.transpose(turned), alpha=how.alpha, out_dtype=a.dtype)
-    grad_b = matmul(a.transpose(turned), scaled, alpha=how.alpha, out_dtype=b.dtype)
-    grad_c = None if c is None else (grad * how.beta).astype(c.dtype)
+    grad_a = matmul(scaled, b.transpose(turned), alpha=options.alpha, out_dtype=a.dtype)
+    grad_b = matmul(a.transpose(turned), scaled, alpha=options.alpha, out_dtype=b.dtype)
+    grad_c = None if c is None else (grad * options.beta).astype(c.dtype)
     grad_bias = None if bias is None else grad.sum(tuple(range(grad.ndim - 1))).astype(bias.dtype)
     return grad_a, grad_b, grad_c, grad_bias
 

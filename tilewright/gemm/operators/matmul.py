@@ -93,14 +93,14 @@ def matmul(
         key: Any = None
         if kernel is None or isinstance(kernel, str):
             try:
-                how = alpha, beta, activation, out_dtype, precision, kernel, decomposition
-                key = torch_key(a, b, out, c, bias), how, simulated_gpu() if a.is_cpu else None
-                seen = SEEN.get(key) or from_other_rows(key, a, b, out, c, bias)
+                options = alpha, beta, activation, out_dtype, precision, kernel, decomposition
+                key = torch_key(a, b, out, c, bias), options, simulated_gpu() if a.is_cpu else None
+                repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
-                key = seen = None
+                key = repeated = None
             if (
-                seen is not None
-                and (result := again(seen, a, b, out, c, *(() if bias is None else (bias,)))) is not None
+                repeated is not None
+                and (result := launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)))) is not None
             ):
                 return result
     else:
@@ -133,13 +133,13 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
     return False
 
 
-# -- the short way: a PyTorch product that was seen before -------------------------------------------------------------
+# -- the short way: a PyTorch product that was launched before ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Seen:
+class RepeatedProduct:
     """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
-    ends, seen from its address: A, B, C, D, and the vectors of the epilogue."""
+    ends, relative to its address: A, B, C, D, and the vectors of the epilogue."""
 
     prepared: Prepared
     shape: tuple[int, ...]
@@ -149,13 +149,13 @@ class Seen:
     """Whether C and D lie alike, so that one may be the other."""
 
     @classmethod
-    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> Seen:
+    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> RepeatedProduct:
         problem = prepared.problem
         arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
         spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
         return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride)
 
-    def apart(self, addresses: tuple[int, ...]) -> bool:
+    def result_is_disjoint(self, addresses: tuple[int, ...]) -> bool:
         """Whether a result that was given lies where nothing else is read; C may be the result itself."""
         low, high = self.spans[3]
         at = addresses[3]
@@ -175,10 +175,10 @@ def torch_key(*tensors: Any) -> tuple[Any, ...]:
     )
 
 
-def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
+def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
     """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
     asks for a gradient, tensors without memory."""
-    result = a.new_empty(seen.shape, dtype=seen.dtype) if out is None else out
+    result = a.new_empty(repeated.shape, dtype=repeated.dtype) if out is None else out
     at = result.data_ptr()
     addresses = (
         a.data_ptr(),
@@ -189,9 +189,9 @@ def again(seen: Seen, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
     )
     if not all(addresses):
         return None
-    if out is not None and (asks_for_gradient(out) or not seen.apart(addresses)):
+    if out is not None and (asks_for_gradient(out) or not repeated.result_is_disjoint(addresses)):
         return None
-    seen.prepared.launch(*addresses)
+    repeated.prepared.launch(*addresses)
     return result
 
 
@@ -239,9 +239,9 @@ class Request:
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
         given = self.read()
-        seen, problem, result = given.operands, given.problem, given.result
+        matrices, problem, result = given.operands, given.problem, given.result
         if problem.is_empty:
-            return result.reshape(seen.shape)
+            return result.reshape(matrices.shape)
         plan = self.plan(problem, given.entries)
         if problem.machine == "cpu":
             warn_if_slow(plan.entry.name, plan.config, problem.shape)
@@ -253,15 +253,15 @@ class Request:
             addresses = [matrix.array.address for matrix in problem.matrices]
             prepared.launch(*addresses, *(array_of(vector).address for vector in given.vectors))
         if given.copied:
-            result[...] = given.D.reshape(seen.shape)
+            result[...] = given.D.reshape(matrices.shape)
         elif key is not None and given.may_be_repeated(self):
-            remembered = Seen.of(prepared, seen.shape, result.dtype, given.vectors)
+            remembered = RepeatedProduct.of(prepared, matrices.shape, result.dtype, given.vectors)
             prepared.release()
             self.remember(key, remembered, given.entries)
         if framework(self.a) == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
-        return result if tuple(result.shape) == seen.shape else result.reshape(seen.shape)
+        return result if tuple(result.shape) == matrices.shape else result.reshape(matrices.shape)
 
     def read(self) -> Given:
         """The operands as kernels take them, checked; the result is made where it is not given."""
@@ -271,21 +271,21 @@ class Request:
             if (other := framework(x, name)) != kind:
                 raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
         a, b = (resolved(x) for x in (self.a, self.b))
-        seen = operands(a, b)
-        entries = self.entries(array_of(seen.a).dtype)
+        matrices = operands(a, b)
+        entries = self.entries(array_of(matrices.a).dtype)
         if kind == "jax":
-            result = new_result(a, seen.stack, self.result_dtype(entries[0]))
+            result = new_result(a, matrices.stack, self.result_dtype(entries[0]))
             D: Any = Unseen(result)
             copied = False
         else:
-            result = self.out if self.out is not None else new_result(a, seen.shape, self.result_dtype(entries[0]))
-            D, copied = self.stack("out", result, seen)
-        C, c_copied = self.stack("c", self.c, seen)
-        problem = Problem.of(seen.a, seen.b, C, D)
+            result = self.out if self.out is not None else new_result(a, matrices.shape, self.result_dtype(entries[0]))
+            D, copied = self.stack("out", result, matrices)
+        C, c_copied = self.stack("c", self.c, matrices)
+        problem = Problem.of(matrices.a, matrices.b, C, D)
         vectors = self.vectors(problem)
         self.check_result(entries[0], problem)
         function = self.function(entries[0], problem, vectors)
-        return Given(seen, problem, result, D, copied, c_copied, vectors, entries, function)
+        return Given(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
 
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}
@@ -319,17 +319,17 @@ class Request:
         """ArgumentError where D cannot take what the kernel computes."""
         check_result(entry, problem)
 
-    def stack(self, name: str, x: Any, seen: Operands) -> tuple[Any, bool]:
+    def stack(self, name: str, x: Any, matrices: Operands) -> tuple[Any, bool]:
         """``x`` (out or c) as the kernel takes it, and whether it is a copy."""
         if x is None:
             return None, False
-        if tuple(x.shape) != seen.shape:
-            raise ArgumentError(f"{name} must have the shape of the result, {seen.shape}, not {tuple(x.shape)}")
+        if tuple(x.shape) != matrices.shape:
+            raise ArgumentError(f"{name} must have the shape of the result, {matrices.shape}, not {tuple(x.shape)}")
         asked = None if self.out_dtype is None else numeric_class(self.out_dtype)
         if name == "out" and asked is not None and array_of(x).dtype is not asked:
             raise ArgumentError(f"out is {array_of(x).dtype}, and out_dtype {self.out_dtype}: give one of them")
-        view = view_of(x, seen.stack)
-        return (view, False) if view is not None else (x.reshape(seen.stack), True)
+        view = view_of(x, matrices.stack)
+        return (view, False) if view is not None else (x.reshape(matrices.stack), True)
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:
@@ -379,16 +379,16 @@ class Request:
         long = self.activation is not None and ACTIVATIONS[self.activation].long
         return partial(by_the_model, entries, self.decomposition, may_pack, long)
 
-    def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
+    def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
         """Keep a launch for products of the same geometry, and of other numbers of rows if these change nothing but
         extents."""
-        remember(key, seen)
-        (_, how, machine), prepared = key, seen.prepared
+        remember(key, repeated)
+        (_, options, machine), prepared = key, repeated.prepared
         rows = rows_key(self.a, self.b, self.out, self.c, self.bias)
         if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
             return
         plan = self.planner(entries, MAY_PACK[self.bias is None])
-        kept = _ROWS.setdefault((rows, how, machine), LaunchesByRows(prepared.problem, plan, seen.dtype))
+        kept = _ROWS.setdefault((rows, options, machine), LaunchesByRows(prepared.problem, plan, repeated.dtype))
         kept.learn(prepared)
 
 
@@ -401,33 +401,33 @@ def by_the_model(
     return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
 
 
-SEEN: dict[Any, Seen] = {}
+REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
 """Products that are repeated, by their geometry and by what was asked for."""
 _ROWS: dict[Any, LaunchesByRows] = {}
 
 
-def recall(key: Any) -> Seen | None:
-    return SEEN.get(key)
+def recall(key: Any) -> RepeatedProduct | None:
+    return REPEATED_PRODUCTS.get(key)
 
 
-def remember(key: Any, seen: Seen) -> None:
-    if len(SEEN) >= REMEMBERED:
-        SEEN.clear()
+def remember(key: Any, repeated: RepeatedProduct) -> None:
+    if len(REPEATED_PRODUCTS) >= REMEMBERED:
+        REPEATED_PRODUCTS.clear()
         _ROWS.clear()
-    SEEN[key] = seen
+    REPEATED_PRODUCTS[key] = repeated
 
 
-def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Seen | None:
-    """A product that was not seen, by the launch of one that differs in its number of rows."""
-    _, how, machine = key
+def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> RepeatedProduct | None:
+    """A product that was not launched before, by the launch of one that differs in its number of rows."""
+    _, options, machine = key
     rows = rows_key(a, b, out, c, bias)
-    kept = None if rows is None else _ROWS.get((rows, how, machine))
+    kept = None if rows is None else _ROWS.get((rows, options, machine))
     prepared = None if kept is None else kept.prepared(rows_of(a))
     if kept is None or prepared is None:
         return None
-    seen = Seen.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, () if bias is None else (bias,))
-    remember(key, seen)
-    return seen
+    repeated = RepeatedProduct.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, () if bias is None else (bias,))
+    remember(key, repeated)
+    return repeated
 
 
 def resolved(x: Any) -> Any:

@@ -22,7 +22,15 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework
-from tilewright.gemm.operators.matmul import Request, Seen, again, any_recorded, recall, remember, torch_key
+from tilewright.gemm.operators.matmul import (
+    RepeatedProduct,
+    Request,
+    any_recorded,
+    launch_repeated,
+    recall,
+    remember,
+    torch_key,
+)
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -87,13 +95,13 @@ def scaled_matmul(
 
             return recorded(a, b, scale_a, scale_b, bias, out, activation, out_dtype, use_fast_accum, kernel)
         try:
-            how = activation, out_dtype, use_fast_accum, kernel
-            key = torch_key(*tensors), how, simulated_gpu() if a.is_cpu else None
-            seen = recall(key)
+            options = activation, out_dtype, use_fast_accum, kernel
+            key = torch_key(*tensors), options, simulated_gpu() if a.is_cpu else None
+            repeated = recall(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
-            key = seen = None
+            key = repeated = None
         vectors = (scale_a, scale_b) if bias is None else (scale_a, scale_b, bias)
-        if seen is not None and (result := again(seen, a, b, out, None, *vectors)) is not None:
+        if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
             return result
     return ScaledRequest(
         a, b, out, None, 1.0, 0.0, bias, activation, out_dtype, "ieee", kernel, "auto", scale_a, scale_b, use_fast_accum
@@ -182,8 +190,8 @@ class ScaledRequest(Request):
             parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
-    def remember(self, key: Any, seen: Seen, entries: list[KernelEntry]) -> None:
-        remember(key, seen)
+    def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
+        remember(key, repeated)
 
 
 def dynamic(matrix: Any) -> Any:

@@ -39,8 +39,8 @@ def warm_up(
     a = new_result(b, (expected[-1], int(b.shape[0])), array_of(b).dtype)
     found: dict[Any, Prepared] = {}
     for n in expected:
-        how = alpha, beta, bias, activation, out_dtype, precision, kernel, "auto"
-        call = Request(a[:n], b, None, None, *how)
+        options = alpha, beta, bias, activation, out_dtype, precision, kernel, "auto"
+        call = Request(a[:n], b, None, None, *options)
         if beta != 0:
             dtype = call.result_dtype(call.entries(array_of(b).dtype)[0])
             call = replace(call, c=new_result(b, (n, int(b.shape[1])), dtype))
