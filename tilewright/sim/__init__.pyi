@@ -6,7 +6,7 @@
 'lockstep'
 """
 
-from tilewright.atoms.ptx.actions import ptx_action as ptx_action
+from tilewright.atoms.ptx.step import ptx_action as ptx_action
 from tilewright.sim.empty_arrays import marking_empty_arrays as marking_empty_arrays
 from tilewright.sim.exploration import explore as explore
 from tilewright.sim.memory import conceal as conceal, expose as expose

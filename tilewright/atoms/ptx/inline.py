@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.atoms.ptx import actions
 from tilewright.atoms.ptx.registers import Registers, to_numbers
+from tilewright.atoms.ptx.step import GIVEN, Unknown
 from tilewright.atoms.ptx.text import parse
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
@@ -69,7 +70,7 @@ class InlinePtx(Instruction):
     # -- the simulator -------------------------------------------------------------------------------------------------
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        if self.text.strip() in actions.GIVEN:
+        if self.text.strip() in GIVEN:
             return self._whole(lanes, operands)
         program = parse(self.text)
         registers = Registers(lanes, program.registers)
@@ -83,7 +84,7 @@ class InlinePtx(Instruction):
         for statement in program.statements:
             try:
                 actions.act(registers, statement)
-            except actions.Unknown:
+            except Unknown:
                 raise lanes.fault(
                     f"inline PTX: the simulator does not know {statement.opcode}",
                     fix=f"say what it does: @tilewright.sim.ptx_action({statement.opcode!r}) above a function of "
@@ -99,9 +100,7 @@ class InlinePtx(Instruction):
     def _whole(self, lanes: Lanes, operands: list[Any]) -> tuple[Any, ...]:
         """The program has said what the text as a whole does."""
         spread = [np.ascontiguousarray(lanes.spread(v)) for v in operands]
-        results = actions.GIVEN[self.text.strip()](
-            *[v if v.dtype.kind == "O" else v.view(f"u{v.itemsize}") for v in spread]
-        )
+        results = GIVEN[self.text.strip()](*[v if v.dtype.kind == "O" else v.view(f"u{v.itemsize}") for v in spread])
         results = results if isinstance(results, tuple) else (results,)
         made = []
         for letter, value in zip(self.outputs, results if self.outputs else (), strict=True):
