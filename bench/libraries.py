@@ -1,13 +1,15 @@
-"""Libraries of kernels from fresh wheels, in the simulator under all checks: what runs, and what it says.
+"""Libraries of kernels from fresh wheels: what runs, and what it says.
 
-    python bench/libraries.py [--write FILE]
+    python bench/libraries.py [--gpu] [--wheels FOLDER] [--speed] [--only WORD] [--write FILE]
 
-Each library is installed from PyPI into a folder of its own, without what it depends on; the programs of
-``bench/library_programs`` call it as its users do, by ``tilewright run --cpu``.
+Each library is installed into a folder of its own, without what it depends on: from PyPI, or from the wheels of a
+folder where there is no network. The programs of ``bench/library_programs`` call it as its users do, by
+``tilewright run --cpu`` under all checks, or with ``--gpu`` on a GPU. ``--speed`` adds ``bench/library_speed.py``.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -17,41 +19,74 @@ import time
 from pathlib import Path
 
 PROGRAMS = Path(__file__).with_name("library_programs")
+SPEED = Path(__file__).with_name("library_speed.py")
 BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext")
 """What all of them import."""
+ROWS, GEMM, ATTENTION = "quack_rows.py", "quack_gemm.py", "flash_attention.py"
 LIBRARIES = {
-    "quack 0.3.0": (("quack-kernels==0.3.0",), "quack_gemm.py"),
-    "FlashAttention 4 (4.0.0b36), quack 0.5.3": (
-        ("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"),
-        "flash_attention.py",
-    ),
+    "quack 0.2.10": (("quack-kernels==0.2.10",), (ROWS, GEMM)),
+    "quack 0.3.0": (("quack-kernels==0.3.0",), (ROWS, GEMM)),
+    "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM)),
+    "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, GEMM)),
+    "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
 }
+"""The wheels of each, and the programs that run with them."""
+TIMED = ("quack 0.3.0", "FlashAttention 4 (4.0.0b36), quack 0.5.3")
 
 
-def measure(wheels: tuple[str, ...], program: str) -> dict[str, object]:
+def run(program: Path, folder: str, gpu: bool) -> list[str]:
+    """The lines that a program prints, without the folder of the wheels."""
+    places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+    settings = {
+        "PYTHONPATH": os.pathsep.join(places), "TILEWRIGHT_SIM_CHECK": "all", "QUACK_CACHE_ENABLED": "0",
+        "TILEWRIGHT_OUTSIDE_REGISTERS": "undefined",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewright", "run", *([] if gpu else ["--cpu"]), str(program)],
+        env={**os.environ, **settings}, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    if not done.stdout:
+        return [f"{program.stem}: {done.stderr[-300:]}"]
+    return done.stdout.replace(f"{folder}/", "").splitlines()
+
+
+def install(wheels: tuple[str, ...], folder: str, source: str | None) -> None:
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *wheels, *BESIDE]
+    if subprocess.run([*command, *(["--no-index", "--find-links", source] if source else [])]).returncode:
+        raise SystemExit(f"{', '.join(wheels)} cannot be installed from {source or 'PyPI'}; see above")
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
+    wheels, programs = LIBRARIES[name]
     with tempfile.TemporaryDirectory() as folder:
-        install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *wheels, *BESIDE]
-        if subprocess.run(install).returncode:
-            raise SystemExit(f"{', '.join(wheels)} cannot be installed from PyPI; see above")
-        places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-        settings = {"PYTHONPATH": os.pathsep.join(places), "TILEWRIGHT_SIM_CHECK": "all", "QUACK_CACHE_ENABLED": "0"}
+        install(wheels, folder, options.wheels)
         start = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "tilewright", "run", "--cpu", str(PROGRAMS / program)],
-            env={**os.environ, **settings}, capture_output=True, encoding="utf-8",
-        )  # fmt: skip
-    lines = [line.replace(f"{folder}/", "").partition(": ") for line in done.stdout.splitlines() if ": " in line]
-    if not lines:
-        raise SystemExit(done.stderr[-2000:])
-    return {"forms": {name: found for name, _, found in lines}, "seconds": round(time.perf_counter() - start)}
+        lines = [line for program in programs for line in run(PROGRAMS / program, folder, options.gpu)]
+        pairs = [line.partition(": ") for line in lines if ": " in line]
+        record: dict[str, object] = {"forms": {form: found for form, _, found in pairs}}
+        record["seconds"] = round(time.perf_counter() - start)
+        if options.speed and name in TIMED:
+            record["speed"] = [json.loads(line) for line in run(SPEED, folder, True) if line.startswith("{")]
+    return record
 
 
 def main() -> None:
-    records = {name: measure(*how) for name, how in LIBRARIES.items()}
-    text = json.dumps({"command": "python bench/libraries.py", "check": "all", "libraries": records}, indent=1)
-    print(text)
-    if "--write" in sys.argv:
-        Path(sys.argv[sys.argv.index("--write") + 1]).write_text(text + "\n", encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", action="store_true", help="on the GPU, not in the simulator")
+    parser.add_argument("--wheels", help="a folder of wheels, in the place of PyPI")
+    parser.add_argument("--speed", action="store_true", help="times at real sizes, too; on a GPU")
+    parser.add_argument("--only", default="", help="the libraries whose names contain this word")
+    parser.add_argument("--write", type=Path, help="the file of the results")
+    options = parser.parse_args()
+    records: dict[str, object] = {}
+    for name in LIBRARIES:
+        if options.only in name:
+            records[name] = measure(name, options)
+            print(json.dumps({name: records[name]}, indent=1), flush=True)
+            if options.write:
+                command = " ".join(["python", "bench/libraries.py", *sys.argv[1:]])
+                text = json.dumps({"command": command, "check": "all", "libraries": records}, indent=1)
+                options.write.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

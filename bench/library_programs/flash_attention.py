@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from unittest.mock import MagicMock
 
 import torch
-import torch._dynamo
-import torch._inductor.utils
-
-triton = MagicMock(__spec__=None)  # it is imported, and not used by these kernels; without a GPU it need not be there
-for path in ("", ".runtime", ".runtime.cache", ".runtime.jit", ".testing", ".language"):
-    sys.modules.setdefault(f"triton{path}", triton)
-triton.FileCacheManager = object
-
-from flash_attn.cute.interface import flash_attn_func, flash_attn_varlen_func  # noqa: E402  # after its stand-in
+import without_triton  # noqa: F401  # before what imports Triton
+from flash_attn.cute.interface import flash_attn_func, flash_attn_varlen_func
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float16, grad: bool = False) -> torch.Tensor:
@@ -45,13 +36,13 @@ def lengths() -> bool:
     return bool((out.float() - torch.cat(parts)).abs().max() < 5e-3)
 
 
-def backward() -> bool:
-    given = [draw(1, 128, 2, 64, grad=True) for _ in range(3)]
+def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16) -> bool:
+    given = [draw(1, rows, n, depth, dtype=dtype, grad=True) for n in (heads, heads // shared, heads // shared)]
     exact = [x.detach().float().requires_grad_() for x in given]
-    out, *_ = flash_attn_func(*given)
+    out, *_ = flash_attn_func(*given, causal=causal)
     weight = torch.randn_like(out)
     out.backward(weight)
-    reference(*exact).backward(weight.float())
+    reference(*exact, causal).backward(weight.float())
     return all(bool((x.grad.float() - y.grad).abs().max() < 2e-2) for x, y in zip(given, exact, strict=True))
 
 
@@ -62,6 +53,9 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, bf16, 320 rows of 128": lambda: forward(320, 1, depth=128, dtype=torch.bfloat16),
     "forward, lengths": lengths,
     "backward": backward,
+    "backward, causal": lambda: backward(causal=True),
+    "backward, causal, grouped heads": lambda: backward(heads=4, shared=2, causal=True),
+    "backward, bf16, 200 rows of 128": lambda: backward(200, 1, depth=128, dtype=torch.bfloat16),
 }
 
 torch.manual_seed(0)

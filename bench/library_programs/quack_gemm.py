@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import without_triton  # noqa: F401  # before what imports Triton
 from quack.gemm import gemm
 from quack.gemm_act import gemm_act
 from quack.gemm_symmetric import gemm_symmetric

@@ -269,3 +269,103 @@ def test_packed_arithmetic_by_the_operation(operation: Any, c: Any, expected: tu
 def test_packed_arithmetic_of_a_wrong_form_is_refused(c: Any, operation: Any) -> None:
     with pytest.raises(ConstraintError, match="calc_packed_f32x2_op"):
         cute.arch.calc_packed_f32x2_op((1.0, 2.0), (3.0, 4.0), c, operation)
+
+
+# -- registers and swizzles --------------------------------------------------------------------------------------------
+
+
+@cute.kernel
+def store_one_too_many(out: cute.Tensor) -> None:
+    sums = cute.make_rmem_tensor(2, cutlass.Float32)
+    sums.fill(3.0)
+    for i in cutlass.range_constexpr(4):
+        out[i] = sums[i]
+
+
+def test_a_store_of_a_register_that_is_not_there_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = np.zeros(4, np.float32)
+    with pytest.raises(ConstraintError, match=r"coordinate 2 lies outside .*TILEWRIGHT_OUTSIDE_REGISTERS=undefined"):
+        run(store_one_too_many, out, threads=1)
+    monkeypatch.setenv("TILEWRIGHT_OUTSIDE_REGISTERS", "undefined")
+    run(store_one_too_many, out, threads=1)
+    assert out.tolist() == [3, 3, 0, 0]
+    monkeypatch.setenv("TILEWRIGHT_OUTSIDE_REGISTERS", "1")
+    with pytest.raises(ConstraintError, match="expected `undefined`"):
+        run(store_one_too_many, out, threads=1)
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: x + 1, lambda x: 1 - x, bool, lambda x: x > 1, cutlass.Float32, lambda x: cute.math.exp(x)]
+)
+def test_an_undefined_register_can_only_be_stored(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_OUTSIDE_REGISTERS", "undefined")
+
+    @cute.kernel
+    def compute(out: cute.Tensor) -> None:
+        use(cute.make_rmem_tensor(2, cutlass.Float32)[2])
+
+    with pytest.raises((ConstraintError, StagingError)):
+        run(compute, np.zeros(4, np.float32), threads=1)
+
+
+def test_the_address_and_the_swizzle_of_a_swizzled_pointer() -> None:
+    """The number is that of the place before the swizzle, which ``type.swizzle_type`` permutes; recast_ptr without a
+    swizzle gives a pointer that has none."""
+
+    @cute.kernel
+    def permute(out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        tile = cutlass.utils.SmemAllocator().allocate_tensor(
+            cutlass.Float32, cute.make_layout(256), 1024, swizzle=cute.make_swizzle(3, 4, 3)
+        )
+        tile[t] = cutlass.Float32(t)
+        cute.arch.sync_threads()
+        pointer = cute.domain_offset(t, tile).iterator
+        swizzle = pointer.type.swizzle_type
+        assert (swizzle.num_bits, swizzle.num_base, swizzle.num_shift) == (3, 4, 3)
+        assert cute.recast_ptr(pointer, dtype=cutlass.Int32).type.swizzle_type.num_bits == 0
+        number = pointer.toint()
+        moved = number ^ ((number & (7 << 7)) >> 3)
+        out[t, 0] = cute.make_ptr(cutlass.Float32, moved, cute.AddressSpace.smem, assumed_align=4)[0]
+        out[t, 1] = cute.recast_ptr(pointer, dtype=cutlass.Float32)[0]
+
+    out = np.zeros((256, 2), np.float32)
+    run(permute, out, threads=256)
+    swizzle = cute.make_swizzle(3, 4, 3)
+    assert out[:, 0].tolist() == list(range(256))
+    assert out[:, 1].tolist() == [swizzle(4 * i) // 4 for i in range(256)]
+
+
+def test_hints_and_names_of_newer_versions() -> None:
+    @cute.kernel
+    def roots(x: cute.Tensor, n: cutlass.Int32) -> None:
+        for i in cutlass.range(n, vectorize=True):
+            x[i] = cute.math.sqrt(x[i], approx=True)
+
+    x = np.array([4, 9, 16, 25], np.float32)
+    with pytest.warns(UserWarning, match=r"range\(vectorize=True\): the iterations are not put together"):
+        run(roots, x, 3, threads=1)
+    assert x.tolist() == [2, 3, 4, 25]
+    assert cpasync.ReductionKind.ADD is cute.ReductionOp.ADD
+
+
+def test_functions_of_tvms_interface_beside_a_branch() -> None:
+    """An object that reaches them can be in reach of a branch."""
+    tvm_ffi = pytest.importorskip("tvm_ffi")
+    given = tvm_ffi.convert(lambda x: x)
+
+    class Held:
+        function = given
+
+    held = Held()
+
+    @cute.kernel
+    def choose(x: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        kept = held
+        if t > 1:
+            x[t] = 5.0 if kept is not None else 0.0
+
+    x = np.zeros(4, np.float32)
+    run(choose, x)
+    assert x.tolist() == [0, 0, 5, 5]

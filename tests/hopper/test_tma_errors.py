@@ -245,7 +245,7 @@ def test_kernels(mistake: str, text: str) -> None:
         (None, np.float32, "the element_type of a TMA tensor is Int32, that of its coordinates: take the atom's value"),
         (None, F16, "copies Float16, but the shared-memory tensor holds Int32; allocate it for Float16"),
         (cutlass.BFloat16, F16, "copies Float16, but the shared-memory tensor holds BFloat16"),
-        (cutlass.Int16, F16, r"cute.recast_ptr(tensor.iterator, dtype=Float16)"),
+        (cutlass.Int16, F16, r"cute.recast_tensor(tensor, Float16)"),
         (cutlass.Uint16, np.int16, ""),
         (cutlass.TFloat32, np.float32, ""),
     ],

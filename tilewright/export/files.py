@@ -102,19 +102,9 @@ def _check(executor: Any, folder: Path, name: str, prefix: str) -> None:
         )
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"export_to_c: file_path={str(folder)!r} is a file, not a folder")
-    for other in folder.glob("*.h"):
-        if other.stem == name:
-            continue  # exported again
-        try:
-            with open(other, encoding="utf-8", errors="replace") as file:
-                first = file.readline()
-        except OSError:
-            continue
-        if first.startswith(f"/* {prefix}: {MARK}"):
-            raise ArgumentError(
-                f"export_to_c: function_prefix={prefix!r} is that of {other} already, so the two could not be linked "
-                "into one program; take another"
-            )
+    there, first = folder / f"{name}.h", f"/* {prefix}: {MARK}"
+    if there.exists() and not there.read_text(encoding="utf-8", errors="replace").startswith(first):
+        raise ArgumentError(f"export_to_c: {there} is of another module, and would be overwritten; take another name")
 
 
 def _compiled(kernel: Function, options: Any, arch: str) -> Any:

@@ -134,3 +134,18 @@ def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayo
         return layout.on_outer(f)
     given = format_tree(layout) if isinstance(layout, tuple | list) else repr(layout)
     raise LayoutError(f"{operation}: {given} is not a layout; make_layout(shape, stride=...) makes one")
+
+
+class PartOfSwizzled(ComposedLayout):
+    """The layout of a part of a swizzled tensor, whose ``offset`` counts from the memory ``origin``.
+
+    With a pointer to other memory or to the part itself, it counts from where the part begins:
+    ``inner(offset + outer(c)) - inner(offset)``.
+    """
+
+    __slots__ = ("origin",)
+    origin: Any
+
+    def __init__(self, inner: Any, offset: Any, outer: Any, origin: Any) -> None:
+        super().__init__(inner, offset, outer)
+        object.__setattr__(self, "origin", origin)

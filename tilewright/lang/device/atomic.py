@@ -13,7 +13,7 @@ from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import Float32, Int32, Numeric, Uint32, class_of, wrap
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import HintWarning
-from tilewright.lang.tensors.pointer import Pointer, element_bits, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer, element_bits, retyped
 
 
 def _atomic(
@@ -34,7 +34,7 @@ def update(
     if pointer.dtype is not dtype:
         if element_bits(pointer.dtype) != dtype.width:
             raise ConstraintError(f"atomic_{kind}: a {dtype} ({dtype.width} bits), but the pointer is {pointer}")
-        pointer = recast_ptr(pointer, dtype=dtype)
+        pointer = retyped(pointer, dtype)
     return _atomic(kind, pointer, value, compare, sem, scope)
 
 
@@ -118,11 +118,11 @@ def _of_floats(kind: str, ptr: Any, val: Any, sem: str | None, scope: str | None
 
     def not_negative() -> Any:
         bits = number.bitcast(Int32)
-        return _atomic(kind, recast_ptr(pointer, dtype=Int32), bits, None, sem, scope).bitcast(Float32)
+        return _atomic(kind, retyped(pointer, Int32), bits, None, sem, scope).bitcast(Float32)
 
     def negative() -> Any:
         bits = number.bitcast(Uint32)
-        return _atomic(opposite, recast_ptr(pointer, dtype=Uint32), bits, None, sem, scope).bitcast(Float32)
+        return _atomic(opposite, retyped(pointer, Uint32), bits, None, sem, scope).bitcast(Float32)
 
     return if_generate(number >= 0.0, not_negative, negative)
 
@@ -218,7 +218,7 @@ def load(
     _not_followed("load", level1_eviction_priority, cop, level_prefetch_size)
     pointer = in_space(pointer_of(ptr, "load"), ss, "cute.arch.load")
     if dtype is not None and dtype is not pointer.dtype:
-        pointer = recast_ptr(pointer, dtype=dtype)
+        pointer = retyped(pointer, dtype)
     instruction = OrderedLoad(sem or "relaxed", scope or "gpu")
     (value,) = call(instruction, pointer.value(), results=(pointer.dtype.ir_type,))
     return wrap(value)

@@ -33,7 +33,8 @@ from tilewright.lang.staging.undefined import Undefined
 Held = dict[Any, Any]
 _STATIC_PACKAGES = ("layout", "ir", "atoms", "lang", "errors", "cute")
 _FOREIGN = frozenset(
-    "builtins numpy torch cuda enum typing abc pathlib re datetime decimal fractions logging _io io _thread".split()
+    "builtins numpy torch cuda enum typing abc pathlib re datetime decimal fractions logging _io io _thread "
+    "tvm_ffi.core".split()
 )
 """Packages whose objects do not change, or hold no run-time values (files); those in the table below excepted."""
 _FIXED = (Numeric, Value, Undefined, enum.Enum, BaseException, io.IOBase)
@@ -146,6 +147,7 @@ _NATIVE: dict[Any, Store | None] = {
 _BY_NAME = {
     "numpy.ndarray": Store("contents", _ITEM, _of_array),
     "torch.Tensor": Store("contents", _ITEM, lambda t: {0: t._version}, state=True),
+    **dict.fromkeys(("tvm_ffi.container.List", "tvm_ffi.container.Dict"), _STATE),
     "numpy.random._generator.Generator": _STATE, "numpy.random.mtrand.RandomState": _STATE,
 }  # fmt: skip
 _MARKED = Store("function", _NAME, lambda marked: {marked.__name__: marked.function}, shared=False)

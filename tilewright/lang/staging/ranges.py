@@ -19,8 +19,8 @@ class Range:
     """The bounds and hints of a run-time loop; what the builtin ``range`` means in a staged ``for`` statement.
 
     ``unroll`` asks for that many copies of the body, ``unroll_full`` for all of them (with Python bounds the loop is
-    then unrolled while staging and its index is a Python int). ``prefetch_stages`` is a hint that is not followed: a
-    :class:`HintWarning` says so, and the loop runs as it is written.
+    then unrolled while staging and its index is a Python int). ``prefetch_stages`` and ``vectorize`` are hints that are
+    not followed: a :class:`HintWarning` says so, and the loop runs as it is written.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute
@@ -39,7 +39,7 @@ class Range:
 
     def __init__(
         self, *bounds: Any, unroll: int | None = None, unroll_full: bool = False, prefetch_stages: int | None = None,
-        loc: Any = None, ip: Any = None,
+        vectorize: bool | None = None, loc: Any = None, ip: Any = None,
     ) -> None:  # fmt: skip
         if not 1 <= len(bounds) <= 3:
             raise StagingError(f"range takes 1 to 3 bounds, got {len(bounds)}")
@@ -54,6 +54,13 @@ class Range:
             raise StagingError("range: the step must not be zero")
         if prefetch_stages:
             warn_of_prefetching(prefetch_stages)
+        if vectorize:
+            warnings.warn(
+                "range(vectorize=True): the iterations are not put together, the loop runs as it is written; for "
+                "vector instructions move whole tensors with load() and store(), or cute.autovec_copy",
+                HintWarning,
+                stacklevel=2,
+            )
         self.unroll, self.unroll_full = unroll or None, bool(unroll_full)
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.ir.types import U8, MemSpace, ScalarType
+from tilewright.layout.swizzle import Swizzle
 
 
 class AddressSpace(Enum):
@@ -26,6 +27,15 @@ class AddressSpace(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+class PointerType(NamedTuple):
+    """The type of a pointer: ``pointer.type.swizzle_type``."""
+
+    value_type: Any
+    memspace: AddressSpace
+    alignment: int
+    swizzle_type: Swizzle
 
 
 SPACES: dict[AddressSpace, MemSpace] = {

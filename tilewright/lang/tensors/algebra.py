@@ -14,7 +14,7 @@ from tilewright import layout as _layout
 from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Int64, Integer
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer, recast_ptr, retyped
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
@@ -336,7 +336,8 @@ def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, *, loc: Any = N
     if isinstance(src.engine, Registers):
         return Tensor(src.engine.recast(dtype), layout)
     assert isinstance(src.engine, Pointer)
-    return Tensor(recast_ptr(src.engine, swizzle_, dtype), layout)
+    engine = retyped(src.engine, dtype)
+    return Tensor(recast_ptr(engine, swizzle_) if swizzle_ is not None else engine, layout)
 
 
 def make_layout_image_mask(lay: Layout, coord: Any, mode: int, *, loc: Any = None, ip: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """``cute.math``: elementary functions of numerics, TensorSSAs and Python numbers.
 
-``fastmath=True`` allows the approximate hardware instructions. Integers compute in Float32; the 8-bit floats and
-TFloat32 in Float32, Float16 and BFloat16 in their own type.
+``fastmath=True`` or ``approx=True`` allows the approximate hardware instructions. Integers compute in Float32; the
+8-bit floats and TFloat32 in Float32, Float16 and BFloat16 in their own type.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _shown(name: str, example: str) -> str:
 
 
 def _unary(opcode: str, text: str, example: str) -> Callable[..., Any]:
-    def function(a: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
-        attrs = {"fastmath": True} if fastmath else {}
+    def function(a: Any, fastmath: bool = False, *, approx: bool = False, loc: Any = None, ip: Any = None) -> Any:
+        attrs = {"fastmath": True} if fastmath or approx else {}
         if isinstance(a, TensorSSA):
             cls = class_of(unary_float_type(a.dtype.ir_type))
             return a.to(cls).map(opcode, **attrs)
@@ -46,7 +46,8 @@ def _unary(opcode: str, text: str, example: str) -> Callable[..., Any]:
         return cls(result) if isinstance(a, Numeric) else result
 
     function.__name__ = function.__qualname__ = opcode
-    function.__doc__ = f"{text} of every element; ``fastmath`` allows an approximation.{_shown(opcode, example)}"
+    hint = "``fastmath`` or ``approx`` allows an approximation."
+    function.__doc__ = f"{text} of every element; {hint}{_shown(opcode, example)}"
     return function
 
 

@@ -1,8 +1,8 @@
 # Made by `python tools/stubs.py` from tilewright/lang/tensors/math.py; do not edit.
 """``cute.math``: elementary functions of numerics, TensorSSAs and Python numbers.
 
-``fastmath=True`` allows the approximate hardware instructions. Integers compute in Float32; the 8-bit floats and
-TFloat32 in Float32, Float16 and BFloat16 in their own type.
+``fastmath=True`` or ``approx=True`` allows the approximate hardware instructions. Integers compute in Float32; the
+8-bit floats and TFloat32 in Float32, Float16 and BFloat16 in their own type.
 """
 
 from tilewright.lang.numbers.numeric import BFloat16
@@ -20,356 +20,356 @@ from typing import overload
 
 F = TypeVar("F", Float16, BFloat16, Float32, Float64)
 @overload
-def exp(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """e to the power of every element; ``fastmath`` allows an approximation."""
+def exp(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """e to the power of every element; """
     ...
 @overload
-def exp(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def exp(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def exp(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def exp(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def exp(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def exp(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def exp(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def exp(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def exp2(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """2 to the power of every element; ``fastmath`` allows an approximation."""
+def exp2(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """2 to the power of every element; """
     ...
 @overload
-def exp2(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def exp2(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def exp2(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def exp2(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def exp2(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def exp2(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def exp2(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def exp2(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def log(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Natural logarithm of every element; ``fastmath`` allows an approximation."""
+def log(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Natural logarithm of every element; """
     ...
 @overload
-def log(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def log(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def log(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def log(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def log(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def log(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def log(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def log(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def log2(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Logarithm to base 2 of every element; ``fastmath`` allows an approximation."""
+def log2(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Logarithm to base 2 of every element; """
     ...
 @overload
-def log2(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def log2(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def log2(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def log2(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def log2(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def log2(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def log2(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def log2(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def log10(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Logarithm to base 10 of every element; ``fastmath`` allows an approximation."""
+def log10(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Logarithm to base 10 of every element; """
     ...
 @overload
-def log10(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def log10(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def log10(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def log10(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def log10(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def log10(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def log10(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def log10(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def log1p(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """log(1 + a), exact to the last digits near 0 of every element; ``fastmath`` allows an approximation."""
+def log1p(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """log(1 + a), exact to the last digits near 0 of every element; """
     ...
 @overload
-def log1p(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def log1p(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def log1p(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def log1p(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def log1p(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def log1p(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def log1p(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def log1p(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def expm1(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """exp(a) - 1, exact to the last digits near 0 of every element; ``fastmath`` allows an approximation."""
+def expm1(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """exp(a) - 1, exact to the last digits near 0 of every element; """
     ...
 @overload
-def expm1(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def expm1(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def expm1(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def expm1(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def expm1(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def expm1(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def expm1(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def expm1(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def sin(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Sine (of radians) of every element; ``fastmath`` allows an approximation."""
+def sin(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Sine (of radians) of every element; """
     ...
 @overload
-def sin(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def sin(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def sin(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def sin(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def sin(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def sin(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def sin(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def sin(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def cos(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Cosine (of radians) of every element; ``fastmath`` allows an approximation."""
+def cos(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Cosine (of radians) of every element; """
     ...
 @overload
-def cos(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def cos(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def cos(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def cos(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def cos(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def cos(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def cos(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def cos(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def tan(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Tangent (of radians) of every element; ``fastmath`` allows an approximation."""
+def tan(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Tangent (of radians) of every element; """
     ...
 @overload
-def tan(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def tan(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def tan(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def tan(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def tan(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def tan(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def tan(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def tan(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def asin(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Arc sine (in radians) of every element; ``fastmath`` allows an approximation."""
+def asin(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Arc sine (in radians) of every element; """
     ...
 @overload
-def asin(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def asin(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def asin(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def asin(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def asin(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def asin(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def asin(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def asin(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def acos(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Arc cosine (in radians) of every element; ``fastmath`` allows an approximation."""
+def acos(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Arc cosine (in radians) of every element; """
     ...
 @overload
-def acos(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def acos(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def acos(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def acos(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def acos(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def acos(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def acos(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def acos(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def atan(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Arc tangent (in radians) of every element; ``fastmath`` allows an approximation."""
+def atan(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Arc tangent (in radians) of every element; """
     ...
 @overload
-def atan(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def atan(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def atan(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def atan(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def atan(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def atan(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def atan(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def atan(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def tanh(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Hyperbolic tangent of every element; ``fastmath`` allows an approximation."""
+def tanh(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Hyperbolic tangent of every element; """
     ...
 @overload
-def tanh(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def tanh(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def tanh(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def tanh(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def tanh(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def tanh(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def tanh(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def tanh(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def sqrt(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Square root of every element; ``fastmath`` allows an approximation."""
+def sqrt(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Square root of every element; """
     ...
 @overload
-def sqrt(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def sqrt(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def sqrt(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def sqrt(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def sqrt(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def sqrt(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def sqrt(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def sqrt(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def rcp(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Reciprocal of every element; ``fastmath`` allows an approximation."""
+def rcp(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Reciprocal of every element; """
     ...
 @overload
-def rcp(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def rcp(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def rcp(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def rcp(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def rcp(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def rcp(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def rcp(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def rcp(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def rsqrt(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Reciprocal square root of every element; ``fastmath`` allows an approximation."""
+def rsqrt(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Reciprocal square root of every element; """
     ...
 @overload
-def rsqrt(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def rsqrt(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def rsqrt(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def rsqrt(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def rsqrt(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def rsqrt(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def rsqrt(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def rsqrt(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def erf(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Error function of every element; ``fastmath`` allows an approximation."""
+def erf(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Error function of every element; """
     ...
 @overload
-def erf(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def erf(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def erf(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def erf(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def erf(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def erf(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def erf(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def erf(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def floor(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Greatest integer not above of every element; ``fastmath`` allows an approximation."""
+def floor(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Greatest integer not above of every element; """
     ...
 @overload
-def floor(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def floor(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def floor(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def floor(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def floor(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def floor(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def floor(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def floor(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def ceil(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Least integer not below of every element; ``fastmath`` allows an approximation."""
+def ceil(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Least integer not below of every element; """
     ...
 @overload
-def ceil(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def ceil(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def ceil(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def ceil(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def ceil(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def ceil(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def ceil(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def ceil(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def round(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Nearest integer, ties to even, of every element; ``fastmath`` allows an approximation."""
+def round(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Nearest integer, ties to even, of every element; """
     ...
 @overload
-def round(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def round(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def round(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def round(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def round(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def round(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def round(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def round(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
-def trunc(a: TensorSSA, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:
-    """Integer part of every element; ``fastmath`` allows an approximation."""
+def trunc(a: TensorSSA, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> TensorSSA:
+    """Integer part of every element; """
     ...
 @overload
-def trunc(a: F, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> F:
+def trunc(a: F, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> F:
     ...
 @overload
-def trunc(a: Integer | Storage, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Float32:
+def trunc(a: Integer | Storage, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Float32:
     ...
 @overload
-def trunc(a: Numeric, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> Numeric:
+def trunc(a: Numeric, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> Numeric:
     ...
 @overload
-def trunc(a: float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> float:
+def trunc(a: float, fastmath: bool=False, *, approx: bool=False, loc: Any=None, ip: Any=None) -> float:
     ...
 @overload
 def atan2(a: TensorSSA, b: TensorSSA | Numeric | float, fastmath: bool=False, *, loc: Any=None, ip: Any=None) -> TensorSSA:

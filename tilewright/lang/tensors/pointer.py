@@ -22,11 +22,13 @@ from tilewright.lang.numbers.numeric import Int32, Integer, NumberInMemory, clas
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES as SPACES
 from tilewright.lang.tensors.address_space import AddressSpace as AddressSpace
+from tilewright.lang.tensors.address_space import PointerType
 from tilewright.lang.tensors.address_space import element_bits as element_bits
 from tilewright.lang.tensors.address_space import element_bytes as element_bytes
 from tilewright.lang.tensors.address_space import is_packed as is_packed
 from tilewright.lang.tensors.address_space import storage as storage
 from tilewright.lang.tensors.swizzled import SwizzleBits, bits_of, split
+from tilewright.layout.swizzle import Swizzle
 
 
 def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
@@ -72,6 +74,12 @@ class Pointer:
         return kind
 
     value_type = element_type = property(lambda self: self.dtype)
+
+    @property
+    def type(self) -> PointerType:
+        """What programs ask of a pointer while it is staged; the swizzle counts in bytes."""
+        swizzle = Swizzle(*(self.swizzle or (0, 4, 3)))
+        return PointerType(self.dtype, self.memspace, self.alignment, swizzle)
 
     @property
     def memspace(self) -> AddressSpace:
@@ -191,10 +199,14 @@ class Pointer:
         return Pointer(builder.emit("ptr.fromint", (raised.ir_value(),), (kind,)).result, self.dtype)
 
     def toint(self, *, loc: Any = None, ip: Any = None) -> Any:
-        """The address: Int32 in shared memory, Int64 elsewhere; on the host a Python int."""
+        """The address: Int32 in shared memory, Int64 elsewhere; on the host a Python int.
+
+        A swizzle of the pointer's own is not applied: programs apply ``type.swizzle_type`` to the number.
+        """
         if isinstance(self.base, DevicePointer):
             return self.base.address + self.const * element_bytes(self.dtype)
-        number = wrap(Builder.current().emit("ptr.toint", (self.value(),), (I64,)).result)
+        plain, offset = (self, 0) if self.of_layout else self.unswizzled()
+        number = wrap(Builder.current().emit("ptr.toint", ((plain + offset).value(),), (I64,)).result)
         return Int32(number) if self._type.space is MemSpace.SMEM else number
 
     # -- the protocol --------------------------------------------------------------------------------------------
@@ -406,9 +418,9 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
     """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
 
     ``swizzle_`` takes the place of the one that ``ptr`` has, so that memory which one tensor needs no longer can serve
-    another; None keeps it. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every element type, as TMA
-    and wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same permutation is ``Sw<3,3,3>``
-    there.
+    another; with None the pointer has none. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every
+    element type, as TMA and wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same
+    permutation is ``Sw<3,3,3>`` there.
 
     Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
     not be one of offsets), and when the swizzle parts the bytes of an element.
@@ -422,14 +434,15 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
         ...
     tilewright.errors.ConstraintError: recast_ptr: S<3,4,3> permutes blocks of 1024 bytes, but ...
     """
-    if dtype is not None and dtype is not ptr.dtype:
-        ptr = ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
-    if swizzle_ is None:
-        return ptr
+    if dtype is not None:
+        ptr = retyped(ptr, dtype)
     if is_packed(ptr.dtype):
         return _packed(recast_ptr(_recast(ptr, class_of(U8)), swizzle_), ptr.dtype)
-    swizzle = bits_of(swizzle_)
-    swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
+    swizzle = bits_of(swizzle_) if swizzle_ is not None else SwizzleBits(0, 4, 3)
+    if swizzle.bits == 0 and ptr.swizzle is None:
+        return ptr
+    if swizzle.bits:
+        swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
     if ptr.swizzle == swizzle:
         return ptr._with(of_layout=False)
     if ptr.swizzle is not None:
@@ -443,6 +456,13 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
             f"allocate it with byte_alignment={swizzle.span}"
         )
     return with_swizzle(ptr, swizzle)
+
+
+def retyped(ptr: Any, dtype: Any) -> Any:
+    """``ptr`` as a pointer to ``dtype``, under the swizzle that it has."""
+    if dtype is ptr.dtype:
+        return ptr
+    return ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
 
 
 def with_swizzle(ptr: Pointer, swizzle: SwizzleBits, of_layout: bool = False) -> Pointer:

@@ -17,7 +17,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, NumberInMemory, Numeric, is_number, unwrap, wrap
-from tilewright.lang.tensors import access, bounds
+from tilewright.lang.tensors import access, bounds, outside
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, plain_values, rebuild
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits, with_swizzle
@@ -25,7 +25,7 @@ from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, PartOfSwizzled
 from tilewright.layout.drawable import Drawable
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
@@ -80,7 +80,8 @@ class Tensor(Drawable):
             return self.linear
         engine = self.engine
         swizzle = engine.swizzle.in_elements(element_bits(engine.dtype))
-        return ComposedLayout(Swizzle(*swizzle), unwrap(engine.unswizzled()[1]), self.linear)
+        plain, offset = engine.unswizzled()
+        return PartOfSwizzled(Swizzle(*swizzle), unwrap(offset), self.linear, origin=plain.base)
 
     @property
     def _has_swizzled_layout(self) -> bool:
@@ -190,7 +191,14 @@ class Tensor(Drawable):
             return self._slice(coord)
         if self.is_coordinate:
             return add_coords(self.engine, self.linear(coord))
-        _check_bounds(unwrap_tree(coord), self)
+        if wrong := _outside(unwrap_tree(coord), self):
+            if not isinstance(self.engine, Registers):
+                raise ConstraintError(wrong)
+            if not outside.allowed():
+                raise ConstraintError(
+                    f"{wrong}; with {outside.SWITCH}=undefined it can be stored, which stores nothing"
+                )
+            return outside.UndefinedElement(wrong)
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return wrap(self.engine.load([static], dynamic, scalar=True))
@@ -216,11 +224,14 @@ class Tensor(Drawable):
             part = self._slice(coord)
             return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
         self._need_elements("assignment")
+        if isinstance(value, outside.UndefinedElement):
+            return None
         value = value.load() if isinstance(value, NumberInMemory) else value
         if not (is_number(value) or isinstance(value, (Value, Numeric))):
             raise ConstraintError(f"an element of {self} takes a number, not {value!r} ({type(value).__name__})")
         number = access.element_value(value, self.element_type, self)
-        _check_bounds(unwrap_tree(coord), self)
+        if wrong := _outside(unwrap_tree(coord), self):
+            raise ConstraintError(wrong)
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return self.engine.store(number, [static], dynamic)
@@ -389,6 +400,9 @@ def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) 
 def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
     """The swizzle moves from the layout into the pointer, where slices leave it alone."""
     swizzle = bits_of(layout.inner).of_elements(element_bits(pointer.dtype))
+    if isinstance(layout, PartOfSwizzled) and pointer.base is not layout.origin:
+        # The pointer says where the part begins, so that the layout counts from there: sw(offset + x) - sw(offset).
+        pointer = pointer + -bits_of(layout.inner).of(layout.offset)
     if swizzle.bits:
         if pointer.swizzle is not None:
             raise ConstraintError(f"make_tensor: {pointer} is swizzled already; take {layout}'s outer layout")
@@ -433,10 +447,11 @@ def _tree(coord: Any) -> Any:
     raise StagingError(f"{coord!r} ({type(coord).__name__}) is not a coordinate: use ints, None, or tuples of them")
 
 
-def _check_bounds(coord: Any, tensor: Tensor) -> None:
-    """Static coordinates are checked at once, so that the error names the line that is wrong."""
+def _outside(coord: Any, tensor: Tensor) -> str:
+    """What is wrong with a static coordinate, empty if nothing: at once, so that the error names the line."""
     if isinstance(tensor.linear, Layout) and not _inside(coord, tensor.linear.shape):
-        raise ConstraintError(f"the coordinate {format_tree(coord)} lies outside {tensor}")
+        return f"the coordinate {format_tree(coord)} lies outside {tensor}"
+    return ""
 
 
 def _inside(coord: Any, shape: Any) -> bool:

@@ -127,7 +127,7 @@ def _check_elements(atom: TmaCopyAtom, smem: Tensor) -> None:
     if held.width == moved.width and same:
         return
     wanted = class_of(moved)
-    hint = f"allocate it for {wanted}, or recast its pointer: cute.recast_ptr(tensor.iterator, dtype={wanted})"
+    hint = f"allocate it for {wanted}, or recast it: cute.recast_tensor(tensor, {wanted})"
     if smem.element_type is Int32:
         hint += "; the element_type of a TMA tensor is Int32, that of its coordinates: take the atom's value_type"
     raise ConstraintError(

@@ -28,10 +28,13 @@ __all__ = [
     "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp",
     "CopyG2SOp", "CopyReduceBulkS2GOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "TmaInfo", "copy_tensormap", "cp_fence_tma_desc_release",
+    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaInfo", "copy_tensormap",
+    "cp_fence_tma_desc_release",
     "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
     "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
 ]  # fmt: skip
+
+ReductionKind = ReductionOp
 
 
 @dataclass(frozen=True)
