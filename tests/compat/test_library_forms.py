@@ -369,3 +369,58 @@ def test_functions_of_tvms_interface_beside_a_branch() -> None:
     x = np.zeros(4, np.float32)
     run(choose, x)
     assert x.tolist() == [0, 0, 5, 5]
+
+
+def test_parts_of_a_swizzled_tensor_seen_from_their_own_addresses() -> None:
+    """A tensor of a part's permuted address and its layout counts from where the part begins, whatever the base."""
+    kinds = cute.make_composed_layout(cute.make_swizzle(3, 2, 3), 0, cute.make_layout((8, 32), stride=(32, 1)))
+
+    @cute.kernel
+    def write(out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        space = cutlass.utils.SmemAllocator().allocate_array(cutlass.Float32, 256)
+        tile = cute.make_tensor(space.align(1024), kinds)
+        row, quarter = t // 4, t % 4
+        part = cute.local_tile(tile, (1, 8), (row, quarter))
+        begin = space.align(1024) + cute.make_swizzle(3, 2, 3)(row * 32 + quarter * 8)
+        own = cute.make_tensor(cute.make_ptr(cutlass.Float32, begin.toint(), cute.AddressSpace.smem), part.layout)
+        for i in cutlass.range_constexpr(8):
+            own[0, i] = cutlass.Float32(8 * t + i)
+        cute.arch.sync_threads()
+        for i in cutlass.range_constexpr(8):
+            out[t, i] = tile[row, quarter * 8 + i]
+
+    out = np.zeros((32, 8), np.float32)
+    run(write, out, threads=32)
+    assert out.ravel().tolist() == list(range(256))
+
+
+def test_bulk_sums_in_inline_ptx_are_the_instruction() -> None:
+    """So that the checker follows them: the program that does not wait for its group is told."""
+
+    @cute.kernel
+    def add(out: cute.Tensor, waits: cutlass.Constexpr) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        part = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(8), 16)
+        if t < 8:
+            part[t] = cutlass.Float32(t)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if t == 0:
+            cute.arch.inline_ptx(
+                "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [{$r0}], [{$r1}], {$r2};",
+                read_only_args=[out.iterator.llvm_ptr, part.iterator.toint(), cutlass.Int32(32)],
+            )
+            cute.arch.cp_async_bulk_commit_group()
+            if cutlass.const_expr(waits):
+                cute.arch.cp_async_bulk_wait_group(0)
+
+    @cute.jit
+    def host(out: cute.Tensor, waits: cutlass.Constexpr) -> None:
+        add(out, waits).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    space = np.ones(40, np.float32)
+    out = space[-space.ctypes.data // 4 % 4 :][:8]  # bulk copies need 16 bytes
+    host(out, True)
+    assert out.tolist() == [1 + i for i in range(8)]
+    assert "bulk.reduce.add.f32" in str(cute.compile(host, out, True).kernels[0])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tilewright.atoms.bulk_copy import ALIGNMENT, BulkStore
 from tilewright.atoms.cluster import Mapa, StoreAsync
 from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import I32, MemSpace, PtrType, ScalarType
+from tilewright.ir.types import F32, I32, MemSpace, PtrType, ScalarType
 from tilewright.lang.numbers.numeric import class_of
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -18,8 +19,9 @@ _STORE = re.compile(
     r"\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.[bsuf](?:32|64)\s+"
     r"\[\$0\],\s*\$1,\s*\[\$2\];\s*"
 )
-
-
+_REDUCE = re.compile(
+    r"\s*cp\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group\.add\.f32\s+\[\$0\],\s*\[\$1\],\s*\$2;\s*"
+)
 _VECTOR = re.compile(
     r"\s*\{\s*\.reg \.v4 \.([bsuf]32) (\w+);\s*mov\.\1 \2\.x, \$2;\s*mov\.\1 \2\.y, \$3;\s*mov\.\1 \2\.z, \$4;\s*"
     r"mov\.\1 \2\.w, \$5;\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.v4\.\1\s+"
@@ -29,14 +31,39 @@ _VECTOR = re.compile(
 
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
-    ``mapa`` made of pointers. Four numbers are stored one by one: their bytes count all the same."""
+    ``mapa`` made of pointers, and bulk sums. Four numbers are stored one by one: their bytes count all the same."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)
     if _VECTOR.fullmatch(text) is not None:
         to, barrier, *numbers = values
         return _store(numbers, to, barrier)
+    if _REDUCE.fullmatch(text) is not None:
+        return _add_in_bulk(*values)
     return False
+
+
+def _add_in_bulk(to: Value, of: Value, size: Value) -> bool:
+    """Add Float32 numbers of shared memory to those from ``to`` on, where the size is known while staging."""
+    target, source, size = _pointer(to), _pointer(of), _source(size)
+    if target is None or source is None or not isinstance(size, Constant):
+        return False
+    builder = Builder.current()
+    sides = []
+    for side in (target, source):
+        assert isinstance(side.type, PtrType)
+        kind = PtrType(F32, side.type.space, max(side.type.align, ALIGNMENT))  # PTX asks for it, and runs are checked
+        sides.append(side if side.type == kind else builder.emit("ptr.cast", (side,), (kind,)).result)
+    builder.call(BulkStore(32, reduction="add", element=F32), sides, count=1, bytes=int(size.value))
+    return True
+
+
+def _pointer(address: Value) -> Value | None:
+    """The pointer that ``address`` is, or was made of."""
+    source = _source(address)
+    if source.op is not None and source.op.opcode == "ptr.toint":
+        source = source.op.operands[0]
+    return source if isinstance(source.type, PtrType) else None
 
 
 def _store(numbers: list[Value], to: Value, at: Value) -> bool:
