@@ -77,9 +77,10 @@ def _begun(shape: tuple[int, ...], init_type: TensorInitType, config: Any) -> to
     import torch
 
     wanted: Any = {
-        TensorInitType.RANDOM: RandomInitConfig, TensorInitType.SCALAR: ScalarInitConfig,
+        TensorInitType.RANDOM: RandomInitConfig,
+        TensorInitType.SCALAR: ScalarInitConfig,
         TensorInitType.GAUSSIAN: GaussianInitConfig,
-    }[init_type]  # fmt: skip
+    }[init_type]
     config = wanted() if config is None else config
     if not isinstance(config, wanted):
         raise ArgumentError(f"init_type {init_type} takes a {wanted.__name__}, not {config!r}")

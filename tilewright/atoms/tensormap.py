@@ -25,9 +25,10 @@ from tilewright.ir.types import U32, U64, MemSpace, PtrType, Type, element_of
 
 _MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
 _FIELDS: dict[str, tuple[Type, int, int]] = {
-    "global_address": (U64, image.ADDRESS, 1), "global_dim": (U32, image.DIMS, image.RANK),
+    "global_address": (U64, image.ADDRESS, 1),
+    "global_dim": (U32, image.DIMS, image.RANK),
     "global_stride": (U64, image.STRIDES, image.RANK - 1),
-}  # fmt: skip
+}
 """Field: its type, its first word in the simulator's image, and how many there are."""
 
 

@@ -194,8 +194,9 @@ def _inside(tensor_map: TensorMap, coordinates: tuple[int, ...]) -> tuple[list[i
     return (start, count) if min(count) > 0 else None
 
 
-def _view(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], start: list[int], count: list[int],
-          writes: bool) -> Array:  # fmt: skip
+def _view(
+    lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], start: list[int], count: list[int], writes: bool
+) -> Array:
     """The live bytes of the part of the box that lies in the tensor, outermost mode first."""
     size = tensor_map.element.bytes
     strides = [size, *tensor_map.strides]

@@ -79,8 +79,9 @@ def _check_together(atom: WgmmaAtom, lanes: Lanes) -> None:
         there = [int(w) for w in ids[active & (firsts == torn[0])]]
         raise lanes.fault(
             f"{atom.mnemonic()}: only warps {there} of a warpgroup execute it, but all four must",
-            lanes.active(), "branch by warpgroup (warp_idx // 4), not by warp",
-        )  # fmt: skip
+            lanes.active(),
+            "branch by warpgroup (warp_idx // 4), not by warp",
+        )
 
 
 def _check_same(atom: WgmmaAtom, lanes: Lanes, step: Step, op: Op, keep: bool, place: int) -> None:
@@ -88,17 +89,19 @@ def _check_same(atom: WgmmaAtom, lanes: Lanes, step: Step, op: Op, keep: bool, p
         raise lanes.fault(
             f"{atom.mnemonic()}: warp {place} of a warpgroup executes it where others of the warpgroup execute the one "
             f"at {step.op.loc}, but all four must execute the same instructions in the same order",
-            None, "branch by warpgroup (warp_idx // 4), not by warp",
-        )  # fmt: skip
+            None,
+            "branch by warpgroup (warp_idx // 4), not by warp",
+        )
     if step.keep is not keep:
         raise _differs(atom, lanes, "whether it accumulates")
 
 
 def _differs(atom: WgmmaAtom, lanes: Lanes, what: str) -> Exception:
     return lanes.fault(
-        f"{atom.mnemonic()}: {what} differs among the threads of a warpgroup", None,
+        f"{atom.mnemonic()}: {what} differs among the threads of a warpgroup",
+        None,
         "compute it from numbers that are equal in all threads of a warpgroup",
-    )  # fmt: skip
+    )
 
 
 def _by_warp(atom: WgmmaAtom, lanes: Lanes, what: str, value: Any) -> Array:
@@ -122,8 +125,9 @@ def wait(lanes: Lanes, pending: int) -> None:
     """Make each warp wait until all but its newest ``pending`` groups are done: as soon as all four warps have issued
     them."""
     places = lanes.beside(Warpgroups).places(lanes)
-    rows = sorted(((row, group, place, group.boundary(place, pending)) for row, group, place in places),
-                  key=lambda r: r[3])  # fmt: skip
+    rows = sorted(
+        ((row, group, place, group.boundary(place, pending)) for row, group, place in places), key=lambda r: r[3]
+    )
     count = lanes.warps
 
     def ready() -> Array:

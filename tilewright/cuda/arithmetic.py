@@ -74,7 +74,7 @@ def _apply(text: str, args: Sequence[Expr]) -> Expr:
 
 def _integer(
     op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value], wraps: bool
-) -> Expr:  # fmt: skip
+) -> Expr:
     if elem.width > 64 and op.opcode in ("min", "max"):  # CUDA C++ has no overload
         return call(f"tw::{'least' if op.opcode == 'min' else 'greatest'}", *args)
     if elem.width < 32 and op.opcode in ("min", "max"):  # C++ would not know which overload

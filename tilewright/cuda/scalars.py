@@ -11,9 +11,10 @@ from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.types import BOOL, U8, FragType, MemSpace, PtrType, Type, VecType, element_of
 
 BUILTIN = {
-    f"{name}.{axis}": f"{builtin}.{axis}" for axis in "xyz"
+    f"{name}.{axis}": f"{builtin}.{axis}"
+    for axis in "xyz"
     for name, builtin in (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))
-}  # fmt: skip
+}
 FUNCTIONS = {"laneid": "lane", "warpid": "warp", "smid": "sm"}
 
 

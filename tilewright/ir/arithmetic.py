@@ -202,7 +202,7 @@ def _predicates() -> list[Operation]:
     rows = [
         Operation("isnan", 1, None, Action("{a} != {a}", "np.isnan", "isnan", widened=0), predicate=True),
         Operation("isinf", 1, None, Action("abs({a}) == float('inf')", "np.isinf", "isinf", widened=0), predicate=True),
-    ]  # fmt: skip
+    ]
     for name, sign in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
         compare = Action(f"{{a}} {sign} {{b}}", f"operator.{name}", sign, widened=0)
         rows.append(Operation(name, 2, compare, compare, compare, predicate=True))

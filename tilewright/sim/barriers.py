@@ -126,7 +126,7 @@ class ConditionWait:
 
     def __init__(
         self, condition: Any, reason: Any, op: Any, rows: np.ndarray, missing: Any = None, fix: str = ""
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.whom, self.fix = missing, fix
         self.condition = condition
         self.reason = reason
@@ -178,7 +178,7 @@ def whole_warps(group: Any, mask: Any) -> np.ndarray:
             np.repeat(partial, WARP) & mask,
             fix="all threads of a warp must reach the barrier together: move it out of the branch, "
             "or make the condition the same for the whole warp",
-        )  # fmt: skip
+        )
     return np.flatnonzero(some)
 
 

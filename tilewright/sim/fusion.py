@@ -30,9 +30,10 @@ class MatrixRun:
     def takes(self, op: Op) -> bool:
         first = self.ops[0]
         return (
-            list(op.operands) == [self.d, self.a, self.b] and op.attrs["atom"] == first.attrs["atom"]
+            list(op.operands) == [self.d, self.a, self.b]
+            and op.attrs["atom"] == first.attrs["atom"]
             and all(op.attrs[x] == first.attrs[x] for x in ("d_layout", "d_offset"))
-        )  # fmt: skip
+        )
 
     def add(self, at: int, op: Op) -> None:
         self.at.append(at)

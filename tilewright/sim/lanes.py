@@ -198,9 +198,7 @@ class GroupLanes:
     def wait(self, agent: str, pending: int) -> None:
         self.group.queues.wait(agent, pending)
 
-    def eventually(
-        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0
-    ) -> None:  # fmt: skip
+    def eventually(self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0) -> None:
         before = self.group.queues.issued(after) if after else []
 
         def land() -> None:
@@ -214,8 +212,9 @@ class GroupLanes:
     # -- state outside memory ------------------------------------------------------------------------------------------
 
     def places(self, pointer: TypedPointer, rank: Any = None) -> np.ndarray:
-        return self.group.wave.shared.places(self.group, pointer.off, access_of(I64, 1, 8, True), self.mask,
-                                             None if rank is None else self.spread(rank))  # fmt: skip
+        return self.group.wave.shared.places(
+            self.group, pointer.off, access_of(I64, 1, 8, True), self.mask, None if rank is None else self.spread(rank)
+        )
 
     def further(self, pointer: TypedPointer, move: int) -> TypedPointer:
         return TypedPointer(pointer.pointer.plus(move), pointer.elem, gcd(pointer.align, move))

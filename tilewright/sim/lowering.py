@@ -38,9 +38,7 @@ def lower(function: Function, launcher: Any = None, stops: Callable[[Op], bool] 
 
 
 class Lowering:
-    def __init__(
-        self, function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None) -> None:
         self.function = function
         self.launcher = launcher
         self.stops = stops

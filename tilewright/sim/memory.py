@@ -206,10 +206,11 @@ class Buffer:
         raise Fault(
             f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} "
             f"(address {self.base + self.low + first:#x}) is not a multiple of {access.width}",
-            lanes, f"{int(bad.sum())} of {off.size} active threads are misaligned",
+            lanes,
+            f"{int(bad.sum())} of {off.size} active threads are misaligned",
             fix="the pointer's declared alignment (assumed_align, divisibility) promises more than its value keeps, "
             "or the vector is wider than the layout's alignment allows",
-        )  # fmt: skip
+        )
 
     def refuse_writing(self, verb: str) -> None:
         raise Fault(
@@ -279,7 +280,7 @@ class AddressSpace:
                 "array that this launch knows",
                 fix="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
                 "device code names are made known with tilewright.sim.expose(array)",
-            )  # fmt: skip
+            )
         if writes and buffer.read_only:
             buffer.refuse_writing("store")
         start = address - buffer.base
@@ -393,4 +394,4 @@ class AbsoluteMemory:
             f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows",
             lanes,
             fix="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
-        )  # fmt: skip
+        )

@@ -69,7 +69,7 @@ class LoadPlan(NamedTuple):
 
 def _as_before(
     group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
-) -> bool:  # fmt: skip
+) -> bool:
     """Load all registers by the op's plan; False if it has none, or an access might be outside."""
     pointer, tell = pointers[0].pointer, None if group.events is None else group.events.quick
     root, buf, add = pointer.root, pointer.buf, pointer.add

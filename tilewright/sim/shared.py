@@ -117,8 +117,9 @@ class SharedBuffer(Buffer):
         if group.checks and (low < 0 or high > self.high - 16):
             raise Fault(
                 f"an operand in shared memory out of bounds: byte offset {high if high > self.high - 16 else low} "
-                f"in {self.high} bytes of dynamic shared memory", fix=self.bounds_fix,
-            )  # fmt: skip
+                f"in {self.high} bytes of dynamic shared memory",
+                fix=self.bounds_fix,
+            )
         found = self.views[4].take((off + base) >> 4, mode="clip")
         return found[..., None].view(np.uint8)
 

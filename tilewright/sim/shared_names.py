@@ -56,10 +56,11 @@ class SharedNames:
         starts = sorted({named.start for named in found})
         # A pointer says where its elements begin; they end where the next name begins.
         bounded = [
-            named if named.layout is not None or named.stop < 0 else named._replace(
-                stop=min([start for start in starts if start > named.start] + [named.stop]))
+            named
+            if named.layout is not None or named.stop < 0
+            else named._replace(stop=min([start for start in starts if start > named.start] + [named.stop]))
             for named in found
-        ]  # fmt: skip
+        ]
         return bounded + [_whole(alloc) for alloc in allocations]
 
     def _named(self, name: str, thing: Any) -> NamedRange | None:

@@ -65,9 +65,7 @@ def check_retiled(rC: Any, rA: Any, gA: Any, gC: Any) -> None:
             )
 
 
-def check_registers(
-    copy: Any, registers: Any, numbers: tuple[tuple[int, ...], ...], memory: Any, steps: Any
-) -> None:  # fmt: skip
+def check_registers(copy: Any, registers: Any, numbers: tuple[tuple[int, ...], ...], memory: Any, steps: Any) -> None:
     """Refuse a view of an MMA's fragment that hands the copy made for this MMA other registers than ``retile`` would.
 
     ``numbers`` are the registers that each instruction gets, ``steps`` the layout of its addresses in ``memory``. A
@@ -119,9 +117,7 @@ def _first_out_of_order(places: list[int], count: int, together: int) -> int | N
     return None
 
 
-def _first_elsewhere(
-    places: list[int], count: int, origin: Partition | None, modes: int, steps: Any
-) -> int | None:  # fmt: skip
+def _first_elsewhere(places: list[int], count: int, origin: Partition | None, modes: int, steps: Any) -> int | None:
     """The first instruction whose address is not as far from the first one's as in the whole partition."""
     if origin is None or not isinstance(origin.part, Layout) or rank(origin.part) < modes:
         return None

@@ -50,9 +50,7 @@ def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> 
     return tuple(f // ratio for f in firsts)
 
 
-def memory_pointers(
-    atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout
-) -> list[Value]:  # fmt: skip
+def memory_pointers(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout) -> list[Value]:
     """One pointer for each repetition, after checking that a thread's values lie side by side."""
     pointer = tensor.engine
     if not isinstance(pointer, Pointer):

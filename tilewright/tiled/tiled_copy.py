@@ -50,7 +50,7 @@ class TiledCopy(CopyAtom):
 
     def __init__(
         self, atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, operand_of: tuple[Any, str] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``operand_of`` is the tiled MMA, and "A", "B" or "C", whose registers the copy was made to fill or empty."""
         super().__init__(atom.instruction, atom.value_type)
         self.op = atom.op

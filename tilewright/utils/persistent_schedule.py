@@ -47,9 +47,8 @@ class PersistentScheduleSm90:
             if any(not isinstance(v, int) or v < 1 for v in values):
                 raise ConstraintError(f"the {what} {values} must have Python ints of at least 1")
         tiles = [
-            _round_up(_ceil_div(p, t), c)
-            for p, t, c in zip(problem_mnl[:2], cta_tile_mn, cluster_mn, strict=True)
-        ]  # fmt: skip
+            _round_up(_ceil_div(p, t), c) for p, t, c in zip(problem_mnl[:2], cta_tile_mn, cluster_mn, strict=True)
+        ]
         log = next((n for n, most, least in SWIZZLES if max_swizzle_size >= most and min(tiles) >= least), 0)
         m, n = (_round_up(t, c << log) for t, c in zip(tiles, cluster_mn, strict=True))
         along_n = raster_order == "AlongN" or (raster_order == "Heuristic" and n <= m)

@@ -44,8 +44,9 @@ class PersistentTileSchedulerParams:
             raise ConstraintError(f"PersistentTileSchedulerParams: {problem} is not a shape (m, n, l) of tiles")
         cluster += (1,) * (3 - len(cluster))
         if not all(isinstance(c, int) and c > 0 for c in cluster) or len(cluster) != 3 or cluster[2] != 1:
-            raise ConstraintError(f"PersistentTileSchedulerParams: {cluster} is not a cluster shape of Python ints "
-                                  "(m, n, 1)")  # fmt: skip
+            raise ConstraintError(
+                f"PersistentTileSchedulerParams: {cluster} is not a cluster shape of Python ints (m, n, 1)"
+            )
         if not isinstance(self.swizzle_size, int) or self.swizzle_size < 1:
             raise ConstraintError(f"PersistentTileSchedulerParams: swizzle_size={self.swizzle_size!r}; at least 1")
         object.__setattr__(self, "problem_shape_ntile_mnl", problem)

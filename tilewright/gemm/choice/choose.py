@@ -18,7 +18,7 @@ Option = tuple[KernelEntry, StreamK | None]
 
 def best(
     entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits, reduction: str | None = None
-) -> Option:  # fmt: skip
+) -> Option:
     """The entry with the tile that suits the problem on such a GPU, and its Stream-K plan; None where every
     block makes a tile of its own. With a ``reduction`` blocks share tiles, where any size can, and add up so."""
     if isinstance(decomposition, StreamK):
@@ -33,7 +33,7 @@ def best(
 @lru_cache(maxsize=4096)
 def fastest(
     entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits, reduction: str | None = None
-) -> Option:  # fmt: skip
+) -> Option:
     """The size that takes least time by the model. "stream_k" deals tiles out evenly where any size can win by it, even
     if another wins more without, or with tiles cut into equal parts."""
     options = KernelOptions.of(entry, limits)

@@ -78,6 +78,6 @@ def cross_print(config: AnyConfig, arch: str) -> dict[str, str]:
 
 def cross_compile(
     config: AnyConfig, arch: str, decomposition: str = "data_parallel", reduction: str | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Compile ``config``'s kernel for ``arch``; needs no GPU."""
     return import_module("tilewright.cuda").compile(stage(config, decomposition, reduction), arch)

@@ -135,7 +135,7 @@ class Handle:
 
 def handle_of(
     kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
-) -> Handle:  # fmt: skip
+) -> Handle:
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
     reads the ``tensors`` follows from ``config``, from which way the ``matrices`` lie, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)

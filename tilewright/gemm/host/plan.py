@@ -118,7 +118,7 @@ class Plan:
     @classmethod
     def with_copies(
         cls, problem: Problem, entry: KernelEntry, decomposition: Decomposition, machine: str, may_pack: str = "ABCD"
-    ) -> Plan:  # fmt: skip
+    ) -> Plan:
         """The kernel on matrices that are copied to aligned rows. ArgumentError where it cannot take them even so, or
         none has to be copied."""
         packing = packing_for(entry, problem, decomposition, machine, None, may_pack)
@@ -127,9 +127,7 @@ class Plan:
         return replace(cls.of(packing.placed(problem), [entry], decomposition, machine), packing=packing)
 
     @classmethod
-    def split(
-        cls, how: SplitK, entry: KernelEntry, problem: Problem, gpu: Limits, passed_over: dict[str, str]
-    ) -> Plan:  # fmt: skip
+    def split(cls, how: SplitK, entry: KernelEntry, problem: Problem, gpu: Limits, passed_over: dict[str, str]) -> Plan:
         """Every tile in this many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape

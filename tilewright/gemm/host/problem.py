@@ -86,13 +86,15 @@ class Problem:
             raise ArgumentError("indices are for single products, not for stacks of matrices")
         rows, columns, results = A.shape[0], B.shape[1], D.shape[0]
         found = {
-            "gather_A": ("gather_A_indices", rows, False), "gather_B": ("gather_B_indices", columns, False),
+            "gather_A": ("gather_A_indices", rows, False),
+            "gather_B": ("gather_B_indices", columns, False),
             "scatter_D": ("scatter_D_indices", results, True),
-        }  # fmt: skip
+        }
         vectors: dict[str, Any] = {
             key: indices_of(name, arguments.indices[name], extent, D.device, unique)
-            for key, (name, extent, unique) in found.items() if name in arguments.indices
-        }  # fmt: skip
+            for key, (name, extent, unique) in found.items()
+            if name in arguments.indices
+        }
         indirect = IndirectOperands(**vectors)
         m = indirect.gather_A.shape[0] if indirect.gather_A is not None else rows
         n = indirect.gather_B.shape[0] if indirect.gather_B is not None else columns
@@ -207,9 +209,7 @@ class Problem:
 
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""
-        return Problem(
-            self.B.transposed(), self.A.transposed(), self.C.transposed(), self.D.transposed(), self.has_c
-        )  # fmt: skip
+        return Problem(self.B.transposed(), self.A.transposed(), self.C.transposed(), self.D.transposed(), self.has_c)
 
     def oriented(self, transposed: bool) -> Problem:
         return self.transposed() if transposed else self

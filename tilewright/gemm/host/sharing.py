@@ -13,9 +13,10 @@ from tilewright.gemm.schedule.streamk import StreamK
 
 TAKERS = "decomposition 'stream_k', a StreamK or StreamKScheduleSm90 whose blocks share tiles, or 'auto', take one"
 OWN_RULES = {
-    "serial": "its blocks add themselves to D by turns", "parallel": "another kernel adds up its slices",
+    "serial": "its blocks add themselves to D by turns",
+    "parallel": "another kernel adds up its slices",
     "cluster": "the blocks of a cluster add up through their shared memory",
-}  # fmt: skip
+}
 WHOLE = {"data_parallel": "each tile has a block of its own", "dynamic": "each tile is drawn by one block"}
 
 
@@ -44,8 +45,9 @@ def check_named(decomposition: Any, reduction: str, batch: int) -> None:
         raise ArgumentError(f"{asked}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")
     if isinstance(decomposition, SplitK):
         rule = OWN_RULES[decomposition.mode]
-        raise ArgumentError(f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it "
-                            f"out; {TAKERS}")  # fmt: skip
+        raise ArgumentError(
+            f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it out; {TAKERS}"
+        )
     if isinstance(decomposition, StreamK) and not decomposition.sk_tiles:
         raise ArgumentError(f"{asked}the blocks of this plan share none: leave it out; {TAKERS}")
     if isinstance(decomposition, StreamKScheduleSm90):

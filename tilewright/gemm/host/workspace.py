@@ -76,9 +76,8 @@ def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Workspac
     array = array_of(workspace)
     size = int(np.prod(array.shape)) * array.dtype.bytes
     compact = all(
-        n == 1 or d == inner
-        for n, d, inner in zip(array.shape, array.stride, _compact(array.shape), strict=True)
-    )  # fmt: skip
+        n == 1 or d == inner for n, d, inner in zip(array.shape, array.stride, _compact(array.shape), strict=True)
+    )
     if not compact:
         raise ArgumentError(f"the workspace must be contiguous; it has strides {array.stride}")
     if size < needed.size:

@@ -56,7 +56,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         tma_D, tD = self.epilogue.tma(mD)
         self.make_maps(tma_A, tma_B, tma_D, table, maps).launch(
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
-        )  # fmt: skip
+        )
         self.multiply_all(
             tma_A, tA, tma_B, tB, tma_D, tD, table, maps, tiles, function, sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),

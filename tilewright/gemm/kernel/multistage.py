@@ -121,7 +121,7 @@ class MultistageGemm:
 
     def shared_memory(
         self, sA_layout: Any, sB_layout: Any, copy_A: cute.TiledCopy, copy_B: cute.TiledCopy
-    ) -> tuple[Any, Any]:  # fmt: skip
+    ) -> tuple[Any, Any]:
         """The block's shared memory, and the slices of matrices A and B that are loaded into it, by tile."""
         # The main loop's stages and the epilogue's tile take turns in the same bytes.
         bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8

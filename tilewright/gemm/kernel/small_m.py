@@ -130,7 +130,7 @@ class SmallMGemm:
     @cute.jit
     def multiply_last(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any, K: Any, lane: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         """One step whose vectors may lie beyond K: they are zero."""
         rA, rB = self.fragments(1)
         rA.fill(0)

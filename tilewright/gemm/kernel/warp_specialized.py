@@ -242,7 +242,7 @@ class WarpSpecializedGemm:
 
     def operands(
         self, tma_A: Any, tA: Any, sA: Any, tma_B: Any, tB: Any, sB: Any, cluster_layout: Any, place: tuple
-    ) -> tuple[TmaOperand, TmaOperand]:  # fmt: skip
+    ) -> tuple[TmaOperand, TmaOperand]:
         """A and B as the warp that loads needs them: blocks of one row of the cluster share A, those of a column B."""
         cM, cN = self.config.cluster
         mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
@@ -276,7 +276,7 @@ class WarpSpecializedGemm:
     @cute.jit
     def load(
         self, ring: Any, A: TmaOperand, B: TmaOperand, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The producer's part of one output tile."""
         m, n, batch = where(tile)
         return self.mainloop.load(A, B, ring, state, m, n, batch, k_begin, k_end)

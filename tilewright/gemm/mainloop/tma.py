@@ -247,7 +247,7 @@ class TmaMainloop:
     @cute.jit
     def multiply_stage(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Issue the wgmma of one stage as one group."""
         warpgroup.fence()
         for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):

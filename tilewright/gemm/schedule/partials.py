@@ -97,7 +97,7 @@ class Partials:
     @cute.jit
     def add_up(
         self, bases: Callable[[int], Any], count: int, tidx: Any, index: Any, run: int, apart: int
-    ) -> cute.Tensor:  # fmt: skip
+    ) -> cute.Tensor:
         """The sums of part ``index`` over the slots ``bases(0)``, ``bases(1)``, ... in this order, in registers:
         (vector, vectors of a run, runs). All are fetched before the first is added."""
         fetched = []

@@ -103,7 +103,7 @@ def half_square(tiles_m: int, tiles_n: int) -> int:
 
 def quadrant(
     half: Any, tiles_m: Any, tiles_n: Any, index: Any, m: Any, n: Any, turned: Any, flipped: Any
-) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any, Any, Any]:
     """From the square with corner (m, n) and side 2 * ``half`` to the quadrant that has its tile number ``index``.
 
     The curve goes through quadrants (0, 0), (0, 1), (1, 1), (1, 0) of a square; where it is ``turned``, rows and

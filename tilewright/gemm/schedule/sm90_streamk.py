@@ -63,8 +63,9 @@ class StreamKScheduleSm90:
         that are not positive, and ConstraintError for modes that do not exist.
         """
         for name, value, known in (
-            ("decomposition_mode", decomposition_mode, DECOMPOSITIONS), ("reduction_mode", reduction_mode, REDUCTIONS)
-        ):  # fmt: skip
+            ("decomposition_mode", decomposition_mode, DECOMPOSITIONS),
+            ("reduction_mode", reduction_mode, REDUCTIONS),
+        ):
             if value not in known:
                 raise ConstraintError(f"{name} is {value!r}; it is one of {', '.join(known)}")
         m, n, k, batch = problem

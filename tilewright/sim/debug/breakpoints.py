@@ -27,7 +27,7 @@ class Breakpoint:
 
     def __init__(
         self, where: str | int | None, block: Any, warp: int | None, lane: int | None, action: Action, times: int | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.where = PlacePattern.of(where) if where is not None else None
         self.block = (*_numbers(block), 0, 0)[:3] if block is not None else None
         self.warp, self.lane = warp, lane

@@ -50,8 +50,9 @@ class Frame:
         self.block = tuple(int(v) for v in group.wave.coords[self.slot])
         self.warp = number % per_block
         self.lane = lane
-        self.warps = [(tuple(int(v) for v in group.wave.coords[w // per_block]), int(w % per_block))
-                      for w in group.warps]  # fmt: skip
+        self.warps = [
+            (tuple(int(v) for v in group.wave.coords[w // per_block]), int(w % per_block)) for w in group.warps
+        ]
 
     # -- where ---------------------------------------------------------------------------------------------------------
 

@@ -58,8 +58,9 @@ def _on(*kinds: type) -> Callable[[Operator], Operator]:
 
 
 def _with_atom(op: Op, atom: Any, operands: list[Value] | None = None) -> Op:
-    changed = Op("call", op.operands if operands is None else operands, op.results, {**op.attrs, "atom": atom}, [],
-                 op.loc)  # fmt: skip
+    changed = Op(
+        "call", op.operands if operands is None else operands, op.results, {**op.attrs, "atom": atom}, [], op.loc
+    )
     return changed
 
 

@@ -169,8 +169,9 @@ def _judged(
         except SimulationError as error:
             by, text = kind(error), _line(error)
         else:
-            different = sum(int(((now != own) & firm).sum()) for now, own, firm in
-                            zip(replay.memory(), *wanted, strict=True))  # fmt: skip
+            different = sum(
+                int(((now != own) & firm).sum()) for now, own, firm in zip(replay.memory(), *wanted, strict=True)
+            )
             by, text = ("wrong result", f"{byte_count(different)} of the result") if different else ("", "")
     if not by:
         return Outcome(mutant, replay.name, MISSED)

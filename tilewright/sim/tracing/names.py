@@ -35,6 +35,7 @@ def named(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
     arrows = [replace(a, name=name(a.name, a.stage), stage=stage(a.kind, a.stage)) for a in tracer.arrows]
     phases = [
         Phase(tracer.number, block, name(text, offset), number, tuple(sorted(came, key=lambda source: source.time)))
-        for block, text, offset, number, came in tracer.phases if came
-    ]  # fmt: skip
+        for block, text, offset, number, came in tracer.phases
+        if came
+    ]
     return spans, arrows, phases

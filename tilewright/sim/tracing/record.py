@@ -132,9 +132,10 @@ class Trace(Drawable):
         """The spans of these kinds, of one block or warp."""
         chosen = {kinds} if isinstance(kinds, str) else set(kinds)
         return [
-            span for span in self.spans
+            span
+            for span in self.spans
             if span.kind in chosen and block in (None, span.block) and warp in (None, span.warp)
-        ]  # fmt: skip
+        ]
 
     def stalls(self, launch: int | None = None) -> list[Stall]:
         """What warps wait for and how long, the longest first: by role, by what they wait for and by what ends it.

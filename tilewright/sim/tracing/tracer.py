@@ -201,8 +201,9 @@ class Tracer(Observer):
         self._span("wait", who, now, until, name, stage=offset, loc=loc, phase=phase)
         clocks.now[warp] = clocks.mark[warp] = until
         if source.block >= 0:
-            self.arrows.append(Arrow(self.number, source.kind, source.block, source.warp, source.time, *who, until,
-                                     name, offset))  # fmt: skip
+            self.arrows.append(
+                Arrow(self.number, source.kind, source.block, source.warp, source.time, *who, until, name, offset)
+            )
 
     def resumes(self, group: Group, wait: Any) -> None:
         wave, clocks = group.wave, self.clocks[group.wave]

@@ -273,9 +273,7 @@ def _make(
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)
-    plan = plan_of(
-        gmem, smem_layout, unwrap_tree(_tree(tiler)), source, element, num_multicast, values(gmem)
-    )  # fmt: skip
+    plan = plan_of(gmem, smem_layout, unwrap_tree(_tree(tiler)), source, element, num_multicast, values(gmem))
     problems = plan.problems()
     if problems:
         raise ConstraintError(f"{what}: {problems[0]}")

@@ -21,8 +21,9 @@ def prefetch_descriptor(tma_atom: CopyAtom, *, loc: Any = None, ip: Any = None) 
     call(tensormap.PrefetchTensorMap(), _atom("prefetch_descriptor", tma_atom).tensor_map)
 
 
-def prefetch(atom: CopyAtom, src: Tensor, *, cache_policy: Any = None, tma_desc_ptr: Any = None, loc: Any = None,
-             ip: Any = None) -> None:  # fmt: skip
+def prefetch(
+    atom: CopyAtom, src: Tensor, *, cache_policy: Any = None, tma_desc_ptr: Any = None, loc: Any = None, ip: Any = None
+) -> None:
     """Bring the boxes of ``src``, a partitioned TMA tensor, to the L2 cache. A whole warp calls it."""
     _atom("cute.prefetch", atom).stage_prefetch(src, cache_policy=cache_policy, tma_desc_ptr=tma_desc_ptr)
 
