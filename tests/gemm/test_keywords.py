@@ -149,6 +149,7 @@ TABLE: dict[str, tuple[Callable[..., Any], dict[str, Case], tuple[str, ...]]] = 
     ), ("A", "B", "D")),
     "matmul": (matmul, cases(
         lambda **words: matmul(A, B, **words), **COMMON, bias={"bias": V}, activation={"activation": "relu"},
+        epilogue={"epilogue": Relu()},
         out_dtype={"out_dtype": "float32"}, decomposition=SHARES | HERE,
     ) | cases(lambda **words: matmul(*SINGLES, **words), precision={"precision": "tf32"}) | {
         "out": (lambda: "made", lambda: same(MADE, lambda: matmul(A, B, MADE))),

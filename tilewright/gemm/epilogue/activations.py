@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tilewright import Constexpr, Float32, cute
 from tilewright.errors import ArgumentError
+from tilewright.gemm.epilogue.functions import OnLast
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
@@ -21,10 +22,11 @@ class ActivationRow(NamedTuple):
     """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
     (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too. ``quick``: of
     a fragment of Float32 sums that become numbers of 16 bits, where that takes another form. ``long``: more than a
-    dozen instructions even so."""
+    dozen instructions even so. ``derivative``: of a fragment of numbers, that of the activation there."""
 
     of_sums: Callable[[Any], Any]
     of_torch: Callable[[Any, Any], Any]
+    derivative: Callable[[Any], Any]
     integers: bool = False
     quick: Callable[[Any], Any] | None = None
     long: bool = False
@@ -54,6 +56,30 @@ def sigmoid(x: Any) -> Any:
 
 def silu(x: Any) -> Any:
     return x * sigmoid(x)
+
+
+def tanh_derivative(x: Any) -> Any:
+    return 1.0 - cute.math.tanh(x) * cute.math.tanh(x)
+
+
+def sigmoid_derivative(x: Any) -> Any:
+    return sigmoid(x) * sigmoid(-x)
+
+
+def step(x: Any) -> Any:
+    """The derivative of ReLU: 1 where x > 0, else 0."""
+    return cute.where(x > 0, cute.full_like(x, 1), cute.zeros_like(x))
+
+
+def gelu_derivative(x: Any) -> Any:
+    density = cute.math.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return 0.5 * (cute.math.erf(x * math.sqrt(0.5)) + 1.0) + x * density
+
+
+def gelu_tanh_derivative(x: Any) -> Any:
+    half = math.sqrt(2 / math.pi)
+    u = (x + x * x * x * 0.044715) * half
+    return 0.5 * (cute.math.tanh(u) + 1.0) + x * 0.5 * tanh_derivative(u) * (x * x * (3 * 0.044715) + 1.0) * half
 
 
 LOG2_E = math.log2(math.e)
@@ -87,23 +113,38 @@ def quick_gelu(x: Any) -> Any:
 
 
 ACTIVATIONS = {
-    "relu": ActivationRow(relu, lambda functional, x: functional.relu(x), integers=True),
-    "squared_relu": ActivationRow(squared_relu, lambda functional, x: functional.relu(x).square(), integers=True),
-    "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x), quick=quick_gelu, long=True),
-    "gelu_tanh": ActivationRow(
-        gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh"), quick=quick_gelu_tanh
+    "relu": ActivationRow(relu, lambda functional, x: functional.relu(x), step, integers=True),
+    "squared_relu": ActivationRow(
+        squared_relu, lambda functional, x: functional.relu(x).square(), lambda x: relu(x) * 2, integers=True
     ),
-    "sigmoid": ActivationRow(sigmoid, lambda functional, x: functional.sigmoid(x), quick=quick_sigmoid),
-    "silu": ActivationRow(silu, lambda functional, x: functional.silu(x), quick=lambda x: x * quick_sigmoid(x)),
-    "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x), long=True),
-}
+    "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x), gelu_derivative, quick=quick_gelu, long=True),
+    "gelu_tanh": ActivationRow(
+        gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh"), gelu_tanh_derivative,
+        quick=quick_gelu_tanh,
+    ),
+    "sigmoid": ActivationRow(
+        sigmoid, lambda functional, x: functional.sigmoid(x), sigmoid_derivative, quick=quick_sigmoid
+    ),
+    "silu": ActivationRow(
+        silu, lambda functional, x: functional.silu(x), lambda x: sigmoid(x) + x * sigmoid_derivative(x),
+        quick=lambda x: x * quick_sigmoid(x),
+    ),
+    "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x), tanh_derivative, long=True),
+}  # fmt: skip
 """A new activation is a row here; ``matmul`` and the operator of PyTorch find it by its name."""
 
 
 @dataclass(frozen=True)
 class Activation:
     """acc = the function of that name of acc; ``ACTIVATIONS`` has the names. ``quick``: in the form for results of 16
-    bits, if it has one."""
+    bits, if it has one; ``matmul`` sets it.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a = np.eye(16, dtype=np.float16)
+    >>> float(matmul(a, -a, epilogue=Activation("relu")).min())
+    0.0
+    """
 
     name: str
     quick: Constexpr = False
@@ -114,13 +155,48 @@ class Activation:
         function = row.quick if self.quick and row.quick is not None else row.of_sums
         acc.store(function(acc.load()).to(acc.element_type))
 
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+
+@dataclass(frozen=True)
+class ActivationGradient:
+    """acc *= f'(matrix[m, n]), f the activation of that name: the gradient with respect to what f was applied to.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, before = np.ones((32, 32), np.float16), np.float16([[-1, 2] * 16] * 32)
+    >>> matmul(a, a, epilogue=ActivationGradient("relu", before))[0, :3].tolist()
+    [0.0, 32.0, 0.0]
+    """
+
+    name: str
+    matrix: cute.Tensor  # (M, N)
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+    @property
+    def matrices(self) -> list[tuple[Any, bool]]:
+        return [(self.matrix, False)]
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        slope = ACTIVATIONS[self.name].derivative(tile.read(self.matrix).to(acc.element_type))
+        acc.store((acc.load() * slope).to(acc.element_type))
+
 
 def activation_of(name: str, acc_dtype: Any, result: Any = None) -> Activation:
     """The activation of that name for accumulators of ``acc_dtype`` that are rounded to ``result``; ArgumentError for
     an unknown name."""
+    check_activation(name, acc_dtype)
+    return Activation(name, result is not None and result.width == 16 and acc_dtype is Float32)
+
+
+def check_activation(name: str, acc_dtype: Any) -> None:
+    """ArgumentError for an unknown name, and for one that has no meaning for integers where sums are that."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ArgumentError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
     if acc_dtype.is_integer and not ACTIVATIONS[name].integers:
         known = ", ".join(name for name, row in ACTIVATIONS.items() if row.integers)
         raise ArgumentError(f"{name} of integer sums is not an integer: only {known} of them is")
-    return Activation(name, result is not None and result.width == 16 and acc_dtype is Float32)

@@ -4,8 +4,8 @@ An epilogue function is an object that the kernel gets as an argument: a datacla
 kernel arguments, too, and whose call changes the accumulators in place. The library calls it once for each part of an
 output tile, with the accumulators of the calling thread (a register tensor of the accumulator's type) and an
 :class:`~tilewright.gemm.epilogue.tile.EpilogueTile` that gives what belongs to the same elements: ``tile.source()`` C,
-``tile.row(v)`` the element of a vector over N, ``tile.column(v)`` of one over M. A function of one's own needs no
-change of the library::
+``tile.row(v)`` the element of a vector over N, ``tile.column(v)`` of one over M, ``tile.read(x)`` that of another
+matrix; ``tile.write(x, values)`` is a second output. A function of one's own needs no change of the library::
 
     @dataclass(frozen=True)
     class BiasRelu:
@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import tilewright as cutlass
 from tilewright import cute
-from tilewright.errors import ArgumentError
+from tilewright.errors import ConstraintError
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
@@ -34,7 +34,9 @@ class EpilogueFunction(Protocol):
 
     A function may also have ``check(m, n)``, which the library calls before a launch with the extents of D: raise
     ArgumentError there where an operand of the function does not fit them. And it may have ``vectors``, pairs of a
-    vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library then loads them earlier.
+    vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library checks their extents, and
+    loads them earlier. A function that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and
+    whether it is written: the library checks their extents, and that nothing else lies where one is written.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -56,13 +58,34 @@ def vectors_of(function: Any) -> list[tuple[Any, int]]:
     >>> vectors_of(Bias("b")), vectors_of(Chain((Relu(), Bias("b"))))
     ([('b', 1)], [('b', 1)])
     """
-    return [pair for part in getattr(function, "functions", (function,)) for pair in getattr(part, "vectors", ())]
+    return [pair for part in parts_of(function) for pair in getattr(part, "vectors", ())]
+
+
+def parts_of(function: Any) -> tuple[Any, ...]:
+    """The functions of a :class:`Chain`, or the one function.
+
+    >>> parts_of(Chain((Relu(), Relu()))), parts_of(Relu())
+    ((Relu(), Relu()), (Relu(),))
+    """
+    return tuple(getattr(function, "functions", (function,)))
 
 
 def partitionable(function: Any) -> bool:
     """Whether a function has ``set_k_partition(k, partitions)``, which serial split-K calls for each part of K: it
     gives the function for part ``k``, whose C is what D has by then (from the second part on)."""
-    return hasattr(function, "set_k_partition") and all(map(partitionable, getattr(function, "functions", ())))
+    return all(hasattr(part, "set_k_partition") for part in parts_of(function))
+
+
+def of_k_partition(function: Any, k: Any, partitions: Any) -> Chain:
+    """A :func:`partitionable` function for part ``k``. What D has by then is added first where all of its functions
+    wait for the last part: none of them adds it.
+
+    >>> of_k_partition(Relu(), 0, 2)
+    Chain(functions=(EarlierParts(k=0), OnLast(function=Relu(), last=False)))
+    """
+    parts = tuple(part.set_k_partition(k, partitions) for part in parts_of(function))
+    waiting = all(isinstance(part, OnLast) for part in parts)
+    return Chain((EarlierParts(k), *parts) if waiting else parts)
 
 
 @dataclass(frozen=True)
@@ -136,14 +159,87 @@ class Bias:
     def vectors(self) -> list[tuple[Any, int]]:
         return [(self.vector, 1)]
 
-    def check(self, m: int, n: int) -> None:
-        shape = getattr(getattr(self.vector, "array", None), "shape", None)
-        if shape is not None and tuple(shape) != (n,):
-            raise ArgumentError(f"Bias: a vector of {n} elements, one for each column of D, is wanted, not {shape}")
-
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(acc.load() + tile.row(self.vector).to(acc.element_type))
+
+
+@dataclass(frozen=True)
+class RowBias:
+    """acc += vector[m].
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, vector = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32)
+    >>> matmul(a, a, epilogue=RowBias(vector))[:3, 0].tolist()
+    [32.0, 33.0, 34.0]
+    """
+
+    vector: cute.Tensor
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+    @property
+    def vectors(self) -> list[tuple[Any, int]]:
+        return [(self.vector, 0)]
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store(acc.load() + tile.column(self.vector).to(acc.element_type))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """acc += scale * matrix[m, n], a matrix of any type and layout.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, matrix = np.ones((32, 32), np.float16), np.arange(1024, dtype=np.float32).reshape(32, 32)
+    >>> matmul(a, a, epilogue=Residual(matrix, cutlass.Float32(2)))[0, :3].tolist()
+    [32.0, 34.0, 36.0]
+    """
+
+    matrix: cute.Tensor  # (M, N)
+    scale: cutlass.Numeric = cutlass.Float32(1)
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+    @property
+    def matrices(self) -> list[tuple[Any, bool]]:
+        return [(self.matrix, False)]
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store((acc.load() + tile.read(self.matrix).to(acc.element_type) * self.scale).to(acc.element_type))
+
+
+@dataclass(frozen=True)
+class Store:
+    """matrix[m, n] = acc, rounded to the matrix's type: a second output, such as the numbers that an activation after
+    it is applied to, which the gradient needs.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, before = np.ones((32, 32), np.float16), np.empty((32, 32), np.float32)
+    >>> after = matmul(a, -a, epilogue=(Store(before), Relu()))
+    >>> float(before[0, 0]), float(after[0, 0])
+    (-32.0, 0.0)
+    """
+
+    matrix: cute.Tensor  # (M, N)
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+    @property
+    def matrices(self) -> list[tuple[Any, bool]]:
+        return [(self.matrix, True)]
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        tile.write(self.matrix, acc.load())
 
 
 @dataclass(frozen=True)
@@ -181,9 +277,6 @@ class Chain:
 
     functions: tuple[Any, ...]
 
-    def set_k_partition(self, k: Any, partitions: Any) -> Chain:
-        return Chain(tuple(function.set_k_partition(k, partitions) for function in self.functions))
-
     def check(self, m: int, n: int) -> None:
         for function in self.functions:
             if hasattr(function, "check"):
@@ -205,4 +298,35 @@ class OnLast:
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         if self.last:
-            self.function(acc, tile)
+            in_place(self.function, acc, tile)
+
+
+def in_place(function: Any, acc: cute.Tensor, tile: EpilogueTile) -> None:
+    """Apply a function that is refused where it gives other accumulators.
+
+    >>> in_place(lambda acc, tile: None, "sums", None)
+    """
+    if applied(function, acc, tile) is not acc:
+        raise ConstraintError(
+            f"{type(function).__name__} gives sums of another type for the last part of K, and the parts before it "
+            "have theirs: take SplitK(..., mode='parallel')"
+        )
+
+
+@dataclass(frozen=True)
+class EarlierParts:
+    """acc += what D has of the parts of K before part ``k``.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import SplitK, gemm
+    >>> a = np.ones((32, 32), np.float16)
+    >>> float(gemm(a, a, epilogue=Relu(), kernel="tensorop_f16", decomposition=SplitK(2)).d[0, 0])  # of two parts
+    32.0
+    """
+
+    k: Any
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        if self.k > 0:
+            acc.store(acc.load() + tile.source().to(acc.element_type))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Constexpr, Float32, cute
+from tilewright.gemm.epilogue.functions import OnLast
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 BLOCK = 128
@@ -33,9 +34,9 @@ class Scales:
     a: cute.Tensor  # (M,) or a static (1,)
     b: cute.Tensor  # (N,) or a static (1,)
 
-    def set_k_partition(self, k: Any, partitions: Any) -> Scales:
-        """All parts of a sum are scaled alike."""
-        return self
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        """The whole sum is scaled: D has the parts before the last one as they are."""
+        return OnLast(self, k + 1 == partitions)
 
     @property
     def vectors(self) -> list[tuple[Any, int]]:

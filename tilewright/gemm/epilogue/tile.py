@@ -14,10 +14,10 @@ from tilewright.errors import ConstraintError
 class EpilogueTile:
     """One part of an output tile as the calling thread holds it.
 
-    ``coordinates`` is the (m, n) of each accumulator, a coordinate tensor of the accumulators' shape; ``extent`` the
-    (M, N) of the output. ``read_source`` brings C's elements of this part; it may synchronise the threads of the
-    tile, so all of them ask for it or none. ``transposed``: the kernel computes the transposed product, whose rows are
-    the user's columns.
+    ``coordinates`` is the (m, n) of each accumulator as the kernel counts them, a coordinate tensor of the
+    accumulators' shape; ``extent`` the (M, N) of the output. ``read_source`` brings C's elements of this part; it may
+    synchronise the threads of the tile, so all of them ask for it or none. ``transposed``: the kernel computes the
+    transposed product, whose rows are the user's columns: the methods take that into account.
     """
 
     coordinates: Any
@@ -38,6 +38,31 @@ class EpilogueTile:
     def column(self, vector: Any) -> Any:
         """``vector[m]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
         return self._along(vector, 1 if self.transposed else 0)
+
+    @cute.jit
+    def read(self, matrix: Any) -> Any:
+        """``matrix[m, n]`` for each accumulator, a TensorSSA of the matrix's type; zero outside the matrix."""
+        loaded = cute.make_rmem_tensor(self.coordinates.shape, matrix.element_type)
+        loaded.fill(0)
+        for i in range_constexpr(cute.size(loaded)):
+            at = self.coordinates[i]
+            if cute.elem_less(at, self.extent):
+                loaded[i] = matrix[self._of_user(at)]
+        return loaded.load()
+
+    @cute.jit
+    def write(self, matrix: Any, values: Any) -> None:
+        """``matrix[m, n] = values``, a TensorSSA of the accumulators' shape, rounded to the matrix's type."""
+        stored = cute.make_rmem_tensor(self.coordinates.shape, matrix.element_type)
+        stored.store(values.to(matrix.element_type))
+        for i in range_constexpr(cute.size(stored)):
+            at = self.coordinates[i]
+            if cute.elem_less(at, self.extent):
+                matrix[self._of_user(at)] = stored[i]
+
+    def _of_user(self, at: tuple[Any, Any]) -> tuple[Any, Any]:
+        """The user's (m, n) of a coordinate of the kernel's."""
+        return (at[1], at[0]) if self.transposed else (at[0], at[1])
 
     def first(self, mode: int) -> Any:
         """The smallest coordinate ``mode`` of the thread's accumulators, or the matrix's last if that is smaller."""

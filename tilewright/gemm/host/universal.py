@@ -14,6 +14,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
 from tilewright.gemm.host.copies import with_copies
+from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
 from tilewright.gemm.host.problem import Problem
@@ -255,6 +256,5 @@ def epilogue_of(
         )
     if not callable(epilogue):
         raise ArgumentError(f"epilogue must be called with (accumulators, tile), got {epilogue!r}")
-    if hasattr(epilogue, "check"):
-        epilogue.check(*problem.shape[:2])
+    check_epilogue(epilogue, problem)
     return epilogue

@@ -14,7 +14,7 @@ from tilewright import cute, utils
 from tilewright.gemm.addressing import BY_STRIDES, Addressing
 from tilewright.gemm.config import GemmConfig, Operand
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
 from tilewright.gemm.epilogue.store import epilogue_of
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.mainloop.math import math_of
@@ -167,13 +167,13 @@ class MultistageGemm:
             decomposition.wait(tile, tidx, cute.arch.sync_threads)
             turn, turns = decomposition.turn(), decomposition.slices
             if turn == 0:
-                write(gC, gD, cD, smem, extent, function.set_k_partition(0, turns))
+                write(gC, gD, cD, smem, extent, of_k_partition(function, 0, turns))
             else:
                 if cutlass.const_expr(scatter is not None):  # C is D
                     rows, strides = scatter
                     again = rows, {False: strides[True], True: strides[True]}
                     write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=again)
-                write(gD, gD, cD, smem, extent, function.set_k_partition(turn, turns))
+                write(gD, gD, cD, smem, extent, of_k_partition(function, turn, turns))
             decomposition.release(tile, tidx, cute.arch.sync_threads)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(gC, gD, cD, smem, extent, function)

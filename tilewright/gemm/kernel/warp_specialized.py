@@ -18,7 +18,7 @@ from tilewright import cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
 from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, TileScales, block_scales, fits_block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
@@ -388,9 +388,9 @@ class WarpSpecializedGemm:
         sync = self.together.arrive_and_wait
         decomposition.wait(tile, tidx, sync)
         if turn == 0:
-            first(function.set_k_partition(0, turns), mine, part, tile, self.epilogue.parts(acc))
+            first(of_k_partition(function, 0, turns), mine, part, tile, self.epilogue.parts(acc))
         else:
-            others(function.set_k_partition(turn, turns), mine, part, tile, self.epilogue.parts(acc))
+            others(of_k_partition(function, turn, turns), mine, part, tile, self.epilogue.parts(acc))
         self.epilogue.written(cute.arch.thread_idx()[0] % 128)
         decomposition.release(tile, tidx, sync)
 

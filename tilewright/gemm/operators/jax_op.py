@@ -70,6 +70,10 @@ def array_over(buffer: ffi.Buffer, on_gpu: bool) -> Any:
 def traced(request: Request) -> Any:
     """:func:`matmul` of tracers, which may be arrays, too; ``out`` cannot be given."""
     request.given()
+    if request.functions:
+        raise ArgumentError(
+            "epilogue cannot be given where JAX traces the call: call matmul outside of jax.jit and jax.grad"
+        )
     options = CallOptions(**{option.name: getattr(request, option.name) for option in fields(CallOptions)})
     matrices = operands(request.a, request.b)
     c = None if request.c is None else request.c.reshape(matrices.stack)

@@ -5,24 +5,33 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError, TilewrightError
-from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
+from tilewright.gemm.operators.epilogues import (
+    arrays_of,
+    functions_of,
+    is_long,
+    key_of,
+    lowered,
+    seen_as_matrices,
+)
 from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.operators.rows import LaunchesByRows, plan_for_rows, rows_are_free, rows_key, rows_of
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
@@ -43,6 +52,7 @@ def matmul(
     a: Any, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
     activation: str | None = None, out_dtype: Any = None, precision: str = "ieee",
     kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto",
+    epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:  # fmt: skip
     """activation(alpha * a @ b + beta * c + bias): arrays in, an array of the same framework on the same device out.
 
@@ -64,6 +74,9 @@ def matmul(
             have no effect.
         precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.
         kernel, decomposition: as for :func:`gemm`, in place of the choice.
+        epilogue: a function of ``gemm.epilogue`` or of your own, or a sequence of them, applied to all of the above
+            before rounding. Its arrays are fields of the function, of the framework and the device of ``a``: vectors
+            of M or N numbers, matrices of the result's shape, some of which may be written. It has no gradient.
 
     PyTorch tensors that ask for gradients, and calls inside torch.compile and torch.vmap, go through the operator
     ``torch.ops.tilewright.matmul``. Under torch.autocast operands are cast as torch.matmul's are. JAX arrays may be
@@ -78,10 +91,17 @@ def matmul(
     ((2, 3, 5), [0.0, 0.0, 0.0, 1.0, 2.0])
     """
     torch = sys.modules.get("torch")
+    functions = () if epilogue is None else functions_of(epilogue)
+    more = arrays_of(functions) if functions else ()
     if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if out is None and torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(a.device.type):
             a, b, c, bias = autocast(torch, a, b, c, bias)
-        if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias):
+        if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias, *more):
+            if functions:
+                raise ArgumentError(
+                    "epilogue cannot be given where PyTorch records the call: for gradients (call matmul under "
+                    "torch.no_grad()), by torch.compile, or for tensors of another class"
+                )
             if (kernel, decomposition, precision) != (None, "auto", "ieee"):
                 raise ArgumentError(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
@@ -93,21 +113,25 @@ def matmul(
         key: Any = None
         if kernel is None or isinstance(kernel, str):
             try:
-                options = alpha, beta, activation, out_dtype, precision, kernel, decomposition
+                options: Any = (alpha, beta, activation, out_dtype, precision, kernel, decomposition)
+                options = (*options, key_of(functions, torch_key)) if functions else options
                 key = torch_key(a, b, out, c, bias), options, simulated_gpu() if a.is_cpu else None
                 repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
             except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
                 key = repeated = None
             if (
                 repeated is not None
-                and (result := launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)))) is not None
+                and (result := launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more))
+                is not None
             ):
                 return result
     else:
         key = None
-    request = Request(a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition)
+    request = Request(
+        a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
+    )
     jax = sys.modules.get("jax")
-    if jax is not None and any(isinstance(x, jax.core.Tracer) for x in (a, b, c, bias)):
+    if jax is not None and any(isinstance(x, jax.core.Tracer) for x in (a, b, c, bias, *more)):
         from tilewright.gemm.operators.jax_op import traced
 
         return traced(request)
@@ -131,68 +155,6 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
         if x is not None and (graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor)):
             return True
     return False
-
-
-# -- the short way: a PyTorch product that was launched before ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RepeatedProduct:
-    """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
-    ends, relative to its address: A, B, C, D, and the vectors of the epilogue."""
-
-    prepared: Prepared
-    shape: tuple[int, ...]
-    dtype: Any
-    spans: tuple[tuple[int, int], ...]
-    same: bool
-    """Whether C and D lie alike, so that one may be the other."""
-
-    @classmethod
-    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> RepeatedProduct:
-        problem = prepared.problem
-        arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
-        spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
-        return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride)
-
-    def result_is_disjoint(self, addresses: tuple[int, ...]) -> bool:
-        """Whether a result that was given lies where nothing else is read; C may be the result itself."""
-        low, high = self.spans[3]
-        at = addresses[3]
-        low, high = at + low, at + high
-        for operand, ((first, last), address) in enumerate(zip(self.spans, addresses, strict=False)):
-            if operand != 3 and address + first < high and low < address + last:
-                if operand != 2 or address != at or not self.same:
-                    return False
-        return True
-
-
-def torch_key(*tensors: Any) -> tuple[Any, ...]:
-    """What a launch depends on, beside the addresses themselves."""
-    return tuple(
-        None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
-        for t in tensors
-    )
-
-
-def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
-    """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
-    asks for a gradient, tensors without memory."""
-    result = a.new_empty(repeated.shape, dtype=repeated.dtype) if out is None else out
-    at = result.data_ptr()
-    addresses = (
-        a.data_ptr(),
-        b.data_ptr(),
-        at if c is None else c.data_ptr(),
-        at,
-        *[vector.data_ptr() for vector in vectors],
-    )
-    if not all(addresses):
-        return None
-    if out is not None and (asks_for_gradient(out) or not repeated.result_is_disjoint(addresses)):
-        return None
-    repeated.prepared.launch(*addresses)
-    return result
 
 
 # -- the long way ------------------------------------------------------------------------------------------------------
@@ -235,6 +197,8 @@ class Request:
     precision: str
     kernel: str | KernelEntry | None
     decomposition: str | StreamK | SplitK
+    functions: tuple[Any, ...] = field(default=(), kw_only=True)
+    """The ``epilogue``'s."""
 
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
@@ -291,7 +255,8 @@ class Request:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}
         if self.out is not None and framework(self.out) == "jax":
             raise ArgumentError("JAX arrays are immutable: call matmul without out, and use its result")
-        return {name: x for name, x in arrays.items() if x is not None}
+        more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(self.functions))}
+        return {name: x for name, x in (arrays | more).items() if x is not None}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:
         """The kernels that may be taken, the best first."""
@@ -334,12 +299,15 @@ class Request:
     @property
     def given_vectors(self) -> tuple[Any, ...]:
         """What the epilogue reads beside C, as it was given."""
-        return () if self.bias is None else (self.bias,)
+        return (*(() if self.bias is None else (self.bias,)), *arrays_of(self.functions))
 
     def vectors(self, problem: Problem) -> tuple[Any, ...]:
-        """The same as the kernel takes it: the bias with its elements one after the other."""
-        if self.bias is None:
-            return ()
+        """The same as the kernel takes it."""
+        bias = () if self.bias is None else (self.contiguous_bias(problem),)
+        return (*bias, *seen_as_matrices(self.functions))
+
+    def contiguous_bias(self, problem: Problem) -> Any:
+        """The bias, checked, with its elements one after the other."""
         array = array_of(self.bias)
         if array.shape != (problem.shape[1],):
             raise ArgumentError(
@@ -350,21 +318,26 @@ class Request:
             raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
         check_vector("bias", array, problem)
         if array.stride in ((1,), (0,)) and (array.stride == (1,) or array.shape == (1,)):
-            return (self.bias,)
-        return (self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy(),)
+            return self.bias
+        return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
-        """alpha and beta, the bias and the activation, applied in this order."""
+        """alpha and beta, the bias, the activation and the functions of the epilogue, applied in this order."""
+        kinds = entry.config.acc_dtype, problem.D.dtype
+        biases = 0 if self.bias is None else 1
         parts: list[Any] = [linear_combination(entry, problem, self.alpha, self.beta)]
-        parts += [Bias(from_dlpack(vector).mark_layout_dynamic()) for vector in vectors]
+        parts += [Bias(from_dlpack(vector).mark_layout_dynamic()) for vector in vectors[:biases]]
         if self.activation is not None:
-            parts.append(activation_of(self.activation, entry.config.acc_dtype, problem.D.dtype))
+            parts.append(activation_of(self.activation, *kinds))
+        if self.functions:
+            parts += lowered(self.functions, vectors[biases:], *kinds)
+            check_epilogue(Chain(tuple(parts)), problem)
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         """As tuning found it, if nothing was asked for; else by the model."""
         parallel = isinstance(self.decomposition, SplitK) and self.decomposition.mode == "parallel"
-        may_pack = "" if parallel else MAY_PACK[self.bias is None]  # the bias is a vector as long as D's rows
+        may_pack = "" if parallel else self.may_pack
         if self.kernel is None and self.decomposition == "auto":
             found = store.find(problem)
             if found is not None and found.kernel in [entry.name for entry in entries]:
@@ -374,9 +347,14 @@ class Request:
         plan = self.planner(entries, may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
 
+    @property
+    def may_pack(self) -> str:
+        """The matrices that may be copied: not D beside a bias, a vector as long as D's rows, and the like."""
+        return MAY_PACK[self.bias is None and not self.functions]
+
     def planner(self, entries: list[KernelEntry], may_pack: str) -> Callable[[Problem], Plan]:
         """Plans problems of this kind by the model."""
-        long = self.activation is not None and ACTIVATIONS[self.activation].long
+        long = self.activation is not None and ACTIVATIONS[self.activation].long or is_long(self.functions)
         return partial(by_the_model, entries, self.decomposition, may_pack, long)
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
@@ -385,9 +363,10 @@ class Request:
         remember(key, repeated)
         (_, options, machine), prepared = key, repeated.prepared
         rows = rows_key(self.a, self.b, self.out, self.c, self.bias)
-        if rows is None or not isinstance(self.decomposition, str) or not rows_are_free(prepared.problem):
+        fixed = self.functions or not isinstance(self.decomposition, str)  # vectors and matrices grow with the rows
+        if rows is None or fixed or not rows_are_free(prepared.problem):
             return
-        plan = self.planner(entries, MAY_PACK[self.bias is None])
+        plan = self.planner(entries, self.may_pack)
         kept = _ROWS.setdefault((rows, options, machine), LaunchesByRows(prepared.problem, plan, repeated.dtype))
         kept.learn(prepared)
 

@@ -21,16 +21,9 @@ from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.operators.arrays import framework
-from tilewright.gemm.operators.matmul import (
-    RepeatedProduct,
-    Request,
-    any_recorded,
-    launch_repeated,
-    recall,
-    remember,
-    torch_key,
-)
+from tilewright.gemm.operators.arrays import dynamic, framework
+from tilewright.gemm.operators.matmul import Request, any_recorded, recall, remember
+from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -192,13 +185,6 @@ class ScaledRequest(Request):
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
         remember(key, repeated)
-
-
-def dynamic(matrix: Any) -> Any:
-    """A matrix of run-time extents and strides. Where both strides are 1, one extent is 1 and either mode may be the
-    contiguous one."""
-    either = matrix.stride == (1, 1)
-    return matrix.mark_layout_dynamic(leading_dim=1) if either else matrix.mark_layout_dynamic()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""What epilogue functions say that they read and write beside C and D, checked before a launch."""
+
+from __future__ import annotations
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
+from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.lang.arguments.arrays import Array
+
+
+def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
+    """ArgumentError for vectors and matrices of a function that do not fit D, or lie where something else is written.
+
+    A tensor without an array of its own (made in a kernel, say) is the caller's to check.
+    """
+    m, n, _, batch = problem.shape
+    if hasattr(function, "check"):
+        function.check(m, n)
+    written: list[tuple[str, Array]] = []
+    read: list[tuple[str, Array]] = []
+    for part in parts_of(function):
+        name = type(part).__name__
+        for tensor, mode in getattr(part, "vectors", ()):
+            if (array := getattr(tensor, "array", None)) is None:
+                continue
+            extent, lines = (n, "column") if mode else (m, "row")
+            if tuple(array.shape) != (extent,):
+                raise ArgumentError(
+                    f"{name}: a vector of {extent} elements, one for each {lines} of D, is wanted, not one of shape "
+                    f"{tuple(array.shape)}"
+                )
+            read.append((f"the vector of {name}", array))
+        for tensor, is_written in getattr(part, "matrices", ()):
+            if (array := getattr(tensor, "array", None)) is None:
+                continue
+            if batch != 1 or problem.indirect is not None:
+                raise ArgumentError(
+                    f"{name} has a matrix beside D, which belongs to one product of matrices: not to a stack of "
+                    "products, nor to rows by index"
+                )
+            if tuple(array.shape) != (m, n):
+                raise ArgumentError(f"{name}: a matrix of D's shape, {(m, n)}, is wanted, not {tuple(array.shape)}")
+            (written if is_written else read).append((f"the matrix of {name}", array))
+    check_places(read, written, problem)
+
+
+def check_places(read: list[tuple[str, Array]], written: list[tuple[str, Array]], problem: Problem) -> None:
+    """ArgumentError where an array of an epilogue is on another device, or lies where something else is written."""
+    for what, array in (*read, *written):
+        if array.device != problem.D.device:
+            raise ArgumentError(f"{what} is on {array.device}, the matrices are on {problem.D.device}")
+        check_vector(what, array, problem)
+    others = [(matrix.name, matrix.array) for matrix in (problem.A, problem.B, problem.C)]
+    for i, (what, array) in enumerate(written):
+        if array.readonly:
+            raise ArgumentError(f"{what} is written, and the array is read-only")
+        if Matrix(what, None, array).overlaps_itself():
+            raise ArgumentError(f"{what} is written, and several of its elements share one place")
+        low, high = array.bounds
+        for name, other in (*others, *read, *written[:i]):
+            first, last = other.bounds
+            if low < last and first < high:
+                raise ArgumentError(f"{what} is written, and overlaps {name}: give it memory of its own")

@@ -1,0 +1,120 @@
+"""``matmul``'s ``epilogue``: functions whose fields are arrays of a framework, as kernels take them.
+
+Kernels read an epilogue function's fields in their order. So do the functions here: the arrays of a launch that is
+repeated are the arrays of the fields, in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from math import prod
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.epilogue.activations import (
+    ACTIVATIONS,
+    Activation,
+    ActivationGradient,
+    activation_of,
+    check_activation,
+)
+from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
+from tilewright.gemm.operators.arrays import dynamic, view_of
+from tilewright.lang.arguments.arrays import is_array
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.numbers.numeric import Numeric
+
+MOST_ARRAYS = 12
+"""Arrays of all functions together."""
+
+
+def functions_of(epilogue: Any) -> tuple[Any, ...]:
+    """The functions that ``epilogue`` applies, one after the other; ArgumentError for what is no such function."""
+    listed = epilogue if isinstance(epilogue, (tuple, list)) else (epilogue,)
+    functions = tuple(part for one in listed for part in parts_of(one))
+    for part in functions:
+        if isinstance(part, type) or not callable(part) or not is_dataclass(part):
+            raise ArgumentError(
+                f"epilogue: a function is an object of a dataclass that is called with (accumulators, tile), or a "
+                f"sequence of them; {part!r} is not"
+            )
+        for field in fields(part):
+            if isinstance(getattr(part, field.name), HostTensor):
+                raise ArgumentError(
+                    f"epilogue: {field.name} of {type(part).__name__} is a tensor of from_dlpack: give the array itself"
+                )
+    if any(hasattr(part, "weights") for part in functions):
+        raise ArgumentError("epilogue: scales of blocks change along K: scaled_matmul takes them")
+    if len(arrays_of(functions)) > MOST_ARRAYS:
+        raise ArgumentError(f"epilogue: the functions have more than {MOST_ARRAYS} arrays together")
+    return functions
+
+
+def arrays_of(functions: tuple[Any, ...]) -> list[Any]:
+    """The arrays in the fields of the functions, in order."""
+    values = (getattr(part, field.name) for part in functions for field in fields(part))
+    return [value for value in values if is_array(value)]
+
+
+def key_of(functions: tuple[Any, ...], torch_key: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a launch depends on of the functions, beside the addresses of their PyTorch tensors: everything."""
+    return tuple(
+        (type(part), *(value_key(getattr(part, x.name), torch_key) for x in fields(part))) for part in functions
+    )
+
+
+def value_key(value: Any, torch_key: Callable[..., Any]) -> Any:
+    if is_array(value):
+        return torch_key(value)
+    if isinstance(value, Numeric):
+        return type(value), repr(value.value)  # 0.0 and -0.0 are two numbers
+    return type(value), repr(value) if isinstance(value, float) else value
+
+
+def seen_as_matrices(functions: tuple[Any, ...]) -> list[Any]:
+    """The arrays as kernels take them: the rows of stacks as those of one matrix, as the product has them."""
+    found = []
+    for x in arrays_of(functions):
+        view = view_of(x, (prod(x.shape[:-1]), x.shape[-1])) if len(x.shape) > 2 else x
+        if view is None:
+            raise ArgumentError(
+                f"epilogue: an array of shape {tuple(x.shape)} lies so that its rows are not those of a matrix"
+            )
+        found.append(view)
+    return found
+
+
+def lowered(functions: tuple[Any, ...], arrays: Sequence[Any], acc_dtype: Any, result: Any) -> list[Any]:
+    """The functions with the ``arrays`` of :func:`seen_as_matrices` as tensors, for sums of ``acc_dtype`` that become
+    numbers of ``result``."""
+    left = iter(arrays)
+    made = []
+    for part in functions:
+        if isinstance(part, (Activation, ActivationGradient)):
+            check_activation(part.name, acc_dtype)
+        if isinstance(part, Activation):
+            part = activation_of(part.name, acc_dtype, result)
+        names = [field.name for field in fields(part) if is_array(getattr(part, field.name))]
+        made.append(replace(part, **{name: tensor_of(next(left)) for name in names}))
+    return made
+
+
+def tensor_of(array: Any) -> Any:
+    """A tensor of run-time extents; of one number, a static one, which ``Scales`` takes for all rows or columns."""
+    tensor = from_dlpack(array)
+    return tensor if prod(array.shape) == 1 else dynamic(tensor)
+
+
+def is_long(functions: tuple[Any, ...]) -> bool:
+    """Whether one of the functions has many instructions for each element."""
+    names = [part.name for part in functions if isinstance(part, (Activation, ActivationGradient))]
+    return any(ACTIVATIONS[name].long for name in names if name in ACTIVATIONS)
+
+
+def written_numbers(function: EpilogueFunction) -> tuple[int, ...]:
+    """Which of the arrays of a lowered function are written: their numbers in the order of the fields."""
+    parts = parts_of(function)
+    tensors = [value for part in parts for x in fields(part) if isinstance(value := getattr(part, x.name), HostTensor)]
+    written = [id(x) for part in parts for x, is_written in getattr(part, "matrices", ()) if is_written]
+    return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in written)

@@ -1,0 +1,76 @@
+"""The short way: a PyTorch product that was launched before, launched again on other tensors of the same geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.gemm.arrays import asks_for_gradient
+from tilewright.gemm.operators.epilogues import written_numbers
+from tilewright.gemm.operators.prepared import Prepared
+from tilewright.lang.arguments.arrays import array_of
+
+
+@dataclass(frozen=True)
+class RepeatedProduct:
+    """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
+    ends, relative to its address: A, B, C, D, and the vectors of the epilogue."""
+
+    prepared: Prepared
+    shape: tuple[int, ...]
+    dtype: Any
+    spans: tuple[tuple[int, int], ...]
+    same: bool
+    """Whether C and D lie alike, so that one may be the other."""
+    written: tuple[int, ...] = (3,)
+    """The operands that are written: D, and outputs of the epilogue."""
+
+    @classmethod
+    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> RepeatedProduct:
+        problem = prepared.problem
+        arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
+        spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
+        written = (3, *(4 + number for number in written_numbers(prepared.function)))
+        return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride, written)
+
+    def results_are_disjoint(self, addresses: tuple[int, ...]) -> bool:
+        """Whether what is written lies where nothing else is; C may be the result itself."""
+        for written in self.written:
+            low, high = self.spans[written]
+            at = addresses[written]
+            low, high = at + low, at + high
+            for operand, ((first, last), address) in enumerate(zip(self.spans, addresses, strict=False)):
+                if operand != written and address + first < high and low < address + last:
+                    if {operand, written} != {2, 3} or address != at or not self.same:
+                        return False
+        return True
+
+
+def torch_key(*tensors: Any) -> tuple[Any, ...]:
+    """What a launch depends on, beside the addresses themselves."""
+    return tuple(
+        None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
+        for t in tensors
+    )
+
+
+def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
+    """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
+    asks for a gradient, tensors without memory."""
+    result = a.new_empty(repeated.shape, dtype=repeated.dtype) if out is None else out
+    at = result.data_ptr()
+    addresses = (
+        a.data_ptr(),
+        b.data_ptr(),
+        at if c is None else c.data_ptr(),
+        at,
+        *[vector.data_ptr() for vector in vectors],
+    )
+    if not all(addresses):
+        return None
+    fresh = out is None and len(repeated.written) == 1
+    if not fresh and (asks_for_gradient(result) or not repeated.results_are_disjoint(addresses)):
+        return None
+    repeated.prepared.launch(*addresses)
+    return result
