@@ -44,6 +44,7 @@ def atomic(
     memory = buffer.views[access.shift].view(access.dtype)
     value = value[where]
     compare = None if compare is None else np.ascontiguousarray(compare[where])
+    # No lane asks for the old value: ufunc.at updates lane after lane, as the rounds below do, in one call.
     if not want_old and kind in AT and access.elem.name in ("i32", "u32", "i64", "u64", "f32", "f64"):
         AT[kind].at(memory, index, value)
         group.changed = True

@@ -34,6 +34,7 @@ def lower_if(low: Lowering, op: Op) -> None:
     taken, rest, saved = low.mask_slot(exact=True), low.mask_slot(exact=True), low.mask_slot()
     states = (taken, rest, saved)
     then_at, between_at, other_at, leave_at, end = (Label() for _ in range(5))
+    # A barrier inside needs whole warps on one side: then groups are split, else both sides run under masks.
     splits = low.blocks(then) or low.blocks(other)
     enter = (_enter_split if splits else _enter_masked)(cond, states, then_at, other_at)
     low.control(flows(enter, (cond,)), op, (cond,), states, (then_at, other_at))
@@ -42,6 +43,7 @@ def lower_if(low: Lowering, op: Op) -> None:
     low.region(then, EnclosingRegion(between_at, saved, taken))
     low.place(between_at, op)
     values = low.slots_of(then.ops[-1].operands)
+    # Without an else there is nothing to run for the lanes that rest: control goes to the end at once.
     empty = len(other.ops) == 1 and not results
     between = flows(_between(states, values, results, empty, other_at, end), (), values, results)
     low.control(between, op, (*states, *values), results, (other_at, end))

@@ -77,11 +77,13 @@ def blocking_call(op: Op, operands: list[int], results: list[int], following: in
         wait = lanes.request
         if wait is None:
             return following
+        # The group goes on behind the call once the condition holds; what it waits for is in the report of a deadlock.
         g.pc, g.wait, g.last = following, wait, op
         if not g.still:
             g.wave.launch.note_progress()
         if g.events is not None:
             g.events.waits(g)
+        # Often it holds already: then the group need not go through the schedule.
         if wait.ready().all():
             g.wait = None
             if g.events is not None:

@@ -363,11 +363,13 @@ class Launch:
                 if resumed is None:
                     enter(group, pc)
                 else:
+                    # The step that woke a check had no effect (Again): it runs once more, those before it do not.
                     straight = straight[node.steps.index(resumed) if resumed in node.steps else len(straight) :]
                     resumed = None
                 for step, op in straight:
                     step(group, slots)
                     tell(group, op)
+                    # Loops move values into what they carry when they begin, and out of it when they end.
                     if listened and op.opcode in LOOPS and hasattr(step, "flow"):
                         self.events.flow(group, op, step.flow)
                 step = node.control

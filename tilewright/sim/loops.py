@@ -42,11 +42,9 @@ def lower_for(low: Lowering, op: Op) -> None:
     saved = low.mask_slot()
     head, inside, end = Label(), Label(), Label()
     step_value = op.operands[2]
-    sign = (
-        None
-        if not isinstance(step_value, Constant)
-        else (1 if step_value.value > 0 else -1 if step_value.value < 0 else 0)
-    )
+    # With a known step one comparison decides whether a lane goes on.
+    sign = int(np.sign(step_value.value)) if isinstance(step_value, Constant) else None
+    # Nodes: enter -> head -> body -> back -> head ...; the head leaves for ``end``. ``saved`` is the mask outside.
     enter = flows(_enter_for(lo, counter, step, init, carried, saved), (lo, hi, step), init, carried)
     low.step(enter, op, (lo, step, *init), (counter, *carried, saved))
     low.place(head, op)
@@ -60,6 +58,7 @@ def lower_for(low: Lowering, op: Op) -> None:
     )
     low.control(back, op, (counter, step, saved, *values, *carried), (), (head,))
     end.pc = low.here()
+    # Warps that left a body with barriers early run apart from the others: they meet again here.
     if low.blocks(body):
         join(low, op)
     if results:

@@ -214,6 +214,7 @@ def _frag_store(op: Op, operands: list[int], results: list[int]) -> Closure:
         value, frag, m = s[v], s[f], g.mask
         if scalar and value.ndim:
             value = value[:, None]
+        # A slice is a view, into which copyto writes under the mask; an index array is a copy and must be assigned.
         if m is None:
             frag[:, where] = value
         elif gathers:

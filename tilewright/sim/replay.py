@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import SimulationError
+from tilewright.ir.core import Function
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim.checks.dependents import running, set_running
 from tilewright.sim.memory import AddressSpace
@@ -83,15 +85,27 @@ def handler() -> Handler | None:
 
 
 @contextmanager
-def intercepting(take: Handler | None) -> Iterator[None]:
+def intercepting(take: Handler | None, launches: int | None = None) -> Iterator[None]:
     """Hand each launch inside the block to ``take`` instead of running it; ``take`` runs it, as often as it likes.
-    What it launches itself it does not get."""
+    What it launches itself it does not get. ``launches``: of one kernel, from the first on; later ones just run."""
     global _handler
-    before, _handler = _handler, take
+    before, _handler = _handler, take if take is None or launches is None else _first(launches, take)
     try:
         yield
     finally:
         _handler = before
+
+
+def _first(launches: int, take: Handler) -> Handler:
+    counts = Counter[Function]()
+
+    def handle(replay: Replay) -> None:
+        function = replay.kernel.program.function
+        counts[function] += 1
+        run = take if counts[function] <= launches else Replay.run
+        run(replay)
+
+    return handle
 
 
 def offer(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:

@@ -218,6 +218,7 @@ def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
     groups = op.attrs["groups"]
     scalar = not isinstance(op.result.type, VecType)
     function = on_lanes(op.attrs["kind"], element_of(op.result.type))
+    # Groups are the elements of each result, in the order in which they are added: float sums depend on it.
     even = len({len(group) for group in groups}) == 1
 
     def fold(v: Any, group: Any, start: Any) -> Any:
@@ -230,6 +231,7 @@ def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
     def run(g: Any, s: list[Any]) -> None:
         v = s[a]
         start = None if init is None else s[init]
+        # Groups of one size fold together: the i-th elements of all groups are one operand, [L, groups].
         if even and not scalar:
             total = None if start is None else start if np.ndim(start) == 0 else start[:, None]
             s[d] = fold(v, [list(column) for column in zip(*groups, strict=True)], total)

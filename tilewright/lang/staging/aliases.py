@@ -106,8 +106,10 @@ def _named_elsewhere(state: RegionState) -> set[int]:
             held, read = frame.f_locals, _read_later(frame)
             waiting += [held[n] for n in held if n in read and n not in assigned and not n.startswith(TOOL)]
             waiting += [frame.f_globals[n] for n in names_of(frame.f_code) & frame.f_globals.keys()]
+            # Only the innermost function has the variables that the region changes.
             assigned = set()
         frame = frame.f_back
+    # All that can be reached from there, each object once: containers, records and objects with attributes.
     while waiting:
         holder = waiting.pop()
         stores = stores_of(type(holder))

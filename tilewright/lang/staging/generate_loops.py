@@ -69,6 +69,7 @@ def for_generate(
     lo, hi, by, index_of = normalise(Range(*bounds, unroll=unroll))
     loop = _Loop("for loop", iter_args)
     index, arguments = Value(lo.type, "i"), loop.arguments()
+    # Placeholders for the results: the program gets them before the op exists, whose body is still to be traced.
     block, results = Block([index, *arguments]), loop.arguments()
     loop.open(block)
     if not loop.inits:
@@ -77,6 +78,7 @@ def for_generate(
         inside, after = loop.objects(arguments), loop.objects(results)
         one = len(inside) == 1
         yield index_of(index), inside[0] if one else inside, after[0] if one else after
+    # Python has run the body, and with it yield_out.
     Builder.current().emit("yield", loop.handed_on())
     loop.close()
     attrs = {"unroll": unroll}

@@ -82,6 +82,7 @@ def emit_branch(
     results = [a for a, _ in pairs]
     scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)
     if speculate and scalar and can_speculate(arms[0]) and can_speculate(arms[1]):
+        # Both arms run in all lanes: they cannot fail and have no effects, so a select costs less than a branch.
         for arm in arms:
             builder.block.ops += arm.ops
         for i in wanted:

@@ -293,6 +293,7 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
             labels = labels_of(a)
             parts = [unify(x, y, f"{path}{label}") for x, y, label in zip(split(a), split(b), labels, strict=True)]
             return StaticSpec(a) if _all_static(parts) else CompoundSpec(type(a), labels, parts, split, make)
+        # The object of one side is rebuilt; pointers in it are as aligned as the less aligned of both sides.
         if has_protocol(a):
             found = ProtocolSpec(a)
             found.weaken(b)

@@ -96,6 +96,7 @@ class BarrierClocks:
             if loose is not None:
                 self.rest.setdefault(key, SparseClock()).join(loose.all())
         here = self._arrivals(group, warps, keys)
+        # Several warps of one block: the maximum of their clocks is what the barrier gathers.
         if here.first.size < warps.size:
             released = released if here.order is None else released[here.order]
             released = np.maximum.reduceat(released, here.first, axis=0)
@@ -106,6 +107,7 @@ class BarrierClocks:
         if waits:
             self.waiting[span] += here.counts
             self.key[warps], self.target[warps] = keys, target
+        # The last arrival of a phase completes it: then all that wait for it learn what was gathered.
         over = self.completed[here.keys] > self.seen[span]
         if over.all():
             self._complete(here.keys, span)
@@ -146,6 +148,8 @@ class BarrierClocks:
         there = (blocks[:, None] * per + np.arange(per)).reshape(-1)
         whole = self.arrived[rows] == per
         each = np.arange(keys.size).repeat(per)
+        # Mostly every warp of the block arrived and waits; else those that wait for this phase are looked up, without
+        # those that only arrived.
         if whole.all() and (self.waiting[rows] == per).all():
             waiting = there
         else:
@@ -161,6 +165,7 @@ class BarrierClocks:
         if clocks.loose:
             clocks.settle(waiting)
         self.key[waiting] = -1
+        # Where the whole block came, every warp knows what any of them did before.
         if whole.all():
             clocks.passed(there)
         elif whole.any():

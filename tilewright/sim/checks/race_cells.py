@@ -209,6 +209,7 @@ class CellCheck:
         for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
             loose = acting.clocks.loose.get(int(warp))
             know = loose.know if loose is not None else None
+            # An asynchronous copy knows what its lane knew when it was issued, not what the warp has learnt since.
             if acting.snapshot is not None:
                 know = acting.snapshot.loose.get(int(warp))
             row = know.rows.get(int(cluster)) if know is not None else None

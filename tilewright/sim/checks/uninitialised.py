@@ -242,6 +242,7 @@ class Uninitialised(FromArrays):
             if op in self.doubtful:
                 registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
             return
+        # The common case first: no operand is undefined, and no result was, whose origins would have to go.
         if pending is None and not self._partial(group, op):
             if not held:
                 return
@@ -254,6 +255,7 @@ class Uninitialised(FromArrays):
                         break
                 else:
                     return
+        # Origins of each operand: None, [L] of a scalar, [L, n] of a vector or fragment.
         found = [self._get(registers, group, v) for v in op.operands]
         for value, origins in zip(op.operands, found, strict=True):
             if origins is not None and isinstance(value.type, PtrType) and op.opcode in ("load", "store", "call"):
@@ -373,6 +375,7 @@ class Uninitialised(FromArrays):
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
                 self._reaches("branch", group, op, origins)
+        # The copy runs on booleans, which have no origin: all that is undefined afterwards gets this one.
         origin = joined_max([pending]) or joined_max(found) or self._origin(op)
         memory = self.memory[group.wave]
 
@@ -383,6 +386,7 @@ class Uninitialised(FromArrays):
             at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
             size = count * pointer.elem.bytes
             cells = (at[:, None] >> self.shift) + np.arange(max(1, size >> self.shift))
+            # (lanes, elements, cells of an element)
             return cells.reshape(cells.shape[0], count, -1)
 
         def read(pointer: Any, count: int, mask: Any) -> Array:
@@ -411,6 +415,7 @@ class Uninitialised(FromArrays):
         after = run_copy(ShadowLanes(group, read, write), op, values, found)
         for value, bad in zip(op.results, after, strict=False):
             registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
+        # Fragments that the copy writes are operands, too: they follow the results in ``after``.
         for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
                 fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))

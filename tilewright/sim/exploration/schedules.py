@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.ir.core import Function
 from tilewright.reports import Shown
 from tilewright.sim.checks.collect import Report
 from tilewright.sim.checks.findings import Finding, Party
@@ -111,14 +110,8 @@ def exploring(
     limit: int = 2000, check: str = "all",
 ) -> Iterator[None]:  # fmt: skip
     """Explore the launches inside the block, and write what is found into ``found``."""
-    seen: dict[Function, int] = {}
 
     def take(replay: Replay) -> None:
-        function = replay.kernel.program.function
-        seen[function] = seen.get(function, 0) + 1
-        if seen[function] > launches:
-            replay.run()
-            return
         runs = LaunchRuns(replay, compare)
         explored = ExplorationResult(replay.name, replay.config)
         found.launches.append(explored)
@@ -131,7 +124,7 @@ def exploring(
         finally:
             runs.end()
 
-    with options(check=check), intercepting(take):
+    with options(check=check), intercepting(take, launches):
         yield
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import SimulationError, TilewrightError, byte_count
-from tilewright.ir.core import Function
 from tilewright.ir.verify import verify
 from tilewright.reports import Shown
 from tilewright.sim.exploration.launch import IssueObserver, PolicyLaunch, visible, with_stops
@@ -86,19 +85,13 @@ def study(
     A kernel that is not clean itself ends the study with its own error.
     """
     found = Study()
-    seen: dict[Function, int] = {}
 
     def take(replay: Replay) -> None:
-        function = replay.kernel.program.function
-        seen[function] = seen.get(function, 0) + 1
-        if seen[function] > launches:
-            replay.run()
-            return
         for outcome in _launch(replay, every, seed, schedules, known or KnownList()):
             found.outcomes.append(outcome)
             progress(outcome)
 
-    with options(check="all", seed=seed), intercepting(take):
+    with options(check="all", seed=seed), intercepting(take, launches):
         act()
     return found
 

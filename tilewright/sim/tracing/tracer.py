@@ -263,6 +263,7 @@ class Tracer(Observer):
     def mbarrier(self, group: Group, what: str, places: Any, lanes: Any, done: Any) -> None:
         wave, clocks = group.wave, self.clocks[group.wave]
         if what == "wait":
+            # Each place once for a warp, however many of its lanes wait.
             for lane, place in zip(lanes, places, strict=True):
                 awaited = clocks.awaited.setdefault(int(group.warps[lane // WARP]), [])
                 if int(place) not in awaited:
@@ -273,6 +274,7 @@ class Tracer(Observer):
                 self._passed(wave, warp, place, group.lanes.op.loc)
         elif what in ("arrive", "complete"):
             for i, place in enumerate(map(int, places)):
+                # Bytes of a copy arrive, not a thread: the copy is the source, and fills the stage of this mbarrier.
                 landing = self.landing[-1] if self.landing else None
                 if landing is not None:
                     source, span = landing
