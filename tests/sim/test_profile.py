@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sim.build import Kernel, c, gptr, pointer
+from tests.sim.build import Kernel, c, gptr
 from tilewright import sim
 from tilewright.ir.types import F32, I32
-from tilewright.sim.host import run_host
 from tilewright.sim.machine import machine
 from tilewright.sim.profiling import wavefronts
 
@@ -97,25 +96,6 @@ def test_a_profile_changes_no_result() -> None:
     with machine().profile():
         k.run(y, grid=2)
     assert (x == y).all() and (x == np.arange(64)).all()
-
-
-def test_host_functions_run_as_one_lane_and_launch_by_callback(capsys: pytest.CaptureFixture[str]) -> None:
-    k = Kernel(gptr(I32), I32, kind="host", name="host")
-    (total,) = k.loop(0, k.args[1], lambda i, acc: [k.binary("add", acc, k.load(k.at(k.args[0], i)))], [c(0)])
-    k.store(k.args[0], total)
-    k.emit("printf", (total, k.args[1]), (), {"format": "sum {} of {}"})
-    k.emit("launch", (total, k.at(k.args[0], 1)), (), {"kernel": None})
-    x = np.arange(10, dtype=np.int32)
-    seen = []
-    run_host(k.function, [pointer(x), 10], lambda op, values: seen.append((op.opcode, values)))
-    assert x[0] == 45 and capsys.readouterr().out == "sum 45 of 10\n"
-    ((opcode, (total, p)),) = seen
-    start = x.__array_interface__["data"][0]
-    assert (
-        opcode == "launch"
-        and total == 45
-        and (p.address, p.low, p.high, p.device) == (start + 4, start, start + 40, "cpu")
-    )
 
 
 def test_printf_in_both_notations(capsys: pytest.CaptureFixture[str]) -> None:

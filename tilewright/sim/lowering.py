@@ -13,7 +13,6 @@ copied when groups part or meet.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,19 +27,16 @@ from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, 
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of, scalar_value
 
-_programs: weakref.WeakKeyDictionary[Function, Program] = weakref.WeakKeyDictionary()
 
-
-def lower(function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None) -> Program:
-    """The program of ``function``. ``launcher(op, values)`` runs the ``launch`` ops of a host function. Where ``stops``
-    says so of an op, the launch is asked whether the group rests before it (:meth:`.engine.Launch.stops`)."""
-    return Lowering(function, launcher, stops).program()
+def lower(function: Function, stops: Callable[[Op], bool] | None = None) -> Program:
+    """The program of ``function``. Where ``stops`` says so of an op, the launch is asked whether the group rests before
+    it (:meth:`.engine.Launch.stops`)."""
+    return Lowering(function, stops).program()
 
 
 class Lowering:
-    def __init__(self, function: Function, launcher: Any = None, stops: Callable[[Op], bool] | None = None) -> None:
+    def __init__(self, function: Function, stops: Callable[[Op], bool] | None = None) -> None:
         self.function = function
-        self.launcher = launcher
         self.stops = stops
         self.slots: dict[Value, int] = {}
         self.constants: dict[tuple[Any, Any], int] = {}
@@ -155,8 +151,6 @@ class Lowering:
             branches.lower_if(self, op)
         elif op.opcode == "call":
             self.call(op)
-        elif op.opcode == "launch":
-            self.launch(op)
         else:
             operands, results = self.slots_of(op.operands), self.slots_of(op.results)
             self.step(STEPS[op.opcode](op, operands, results), op, operands, results)
@@ -167,14 +161,6 @@ class Lowering:
             self.control(blocking_call(op, operands, results, self.here() + 1), op, operands, results, fallthrough=True)
         else:
             self.step(plain_call(op, operands, results), op, operands, results)
-
-    def launch(self, op: Op) -> None:
-        operands, launcher = self.slots_of(op.operands), self.launcher
-
-        def run(g: Any, s: list[Any]) -> None:
-            launcher(op, [s[i] for i in operands])
-
-        self.step(run, op, operands, ())
 
     def region(self, block: Block, around: EnclosingRegion) -> None:
         """Lower the ops of a region inside ``around``."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
 
 class NameUses(ast.NodeVisitor):
     """Collects the names bound (in order) and read in some nodes, without the insides of nested functions' own

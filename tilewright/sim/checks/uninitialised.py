@@ -242,7 +242,6 @@ class Uninitialised(FromArrays):
             if op in self.doubtful:
                 registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
             return
-        # The common case first: no operand is undefined, and no result was, whose origins would have to go.
         if pending is None and not self._partial(group, op):
             if not held:
                 return
@@ -386,8 +385,7 @@ class Uninitialised(FromArrays):
             at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
             size = count * pointer.elem.bytes
             cells = (at[:, None] >> self.shift) + np.arange(max(1, size >> self.shift))
-            # (lanes, elements, cells of an element)
-            return cells.reshape(cells.shape[0], count, -1)
+            return cells.reshape(cells.shape[0], count, -1)  # (lanes, elements, cells of an element)
 
         def read(pointer: Any, count: int, mask: Any) -> Array:
             result = np.zeros((group.lanes_count, count), bool)
@@ -415,7 +413,6 @@ class Uninitialised(FromArrays):
         after = run_copy(ShadowLanes(group, read, write), op, values, found)
         for value, bad in zip(op.results, after, strict=False):
             registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
-        # Fragments that the copy writes are operands, too: they follow the results in ``after``.
         for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
                 fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))
