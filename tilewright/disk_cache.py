@@ -2,7 +2,7 @@
 
 One file an entry, named by the digest of everything that decides the result. Files are written under a temporary name
 and renamed, so that readers and concurrent writers see whole entries only; an entry whose checksum does not hold is
-treated as absent and written anew.
+treated as absent and written again.
 
 A cached entry is code that runs with the user's rights, so only the user's own files are taken: the entries are in a
 folder of the cache's own, which is the user's and closed to others (mode 0700), and each entry must be a regular file

@@ -146,7 +146,7 @@ class FenceTensorMapRelease(Instruction):
 
 @dataclass(frozen=True)
 class FenceTensorMapAcquire(Instruction):
-    """``fence.proxy.tensormap::generic.acquire.gpu``: TMA reads the 128 bytes at the operand anew."""
+    """``fence.proxy.tensormap::generic.acquire.gpu``: TMA reads the 128 bytes at the operand again."""
 
     name: ClassVar[str] = "fence.proxy.tensormap.acquire"
     min_arch: int = 90

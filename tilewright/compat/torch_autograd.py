@@ -1,7 +1,7 @@
 """Functions of the program's own in PyTorch's autograd: their ``backward`` sees tensors "on cuda", as ``forward`` does.
 
-PyTorch calls ``backward`` from its engine, outside every function mode, with gradients that the engine made and saved
-tensors that it made anew: none of these has a mark. So a node notes that its forward had tensors with one.
+PyTorch calls ``backward`` from its engine, outside every function mode, with new tensors for gradients and saved
+tensors: none of these has a mark. So a node notes that its forward had tensors with one.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class HopperConfig:
     of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
     is the N of the instruction. ``promote``: the wgmma accumulators are added to Float32 accumulators of their own, and
-    started anew, every this many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
+    started again, every this many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
     """
 
     a: Operand

@@ -54,7 +54,7 @@ class Lanes(Protocol):
 
     @property
     def observed(self) -> bool:
-        """Whether anybody listens to the events of this launch."""
+        """Whether an observer listens to the events of this launch."""
         ...
 
     def load(self, pointer: Any, count: int, mask: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:

@@ -170,7 +170,7 @@ class TensorMapTemplate:
         return found
 
     def make(self, pointer: DevicePointer | int, values: Sequence[int]) -> tuple[Any, ...]:
-        """The same, made anew."""
+        """The same, made again."""
         kept = pointer if isinstance(pointer, int) or pointer.device == "cpu" else pointer._replace(owner=None)
         dims, strides = self.dims_and_strides(values)
         problem = self.part_problem(values)

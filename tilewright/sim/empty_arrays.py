@@ -1,7 +1,7 @@
-"""Arrays that ``numpy.empty``, ``torch.empty`` and their like made, known as uninitialised until somebody writes them.
+"""Arrays that ``numpy.empty``, ``torch.empty`` and their like made, known as uninitialised until they are written.
 
 Inside of :func:`marking_empty_arrays` these functions fill what they make with a pattern of eight bytes, aligned to
-eight. Whoever writes an element, on the host or in a kernel, breaks it, so that writes need no notification; a
+eight. A write to an element, on the host or in a kernel, breaks it, so that writes need no notification; a
 kernel that loads an element of an unbroken *granule* (4 aligned bytes in arrays of floating-point numbers, 8 in others)
 loads elements that were never written. The pattern is a NaN in every floating-point type of 2 bytes and more, none that
 arithmetic gives, and a number in the integer types whose sums do not overflow.
@@ -144,8 +144,8 @@ def marking_empty_arrays(on: bool = True) -> Iterator[None]:
     try:
         if _depth == 1:
             _serve_numpy()
-            wish = AtImport("torch", _serve_torch)
-            _undo.append(wish.cancel)
+            hook = AtImport("torch", _serve_torch)
+            _undo.append(hook.cancel)
         yield
     finally:
         _depth -= 1

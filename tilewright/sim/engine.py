@@ -71,7 +71,7 @@ class Launch:
         self.failed: Effect | None = None  # that could not land
         self.asked = False  # whether spinning groups have had a turn since another group changed something
         self.idle = 0
-        self.epoch = 0  # grows whenever somebody gets on (progress.py)
+        self.epoch = 0  # grows whenever a group makes progress (progress.py)
         self.started = 0
         self.turns = 0
         self.ended = 0
@@ -164,7 +164,7 @@ class Launch:
 
     def _able(self) -> list[Group]:
         """Those that can go on."""
-        # Asked anew each time: a waiting group is not notified when its barrier completes. Waits are few, and a
+        # Asked again each time: a waiting group is not notified when its barrier completes. Waits are few, and a
         # list of who wakes whom would have to be kept right through every parting and merging of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
@@ -287,7 +287,7 @@ class Launch:
         # Only what ends a turn decides what becomes current next, so a group runs through many nodes without coming
         # back here; this is the one place where the list of groups changes.
         outcome = self.execute(group)
-        # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds anew.
+        # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds again.
         if not group.yielded and not group.still:
             self.idle = 0
             self.asked = False

@@ -274,7 +274,7 @@ class AddressSpace:
             if buffer.base + buffer.low <= address and address + reach <= buffer.base + buffer.high:
                 break
         else:
-            # Never another array's bytes, though they may be readable: on a GPU they would be somebody else's, too.
+            # Never another array's bytes, though they may be readable: on a GPU they would be of another allocation.
             raise Fault(
                 f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which lie in no "
                 "array that this launch knows",

@@ -109,7 +109,7 @@ def _first(launches: int, take: Handler) -> Handler:
 
 
 def offer(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:
-    """Whether somebody has taken this launch."""
+    """Whether a handler has taken this launch."""
     take = _handler
     if take is None:
         return False

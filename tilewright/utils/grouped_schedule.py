@@ -95,7 +95,7 @@ class GroupedGemmTileSchedulerHelper:
 
     def _search(self, linear: Any, problems: Tensor) -> None:
         state = self.search_state
-        ahead = Boolean(linear >= state.tile_count_prev_group)  # else the search begins anew
+        ahead = Boolean(linear >= state.tile_count_prev_group)  # else the search begins again
         first, before = select(ahead, state.start_group_idx, 0), select(ahead, state.tile_count_prev_group, 0)
         tile = self.cluster_tile_shape_mnk[:2]
         group, before, count = _group_of(Int32(linear), Int32(first), Int32(before), self.group_count, problems, tile)

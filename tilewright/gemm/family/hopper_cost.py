@@ -107,11 +107,11 @@ class HopperModel(CostModel):
         tiles = waves + in_shares * (SHARED - 1)  # as many would take as long if none were shared
         time = loop * tiles + self.ends[partial][own] * np.maximum(tiles, ones)
         # Shares that begin anywhere in K do not read the same slices of an operand at the same time: what L2 does not
-        # hold comes from memory for each tile anew.
+        # hold comes from memory for each tile again.
         row_bytes = k * self.bytes_in
         if max(m, n) * row_bytes > L2_BYTES:
-            anew = (m * row_bytes > L2_BYTES) * self.rows[own] + (n * row_bytes > L2_BYTES) * self.columns[own]
-            time = np.maximum(time, anew * in_shares * (row_bytes * self.sms / MEMORY_PER_US))
+            rereads = (m * row_bytes > L2_BYTES) * self.rows[own] + (n * row_bytes > L2_BYTES) * self.columns[own]
+            time = np.maximum(time, rereads * in_shares * (row_bytes * self.sms / MEMORY_PER_US))
         blocks_of_a_tile = np.maximum(1 / waves, ones)
         time += self.begin[own] + SHARING + self.peer[own] * blocks_of_a_tile
         return time

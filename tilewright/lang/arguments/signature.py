@@ -113,7 +113,7 @@ class Signature:
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The signature; annotations that name what only type checkers know stay what they are. From Python 3.14 on they
-    are evaluated when somebody asks for them, and asking must not stop the program."""
+    are evaluated when they are asked for, and asking must not stop the program."""
     if sys.version_info >= (3, 14):
         from annotationlib import Format
 

@@ -16,7 +16,7 @@ from tilewright.lang.staging.generate import if_generate
 
 
 def mbarrier_init(mbar_ptr: Any, cnt: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Begin phase 0; each phase waits for ``cnt`` arrivals. One thread does it, before anybody uses the mbarrier.
+    """Begin phase 0; each phase waits for ``cnt`` arrivals. One thread does it, before any thread uses the mbarrier.
 
     >>> from tilewright import Int64, cute
     >>> from tilewright.cute import arch

@@ -226,6 +226,6 @@ def same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, Numeric):
         return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
-    if isinstance(a, MethodType):  # made anew by each look-up
+    if isinstance(a, MethodType):  # a new object at each look-up
         return a.__self__ is b.__self__ and a.__func__ is b.__func__
     return a == b if type(a) in (int, bool, str, bytes) else type(a) is float and repr(a) == repr(b)

@@ -114,7 +114,7 @@ def same_static(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(same_static(x, y) for x, y in zip(a.items(), b.items(), strict=True))
     try:
         equal = bool(a == b)
-    except Exception:  # an == of somebody else's class; whatever it raises, the two are not known to be equal
+    except Exception:  # an == of a class of the program; whatever it raises, the two are not known to be equal
         return False
     if equal and is_record(a):
         missing = object()

@@ -35,7 +35,7 @@ class UndefinedElement:
         raise ConstraintError(f"{self.reason}; this undefined value can only be stored, which stores nothing")
 
     __bool__ = __int__ = __float__ = __index__ = __iter__ = __len__ = __getitem__ = __call__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]  # these never return
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
     __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = __abs__ = _refuse
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __invert__ = _refuse

@@ -157,7 +157,7 @@ class HappensBefore(Observer):
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         """What mbarriers order: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
-        carry the copy's clock to whoever waits for the phase."""
+        carry the copy's clock to the warps that wait for the phase."""
         op, meetings = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
             orders = [order for order in self._orders(op) if order.release]

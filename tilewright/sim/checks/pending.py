@@ -221,7 +221,7 @@ class Pending:
             self.limit = max(FEW, 2 * len(self.records))
 
     def _prune(self, newest: Record) -> None:
-        """Forget what happened before whatever anybody does from now on, and what has been written over since."""
+        """Forget what every thread knows to have happened before, and what has been written over since."""
         floors = self.order.floors(self.clocks)
         self.records = [r for r in self.records if r is newest or (r.blocks and not r.old(*floors))]
         if len(self.records) <= FEW or not self.whole_lines:

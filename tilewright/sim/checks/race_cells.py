@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
-NOBODY = np.zeros(0, np.int64)
+NO_INDICES = np.zeros(0, np.int64)
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
 
@@ -169,14 +169,14 @@ class CellCheck:
             fine &= inside
             fine |= before == 0
         if fine.all():
-            return NOBODY
+            return NO_INDICES
         if snapshot is None:
             fine |= identity == acting.thread
         else:
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
         if fine.all():
-            return NOBODY
+            return NO_INDICES
         bad = np.flatnonzero(~fine)
         if self.order.layout.elects:
             column = self.order.layout.elected_columns(identity[bad])
@@ -384,7 +384,7 @@ class CellCheck:
 
 
 def _older(entries: Array, tick: int, copies: int) -> bool:
-    """Whether all entries are plainly known to who makes the access: nobody's, or older than the last barrier of all
+    """Whether all entries are plainly known to who makes the access: empty, or older than the last barrier of all
     threads, or of copies by cp.async that are over."""
     newest = int(entries.max()) if entries.size else 0
     if newest < max(1, tick << CLOCK_SHIFT):

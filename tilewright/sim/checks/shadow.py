@@ -95,7 +95,7 @@ class Read(NamedTuple):
 
 
 class Shadow:
-    """The cells of one buffer, ``1 << shift`` bytes each. ``reads`` are kept only where somebody also writes."""
+    """The cells of one buffer, ``1 << shift`` bytes each. ``reads`` are kept only where a thread also writes."""
 
     def __init__(self, size: int, granule: int) -> None:
         self.shift = granule.bit_length() - 1
@@ -144,7 +144,7 @@ class Shadow:
         self.weak[0][cells] = entries
 
     def observe(self, where: Cells, entries: Array | None) -> None:
-        """A strong access: by somebody who looks at what was there, or (None) who does not."""
+        """A strong access: by a thread that looks at what was there, or (None) by one that does not."""
         if entries is not None and self.observer is None:
             self.observer = np.zeros(self.cells, np.int64)
         if self.observer is not None:

@@ -67,7 +67,7 @@ class PolicyLaunch(Launch):
         self.steps: list[int] = []
         self.at: list[Op | None] = []
         self.clock = 0
-        self.wish: int | None = None
+        self.requested: int | None = None
         self.progressed = False
         self.issued: dict[int, int] = {}
         self.due: list[tuple[int, int, Effect]] = []
@@ -112,11 +112,11 @@ class PolicyLaunch(Launch):
 
     def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
         able = sorted(self.numbers[key] for key in keys)
-        wish, self.wish = self.wish, None
+        requested, self.requested = self.requested, None
         if self.current is None:  # the first turn: as if the last agent had just blocked
             place = SwitchPoint(len(self.keys) - 1, 0, True)
-        elif wish is not None and wish in able:
-            return self.keys[wish]
+        elif requested is not None and requested in able:
+            return self.keys[requested]
         elif self.current in keys:
             return self.current
         else:
@@ -138,7 +138,7 @@ class PolicyLaunch(Launch):
         wanted = self.plan.at_stop(place, self._able_agents, self.clock, progressed)
         if wanted is None or wanted == agent or wanted not in self._able_agents():
             return False
-        self.wish = wanted
+        self.requested = wanted
         self._note(place, wanted)
         return True
 

@@ -58,7 +58,7 @@ def update_tma_descriptor(
 
 
 def fence_tma_desc_acquire(tma_desc_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
-    """Make TMA read the tensor map at ``tma_desc_ptr`` (global memory) anew; before the copies that use it."""
+    """Make TMA read the tensor map at ``tma_desc_ptr`` (global memory) again; before the copies that use it."""
     call(tensormap.FenceTensorMapAcquire(), tma_desc_ptr)
 
 
