@@ -1,6 +1,9 @@
 """Activations in the epilogue against the same product without, and against PyTorch's product and activation, on a GPU.
 
-    python bench/epilogues.py [--write DIR] [--shapes 8192,8192,1024 ...] [--names gelu silu ...]
+    python bench/epilogues.py [--write DIR] [--shapes 8192,8192,1024 ...] [--names gelu "gated silu" ...]
+
+"gated silu" is SwiGLU of interleaved gate and up columns, "gelu and before" writes what GELU is applied to, too: both
+have two outputs, on both sides.
 
 bf16, normal inputs, a bias for each column; buffers rotate so that together they exceed three times the L2; launches
 are replayed from CUDA graphs in turns, in random order; medians. 64 rows of every result are compared with PyTorch's
@@ -18,12 +21,46 @@ from figures import gpu_model, table, write_results
 from sides import medians
 
 from tilewright.gemm import matmul
-from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
+from tilewright.gemm.epilogue.functions import Store
 
 SHAPES = [(8192, 8192, 1024), (4096, 16384, 2048), (4096, 16384, 4096), (512, 4096, 4096)]
-NAMES = ("relu", "gelu", "gelu_tanh", "silu")
+NAMES = ("relu", "gelu", "gelu_tanh", "silu", "gated silu", "gelu and before")
 PLAIN = "bias alone"
 TOLERANCE = 2e-2  # of bf16 sums, relative to the largest
+
+
+GATED, BEFORE = "gated ", " and before"
+KNOWN = [*ACTIVATIONS, *(GATED + name for name in ACTIVATIONS), *(name + BEFORE for name in ACTIVATIONS)]
+
+
+class Form:
+    """An activation, a gated one, or one beside the numbers that it is applied to: by the library and by PyTorch."""
+
+    def __init__(self, name: str) -> None:
+        self.gated, self.before = name.startswith(GATED), name.endswith(BEFORE)
+        self.activation = name.removeprefix(GATED).removesuffix(BEFORE)
+        self.seconds: dict[int, torch.Tensor] = {}  # the second output that belongs to each ``out``
+
+    def second(self, out: torch.Tensor) -> torch.Tensor:
+        if out.data_ptr() not in self.seconds:
+            columns = out.shape[1] // 2 if self.gated else out.shape[1]
+            self.seconds[out.data_ptr()] = out.new_empty(out.shape[0], columns)
+        return self.seconds[out.data_ptr()]
+
+    def ours(self, a: torch.Tensor, w: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        if self.gated:
+            matmul(a, w.T, out, bias=b, epilogue=Gated(self.activation, self.second(out)))
+        elif self.before:
+            matmul(a, w.T, out, bias=b, epilogue=(Store(self.second(out)), Activation(self.activation)))
+        else:
+            matmul(a, w.T, out, bias=b, activation=self.activation)
+
+    def theirs(self, a: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """What an activation gives; the sums stay, as they do in a program that keeps them."""
+        functional, of_torch = torch.nn.functional, ACTIVATIONS[self.activation].of_torch
+        sums = functional.linear(a, w, b)
+        return of_torch(functional, sums[:, ::2]) * sums[:, 1::2] if self.gated else of_torch(functional, sums)
 
 
 def operands(m: int, n: int, k: int) -> list[tuple[torch.Tensor, ...]]:
@@ -36,11 +73,12 @@ def operands(m: int, n: int, k: int) -> list[tuple[torch.Tensor, ...]]:
 
 def error(name: str, a: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor) -> float:
     """The largest difference of 64 rows from float64, as a part of the largest number."""
-    matmul(a, weight.T, out, bias=bias, activation=name)
+    form = Form(name)
+    form.ours(a, weight, bias, out)
     rows = torch.randperm(a.shape[0], device="cuda")[:64]
-    exact = a[rows].double() @ weight.double().T + bias.double()
-    exact = ACTIVATIONS[name].of_torch(torch.nn.functional, exact)
-    return float((out[rows].double() - exact).abs().max() / exact.abs().max())
+    exact = form.theirs(a[rows].double(), weight.double(), bias.double())
+    found = form.second(out) if form.gated else out
+    return float((found[rows].double() - exact).abs().max() / exact.abs().max())
 
 
 def measure(shape: tuple[int, int, int], names: list[str], rounds: int) -> list[dict[str, Any]]:
@@ -48,12 +86,13 @@ def measure(shape: tuple[int, int, int], names: list[str], rounds: int) -> list[
     sets = operands(m, n, k)
     errors = {name: error(name, *sets[0]) for name in names}
     assert all(found < TOLERANCE for found in errors.values()), errors
-    functional = torch.nn.functional
     sides: dict[str, Any] = {PLAIN: lambda a, w, b, out: matmul(a, w.T, out, bias=b)}
     for name in names:
-        sides[name] = lambda a, w, b, out, name=name: matmul(a, w.T, out, bias=b, activation=name)
-        of_torch = ACTIVATIONS[name].of_torch
-        sides[f"torch {name}"] = lambda a, w, b, out, of=of_torch: of(functional, functional.linear(a, w, b))
+        form = Form(name)
+        for one in sets:
+            form.second(one[3])  # before a graph captures
+        sides[name] = form.ours
+        sides[f"torch {name}"] = lambda a, w, b, out, form=form: form.theirs(a, w, b)
     found = medians(sides, sets, 2.0 * m * n * k, rounds)
     return [
         {"set": "epilogues", "mnk": list(shape), "dtype": "bf16", "kernel": name, "us": found[name],
@@ -65,7 +104,7 @@ def measure(shape: tuple[int, int, int], names: list[str], rounds: int) -> list[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
-    parser.add_argument("--names", nargs="*", default=list(NAMES), choices=list(ACTIVATIONS))
+    parser.add_argument("--names", nargs="*", default=list(NAMES), choices=KNOWN)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()

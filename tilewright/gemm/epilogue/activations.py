@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tilewright import Constexpr, Float32, cute
+from tilewright import Constexpr, Float32, cute, range_constexpr
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OnLast
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -184,6 +184,46 @@ class ActivationGradient:
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         slope = ACTIVATIONS[self.name].derivative(tile.read(self.matrix).to(acc.element_type))
         acc.store((acc.load() * slope).to(acc.element_type))
+
+
+@dataclass(frozen=True)
+class Gated:
+    """matrix[m, j] = f(acc[m, 2 * j]) * acc[m, 2 * j + 1], f the activation of that name ("silu" for SwiGLU, "gelu" for
+    GEGLU, "relu" for ReGLU), of interleaved gate and up columns; acc stays, for the gradient. N is even, and kernels
+    that compute the transposed product are not taken.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> a, b, gated = np.eye(16, dtype=np.float16), np.float16([[-3, 2, 5, 4] * 4] * 16), np.empty((16, 8), np.float16)
+    >>> both = matmul(a, b, epilogue=Gated("relu", gated))
+    >>> both[0, :4].tolist(), gated[0, :2].tolist()
+    ([-3.0, 2.0, 5.0, 4.0], [0.0, 20.0])
+    """
+
+    name: str
+    matrix: cute.Tensor  # (M, N / 2)
+    quick: Constexpr = False
+
+    untransposed = True
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        return OnLast(self, k + 1 == partitions)
+
+    @property
+    def matrices(self) -> list[tuple[Any, bool, int]]:
+        return [(self.matrix, True, 2)]
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        first, step = tile.column_pairs()
+        gate, up = (cute.make_rmem_tensor(len(first), acc.element_type) for _ in range(2))
+        for i in range_constexpr(len(first)):
+            gate[i] = acc[first[i]]
+            up[i] = acc[first[i] + step]
+        row = ACTIVATIONS[self.name]
+        function = row.quick if self.quick and row.quick is not None else row.of_sums
+        gate.store((function(gate.load()) * up.load()).to(acc.element_type))
+        tile.write_pairs(self.matrix, gate, tuple(first))
 
 
 def activation_of(name: str, acc_dtype: Any, result: Any = None) -> Activation:

@@ -36,7 +36,9 @@ class EpilogueFunction(Protocol):
     ArgumentError there where an operand of the function does not fit them. And it may have ``vectors``, pairs of a
     vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library checks their extents, and
     loads them earlier. A function that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and
-    whether it is written: the library checks their extents, and that nothing else lies where one is written.
+    whether it is written (and, third, how many columns of D one of its own stands for): the library checks their
+    extents, and that nothing else lies where one is written. ``untransposed`` is true of a function that cannot be
+    applied by kernels that compute the transposed product.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -68,6 +70,15 @@ def parts_of(function: Any) -> tuple[Any, ...]:
     ((Relu(), Relu()), (Relu(),))
     """
     return tuple(getattr(function, "functions", (function,)))
+
+
+def is_untransposed(function: Any) -> bool:
+    """Whether a function wants kernels that do not compute the transposed product.
+
+    >>> is_untransposed(Relu())
+    False
+    """
+    return any(getattr(part, "untransposed", False) for part in parts_of(function))
 
 
 def partitionable(function: Any) -> bool:

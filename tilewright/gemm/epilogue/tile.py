@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright import cute, range_constexpr
+from tilewright import Constexpr, cute, range_constexpr
 from tilewright.errors import ConstraintError
 
 
@@ -59,6 +59,31 @@ class EpilogueTile:
             at = self.coordinates[i]
             if cute.elem_less(at, self.extent):
                 matrix[self._of_user(at)] = stored[i]
+
+    def column_pairs(self) -> tuple[list[int], int]:
+        """The accumulators of even columns, counted as ``acc[i]``, and how many accumulators further that of the next
+        column is. ConstraintError where threads do not hold pairs of neighbouring columns."""
+        step, columns = 1, 0 if self.transposed else 1
+        layout = self.coordinates.layout
+        for extent, stride in zip(cute.flatten(layout.shape), cute.flatten(layout.stride), strict=True):
+            if stride != 0 and stride.mode[0] == columns and stride.value == 1 and extent % 2 == 0:
+                return [i for i in range(cute.size(layout)) if i // step % 2 == 0], step
+            step *= extent
+        raise ConstraintError(
+            "pairs of neighbouring columns are wanted, and this kernel's threads hold other ones: take a kernel that "
+            "does not compute the transposed product"
+        )
+
+    @cute.jit
+    def write_pairs(self, matrix: Any, values: Any, first: Constexpr) -> None:
+        """``matrix[m, n // 2] = values``, a fragment with an element for each accumulator in ``first``, of column n."""
+        stored = cute.make_rmem_tensor(values.shape, matrix.element_type)
+        stored.store(values.load().to(matrix.element_type))
+        for i in range_constexpr(len(first)):
+            at = self.coordinates[first[i]]
+            if cute.elem_less(at, self.extent):
+                m, n = self._of_user(at)
+                matrix[m, n // 2] = stored[i]
 
     def _of_user(self, at: tuple[Any, Any]) -> tuple[Any, Any]:
         """The user's (m, n) of a coordinate of the kernel's."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tilewright import Float32, TFloat32
+from tilewright.errors import ArgumentError
 from tilewright.gemm.config import AnyConfig, Operand
 from tilewright.gemm.family.base import KernelFamily, family_of
 from tilewright.gemm.family.compile import cross_compile, cross_print
@@ -64,6 +65,17 @@ class KernelEntry:
     def for_block_scales(self) -> KernelEntry | None:
         """The sizes that can multiply the sums of each k tile by scales of blocks; None if there are none."""
         return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size)])
+
+    @cached_property
+    def untransposed(self) -> KernelEntry:
+        """The sizes that compute the product as it is, not the transposed one."""
+        sizes = [size for size in self.sizes if not size.transposed]
+        found = self if len(sizes) == len(self.sizes) else self._in_sizes(sizes)
+        if found is None:
+            raise ArgumentError(
+                f"kernel {self.name} computes the transposed product, and the epilogue takes none that do"
+            )
+        return found
 
     def for_long_epilogue(self, problem: Problem, limits: Limits) -> KernelEntry:
         """The sizes that hide an epilogue of many instructions, for problems of which the family says that one shows;

@@ -31,7 +31,7 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
                     f"{tuple(array.shape)}"
                 )
             read.append((f"the vector of {name}", array))
-        for tensor, is_written in getattr(part, "matrices", ()):
+        for tensor, is_written, *columns in getattr(part, "matrices", ()):
             if (array := getattr(tensor, "array", None)) is None:
                 continue
             if batch != 1 or problem.indirect is not None:
@@ -39,8 +39,14 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
                     f"{name} has a matrix beside D, which belongs to one product of matrices: not to a stack of "
                     "products, nor to rows by index"
                 )
-            if tuple(array.shape) != (m, n):
-                raise ArgumentError(f"{name}: a matrix of D's shape, {(m, n)}, is wanted, not {tuple(array.shape)}")
+            each = columns[0] if columns else 1
+            if n % each:
+                raise ArgumentError(f"{name}: {n} columns of D are not whole groups of {each}")
+            if tuple(array.shape) != (m, n // each):
+                what = "of D's shape" if each == 1 else f"with a column for each {each} of D's"
+                raise ArgumentError(
+                    f"{name}: a matrix {what}, {(m, n // each)}, is wanted, not one of shape {tuple(array.shape)}"
+                )
             (written if is_written else read).append((f"the matrix of {name}", array))
     check_places(read, written, problem)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import EpilogueFunction, is_untransposed
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, GemmUniversalMode, Status
 from tilewright.gemm.host.copies import with_copies
@@ -192,6 +192,8 @@ class GemmUniversal:
         """A problem that was read, with its epilogue function and its plan for ``machine``."""
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
+        if is_untransposed(function):
+            entries = [entry.untransposed for entry in entries]
         how = self.decomposition if decomposition is None else decomposition
         plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, MAY_PACK[epilogue is None])
         return PreparedProblem(problem, function, plan)

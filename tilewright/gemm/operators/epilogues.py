@@ -16,6 +16,7 @@ from tilewright.gemm.epilogue.activations import (
     ACTIVATIONS,
     Activation,
     ActivationGradient,
+    Gated,
     activation_of,
     check_activation,
 )
@@ -91,10 +92,10 @@ def lowered(functions: tuple[Any, ...], arrays: Sequence[Any], acc_dtype: Any, r
     left = iter(arrays)
     made = []
     for part in functions:
-        if isinstance(part, (Activation, ActivationGradient)):
+        if isinstance(part, (Activation, ActivationGradient, Gated)):
             check_activation(part.name, acc_dtype)
-        if isinstance(part, Activation):
-            part = activation_of(part.name, acc_dtype, result)
+        if isinstance(part, (Activation, Gated)):
+            part = replace(part, quick=activation_of(part.name, acc_dtype, result).quick)
         names = [field.name for field in fields(part) if is_array(getattr(part, field.name))]
         made.append(replace(part, **{name: tensor_of(next(left)) for name in names}))
     return made
@@ -108,7 +109,7 @@ def tensor_of(array: Any) -> Any:
 
 def is_long(functions: tuple[Any, ...]) -> bool:
     """Whether one of the functions has many instructions for each element."""
-    names = [part.name for part in functions if isinstance(part, (Activation, ActivationGradient))]
+    names = [part.name for part in functions if isinstance(part, (Activation, ActivationGradient, Gated))]
     return any(ACTIVATIONS[name].long for name in names if name in ACTIVATIONS)
 
 
@@ -116,5 +117,5 @@ def written_numbers(function: EpilogueFunction) -> tuple[int, ...]:
     """Which of the arrays of a lowered function are written: their numbers in the order of the fields."""
     parts = parts_of(function)
     tensors = [value for part in parts for x in fields(part) if isinstance(value := getattr(part, x.name), HostTensor)]
-    written = [id(x) for part in parts for x, is_written in getattr(part, "matrices", ()) if is_written]
+    written = [id(x) for part in parts for x, is_written, *_ in getattr(part, "matrices", ()) if is_written]
     return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in written)

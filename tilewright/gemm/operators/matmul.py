@@ -13,7 +13,7 @@ from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
-from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is_untransposed
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
@@ -249,6 +249,8 @@ class Request:
         vectors = self.vectors(problem)
         self.check_result(entries[0], problem)
         function = self.function(entries[0], problem, vectors)
+        if is_untransposed(function):
+            entries = [entry.untransposed for entry in entries]
         return Given(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
 
     def given(self) -> dict[str, Any]:
@@ -338,7 +340,7 @@ class Request:
         """As tuning found it, if nothing was asked for; else by the model."""
         parallel = isinstance(self.decomposition, SplitK) and self.decomposition.mode == "parallel"
         may_pack = "" if parallel else self.may_pack
-        if self.kernel is None and self.decomposition == "auto":
+        if self.kernel is None and self.decomposition == "auto" and not self.functions:
             found = store.find(problem)
             if found is not None and found.kernel in [entry.name for entry in entries]:
                 # What the file says may be a size of another version of the library.
