@@ -46,7 +46,7 @@ def run(program: Path, folder: str, gpu: bool) -> list[str]:
         env={**os.environ, **settings}, capture_output=True, encoding="utf-8",
     )  # fmt: skip
     if not done.stdout:
-        return [f"{program.stem}: {done.stderr[-300:]}"]
+        return [f"{program.stem}: {done.stderr.strip().splitlines()[-1]}"]
     return done.stdout.replace(f"{folder}/", "").splitlines()
 
 

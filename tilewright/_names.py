@@ -82,8 +82,15 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
 
     from tilewright.errors import MissingImportError, MissingNameError, nearest
 
+    place = f"{asker.f_code.co_filename}:{asker.f_lineno}"
+
     def text() -> str:
-        return f"module {module!r} has no attribute {name!r}{nearest(name, public_names(module))}"
+        near = nearest(name, public_names(module))
+        aliases = sys.modules.get("tilewright.compat.aliases")
+        if aliases is None or not aliases.is_installed():
+            return f"module {module!r} has no attribute {name!r}{near}"
+        theirs = aliases.THEIRS + module.removeprefix(aliases.OURS)
+        return f"module {theirs!r} has no attribute {name!r}, nor a stand-in for it, at {place}{near}"
 
     if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
         return MissingImportError(text(), name=module)

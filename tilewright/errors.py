@@ -101,7 +101,18 @@ class MachineError(TilewrightError, RuntimeError):
     Traceback (most recent call last):
         ...
     tilewright.errors.MachineError: ... n is positive
+
+    ``error_code`` is the number of the driver's error, 0 where there is no such number.
     """
+
+    error_code = 0
+
+    @classmethod
+    def of_driver(cls, code: int, text: str) -> MachineError:
+        """The error with the number that the driver gives."""
+        made = cls(text)
+        made.error_code = code
+        return made
 
 
 class LaunchError(StagingError, MachineError):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib.util import find_spec
 from unittest.mock import MagicMock
 
-import torch
-import torch._dynamo
-import torch._inductor.utils  # asks for Triton, and must find that there is none
+# These ask for Triton, and must find that there is none.
+for asker in ("torch._dynamo", "torch._inductor.runtime.triton_compat", "torch._inductor.utils"):
+    importlib.import_module(asker)
 
 if find_spec("triton") is None:
-    triton = MagicMock(__spec__=None, FileCacheManager=object, __version__=torch.__version__)
+    triton = MagicMock(
+        __spec__=None, FileCacheManager=object, JITFunction=type("JITFunction", (), {}), __version__="0"
+    )  # fmt: skip
     for path in ("", ".runtime", ".runtime.cache", ".runtime.jit", ".testing", ".language"):
         sys.modules[f"triton{path}"] = triton

@@ -13,7 +13,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright._mlir.dialects import nvvm
 from tilewright.cute.nvgpu import cpasync
-from tilewright.errors import ArgumentError, ConstraintError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, MachineError, StagingError
 
 
 def run(kernel: Any, *arrays: Any, threads: int = 4) -> None:
@@ -424,3 +424,19 @@ def test_bulk_sums_in_inline_ptx_are_the_instruction() -> None:
     host(out, True)
     assert out.tolist() == [1 + i for i in range(8)]
     assert "bulk.reduce.add.f32" in str(cute.compile(host, out, True).kernels[0])
+
+
+def test_cooperative_launches_that_do_not_fit_are_refused_with_the_drivers_number() -> None:
+    @cute.kernel
+    def nothing(x: cute.Tensor) -> None:
+        x[0] = 1.0
+
+    @cute.jit
+    def host(x: cute.Tensor, blocks: cutlass.Int32) -> None:
+        nothing(x).launch(grid=(blocks, 1, 1), block=(1024, 1, 1), cooperative=True)
+
+    with cutlass.sim.options(sms=2, check="none"):
+        host(np.zeros(4, np.float32), 4)
+        with pytest.raises(MachineError, match="cooperative and has 5 blocks, the simulated GPU holds 4") as caught:
+            host(np.zeros(4, np.float32), 5)
+    assert caught.value.error_code == 720

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tilewright._mlir import ir
 from tilewright._mlir.dialects import nvvm
 from tilewright._mlir.extras import types as T
 from tilewright._mlir_helpers import arith, math
+from tilewright.compat import aliases
 from tilewright.cute.runtime import from_dlpack, make_ptr
 from tilewright.errors import ArgumentError, ConstraintError, MissingNameError, StagingError
 from tilewright.testing import per_thread
@@ -177,3 +179,21 @@ def test_a_state_of_no_stages_may_be_moved_on_where_it_is_never_read() -> None:
     x = np.array([3, 0], np.int32)
     run(from_dlpack(x))
     assert x.tolist() == [3, 3]
+
+
+def test_names_for_annotations_at_the_root() -> None:
+    assert cutlass.Tensor is cute.Tensor and cutlass.Pointer is cute.Pointer and cutlass.Layout is cute.Layout
+
+
+def test_errors_of_names_are_in_the_words_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the program says `import cutlass`, the name, whether a stand-in is there, and the line."""
+    monkeypatch.setattr(aliases, "is_installed", lambda: True)
+    here = rf"at {re.escape(__file__)}:\d+"
+    with pytest.raises(
+        AttributeError, match=rf"module 'cutlass.cute' has no .*'nonsense', nor a stand-in for it, {here}$"
+    ):
+        _ = cute.nonsense
+    with pytest.raises(
+        ImportError, match=rf"module 'cutlass.cute' has no attribute 'make_layuot', nor .*{here}; did you"
+    ):
+        exec(compile("from tilewright.cute import make_layuot", __file__, "exec"), {})

@@ -180,7 +180,7 @@ def check(code: int, what: str) -> None:
             )
         elif code in HINTS:
             hint = f".\n{HINTS[code]}"
-        raise MachineError(f"{what}: {describe(library(), code)}{hint}")
+        raise MachineError.of_driver(code, f"{what}: {describe(library(), code)}{hint}")
 
 
 def device_attribute(device: int, attribute: int) -> int:

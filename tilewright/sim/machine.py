@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
-from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, architecture
+from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, WARP, architecture
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
 from tilewright.sim.checks import chosen, observers
+from tilewright.sim.checks.residency import resident_blocks
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer, events
 from tilewright.sim.lowering import lower
@@ -25,6 +27,9 @@ from tilewright.sim.replay import offer
 from tilewright.sim.settings import current_options, options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr, scalar_value
+
+COOPERATIVE_LAUNCH_TOO_LARGE = 720
+"""The number of the driver's error."""
 
 
 class SimKernel:
@@ -98,6 +103,13 @@ class SimKernel:
         need(smem >= self.smem, f"smem={smem} bytes given, but the kernel's own allocations need {self.smem}")
         fault = cluster_fault(config.grid, config.cluster, config.attributes)
         need(fault is None, fault or "")
+        held = resident_blocks(-(-threads // WARP), smem, current_options().sms)
+        if "cooperative" in config.attributes and (blocks := math.prod(config.grid)) > held:
+            raise SimulationError.of_driver(
+                COOPERATIVE_LAUNCH_TOO_LARGE,
+                f"kernel {self.name!r} cannot be launched: the launch is cooperative and has {blocks} blocks, the "
+                f"simulated GPU holds {held} at once; launch fewer, or smaller ones",
+            )
 
 
 def arguments(name: str, types: Sequence[Type], args: Sequence[Any], space: AddressSpace) -> list[Any]:

@@ -35,11 +35,15 @@ LARGEST = 1 << 26  # bytes of an array that is looked at
 
 def resident(launch: Launch) -> int:
     """Blocks of the launch that the simulated GPU holds at once, as far as threads and shared memory decide."""
+    return resident_blocks(launch.geometry.warps, launch.smem, launch.options.sms)
+
+
+def resident_blocks(warps: int, smem: int, sms: int) -> int:
+    """How many blocks of so many warps and bytes of shared memory ``sms`` multiprocessors hold at once."""
     per = min(
-        MOST_BLOCKS, MOST_THREADS // (launch.geometry.warps * WARP),
-        (MOST_SMEM + SMEM_RESERVED) // (launch.smem + SMEM_RESERVED),
+        MOST_BLOCKS, MOST_THREADS // (warps * WARP), (MOST_SMEM + SMEM_RESERVED) // (smem + SMEM_RESERVED)
     )  # fmt: skip
-    return launch.options.sms * max(1, per)
+    return sms * max(1, per)
 
 
 class Poll:
