@@ -13,6 +13,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright._mlir.dialects import nvvm
 from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.testing import assert_
 from tilewright.errors import ArgumentError, ConstraintError, MachineError, StagingError
 
 
@@ -387,8 +388,11 @@ def test_parts_of_a_swizzled_tensor_seen_from_their_own_addresses() -> None:
         for i in cutlass.range_constexpr(8):
             own[0, i] = cutlass.Float32(8 * t + i)
         cute.arch.sync_threads()
+        again = cute.make_ptr(cutlass.Float32, part.iterator.toint(), cute.AddressSpace.smem)
+        seen = [cute.make_tensor(pointer, part.layout) for pointer in (part.iterator, again)]
         for i in cutlass.range_constexpr(8):
             out[t, i] = tile[row, quarter * 8 + i]
+            assert_(seen[0][0, i] == out[t, i] and seen[1][0, i] == out[t, i])
 
     out = np.zeros((32, 8), np.float32)
     run(write, out, threads=32)

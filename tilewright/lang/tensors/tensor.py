@@ -400,7 +400,7 @@ def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) 
 def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
     """The swizzle moves from the layout into the pointer, where slices leave it alone."""
     swizzle = bits_of(layout.inner).of_elements(element_bits(pointer.dtype))
-    if isinstance(layout, PartOfSwizzled) and pointer.base is not layout.origin:
+    if isinstance(layout, PartOfSwizzled) and _is_part_begin(pointer, layout.origin):
         # The pointer says where the part begins, so that the layout counts from there: sw(offset + x) - sw(offset).
         pointer = pointer + -bits_of(layout.inner).of(layout.offset)
     if swizzle.bits:
@@ -408,6 +408,20 @@ def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
             raise ConstraintError(f"make_tensor: {pointer} is swizzled already; take {layout}'s outer layout")
         pointer = with_swizzle(pointer, swizzle, of_layout=True)
     return pointer + layout.offset, layout.outer
+
+
+def _is_part_begin(pointer: Pointer, origin: Any) -> bool:
+    """Whether a pointer was made of a number, other than that of ``origin``: the ``iterator`` of a part is its origin,
+    so only such a pointer can hold the part's own offset."""
+
+    def made_by(opcode: str, value: Any) -> Any:
+        while isinstance(value, Value) and value.op is not None and value.op.opcode in ("cast", "bitcast"):
+            value = value.op.operands[0]
+        op = value.op if isinstance(value, Value) else None
+        return op.operands[0] if op is not None and op.opcode == opcode else None
+
+    number = made_by("ptr.fromint", pointer.base)
+    return number is not None and made_by("ptr.toint", number) is not origin
 
 
 def unwrap_tree(x: Any) -> Any:
