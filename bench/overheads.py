@@ -5,54 +5,64 @@
     python bench/overheads.py --gpu [--write]          # with the host time of a launch (bench/launch.py)
 
 One command before and after a change. Times are process times (those of fresh processes for imports, wall time for
-launches), medians of repeated runs: other processes on the machine change caches and clocks, not what is counted.
+launches), the least of repeated runs: other processes on the machine can only add to it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from figures import gpu_model, table, write_results
-from sim import cpu_seconds, product
 from threadpoolctl import threadpool_limits
 
 from tilewright import Float16, sim
 from tilewright.cuda import emit
-from tilewright.gemm import kernels, stage
+from tilewright.gemm import gemm, kernels, stage
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.tuning.stand_in import stand_in
 
+ROUNDS = 11
 STAGED = ("simt_f32", "tensorop_f16", "hopper_f16")
 SIMULATED = (("simt_f32", 128, np.float32, False), ("tensorop_f16", 256, np.float16, False),
              ("hopper_f16", 256, np.float16, True))  # fmt: skip
 IMPORT = "import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
 
 
+def seconds(run: Callable[[], Any]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def least_seconds(run: Callable[[], Any]) -> float:
+    run()
+    return min(seconds(run) for _ in range(ROUNDS))
+
+
 def imports() -> Iterator[tuple[str, float]]:
     """The process time of an import in a fresh process, NumPy's included."""
     for module in ("tilewright", "tilewright.cute"):
         command = [sys.executable, "-c", IMPORT.format(module=module)]
-        runs = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(7)]
-        yield f"import {module}", statistics.median(runs)
+        runs = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(15)]
+        yield f"import {module}", min(runs)
 
 
 def staging() -> Iterator[tuple[str, float]]:
     """A kernel of the library as IR, and that as CUDA text."""
     for name in STAGED:
         config = kernels()[name].config
-        yield f"stage {name}", cpu_seconds(partial(stage, config), 5)
-        yield f"print {name} as CUDA", cpu_seconds(partial(emit, stage(config)), 5)
+        yield f"stage {name}", least_seconds(partial(stage, config))
+        yield f"print {name} as CUDA", least_seconds(partial(emit, stage(config)))
 
 
 def planning() -> Iterator[tuple[str, float]]:
@@ -61,11 +71,9 @@ def planning() -> Iterator[tuple[str, float]]:
     shapes = [(264 + 8 * i, 520 + 8 * i, 1032) for i in range(200)]
 
     problems = [stand_in(shape, "float16", None, "k", "k") for shape in shapes]
-    plan_all(problems[:20], entries)
-    start = time.process_time()
-    plan_all(problems[20:], entries)
-    yield "plan, a new shape", (time.process_time() - start) / len(problems[20:])
-    yield "plan, a known shape", cpu_seconds(partial(plan_all, problems, entries), 5) / len(problems)
+    parts = [problems[first : first + 20] for first in range(0, 200, 20)]
+    yield "plan, a new shape", min(seconds(partial(plan_all, part, entries)) for part in parts) / 20
+    yield "plan, a known shape", least_seconds(partial(plan_all, problems, entries)) / 200
 
 
 def plan_all(problems: list[Any], entries: list[Any]) -> None:
@@ -73,12 +81,17 @@ def plan_all(problems: list[Any], entries: list[Any]) -> None:
         Plan.of(problem, entries, "auto", "gpu")
 
 
+def product(kernel: str, n: int, dtype: Any, k_major: bool) -> Callable[[], Any]:
+    a, b = (np.ones((n, n), dtype) for _ in range(2))
+    return partial(gemm, a, np.asfortranarray(b) if k_major else b, kernel=kernel, machine="cpu")
+
+
 def simulation() -> Iterator[tuple[str, float]]:
     """Products without and with the default checks."""
     for name, n, dtype, k_major in SIMULATED:
         for check in ("none", "default"):
             with threadpool_limits(1), sim.options(check=check):
-                yield f"simulate {name} {n}^3, checks: {check}", product(name, n, dtype, k_major)["seconds"]
+                yield f"simulate {name} {n}^3, checks: {check}", least_seconds(product(name, n, dtype, k_major))
 
 
 def launches() -> Iterator[tuple[str, float]]:
