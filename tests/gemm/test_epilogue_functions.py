@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ import pytest
 
 from tests.gemm.test_activations import EXACT
 from tests.gemm.test_hopper import sized
-from tilewright import Constexpr, Float32
+from tilewright import Constexpr, Float32, cute
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import Bias, Chain, LinearCombination, Relu, SplitK, gemm, kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, ActivationGradient, Gated
 from tilewright.gemm.epilogue.functions import Residual, RowBias, Store
 from tilewright.gemm.epilogue.scales import Scales
+from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 
 LINE = from_dlpack(np.arange(-4, 4).astype(np.float32))
 MODULE = importlib.import_module("tilewright.gemm.operators.matmul")
@@ -119,6 +121,36 @@ def test_gated_columns(kernel: str, majors: str) -> None:
     sums = one.a.astype(np.float64) @ one.b.astype(np.float64)
     np.testing.assert_array_equal(one.d, sums)
     np.testing.assert_array_equal(gated, (np.maximum(sums[:, ::2], 0) * sums[:, 1::2]).astype(one.d.dtype))
+
+
+def test_pairs_of_columns_are_found_by_their_strides() -> None:
+    """Not by their place among the registers."""
+    apart, next_row, beside = cute.ScaledBasis(8, 1), cute.ScaledBasis(1, 0), cute.ScaledBasis(1, 1)
+
+    def pairs(transposed: bool, shape: Any, *stride: Any) -> Any:
+        coordinates: Any = SimpleNamespace(layout=cute.make_layout(shape, stride=stride))
+        return EpilogueTile(coordinates, (8, 16), no_source, transposed).column_pairs()
+
+    assert pairs(False, (2, 2, 2), apart, next_row, beside) == ([0, 1, 2, 3], 4)
+    assert pairs(True, (2, 2, 2), apart, next_row, beside) == ([0, 1, 4, 5], 2)
+    for shape, stride in (((2, 2), (apart, next_row)), ((2, 3), (apart, beside))):
+        with pytest.raises(ConstraintError, match="pairs of neighbouring columns"):
+            pairs(False, shape, *stride)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", GATING)
+def test_gated_columns_on_a_gpu(kernel: str) -> None:
+    import torch
+
+    one = case(kernel, 8 if kernel == "few rows" else 520, 264, 192, "RR")
+    a, b, d = (torch.from_numpy(x).cuda() for x in (one.a, one.b, one.d))
+    gated = d.new_empty(d.shape[0], 132)
+    matmul(a, b, d, epilogue=Gated("relu", gated), **KERNELS[kernel])
+    sums = one.a.astype(np.float64) @ one.b.astype(np.float64)
+    np.testing.assert_array_equal(d.cpu().numpy(), sums)
+    expected = (np.maximum(sums[:, ::2], 0) * sums[:, 1::2]).astype(one.d.dtype)
+    np.testing.assert_array_equal(gated.cpu().numpy(), expected)
 
 
 @pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh", "sigmoid"])
