@@ -129,3 +129,24 @@ def test_parts_pass_through_run_time_loops() -> None:
     whole = np.arange(80, dtype=np.int32)
     run(from_dlpack(whole[:70]), 3)
     np.testing.assert_array_equal(whole, [*range(0, 140, 2), *range(70, 80)])
+
+
+@pytest.mark.parametrize("extents", [(8, 16, 2), (7, 13, 2)])
+def test_a_tile_of_two_modes_of_a_tensor_of_three(extents: tuple[int, int, int]) -> None:
+    """What lies outside is left out along every mode; the third is sliced away."""
+
+    @cute.experimental.kernel
+    def move(x: cute.Tensor, y: cute.Tensor) -> None:
+        m, n, batch = cute.arch.block_idx()
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32, num_bits_per_copy=32)
+        cute_ext.copy(*(cute.local_tile(t, (4, 8), (m, n, batch)) for t in (x, y)), copy_atom=atom)
+
+    @cute.experimental.jit
+    def run(x: cute.Tensor, y: cute.Tensor) -> None:
+        move(x, y).launch(grid=(2, 2, 2), block=(1, 1, 1))
+
+    x, y = np.arange(2 * 8 * 16, dtype=np.float32).reshape(8, 16, 2), np.full((8, 16, 2), -1, np.float32)
+    part = tuple(slice(extent) for extent in extents)
+    run(from_dlpack(x[part]), from_dlpack(y[part]))
+    np.testing.assert_array_equal(y[part], x[part])
+    assert (y == -1).sum() == y.size - y[part].size

@@ -79,8 +79,10 @@ def _never_crosses(side: BoundedTensor, values: int) -> bool:
     first, last = (flatten_to_tuple(unwrap_tree(side.coords.linear(i))) for i in (0, values - 1))
     if values > int(size(side.linear)) or not all(isinstance(n, int) for n in (*first, *last)):
         return values == 1
-    spans = [b - a + 1 for a, b in zip(first, last, strict=True)]
     extents = flatten_to_tuple(side.extents)
+    # A tile of fewer modes gives shorter coordinates: it has one place along the modes after them.
+    first, last = ((*c, *[0] * (len(extents) - len(c))) for c in (first, last))
+    spans = [b - a + 1 for a, b in zip(first, last, strict=True)]
     return math.prod(spans) == values and all(
         span == 1 or _divisor(extent) % span == 0 for span, extent in zip(spans, extents, strict=True)
     )
