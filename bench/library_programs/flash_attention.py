@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import torch
 import without_triton  # noqa: F401  # before what imports Triton
 from flash_attn.cute.interface import flash_attn_func, flash_attn_varlen_func
+
+import tilewright.sim
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float16, grad: bool = False) -> torch.Tensor:
@@ -49,12 +50,8 @@ def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.fl
 
 def without_bounds(form: Callable[[], bool]) -> bool:
     """With tiles of fewer rows than threads, the step before the backward reads beyond its tile."""
-    before = os.environ.get("TILEWRIGHT_SIM_CHECK", "default")
-    os.environ["TILEWRIGHT_SIM_CHECK"] = f"{before},-bounds"
-    try:
+    with tilewright.sim.options(check="all,-bounds"):
         return form()
-    finally:
-        os.environ["TILEWRIGHT_SIM_CHECK"] = before
 
 
 FORMS: dict[str, Callable[[], bool]] = {
