@@ -164,6 +164,8 @@ def test_bad_lists() -> None:
     for given, message in (
         ({"A": a, "B": [b], "D": [d]}, "A must be a list of matrices in mode 'array', got ndarray"),
         ({"A": [a, a], "B": [b], "D": [d]}, r"the lists have different lengths: \[1, 2\]"),
+        ({"A": [a], "B": [b], "C": [d, d], "D": [d]}, r"the lists have different lengths: \[1, 2\]"),
+        ({"A": None, "B": [b], "D": [d]}, "A must be a list of matrices in mode 'array', got NoneType"),
         ({"A": [a, a[:, :64]], "B": [b, b], "D": [d, d.copy()]}, r"A\[1\] is \(72, 64\) with strides \(320, 1\)"),
         ({"A": [a, a], "B": [b, b], "D": [d, d]}, r"D\[1\] overlaps D\[0\]: each result wants memory of its own"),
         ({"A": [a], "B": [b], "D": [a[:, :N]]}, r"overlaps"),
