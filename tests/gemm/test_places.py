@@ -13,6 +13,8 @@ from tests.gemm.test_reductions import AMPERE, plan
 from tests.gemm.test_universal import memory
 from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, SplitK
+from tilewright.gemm.host.indirect import IndirectOperands
+from tilewright.lang.arguments.arrays import array_of
 
 M, N, K = 72, 104, 320
 ROWS, COLUMNS, RESULTS = 90, 70, 100
@@ -174,6 +176,13 @@ def test_bad_lists() -> None:
         with pytest.raises(ArgumentError, match=message):
             GemmUniversal()(Arguments(**given, mode="array"))
     assert not d.any()
+
+
+def test_rows_of_a_product_are_those_of_either_index() -> None:
+    """Fewer rows than D has, whether A's rows are told by index or D's alone."""
+    rows = array_of(indices(10, 3))
+    for given in ({"gather_A": rows}, {"scatter_D": rows}):
+        assert IndirectOperands(**given).extents(10, 7, 2) == (3, 7, 2)
 
 
 @pytest.mark.gpu
