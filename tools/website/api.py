@@ -1,7 +1,7 @@
 """Pages of the API: for each public module its names, each with its signature and docstring (by mkdocstrings).
 
-What is public is read from the modules themselves. A name is described where it is first in ``PAGES``; other modules
-that have it refer to that place.
+What is public is read from the modules themselves. A name is described where it is first in ``PAGES``, or in its
+``HOME``; other modules that have it refer to that place.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ PAGES: dict[str, tuple[str, ...]] = {
     "frameworks": ("tilewright.torch", "tilewright.jax", "tilewright.compat"),
     "testing": ("tilewright.testing", "tilewright.errors"),
 }  # fmt: skip
+
+# Names described on the page of this module, though another module of PAGES has them earlier.
+HOME = {"Tensor": "tilewright.cute"}
 
 TITLES = {
     "layout": "Layouts", "numbers": "Numbers and loops", "cute": "cute", "math": "cute.math", "arch": "cute.arch",
@@ -121,7 +124,7 @@ def modules() -> dict[str, list[Module]]:
                 where = definition(value)
                 if not where:
                     entry.values.append((public_name, value_text(value)))
-                elif where in seen:
+                elif where in seen or HOME.get(public_name, name) != name:
                     entry.elsewhere.append((public_name, where))
                 else:
                     seen.add(where)

@@ -171,7 +171,7 @@ class ActivationGradient:
     """
 
     name: str
-    matrix: cute.Tensor  # (M, N)
+    matrix: Any  # (M, N), a cute.Tensor or an array
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)
@@ -201,7 +201,7 @@ class Gated:
     """
 
     name: str
-    matrix: cute.Tensor  # (M, N / 2)
+    matrix: Any  # (M, N / 2), a cute.Tensor or an array
     quick: Constexpr = False
 
     untransposed = True

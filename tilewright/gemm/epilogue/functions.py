@@ -161,7 +161,7 @@ class Bias:
     [32.0, 33.0, 34.0]
     """
 
-    vector: cute.Tensor
+    vector: Any  # (N,), a cute.Tensor or an array
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)
@@ -186,7 +186,7 @@ class RowBias:
     [32.0, 33.0, 34.0]
     """
 
-    vector: cute.Tensor
+    vector: Any  # (M,), a cute.Tensor or an array
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)
@@ -211,7 +211,7 @@ class Residual:
     [32.0, 34.0, 36.0]
     """
 
-    matrix: cute.Tensor  # (M, N)
+    matrix: Any  # (M, N), a cute.Tensor or an array
     scale: cutlass.Numeric = cutlass.Float32(1)
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
@@ -239,7 +239,7 @@ class Store:
     (-32.0, 0.0)
     """
 
-    matrix: cute.Tensor  # (M, N)
+    matrix: Any  # (M, N), a cute.Tensor or an array
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         return OnLast(self, k + 1 == partitions)

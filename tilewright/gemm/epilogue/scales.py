@@ -31,8 +31,8 @@ class Scales:
     [0.0, 16.0, 32.0, 48.0]
     """
 
-    a: cute.Tensor  # (M,) or a static (1,)
-    b: cute.Tensor  # (N,) or a static (1,)
+    a: Any  # (M,) or a static (1,), a cute.Tensor or an array
+    b: Any  # (N,) or a static (1,), a cute.Tensor or an array
 
     def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
         """The whole sum is scaled: D has the parts before the last one as they are."""
