@@ -109,3 +109,10 @@ def test_a_compiled_kernel_is_loaded_and_launched_by_hand() -> None:
 def test_a_null_handle_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modules, "_call", lambda *arguments, **more: None)
     assert modules.get_library_kernel(1, "name") == modules.get_function_from_kernel(1) == 0
+
+
+@pytest.mark.parametrize("dims", [(0, 1, 1), (1, 1, 0), (-1, 1, 1), (1, 1), (1, 1, 1, 1)])
+def test_a_grid_and_a_block_are_three_positive_ints(dims: tuple[int, ...]) -> None:
+    for grid, block in ((dims, (32, 1, 1)), ((1, 1, 1), dims)):
+        with pytest.raises(ArgumentError, match="three ints of at least 1"):
+            cutlass.cuda.launch_kernel(0, grid, block, 0, 0)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as cutlass
 from tests.hopper.test_tma import smem
 from tests.hopper.tma_programs import Bulk, Grouped, Multicast, Reduce, Through
 from tilewright import cute, utils
 from tilewright.cuda import compile as compile_cuda
+from tilewright.cuda import emit
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
@@ -110,3 +112,22 @@ def test_cache_policies() -> None:
     artifact = compile_cuda(cute.compile(run, from_dlpack(a)).kernels[0], "sm_90a")
     assert artifact.cuda.count(".L2::cache_hint [") == 1  # one device function
     assert f"{0x12F0000000000000}" in artifact.cuda and f"{0x14F0000000000000}" in artifact.cuda
+
+
+@cute.jit
+def waits(alone: cutlass.Constexpr):
+    @cute.kernel
+    def kernel():
+        if cute.arch.thread_idx()[0] == 0:
+            if cutlass.const_expr(not alone):
+                cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+    kernel().launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def test_a_wait_alone_behind_a_branch_is_predicated() -> None:
+    predicated, branched = (emit(cute.compile(waits, alone).kernels[0], "sm_90a").text for alone in (True, False))
+    assert "@p cp.async.bulk.wait_group.read 0;" in predicated and "if (" not in predicated
+    assert "@p" not in branched and "if (" in branched
+    assert "cp.async.bulk.commit_group;" in branched and "cp.async.bulk.wait_group.read 0;" in branched

@@ -12,6 +12,7 @@ import pytest
 
 import tilewright.atoms
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
+from tilewright.atoms.bulk import BulkWait
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.fma import FMA
@@ -99,3 +100,18 @@ def test_facts_are_spelled_right() -> None:
         Access("read", "source", (), order="strong")
     with pytest.raises(ValueError, match="no access 'load'"):
         Access("load", "source", ())
+
+
+ORDERING = [kind for kind in SHIPPED if isinstance(inspect.getattr_static(kind, "orders"), tuple) and kind.orders]
+
+
+@pytest.mark.parametrize(
+    "instruction", [BulkWait(0), BulkWait(0, read=True), *map(object.__new__, ORDERING)], ids=lambda x: type(x).__name__
+)
+def test_an_order_is_asked_for_by_its_meeting_place_and_agent(instruction: Any) -> None:
+    assert instruction.orders
+    for order in instruction.orders:
+        found = instruction.orders_through(order.through, order.agent)
+        assert (found.through, found.agent) == (order.through, order.agent)
+        assert instruction.orders_through(order.through, "another agent") is None
+        assert instruction.orders_through("another place", order.agent) is None

@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.errors import StagingError
 from tilewright.ir import fold
-from tilewright.ir.arithmetic import normalise
+from tilewright.ir.arithmetic import TABLE, normalise
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import BF16, BOOL, F32, I8, I32, SCALARS, U8, U32, ScalarType
@@ -105,3 +105,13 @@ def test_a_builder_is_only_there_while_staging() -> None:
 def test_a_literal_is_infinite_where_its_type_is(elem: ScalarType) -> None:
     found = normalise(elem, -math.inf)
     assert (found == -math.inf) if "inf" in elem.specials else (found != found or -math.inf < found < 0)
+
+
+@pytest.mark.parametrize("opcode", [name for name, row in TABLE.items() if row.on(F32) is not None])
+def test_floats_are_left_to_the_machine(opcode: str) -> None:
+    """x + 0.0 is not x for -0.0, x * 0.0 not 0.0 for infinity, and 0.5 is no 0."""
+    x = Value(F32, "x")
+    for number in (0.0, -0.0, 0.5, 1.0, -1.0):
+        literal = Constant(F32, number)
+        assert fold.binary(opcode, x, literal) is fold.binary(opcode, literal, x) is None
+        assert fold.binary(opcode, literal, literal) is None

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.hopper.test_tma import smem
+from tests.hopper.tma_programs import Through
+from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm import gemm, launcher, matmul
 
 torch = pytest.importorskip("torch")
@@ -68,3 +72,23 @@ def test_views_on_one_buffer(how: str) -> None:
 @pytest.mark.parametrize("how", ["matmul", "gemm", "launcher"])
 def test_views_on_one_buffer_of_a_gpu(how: str) -> None:
     check("cuda", how)
+
+
+@cute.jit
+def through_tma(a: cute.Tensor, b: cute.Tensor):
+    Through((32, 32), smem("K", "SW64", "f16", (32, 32)))(a, b)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_tensor_maps_of_views_on_one_buffer(device: str) -> None:
+    """A compiled program keeps the tensor maps of a GPU by address, extents and strides: each alone is changed."""
+    buffer = (torch.arange(64 * 128, device=device) % 13).half().reshape(64, 128)
+    views = [buffer, buffer[:32], buffer[:, :64], buffer[::2, :64], buffer.view(128, 64)[:64], buffer[32:]]
+    program = None
+    for _ in range(2):
+        for a in views:
+            b = torch.zeros(a.shape, dtype=a.dtype, device=device)
+            tensors = [from_dlpack(x, assumed_align=16).mark_layout_dynamic() for x in (a, b)]
+            program = program or cute.compile(through_tma, *tensors)
+            program(*tensors)
+            assert torch.equal(a, b)

@@ -194,3 +194,19 @@ def test_a_run_time_stride_must_promise_the_alignment() -> None:
     text = str(caught.value)
     assert "of the tensor (16,64):(?,1), a step along mode 0 is a run-time number of 2-byte elements" in text, text
     assert "promise a multiple of 8" in text and "or copy 16 bits at a time" in text, text
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_every_number_of_elements_that_an_instruction_moves_is_contiguous(count: int) -> None:
+    def body(step: int) -> Any:
+        def copy(t: Any, x: Any) -> None:
+            whole = cute.make_tensor(x.iterator, make_layout((8, 8), stride=(64, step)))
+            tiled = cute.make_tiled_copy_tv(universal(16 * count), make_layout((8, 1)), make_layout((1, 8)))
+            part = tiled.get_slice(t).partition_S(whole)
+            cute.copy(tiled, part, cute.make_fragment_like(part))
+
+        return copy
+
+    run(body(1), X, threads=8)
+    with pytest.raises(ConstraintError, match="contiguous|apart"):
+        run(body(2), X, threads=8)

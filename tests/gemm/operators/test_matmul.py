@@ -71,6 +71,17 @@ def test_the_epilogue(activation: str | None) -> None:
     torch.testing.assert_close(d.double(), expected, rtol=1e-5, atol=1e-5)
 
 
+EIGHT = np.arange(16, dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    "bias", [EIGHT[::2], np.broadcast_to(EIGHT[3], (8,)), EIGHT[7::-1]], ids=["step", "broadcast", "reversed"]
+)
+def test_a_bias_of_any_stride(bias: np.ndarray) -> None:
+    a, b = integers(0, 8, 64), integers(1, 64, 8)
+    np.testing.assert_array_equal(matmul(a, b, bias=bias), matmul(a, b) + bias)
+
+
 def test_types_of_the_result() -> None:
     a8, b8 = integers(0, 8, 64, dtype=np.int8), integers(1, 64, 16, dtype=np.int8)
     d = matmul(a8, b8)

@@ -319,7 +319,7 @@ class Request:
         if array.device != problem.D.device:
             raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
         check_vector("bias", array, problem)
-        if array.stride in ((1,), (0,)) and (array.stride == (1,) or array.shape == (1,)):
+        if array.stride == (1,) or array.shape == (1,):
             return self.bias
         return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()
 
