@@ -15,6 +15,8 @@ from tilewright import Float16
 from tilewright.errors import ArgumentError
 from tilewright.gemm import KernelEntry, gemm, gemm_grouped, kernels, stage
 from tilewright.gemm.family import FAMILIES
+from tilewright.gemm.host.packing import Packing
+from tilewright.gemm.host.problem import Problem
 
 GEMM = Path(__file__).parents[2] / "tilewright" / "gemm"
 ASKING = ("host", "choice", "operators", "tuning", "schedule")
@@ -64,3 +66,10 @@ def test_host_code_asks_the_family() -> None:
         for line in path.read_text(encoding="utf-8").splitlines() if CLASSES.search(line)
     ]  # fmt: skip
     assert asked == []
+
+
+@pytest.mark.parametrize("name", [name for name, entry in kernels().items() if entry.config.a.dtype is Float16])
+def test_only_families_that_gain_by_it_are_given_copies_of_unaligned_rows(name: str) -> None:
+    entry = kernels()[name]
+    a, b = np.ones((64, 67), np.float16), np.ones((67, 64), np.float16)
+    assert (Packing.of(Problem.of(a, b, out_dtype=Float16), entry) is not None) == entry.family.packs

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tilewright.atoms.sync import SyncThreads
-from tilewright.errors import VerifyError
+from tilewright.errors import StagingError, VerifyError
 from tilewright.ir import ops
+from tilewright.ir.arithmetic import DIVISIONS, TABLE
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
-from tilewright.ir.types import BOOL, F16, F32, I32, I64, FragType, MemSpace, PtrType, Type, VecType
+from tilewright.ir.types import BOOL, F16, F32, I32, I64, FragType, MemSpace, PtrType, ScalarType, Type, VecType
 from tilewright.ir.verify import verify
 
 GLOBAL, SHARED = PtrType(F32, MemSpace.GMEM, 4), PtrType(F32, MemSpace.SMEM, 4)
@@ -285,3 +286,17 @@ def test_every_rule_has_a_malformed_op() -> None:
     missing = {n: Path(ops.__file__).read_text().splitlines()[n - 1].strip() for n in sorted(written - reached)}
     assert not missing
     assert set(ops.RULES) == set(ops.FORMS)
+
+
+@pytest.mark.parametrize("elem", [I32, F32], ids=str)
+@pytest.mark.parametrize("opcode", sorted(DIVISIONS))
+def test_an_integer_is_not_divided_by_a_literal_zero(opcode: str, elem: ScalarType) -> None:
+    """Floats are: the quotient is infinite or NaN."""
+    if TABLE[opcode].on(elem) is None:
+        return
+    verify(function(op(opcode, (elem, Constant(elem, 1)), (elem,))))
+    if elem.is_float:
+        verify(function(op(opcode, (elem, Constant(elem, 0)), (elem,))))
+    else:
+        with pytest.raises(StagingError, match=f"user.py:7: {elem} division by zero"):
+            verify(function(op(opcode, (elem, Constant(elem, 0)), (elem,))))

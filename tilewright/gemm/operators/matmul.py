@@ -338,15 +338,13 @@ class Request:
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         """As tuning found it, if nothing was asked for; else by the model."""
-        parallel = isinstance(self.decomposition, SplitK) and self.decomposition.mode == "parallel"
-        may_pack = "" if parallel else self.may_pack
         if self.kernel is None and self.decomposition == "auto" and not self.functions:
             found = store.find(problem)
             if found is not None and found.kernel in [entry.name for entry in entries]:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
-                    return found.plan(problem, problem.machine, may_pack)
-        plan = self.planner(entries, may_pack)
+                    return found.plan(problem, problem.machine, self.may_pack)
+        plan = self.planner(entries, self.may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
 
     @property
