@@ -6,7 +6,9 @@ import numpy as np
 
 import tilewright as cutlass
 from tests.check.pairs import numbers, pair
-from tilewright import cute
+from tilewright import cute, utils
+from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.runtime import from_dlpack
 
 
 @cute.kernel
@@ -92,3 +94,31 @@ def a_kernel_between_two_that_does_not_wait_for_the_first(bug: bool) -> None:
 @pair("griddepcontrol-wait", READ, EARLY)
 def a_kernel_between_two_that_may_begin_early_and_does_not_wait(bug: bool) -> None:
     chain(waits=False, overlap=bug)
+
+
+@cute.kernel
+def bulk_second(source: cute.Tensor, y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    smem = utils.SmemAllocator()
+    full, tile = smem.allocate_array(cutlass.Int64, 1), smem.allocate_tensor(cutlass.Float32, cute.make_layout(64), 16)
+    if t == 0:
+        cute.arch.mbarrier_init(full, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.mbarrier_arrive_and_expect_tx(full, 256)
+        cute.copy(cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float32), source, tile, mbar_ptr=full)
+    cute.arch.sync_threads()
+    cute.arch.mbarrier_wait(full, 0)
+    cute.arch.griddepcontrol_wait()
+    y[t] = tile[t]
+
+
+@pair("griddepcontrol-wait", "cute.copy(cute.make_copy_atom(cpasync.CopyBulkG2SOp()", EARLY)
+def a_bulk_copy_before_the_wait_of_what_the_kernel_before_writes(bug: bool) -> None:
+    """What that kernel only reads may be copied."""
+
+    @cute.jit
+    def host(x: cute.Tensor, d: cute.Tensor, y: cute.Tensor) -> None:
+        first(x, d).launch(grid=(1, 1, 1), block=(64, 1, 1))
+        bulk_second(d if cutlass.const_expr(bug) else x, y).launch(grid=(1, 1, 1), block=(64, 1, 1), use_pdl=True)
+
+    host(*(from_dlpack(numbers(64), assumed_align=16) for _ in range(3)))

@@ -76,9 +76,8 @@ def _first(layout: Any) -> Any:
 def remember_fragment(fragment: Any, mma: Any, operand: str) -> Any:
     """``fragment``, after noting that its registers hold ``operand`` of ``mma`` in its layout."""
     known = _known()
-    registers = getattr(fragment, "engine", None)
-    if known is not None and isinstance(registers, Registers) and not registers.is_recast:
-        known.fragments[registers.frag] = (mma, operand, fragment.linear)
+    if known is not None and not fragment.engine.is_recast:
+        known.fragments[fragment.engine.frag] = (mma, operand, fragment.linear)
     return fragment
 
 
