@@ -6,7 +6,7 @@ import numpy as np
 
 import tilewright as cutlass
 from tests.check.pairs import launch, numbers, pair, shared
-from tilewright import cute
+from tilewright import cute, utils
 
 I32 = np.int32
 
@@ -384,3 +384,31 @@ def a_flag_lowered_in_a_narrower_scope_than_it_was_raised(bug: bool) -> None:
             y[t] = data[63 - t]
 
     launch(kernel, numbers(64, I32), numbers(1, I32) * 0, numbers(64, I32), grid=2)
+
+
+@pair("data-race", "data[t] = t + 1", "y[t] = data[t]")
+def a_flag_that_one_lane_has_seen_and_its_block_learns_by_an_mbarrier(bug: bool) -> None:
+    """What the lane has acquired goes on to those who wait for its arrival."""
+
+    @cute.kernel
+    def kernel(data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        ready = utils.SmemAllocator().allocate_array(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(ready, 1)
+        cute.arch.sync_threads()
+        if b == 0:
+            data[t] = t + 1
+            cute.arch.sync_threads()
+            if t == 0:
+                cute.arch.atomic_add(flag.iterator, cutlass.Int32(1), sem="release")
+        else:
+            if t == 1:
+                while cute.arch.load(flag.iterator, sem="relaxed" if bug else "acquire") == 0:
+                    pass
+                cute.arch.mbarrier_arrive(ready)
+            cute.arch.mbarrier_wait(ready, 0)
+            y[t] = data[t]
+
+    launch(kernel, np.zeros(64, I32), np.zeros(1, I32), np.zeros(64, I32), grid=2, block=64)
