@@ -12,6 +12,7 @@ import tilewright as cutlass
 from tests.cuda.test_launch import Driver, built, driver
 from tilewright import Float32, Int32, Int64, cute
 from tilewright.cuda import modules
+from tilewright.cuda.context import _host
 from tilewright.errors import ArgumentError, MachineError
 
 __all__ = ["built", "driver"]
@@ -116,3 +117,15 @@ def test_a_grid_and_a_block_are_three_positive_ints(dims: tuple[int, ...]) -> No
     for grid, block in ((dims, (32, 1, 1)), ((1, 1, 1), dims)):
         with pytest.raises(ArgumentError, match="three ints of at least 1"):
             cutlass.cuda.launch_kernel(0, grid, block, 0, 0)
+
+
+def test_copies_stay_within_the_array() -> None:
+    array = np.zeros(4, np.uint8)
+    assert [_host(array, size)[1] for size in (None, 4, 3)] == [4, 4, 3]
+    with pytest.raises(ArgumentError, match="size_in_bytes=5, but the array has 4 bytes"):
+        _host(array, 5)
+    with pytest.raises(ArgumentError, match="contiguous"):
+        _host(array[::2], None)
+    assert _host(4096, 5) == (4096, 5)
+    with pytest.raises(ArgumentError, match="needs size_in_bytes"):
+        _host(4096, None)

@@ -11,6 +11,7 @@ from tilewright.cuda.arithmetic import cast
 from tilewright.cuda.expressions import Expr
 from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError
+from tilewright.ir.arithmetic import TABLE
 from tilewright.ir.core import Block, Function, Location
 from tilewright.ir.types import (
     BF16,
@@ -248,3 +249,20 @@ def test_an_index_wraps_where_it_is_narrowed(narrow: ScalarType, wraps: bool) ->
 def test_a_tf32_number_is_rounded_where_it_has_more_bits(source: ScalarType) -> None:
     text = cast(Expr("x"), source, TF32).text
     assert ("tw::to_tf32" in text) == (source in (F32, F64, I32))
+
+
+FUNCTIONS = [name for name, row in TABLE.items() if row.operands < 3 and row.on(F32) is not None and not row.predicate]
+
+
+@pytest.mark.parametrize("elem", [F16, F32, F64], ids=str)
+@pytest.mark.parametrize("opcode", FUNCTIONS)
+def test_fastmath_changes_the_functions_of_f32_that_have_a_fast_form_alone(opcode: str, elem: ScalarType) -> None:
+    """Those of f16 are computed in f32, but for its own division."""
+    row, texts = TABLE[opcode], []
+    for attrs in ({}, {"fastmath": True}):
+        k = Kernel("kernel", x=elem, y=elem, out=pointer(elem))
+        k.store(k.out, k.emit(opcode, (k.x, k.y)[: row.operands], (elem,), attrs).result)
+        texts.append(k.text)
+    fast = "" if elem == F64 or (opcode, elem) == ("div", F16) else row.on(F32).fast
+    assert (texts[0] != texts[1]) == bool(fast), texts
+    assert not fast or f"{fast}(" in texts[1]

@@ -328,6 +328,8 @@ def test_a_schedules_order_of_tiles_and_reduction(raster: str, swizzle: int) -> 
     first = [persistent.tile(2 * i, (0, 0))[:2] for i in range(down * across)]  # a cluster's first block
     assert order == [(m, n // 2) for m, n in first]
     assert found.reduction == "atomic" and Plan.of(problem, [entry], schedule, "cpu", "shared").shares.shared_reduction
+    in_order = replace(schedule, reduction_mode="Deterministic")
+    assert Plan.of(problem, [entry], in_order, "cpu").reduction == "mixed"
     with pytest.raises(ArgumentError, match="reduction 'mixed' with a schedule whose reduction_mode"):
         Plan.of(problem, [entry], schedule, "cpu", "mixed")
     if swizzle == 4:

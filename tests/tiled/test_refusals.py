@@ -70,6 +70,8 @@ ACC = ((2, 2), 1, 1)
         ("differ in size", lambda t, x, n: cute.basic_copy_if(registers(3, BOOL), registers(4), registers(4))),
         ("cannot convert Float32 to Float16 between memories",
          lambda t, x, n: cute.basic_copy_if(registers(32, BOOL), x[0, None], row(32, F16))),
+        ("elements of 4 bits share bytes", lambda t, x, n: cute.basic_copy_if(
+            registers(4, BOOL), registers(4, cutlass.Int4), registers(4, cutlass.Int4))),
         ("one call moves 4 x f32", lambda t, x, n: cute.copy_atom_call(universal(128, F32), x[0, None], registers(32))),
         ("one call moves 4 x f32",
          lambda t, x, n: cute.copy_atom_call(universal(128, F32), cute.make_tensor(x.iterator, 4), registers(2))),

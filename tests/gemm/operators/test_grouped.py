@@ -211,3 +211,10 @@ def test_the_hopper_kernel_on_a_gpu(turned: bool) -> None:
         assert [launch.kernel for launch in found.launches] == ["hopper_f16"]
         for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
             assert torch.equal(d, (2 * (a.double() @ b.double()) - c + v).relu().half())
+
+
+def test_a_bias_of_one_element_has_any_stride() -> None:
+    torch = pytest.importorskip("torch")
+    a, b, bias = torch.ones(4, 8).half(), torch.ones(8, 1).half(), torch.full((4, 4), 3.0).half()[:1, 1]
+    assert bias.stride() == (4,)
+    assert torch.equal(gemm_grouped([(a, b)], bias=[bias])[0], torch.full((4, 1), 11.0).half())

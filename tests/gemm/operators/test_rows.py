@@ -380,3 +380,21 @@ def test_many_rows_on_a_gpu(dtype: str, short: list[int]) -> None:
             expected = (a.double() @ b.double() + (0 if bias is None else bias.double())).to(kind)
             assert torch.equal(found, expected), (rows, n, k)
     assert short
+
+
+def test_launches_for_other_rows_are_of_two_rows_at_least() -> None:
+    a, b, vector = integers(0, 16, 48), integers(1, 48, 24), integers(2, 48)
+    assert rows_key(a, b, None, None, None) is not None and rows_key(a[None], b, None, None, None) is not None
+    assert rows_key(vector, b, None, None, None) is rows_key(a[:1], b, None, None, None) is None
+    assert rows_key(a, b[None], None, None, None) is None
+
+
+def test_each_part_of_a_plan_makes_another_launch() -> None:
+    matmul(integers(0, 16, 48), integers(1, 48, 24))
+    kept: Any = next(iter(MODULE._ROWS.values()))
+    plan = kept.plan(kept.problem.with_rows(16))
+    parts = ("config", "shares", "dynamic", "reduction", "numbered", "multiprocessors")
+    others = [replace(plan, **{name: "another"}) for name in parts]
+    assert launch_key(plan) == launch_key(replace(plan)) and all(
+        launch_key(other) != launch_key(plan) for other in others
+    )

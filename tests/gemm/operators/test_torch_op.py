@@ -246,3 +246,15 @@ print("right")
     command = [sys.executable, "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment)
     assert found.stdout.strip() == "right", found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("activation", ["swish", "", 3])
+def test_an_activation_that_is_not_there_is_refused_where_gradients_are_wanted(activation: Any) -> None:
+    with pytest.raises(ArgumentError, match=f"there is no activation {activation!r}; there are relu, "):
+        matmul(normal(4, 8, grad=True), normal(8, 4), activation=activation)
+
+
+def test_fake_tensors_of_two_types_are_refused() -> None:
+    with torch._subclasses.FakeTensorMode():
+        with pytest.raises(ArgumentError, match="both must have one dtype"):
+            torch.ops.tilewright.matmul(torch.empty(4, 8), torch.empty(8, 4, dtype=torch.float16))

@@ -71,7 +71,7 @@ def rows_of(x: Any) -> int:
 
 def rows_key(a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
     """What a launch depends on beside addresses and the number of rows; None where it depends on more."""
-    if a.ndim < 2 or b.ndim != 2 or rows_of(a) < 2:
+    if b.ndim != 2 or rows_of(a) < 2:  # a vector is one row
         return None
     shape = (*a.shape[:-1], b.shape[1])
     keys: list[Any] = []
