@@ -22,15 +22,16 @@ RANKS = 16  # blocks of the largest cluster
 class Mbarriers:
     """All mbarriers of the resident blocks. A *row* is one of them; ``expected`` is 0 after it was invalidated.
 
-    ``completed`` counts phases; ``seen`` is what it was when a wait was last satisfied. ``came``, ``before``: for each
-    rank in the cluster the warps (bits) of that block that have arrived in the current phase, and in the last one: who
-    arrived then and not yet now is whom a wait waits for.
+    ``completed`` counts phases (``changes``: how often any row's did); ``seen`` is what it was when a wait was last
+    satisfied. ``came``, ``before``: for each rank in the cluster the warps (bits) of that block that have arrived in
+    the current phase, and in the last one: who arrived then and not yet now is whom a wait waits for.
     """
 
     def __init__(self) -> None:
         self.places, self.order = np.zeros(0, np.int64), np.zeros(0, np.int64)  # sorted places and their rows
         self.where, self.expected, self.pending, self.bytes, self.completed, self.seen = np.zeros((6, 0), np.int64)
         self.came, self.before = np.zeros((2, 0, RANKS), np.int64)
+        self.changes = 0
         self.name: Callable[[int], str] = lambda offset: ""  # what the program calls one
 
     def rows(self, places: Array) -> Array:
@@ -63,6 +64,7 @@ class Mbarriers:
         self.expected[rows] = self.pending[rows] = counts
         self.bytes[rows] = self.completed[rows] = self.seen[rows] = 0
         self.came[rows] = self.before[rows] = 0
+        self.changes += 1
 
     def passed(self, rows: Array, parity: Array) -> Array:
         """Whether the phase of this parity is complete; a wait that finds it so has seen it."""
@@ -212,6 +214,8 @@ class Touch:
                              "wait for a phase before arriving for the next one (producer_acquire before "
                              "producer_commit, consumer_wait before consumer_release): check that the count of "
                              "mbarrier_init is all that arrive, and the parity that others wait for")  # fmt: skip
+        if done.any():
+            table.changes += 1
         table.completed[done] += 1
         table.pending[done] = table.expected[done]
         table.before[done], table.came[done] = table.came[done], 0
@@ -240,10 +244,19 @@ class Touch:
         wanted = np.unique((warps * made + self.rows) * 2 + parity)  # one number for (warp, row, parity)
         warp, row, odd = wanted // 2 // made, wanted // 2 % made, wanted & 1
 
-        def ready() -> Array:
+        def passed() -> Array:
             every = np.ones(count, bool)
             every[warp[~table.passed(row, odd)]] = False
             return every
+
+        # The schedule asks at every turn: the answer is the last one as long as no phase of any mbarrier has completed.
+        last = -1, np.zeros(count, bool)
+
+        def ready() -> Array:
+            nonlocal last
+            if last[0] != table.changes:
+                last = table.changes, passed()
+            return last[1]
 
         def awaited(w: int) -> int:
             return int(np.argmax((warp == w) & ((table.completed[row] & 1) == odd)))

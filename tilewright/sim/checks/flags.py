@@ -44,6 +44,9 @@ class SeenRelease(NamedTuple):
     know: SparseClock
 
 
+Released = tuple[SparseClock | None, int]  # what a write releases, and in which scope
+
+
 class Flags:
     def __init__(self, layout: ClockColumns) -> None:
         self.layout = layout
@@ -73,6 +76,7 @@ class Flags:
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
         written: set[int] = set()  # by this instruction: what is there between its lanes is unknown
+        by_fence: dict[tuple[int, int | None], Released] = {}
         apart = self.versions is not None and verb == "load" and self.versions.apart(site.op, group)
         for warp, place, lane in _acting(clocks, group, at, rows, lanes, apart):
             block = clocks.first + warp // self.layout.warps
@@ -84,7 +88,7 @@ class Flags:
             if self.versions is not None and verb == "atomic" and site.op is not None:
                 update = self.versions.update(site.op, key, clocks, group, warp, lane)
                 if update is not None:  # what it releases in every order: what it has acquired here, it may not have
-                    own = clocks.known(warp, lane) if releases else self._by_fence(clocks, warp, lane, site.scope)[0]
+                    own = clocks.known(warp, lane) if releases else self._once(by_fence, clocks, warp, lane, site)[0]
                     update.own.update({} if own is None else {(block, site.scope): own})
             if verb != "store" and found:
                 # What a thread has acquired it keeps, so that one that looks again learns nothing: loops do it often.
@@ -97,9 +101,9 @@ class Flags:
                 continue
             self.changes[key] = self.changes.get(key, 0) + 1
             if releases:
-                released: tuple[SparseClock | None, int] = clocks.known(warp, lane), site.scope
+                released: Released = clocks.known(warp, lane), site.scope
             else:
-                released = self._by_fence(clocks, warp, lane, site.scope)
+                released = self._once(by_fence, clocks, warp, lane, site)
             know, level = released
             if verb == "store" and found:
                 found.clear()
@@ -107,6 +111,7 @@ class Flags:
                 entries = self.places.setdefault(key, {})
                 before = entries.get((block, level))
                 if before is not None:
+                    know = know.copy()
                     know.join(before)
                 entries[block, level] = know
             if self.versions is not None and holds is not None:
@@ -141,7 +146,18 @@ class Flags:
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
 
-    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> tuple[SparseClock | None, int]:
+    def _once(
+        self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
+    ) -> Released:
+        """``_by_fence`` within one access, asked once for all lanes of a warp: they differ only where some of them have
+        fenced alone, and what a lane acquires its warp does not know. The clock is shared."""
+        alone = self.fenced.get(clocks, {}).get(warp, {}).keys() - {None}
+        key = warp, lane if alone else None
+        if key not in found:
+            found[key] = self._by_fence(clocks, warp, lane, site.scope)
+        return found[key]
+
+    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> Released:
         """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that
         are known to have fenced."""
         fences, found, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)
