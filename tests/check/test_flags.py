@@ -21,7 +21,7 @@ for module in ("blocks", "exchanges", "global_memory"):
 
 def compare(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Compare each answer of the short way with the plain rule; gives a list that grows by whether it was kept."""
-    short, kept = Flags._once, []
+    short, kept = Flags._by_fence_once, []
 
     def once(self: Flags, found: Any, clocks: Any, warp: int, lane: Any, site: Any) -> Any:
         before = len(found)
@@ -34,7 +34,7 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             assert all((know.rows[cluster] == row).all() for cluster, row in plain.rows.items())
         return know, level
 
-    monkeypatch.setattr(Flags, "_once", once)
+    monkeypatch.setattr(Flags, "_by_fence_once", once)
     return kept
 
 

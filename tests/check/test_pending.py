@@ -17,8 +17,8 @@ from tests.check.pairs import launch, numbers
 from tilewright import cute, sim
 from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.collect import collecting
-from tilewright.sim.checks.pending import Pending
-from tilewright.sim.checks.records import Record
+from tilewright.sim.checks.pending import PendingAccesses
+from tilewright.sim.checks.records import AccessRecord
 
 THREADS = 96
 KINDS = ("store", "load", "sync", "warp", "named", "load", "store", "wide", "copy", "wait", "both")
@@ -94,22 +94,26 @@ def raced(seed: int) -> set[Any]:
 @pytest.mark.parametrize("seed", [*range(6), 31])  # 31: what "both" reaches, between lines that are apart, is not
 def test_the_same_lines_race(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = raced(seed)
-    monkeypatch.setattr(Pending, "apart", lambda *_: False)
-    monkeypatch.setattr(Pending, "again", lambda *_: False)
+    monkeypatch.setattr(PendingAccesses, "cannot_race", lambda *_: False)
+    monkeypatch.setattr(PendingAccesses, "add_similar_load", lambda *_: False)
     assert noted == raced(seed)
 
 
 def test_what_is_remembered_of_the_clocks_is_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
 
-    def before(record: Record, acting: Accessors) -> bool:
+    def before(record: AccessRecord, acting: Accessors) -> bool:
         found = remembered(record, acting)
-        if acting.snapshot is None and not record.old(*acting.clocks.floors(acting.group)) and record.needs is not None:
+        if (
+            acting.snapshot is None
+            and not record.older_than(*acting.clocks.floors(acting.group))
+            and record.needs is not None
+        ):
             answers.append((found, acting.know(np.asarray(record.needs))))
         return found
 
-    remembered = Record.before
-    monkeypatch.setattr(Record, "before", before)
+    remembered = AccessRecord.happened_before
+    monkeypatch.setattr(AccessRecord, "happened_before", before)
     for seed in range(8):
         raced(seed)
     assert set(answers) == {(False, False), (True, True)}

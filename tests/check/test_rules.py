@@ -17,10 +17,10 @@ from tilewright.ir.core import Constant, Location, Op, Value
 from tilewright.ir.types import BOOL, F16, F32, F64, I16, I32, I64, U8, U32, U64, ScalarType, VecType
 from tilewright.sim.checks.arithmetic import _wrong
 from tilewright.sim.checks.findings import Actor
-from tilewright.sim.checks.initialised import doubtful
-from tilewright.sim.checks.kinds import concerned
+from tilewright.sim.checks.initialised import maybe_unwritten
+from tilewright.sim.checks.kinds import may_overflow
 from tilewright.sim.checks.places import MemoryPlace
-from tilewright.sim.checks.records import Record
+from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import NEVER, OTHERS
 from tilewright.sim.checks.taint import ORIGIN, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
@@ -107,7 +107,7 @@ def test_floats_that_no_integer_holds(to: ScalarType) -> None:
     ids=lambda x: str(x) if isinstance(x, Op) else None,
 )  # fmt: skip
 def test_which_operations_can_wrap(op: Op, looked_at: bool) -> None:
-    assert concerned(op) == looked_at
+    assert may_overflow(op) == looked_at
 
 
 # -- undefined values --------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_which_registers_are_watched(write: Callable[..., None], doubts: bool) -
 
     x = np.zeros(32, np.float32)
     (function,) = cute.compile(host, x, x.copy(), 3).kernels
-    assert [op.opcode for op in doubtful(function)] == ["frag.alloc"] * doubts
+    assert [op.opcode for op in maybe_unwritten(function)] == ["frag.alloc"] * doubts
 
 
 @pytest.mark.parametrize("where", [None, Location("user.py", 7)])
@@ -304,18 +304,18 @@ def test_a_record_stands_for_all_accesses_that_it_took(asked: bool) -> None:
 
     def acting(clock: int) -> Any:
         needs = np.array([clock, 0])
-        return SimpleNamespace(kind=OTHERS, newest=NEVER, floors=(0, 0), few=True, now=needs, needs=needs)
+        return SimpleNamespace(kind=OTHERS, newest=NEVER, floors=(0, 0), listed=True, now=needs, needs=needs)
 
     def asking(clock: int) -> Any:
         def know(needs: np.ndarray) -> bool:
             return bool((needs <= clock).all())
 
-        return SimpleNamespace(floors=(0, 0), snapshot=None, few=True, know=know)
+        return SimpleNamespace(floors=(0, 0), snapshot=None, listed=True, know=know)
 
     reach = SimpleNamespace(low=0, high=64, blocks=1, bytes=64)
     first, later = acting(3), acting(5)
-    record = Record(reach, True, first, [(reach, 0, first)], None)
+    record = AccessRecord(reach, True, first, [(reach, 0, first)], None)
     if asked:
-        assert record.before(asking(3)) and not record.before(asking(2))
+        assert record.happened_before(asking(3)) and not record.happened_before(asking(2))
     record.join(reach, (reach, 0, later), later)
-    assert [record.before(asking(clock)) for clock in (3, 4, 5)] == [False, False, True]
+    assert [record.happened_before(asking(clock)) for clock in (3, 4, 5)] == [False, False, True]

@@ -23,7 +23,7 @@ from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim import hangs, messages
 from tilewright.sim.aftermath import concerns_mbarriers, look_on
 from tilewright.sim.agents import Effect
-from tilewright.sim.events import Again, Events, Observer
+from tilewright.sim.events import Events, Observer, RunAgain
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, SplitSide, merge, mergeable
@@ -96,7 +96,7 @@ class Launch:
 
     def wake(self, observer: Observer) -> None:
         """``observer`` wants to hear of every op from now on: at the latest from the next node, or from the op that is
-        executed if it raises :class:`Again`."""
+        executed if it raises :class:`RunAgain`."""
         assert self.events is not None
         self.events.wake(observer)
         self.execute = self._loop()
@@ -343,7 +343,7 @@ class Launch:
                     step(group, slots)
                 step = control
                 pc = control(group, slots)
-        except Again:
+        except RunAgain:
             return self._run_reporting_ops(group, at, step)
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
@@ -363,7 +363,7 @@ class Launch:
                 if resumed is None:
                     enter(group, pc)
                 else:
-                    # The step that woke a check had no effect (Again): it runs once more, those before it do not.
+                    # The step that woke a check had no effect (RunAgain): it runs once more, those before it do not.
                     straight = straight[node.steps.index(resumed) if resumed in node.steps else len(straight) :]
                     resumed = None
                 for step, op in straight:

@@ -134,7 +134,7 @@ class Observer:
 NAMES = tuple(name for name, value in vars(Observer).items() if not name.startswith("_") and callable(value))
 
 
-class Again(Exception):
+class RunAgain(Exception):
     """Raised by an observer in the middle of an op that only reads: the op is executed again from its start, and from
     there on the observers hear of every op."""
 
@@ -175,7 +175,7 @@ class Events:
         self.listened.clear()
         for name in NAMES:
             defined = [o for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
-            defined.sort(key=lambda o: not o.asleep)  # who may raise Again hears first: others hear of an access once
+            defined.sort(key=lambda o: not o.asleep)  # RunAgain comes before others hear of the access
             ears = [getattr(o, name) for o in defined if name not in o.asleep]
             if ears:
                 self.listened.add(name)

@@ -35,7 +35,7 @@ class Accessors:
         self, order: HappensBefore, group: Group, agent: str, mask: Array | None = None, lanes: Array | None = None,
         each: int = 1,
     ) -> None:  # fmt: skip
-        self.group, self.mask, self.each, self.few = group, mask, each, lanes is not None
+        self.group, self.mask, self.each, self.listed = group, mask, each, lanes is not None
         self.clocks: Clocks = order.waves[group.wave]
         self.layout = order.layout
         self.snapshot: Snapshot | None = order.landing[-1].notes if order.landing else None
@@ -133,7 +133,7 @@ class Accessors:
         if known is None or known[0] is not self.now:
             first = epoch(self.clocks.unit[self.group.warps] * WARP, 0, self.now)
             known = registers["check.entries"] = (self.now, (first[:, None] + np.arange(WARP)).reshape(-1))
-        entries = known[1] if self.mask is None and not self.few else known[1][self.lanes]
+        entries = known[1] if self.mask is None and not self.listed else known[1][self.lanes]
         return self._spread(entries + (number << SITE_SHIFT))
 
     # -- warp by warp --------------------------------------------------------------------------------------------------
@@ -151,10 +151,10 @@ class Accessors:
         return int(self.opened.max()) if self.kind == GROUPS else NEVER
 
     @cached_property
-    def where(self) -> tuple[Any, Array]:
+    def rows_and_clusters(self) -> tuple[Any, Array]:
         """The rows of the warps that act, and the number of each one's cluster in the wave."""
         rows: Any = slice(None)
-        if self.few and self.lanes.size <= WARP:
+        if self.listed and self.lanes.size <= WARP:
             rows = self.lanes // WARP
             if rows.size > 1 and not (rows[1:] > rows[:-1]).all():
                 rows = np.unique(rows)
@@ -171,7 +171,7 @@ class Accessors:
             one, at = divmod(int(self._identity[0]) // WARP, layout.cluster)
             found[one - int(clocks.cluster[0]), at] = self._clock[0]
             return found
-        rows, cluster = self.where
+        rows, cluster = self.rows_and_clusters
         if given:
             cluster, column = np.divmod(self._identity // WARP, layout.cluster)
             cluster, clock, alone = cluster - clocks.cluster[0], self._clock, self._clock.size == 1
@@ -180,7 +180,7 @@ class Accessors:
             column, clock = clocks.own[warps], self.now[rows]
             if self.agent is not None:
                 column, clock = layout.agent_unit(column, warps, self.agent), self.opened[rows]
-            alone = self.agent is None or not layout.together[self.agent]  # each warp has a column of its own
+            alone = self.agent is None or not layout.by_warpgroup[self.agent]  # each warp has a column of its own
         found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
         if alone:
             found[cluster, column] = clock
@@ -188,7 +188,7 @@ class Accessors:
             np.maximum.at(found, (cluster, column), clock)
         return found
 
-    def knew(self, needs: Array) -> Array:
+    def knew_at_issue(self, needs: Array) -> Array:
         """``[rows]`` which warps of the group knew what ``needs`` names of their clusters, when what lands was
         issued."""
         assert self.snapshot is not None
@@ -199,17 +199,17 @@ class Accessors:
     def know(self, needs: Array, which: Array | None = None) -> bool:
         """Whether the warps that act (of them only those in whose row ``which`` is True) know what ``needs`` names of
         their clusters."""
-        rows, cluster = self.where
-        if cluster.size == 1 and (which is None or self.few):
+        rows, cluster = self.rows_and_clusters
+        if cluster.size == 1 and (which is None or self.listed):
             row = int(np.arange(self.group.warps.size)[rows][0]) if isinstance(rows, slice) else int(rows[0])
             mine = self.clocks.clocks[self.group.warps[row]] if self.snapshot is None else self.snapshot.rows[row]
             return bool((mine >= needs[cluster[0]]).all())
-        if which is not None and not self.few:
+        if which is not None and not self.listed:
             rows, cluster = which, cluster[which]
         known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
         return bool((known >= needs[cluster]).all())
 
-    def know_each(self, theirs: Ranges, ours: Ranges) -> bool:
+    def know_by_warp(self, theirs: Ranges, ours: Ranges) -> bool:
         """Whether each warp that acts (it reaches what ``ours`` says) knows what those threads did at the same bytes
         whose accesses ``theirs`` describes."""
         clocks, per = self.clocks, self.layout.warps
@@ -220,7 +220,7 @@ class Accessors:
         done[warps] = theirs.acting.now
         there = ours.block[:, None] * per + np.arange(per)  # the warps of the block whose memory is reached
         hit = (low[there] < ours.high[:, None]) & (high[there] > ours.low[:, None])
-        rows, _ = self.where
+        rows, _ = self.rows_and_clusters
         known = clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
         known = np.take_along_axis(known, clocks.own[there], axis=1)
         return bool((known >= np.where(hit, done[there], 0)).all())

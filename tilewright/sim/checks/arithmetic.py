@@ -61,9 +61,9 @@ class Arithmetic(Checker):
         else:
             lane, count = 0 if group.mask is None else int(np.argmax(group.mask)), 1
             shown = [v.reshape(-1)[0] for v in values]
-        self._found(group, op, lane, shown, count)
+        self._report(group, op, lane, shown, count)
 
-    def _found(self, group: Group, op: Op, lane: int, shown: list[Any], count: int) -> None:
+    def _report(self, group: Group, op: Op, lane: int, shown: list[Any], count: int) -> None:
         elem = element_of(op.result.type)
         if op.opcode == "cast":
             what = f"the {element_of(op.operands[0].type)} {shown[0]} is converted to {elem}, which does not hold it"

@@ -33,7 +33,7 @@ class ReleasedClock:
             self.rest = self.rest or SparseClock()
             self.rest.join(rest)
 
-    def give(self, clocks: Clocks, warps: Array) -> None:
+    def hand_to(self, clocks: Clocks, warps: Array) -> None:
         """All lanes of these warps learn it."""
         clocks.clocks[warps] = np.maximum(clocks.clocks[warps], self.row)
         clocks.version += 1
@@ -43,14 +43,14 @@ class ReleasedClock:
 
 
 def _rest(clocks: Clocks, warps: Array) -> SparseClock | None:
-    """What is loose with these warps, as they release it with all lanes."""
-    if not clocks.loose:
+    """What single lanes of these warps know beside the clocks of whole warps, as all lanes release it."""
+    if not clocks.lane_clocks:
         return None
     found = SparseClock()
     for warp in map(int, warps):
-        loose = clocks.loose.get(warp)
-        if loose is not None:
-            found.join(loose.all())
+        lane_clocks = clocks.lane_clocks.get(warp)
+        if lane_clocks is not None:
+            found.join(lane_clocks.all())
     return found
 
 
@@ -79,7 +79,7 @@ class BarrierClocks:
         # By row: what has been released, and the warps that have arrived, and wait, in this phase.
         self.gathered = np.zeros((0, self.width), np.int32)
         self.seen, self.arrived, self.waiting = np.zeros((3, 0), np.int64)
-        self.rest: dict[int, SparseClock] = {}  # by key: what is loose
+        self.rest: dict[int, SparseClock] = {}  # by key: what single lanes have released
         self.before = np.zeros((0, 0), np.int32)  # what the warps that arrived last knew before
         self.key = np.full(clocks.now.size, -1, np.int64)
         self.target = np.zeros(clocks.now.size, np.int64)
@@ -91,10 +91,10 @@ class BarrierClocks:
         clocks = self.clocks
         warps = group.warps if rows.size == group.warps.size else group.warps[rows]
         released = self.before = clocks.release(warps)
-        for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if clocks.loose else ():
-            loose = clocks.loose.get(warp)
-            if loose is not None:
-                self.rest.setdefault(key, SparseClock()).join(loose.all())
+        for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if clocks.lane_clocks else ():
+            lane_clocks = clocks.lane_clocks.get(warp)
+            if lane_clocks is not None:
+                self.rest.setdefault(key, SparseClock()).join(lane_clocks.all())
         here = self._arrivals(group, warps, keys)
         # Several warps of one block: the maximum of their clocks is what the barrier gathers.
         if here.first.size < warps.size:
@@ -162,14 +162,14 @@ class BarrierClocks:
             rest = self.rest.get(int(self.key[warp]))
             if rest is not None:
                 clocks.learn(int(warp), rest)
-        if clocks.loose:
-            clocks.settle(waiting)
+        if clocks.lane_clocks:
+            clocks.merge_lanes(waiting)
         self.key[waiting] = -1
         # Where the whole block came, every warp knows what any of them did before.
         if whole.all():
-            clocks.passed(there)
+            clocks.passed_barrier(there)
         elif whole.any():
-            clocks.passed(there.reshape(-1, per)[whole].reshape(-1))
+            clocks.passed_barrier(there.reshape(-1, per)[whole].reshape(-1))
         self.gathered[rows] = 0
         self.arrived[rows] = self.waiting[rows] = 0
         for key in keys.tolist() if self.rest else ():
@@ -195,15 +195,15 @@ class ClusterBarrierClocks:
                 self.arrive(threads[threads // per == one], releases)
             return
         if self.barriers.target[threads[0]] > self.barriers.completed[cluster]:
-            self._settle(cluster)  # the phase before was completed by those who ended
+            self._take_completed(cluster)  # the phase before was completed by those who ended
         warps = np.unique(threads // WARP)
         if releases:
             gathered = self.gathered.setdefault(cluster, ReleasedClock(self.width))
             gathered.add(clocks.release(warps).max(0), _rest(clocks, warps))
             clocks.step(warps)
-        self._settle(cluster)
+        self._take_completed(cluster)
 
-    def _settle(self, cluster: int) -> None:
+    def _take_completed(self, cluster: int) -> None:
         if self.barriers.completed[cluster] > self.seen[cluster]:
             self.seen[cluster] = self.barriers.completed[cluster]
             found = self.gathered.pop(cluster, None)
@@ -216,12 +216,15 @@ class ClusterBarrierClocks:
         if not any(order.acquire for order in wait.op.attrs["atom"].orders):
             return
         for cluster in np.unique(wait.cluster):
-            self._settle(int(cluster))
+            self._take_completed(int(cluster))
             found = self.done.get(int(cluster))
             mine = warps[wait.cluster == cluster]
             if found is not None:
-                found.give(self.clocks, mine)
-            self.clocks.settle(mine)
+                found.hand_to(self.clocks, mine)
+            self.clocks.merge_lanes(mine)
+
+
+WarpPlaceLane = tuple[int, int, int]
 
 
 class MbarrierClocks:
@@ -236,7 +239,7 @@ class MbarrierClocks:
         self.units: dict[int, tuple[int, int]] = {}  # by place: unit, and the clock of what comes next
         self.count: dict[int, int] = {}
 
-    def _acting(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[tuple[int, int, int]]]:
+    def _by_place(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[WarpPlaceLane]]:
         """Whole warps that name one place, by place; and (warp, place, lane) of other lanes that act."""
         if lanes.size == warps.size * WARP:  # all lanes of all warps
             by_warp = places.reshape(-1, WARP)
@@ -252,13 +255,13 @@ class MbarrierClocks:
         mine = warps[rows[first]]
         whole = np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first)
         whole &= counts == self.clocks.lanes[mine]
-        together: dict[int, Array] = {}
+        whole_warps: dict[int, Array] = {}
         if whole.any():
             there, mine = places[first][whole], mine[whole]
-            together = {int(place): mine[there == place] for place in dict.fromkeys(there.tolist())}
+            whole_warps = {int(place): mine[there == place] for place in dict.fromkeys(there.tolist())}
         single = np.flatnonzero(~np.repeat(whole, counts))
         others = warps[rows[single]].tolist(), places[single].tolist(), (lanes[single] % WARP).tolist()
-        return together, list(zip(*others, strict=True))
+        return whole_warps, list(zip(*others, strict=True))
 
     def _at(self, place: int) -> ReleasedClock:
         found = self.gathered.get(place)
@@ -270,19 +273,19 @@ class MbarrierClocks:
         """Lanes ``lanes`` of ``warps`` arrive at the mbarriers ``places``: each mbarrier gathers what they release. A
         lane that arrives alone releases what it knows itself, a whole warp what all of its lanes know."""
         clocks = self.clocks
-        together, single = self._acting(warps, places, lanes)
-        others: list[tuple[int, int, int | None]] = [*single]
-        for place, mine in together.items():
-            if clocks.loose:
-                apart = [warp for warp in mine.tolist() if warp in clocks.loose]
+        whole_warps, single_lanes = self._by_place(warps, places, lanes)
+        others: list[tuple[int, int, int | None]] = [*single_lanes]
+        for place, mine in whole_warps.items():
+            if clocks.lane_clocks:
+                apart = [warp for warp in mine.tolist() if warp in clocks.lane_clocks]
                 others += [(warp, place, None) for warp in apart]
                 mine = mine[~np.isin(mine, apart)] if apart else mine
             if mine.size:
                 self._at(place).add(np.maximum.reduce(clocks.release(mine)))
                 clocks.step(mine)
-        alone = self._alone(others)
-        if alone is not None:
-            for (_, place, _), row in zip(others, alone, strict=True):
+        released = self._released_by_elected(others)
+        if released is not None:
+            for (_, place, _), row in zip(others, released, strict=True):
                 self._at(place).add(row)
         else:
             for warp, place, lane in others:
@@ -292,20 +295,20 @@ class MbarrierClocks:
         if others:
             clocks.step(np.array([*{warp for warp, _, _ in others}]))
 
-    def _alone(self, others: list[tuple[int, int, int | None]]) -> Array | None:
-        """As :meth:`Clocks.alone_with`, of (warp, place, lane)."""
+    def _released_by_elected(self, others: list[tuple[int, int, int | None]]) -> Array | None:
+        """As :meth:`Clocks.released_by_elected`, of (warp, place, lane)."""
         lanes = [lane for *_, lane in others if lane is not None]
         if not others or len(lanes) < len(others):
             return None
-        return self.clocks.alone_with(np.array([warp for warp, *_ in others]), np.array(lanes))
+        return self.clocks.released_by_elected(np.array([warp for warp, *_ in others]), np.array(lanes))
 
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""
         clocks = self.clocks
         rows = {int(w): k for k, w in enumerate(warps)}
-        together, single = self._acting(warps, places, lanes)
-        whole = [(int(warp), place, None) for place, mine in together.items() for warp in mine]
-        for warp, place, lane in [*whole, *single]:
+        whole_warps, single_lanes = self._by_place(warps, places, lanes)
+        whole = [(int(warp), place, None) for place, mine in whole_warps.items() for warp in mine]
+        for warp, place, lane in [*whole, *single_lanes]:
             clock, gathered = int(opened[rows[warp], agent]), self._at(place)
             if lane is None:
                 column = clocks.layout.agent_unit(int(clocks.own[warp]), warp, agent)
@@ -314,7 +317,7 @@ class MbarrierClocks:
                 unit = clocks.layout.agent_unit(int(clocks.unit[warp]), warp, agent)
                 gathered.add(gathered.row, SparseClock(None, {unit * WARP + lane: clock}))
 
-    def came(self, place: int) -> tuple[int, int]:
+    def bytes_came(self, place: int) -> tuple[int, int]:
         """(unit, clock) of bytes that an asynchronous unit has brought, and that it counts at this mbarrier."""
         known = self.units.get(place)
         if known is None:
@@ -344,8 +347,8 @@ class MbarrierClocks:
     # -- acquiring -----------------------------------------------------------------------------------------------------
 
     def begin_wait(self, warps: Array, places: Array, lanes: Array) -> None:
-        together, others = self._acting(warps, places, lanes)
-        for place, mine in together.items():
+        whole_warps, others = self._by_place(warps, places, lanes)
+        for place, mine in whole_warps.items():
             for warp in map(int, mine):
                 self.waiting.setdefault(warp, []).append((place, None))
         for warp, place, lane in others:
@@ -354,21 +357,21 @@ class MbarrierClocks:
     def end_wait(self, warps: Array) -> None:
         if not self.waiting:
             return
-        together: dict[int, list[int]] = {}
+        whole_warps: dict[int, list[int]] = {}
         for warp in map(int, warps):
             for place, lane in self.waiting.pop(warp, ()):
                 if lane is None:
-                    together.setdefault(place, []).append(warp)
+                    whole_warps.setdefault(place, []).append(warp)
                 else:
                     self._learn(warp, place, lane)
-        for place, mine in together.items():
+        for place, mine in whole_warps.items():
             self._all_learn(np.array(mine), place)
 
     def acquire(self, warps: Array, places: Array, lanes: Array) -> None:
         if not places.size:
             return
-        together, others = self._acting(warps, places, lanes)
-        for place, mine in together.items():
+        whole_warps, others = self._by_place(warps, places, lanes)
+        for place, mine in whole_warps.items():
             self._all_learn(mine, place)
         for warp, place, lane in others:
             self._learn(warp, place, lane)
@@ -376,7 +379,7 @@ class MbarrierClocks:
     def _all_learn(self, warps: Array, place: int) -> None:
         found = self.done.get(place)
         if found is not None:
-            found.give(self.clocks, warps)
+            found.hand_to(self.clocks, warps)
 
     def _learn(self, warp: int, place: int, lane: int) -> None:
         found = self.done.get(place)

@@ -52,7 +52,7 @@ class Bounds(Checker):
             if mine.any():
                 k = int(np.argmax(mine)) if mine.ndim else 0
                 at = flat_offsets(buffer, group, off, mask) if isinstance(buffer, SharedBuffer) else off
-                self._found(verb, buffer, group, op, pairs, int(lanes[k]), int(at[k]), access.nbytes)
+                self._report(verb, buffer, group, op, pairs, int(lanes[k]), int(at[k]), access.nbytes)
 
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
@@ -96,7 +96,7 @@ class Bounds(Checker):
                 found[value] = int(shape[mode])
         return found
 
-    def _found(self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int) -> None:
+    def _report(self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int) -> None:
         key = ("bounds", str(op.loc or id(op)))
         if self.findings.known(key):
             return

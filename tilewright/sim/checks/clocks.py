@@ -33,7 +33,7 @@ class ClockColumns:
     (wgmma) or single threads; ``mbarriers``: whether there are any."""
 
     def __init__(self, geometry: Geometry, agents: dict[str, bool], mbarriers: bool) -> None:
-        self.geometry, self.agents, self.together = geometry, list(agents), list(agents.values())
+        self.geometry, self.agents, self.by_warpgroup = geometry, list(agents), list(agents.values())
         self.tick = 1
         self.warps = geometry.warps
         self.elected = self.warps * (1 + len(agents))  # from a warp's column to that of its elected lane
@@ -53,7 +53,7 @@ class ClockColumns:
 
     def agent_unit(self, unit: Any, warp: Any, agent: int) -> Any:
         """The unit (or column) of what the agent does for a warp whose own unit (or column) is ``unit``."""
-        return unit + (1 + agent) * self.warps - (warp % self.warps % 4 if self.together[agent] else 0)
+        return unit + (1 + agent) * self.warps - (warp % self.warps % 4 if self.by_warpgroup[agent] else 0)
 
     def elect(self, unit: int, lane: int) -> bool:
         """Whether a lane, which releases something alone, is the elected one of its warp; the first that does is."""
@@ -112,9 +112,9 @@ class Clocks:
         self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
         self.open = np.ones((warps.size, agents), np.int32)
         # For each lane the first group that its warp closed and it did not, 0: none. Once there is one of an agent,
-        # that is ``torn``.
-        self.skipped, self.torn = np.zeros((warps.size, agents, WARP), np.int32), [False] * agents
-        self.loose: dict[int, LaneClocks] = {}
+        # the agent is ``uneven``.
+        self.skipped, self.uneven = np.zeros((warps.size, agents, WARP), np.int32), [False] * agents
+        self.lane_clocks: dict[int, LaneClocks] = {}
         self.version = 0
         existing = layout.geometry.existing(warps)
         self.exists = np.ones((warps.size, WARP), bool) if existing is None else existing.reshape(-1, WARP)
@@ -136,22 +136,22 @@ class Clocks:
         """What a warp (or one lane of it) releases now: what it knows, and what it has done itself."""
         row = self.clocks[warp].copy()
         know = SparseClock()
-        loose = self.loose.get(warp)
-        if loose is not None:
+        lane_clocks = self.lane_clocks.get(warp)
+        if lane_clocks is not None:
             if lane is None:
-                know = loose.all().copy()
+                know = lane_clocks.all().copy()
             else:
-                know.join(loose.know)
-                if lane in loose.extras:
-                    know.join(loose.extras[lane])
+                know.join(lane_clocks.know)
+                if lane in lane_clocks.extras:
+                    know.join(lane_clocks.extras[lane])
         cluster = int(self.cluster[warp])
         if lane is None:
             row[self.own[warp]] = self.now[warp]
             if self.unfinished[warp].any():
                 self.agents_of(np.array([warp]), row[None])
             else:
-                for a, together in enumerate(self.layout.together):
-                    if not together:
+                for a, by_warpgroup in enumerate(self.layout.by_warpgroup):
+                    if not by_warpgroup:
                         column = self.layout.agent_unit(int(self.own[warp]), warp, a)
                         row[column] = max(row[column], self.open[warp, a] - 1)  # nothing of the open group yet
         else:
@@ -161,7 +161,7 @@ class Clocks:
             else:
                 know.lanes[unit * WARP + lane] = int(self.now[warp])
             for a in range(len(self.layout.agents)):
-                if self.layout.together[a]:
+                if self.layout.by_warpgroup[a]:
                     column = self.layout.agent_unit(int(self.own[warp]), warp, a)
                     row[column] = max(row[column], self.waited_by(warp, a, lane))
                 elif self.issued[a][warp, lane % self.issued[a].shape[1]]:
@@ -177,9 +177,9 @@ class Clocks:
         cluster, unit = int(self.cluster[warp]), (self.first + block) * self.layout.block
         if cluster == self.cluster[block * self.layout.warps] and self.clocks[warp, first : first + size].any():
             return True
-        if warp not in self.loose:
+        if warp not in self.lane_clocks:
             return False
-        know = self.loose[warp].all()
+        know = self.lane_clocks[warp].all()
         row = know.rows.get(cluster)
         return (row is not None and bool(row[first : first + size].any())) or any(
             unit <= who // WARP < unit + size for who in know.lanes
@@ -195,9 +195,9 @@ class Clocks:
                 np.maximum(self.clocks[warp], row, out=self.clocks[warp])
             if len(know.rows) > (row is not None) or know.lanes:
                 rest = SparseClock({c: r for c, r in know.rows.items() if c != cluster}, know.lanes)
-                self.loose.setdefault(warp, LaneClocks()).learn(rest)
+                self.lane_clocks.setdefault(warp, LaneClocks()).learn(rest)
         else:
-            self.loose.setdefault(warp, LaneClocks()).learn(know, lane)
+            self.lane_clocks.setdefault(warp, LaneClocks()).learn(know, lane)
 
     def step(self, warps: Array) -> None:
         """Something of these warps has been released: what they do from now on is later."""
@@ -208,7 +208,7 @@ class Clocks:
         self.now[warps] = self.layout.tick
         self.version += 1
 
-    def passed(self, warps: Array) -> None:
+    def passed_barrier(self, warps: Array) -> None:
         """All warps of some blocks have met at a barrier, and go on from there."""
         # In a cluster the barrier of one block says nothing of what other blocks do to its memory: no floor there.
         self.step(warps)
@@ -233,7 +233,7 @@ class Clocks:
     def agents_of(self, warps: Array, rows: Array) -> None:
         """Set the columns of the warps' own agents in ``rows [warps, columns]`` to what all lanes know of them."""
         for a in range(len(self.layout.agents)):
-            if self.layout.together[a]:
+            if self.layout.by_warpgroup[a]:
                 # Kept up to date by its waits. A group of wgmma is the warpgroup's, and so is its column: who has
                 # waited for it knows that the operands of all four warps have been read.
                 continue
@@ -246,11 +246,11 @@ class Clocks:
             at = self.numbers[: warps.size], self.columns[a][warps]
             rows[at] = np.maximum(rows[at], known)
 
-    def alone_with(self, warps: Array, lanes: Array) -> Array | None:
+    def released_by_elected(self, warps: Array, lanes: Array) -> Array | None:
         """``[warps, columns]`` what single lanes of these warps release, each the elected one; None where a row of
         clocks does not say it all."""
         layout = self.layout
-        if self.loose or not layout.elects:
+        if self.lane_clocks or not layout.elects:
             return None
         block = self.unit[warps] // layout.block
         elected = layout.lane[block * layout.warps + warps % layout.warps]
@@ -258,10 +258,10 @@ class Clocks:
             return None
         rows = self.clocks[warps]
         rows[self.numbers[: warps.size], self.own[warps] + layout.elected] = self.now[warps]
-        for a, together in enumerate(layout.together):
+        for a, by_warpgroup in enumerate(layout.by_warpgroup):
             issued, waited = self.issued[a], self.waited[a]
             lane = lanes if issued.shape[1] > 1 else 0
-            if together:
+            if by_warpgroup:
                 at = self.numbers[: warps.size], self.columns[a][warps]
                 rows[at] = np.maximum(rows[at], waited[warps, lane])
             elif issued[warps, lane].any():
@@ -279,18 +279,18 @@ class Clocks:
     def synchronise(self, warps: Array) -> None:
         """The lanes of each of these warps have synchronised with each other."""
         self.clocks[warps] = self.release(warps)
-        self.settle(warps)
+        self.merge_lanes(warps)
         self.step(warps)
 
-    def settle(self, warps: Array) -> None:
+    def merge_lanes(self, warps: Array) -> None:
         """The lanes of each of these warps have synchronised: what one knew all know, and what stands in the clocks of
         whole warps as well is forgotten."""
-        for warp in warps.tolist() if self.loose else ():
-            loose = self.loose.get(warp)
-            if loose is None:
+        for warp in warps.tolist() if self.lane_clocks else ():
+            lane_clocks = self.lane_clocks.get(warp)
+            if lane_clocks is None:
                 continue
-            loose.settle()
-            row, know = self.clocks[warp], loose.know
+            lane_clocks.merge()
+            row, know = self.clocks[warp], lane_clocks.know
             mine = know.rows.pop(int(self.cluster[warp]), None)
             if mine is not None:
                 np.maximum(row, mine, out=row)
@@ -301,16 +301,16 @@ class Clocks:
                 if not 0 <= who // WARP - base < width or int(row[who // WARP - base]) < clock
             }
             if not know.rows and not know.lanes:
-                del self.loose[warp]
+                del self.lane_clocks[warp]
 
     def synchronise_lanes(self, warp: int, lanes: Array) -> None:
         """Some lanes of a warp have synchronised with each other."""
-        together = SparseClock()
+        joined = SparseClock()
         for lane in map(int, lanes):
-            together.join(self.known(warp, lane))
+            joined.join(self.known(warp, lane))
         self.step(np.array([warp]))
         for lane in map(int, lanes):
-            self.learn(warp, together, lane)
+            self.learn(warp, joined, lane)
 
     # -- groups of asynchronous copies ---------------------------------------------------------------------------------
 
@@ -345,14 +345,14 @@ class Clocks:
 
     def commit(self, warps: Array, lanes: Array | None, agent: int) -> None:
         """``lanes [warps, 32]`` (None: all) close their open groups."""
-        if self.torn[agent] or lanes is not None:
+        if self.uneven[agent] or lanes is not None:
             self._by_lane(agent)
             some, opened = True if lanes is None else lanes, self.open[warps, agent][:, None]
             left = np.logical_not(some) & (self.issued[agent][warps] == opened)
-            if self.torn[agent] or left.any():
+            if self.uneven[agent] or left.any():
                 skipped = self.skipped[warps, agent]
                 self.skipped[warps, agent] = np.where(left & (skipped == 0), opened, np.where(some, 0, skipped))
-                self.torn[agent] = True
+                self.uneven[agent] = True
         self.open[warps, agent] += 1
         self.version += 1
 
@@ -360,17 +360,17 @@ class Clocks:
         """``lanes [warps, 32]`` (None: all) wait until at most ``pending`` groups are unfinished."""
         # Groups are numbered from 1, the open one is not waited for: the newest that is over has this number.
         over = np.maximum(self.open[warps, agent] - (1 + pending), 0)
-        if self.torn[agent] or lanes is not None:
+        if self.uneven[agent] or lanes is not None:
             self._by_lane(agent)
         before = self.waited[agent][warps]
         reached = np.maximum(before, over[:, None])
-        if self.torn[agent]:  # what a lane has not committed it cannot wait for
+        if self.uneven[agent]:  # what a lane has not committed it cannot wait for
             skipped = self.skipped[warps, agent]
             reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
         now = reached if lanes is None else np.where(lanes, reached, before)
         self.waited[agent][warps] = now
         self.unfinished[warps, agent] = (self.issued[agent][warps] > now).any(1)
-        if self.layout.together[agent]:  # the wait is one of the whole warp
+        if self.layout.by_warpgroup[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)
             self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)
         self.version += 1

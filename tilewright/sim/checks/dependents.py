@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tilewright.sim.program import Program
 
 
-class Before(NamedTuple):
+class RunningKernel(NamedTuple):
     """A kernel of a stream that let the next one begin early (``op``): its arrays (``owners``, kept alive so that their
     addresses stay theirs), the addresses of those that it writes, and of all. ``passed``: the name of a kernel after it
     that did not wait for it; empty where it is the last one."""
@@ -46,21 +46,21 @@ class Before(NamedTuple):
 
 MOST_KERNELS = 8  # of a stream that are remembered as running
 # For each stream the kernels that may still run when the next one, launched with use_pdl, begins; the last one first.
-_running: dict[int | None, tuple[Before, ...]] = {}
+_running: dict[int | None, tuple[RunningKernel, ...]] = {}
 
 
-def running() -> dict[int | None, tuple[Before, ...]]:
+def running() -> dict[int | None, tuple[RunningKernel, ...]]:
     """What may still run in each stream, to be given to :func:`set_running` before a launch is run again."""
     return dict(_running)
 
 
-def set_running(streams: dict[int | None, tuple[Before, ...]]) -> None:
+def set_running(streams: dict[int | None, tuple[RunningKernel, ...]]) -> None:
     """Take the kernels of each stream as they were."""
     _running.clear()
     _running.update(streams)
 
 
-def early(program: Program) -> list[Op]:
+def early_launch_ops(program: Program) -> list[Op]:
     """Where a kernel lets the next one of its stream begin."""
     calls = [op for op in facts(program).calls if op.attrs["atom"].grid_dependency]
     return [op for op in calls if op.attrs["atom"].action == "launch_dependents"]
@@ -88,21 +88,21 @@ def waits_first(function: Function) -> bool:
     return False
 
 
-class EarlyEnds(Checker):
+class EarlyLaunches(Checker):
     """Notes what a kernel that lets the next one begin early may still be at; it watches no access."""
 
     name, cost = "dependents", "default"
 
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:
-        return bool(early(program))
+        return bool(early_launch_ops(program))
 
     def end(self, launch: Launch) -> None:
         every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
         written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
         writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
-        begins, stream = early(launch.program)[0], launch.config.stream
-        mine = Before(launch.program.name, begins, writes, uses, [b.owner for b in every])
+        begins, stream = early_launch_ops(launch.program)[0], launch.config.stream
+        mine = RunningKernel(launch.program.name, begins, writes, uses, [b.owner for b in every])
         _running[stream] = (mine, *_running.get(stream, ()))[:MOST_KERNELS]
 
 
@@ -130,7 +130,7 @@ class Dependents(Checker):
         self.landing: Effect | None = None
         self.waited: set[tuple[int, int]] = set()  # (wave, block) of which a warp has waited
         self.effects: dict[int, Effect] = {}  # issued before the wait
-        self.known: dict[Any, tuple[Before | None, ...]] = {}
+        self.known: dict[Any, tuple[RunningKernel | None, ...]] = {}
 
     def end(self, launch: Launch) -> None:
         left = [b for b in self.before if b.passed]
@@ -145,14 +145,14 @@ class Dependents(Checker):
             blocks = group.warps[active] // group.wave.geometry.warps
             self.waited.update((id(group.wave), int(b)) for b in np.unique(blocks))
 
-    def _unsafe(self, buffer: Any, verb: str, waited: bool = False) -> Before | None:
+    def _unsafe(self, buffer: Any, verb: str, waited: bool = False) -> RunningKernel | None:
         """A kernel that may still run and writes to this array (or, where this one writes, uses it at all). ``waited``:
         for the kernel before."""
         known = self.known.get(buffer)
         if known is None:
             low, high = buffer.base + getattr(buffer, "low", 0), buffer.base + getattr(buffer, "high", 0)
 
-            def first(kernels: list[Before], loads: bool) -> Before | None:
+            def first(kernels: list[RunningKernel], loads: bool) -> RunningKernel | None:
                 sides = ((b, b.written if loads else b.touched) for b in kernels)
                 return next((b for b, side in sides if any(a < high and low < e for a, e in side)), None)
 
@@ -177,7 +177,7 @@ class Dependents(Checker):
         for block, k in zip(*np.unique(blocks, return_index=True), strict=True):
             before = self._unsafe(buffer, verb, (id(group.wave), int(block)) in self.waited)
             if before is not None:
-                self._found(before, verb, buffer, group, int(lanes[k]), int(off[k]), access.nbytes)
+                self._report(before, verb, buffer, group, int(lanes[k]), int(off[k]), access.nbytes)
                 return
 
     def issue(self, group: Group, effect: Effect) -> None:
@@ -201,11 +201,11 @@ class Dependents(Checker):
                 before = self._unsafe(buffer, verb, id(effect) not in self.effects)
                 if before is not None:
                     lane = effect.lane if effect.lane is not None else 0
-                    self._found(before, verb, buffer, group, lane, start - buffer.base, shape[-1])
+                    self._report(before, verb, buffer, group, lane, start - buffer.base, shape[-1])
                 return
 
-    def _found(
-        self, before: Before, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int
+    def _report(
+        self, before: RunningKernel, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int
     ) -> None:  # fmt: skip
         op = group.lanes.op
         warp, per = int(group.warps[lane // WARP]), group.wave.geometry.warps

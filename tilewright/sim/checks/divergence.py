@@ -61,14 +61,14 @@ class UniformBarrier:
         self.per = wave.geometry.warps
         blocks = len(wave.coords)
         self.phase, self.number, self.before = np.zeros((3, blocks), np.int64)
-        self.strange = np.zeros(blocks, bool)  # others have come, too
+        self.mixed = np.zeros(blocks, bool)  # others have come, too
         self.came, self.clock = np.zeros((2, blocks * self.per), np.int64)
         self.same = np.ones(blocks * self.per, np.int64)
 
     def takes(self, warps: Array, target: Array, number: int, now: Array) -> bool:
         """Note that these warps come to the ``sync_threads`` of a number; False if all is to be looked at."""
         blocks = warps // self.per
-        if self.strange[blocks].any():
+        if self.mixed[blocks].any():
             return False
         fresh = self.phase[blocks] != target
         if fresh.any():
@@ -79,9 +79,9 @@ class UniformBarrier:
         self.came[warps], self.clock[warps] = target, now[warps]
         return True
 
-    def meeting(self, block: int, ops: list[Op]) -> BarrierPhase:
+    def as_phase(self, block: int, ops: list[Op]) -> BarrierPhase:
         """What was noted of a block, whose arrivals are looked at one by one from now on."""
-        self.strange[block] = True
+        self.mixed[block] = True
         found, warps = BarrierPhase(), range(block * self.per, (block + 1) * self.per)
         found.phase = int(self.phase[block])
         if found.phase:
@@ -107,10 +107,10 @@ class Divergence(Checker):
         self.named = any(
             o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
         )  # fmt: skip
-        self.usual: dict[Wave, UniformBarrier] = {}
+        self.uniform: dict[Wave, UniformBarrier] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
         self.numbers: dict[int, int] = {}
-        self.meetings: dict[tuple[Wave, int], BarrierPhase] = {}
+        self.phases: dict[tuple[Wave, int], BarrierPhase] = {}
         # For each warp the masked sync_warp that some lanes have come to: mask, lanes, op.
         self.pending: dict[tuple[Wave, int], dict[int, tuple[int, Op]]] = {}
 
@@ -118,7 +118,7 @@ class Divergence(Checker):
         return self.named
 
     def wave(self, wave: Wave) -> None:
-        self.usual[wave] = UniformBarrier(wave)
+        self.uniform[wave] = UniformBarrier(wave)
 
     # -- barriers of the block -----------------------------------------------------------------------------------------
 
@@ -126,37 +126,37 @@ class Divergence(Checker):
         """Warps arrive at a barrier: who comes twice in one phase, or joins a phase of another use of the same barrier,
         is a mistake. A whole block at ``sync_threads`` as always (``usual``) is not looked at further."""
         wave, op = group.wave, group.lanes.op
-        self._settled(group, rows)
+        self._warps_arrived(group, rows)
         whole = op.attrs["atom"].whole_block
-        usual = self.usual[wave]
+        uniform = self.uniform[wave]
         if whole:
             warps = group.warps if rows.size == group.warps.size else group.warps[rows]
-            if usual.takes(warps, target, self._number(op), self._now(wave)):
+            if uniform.takes(warps, target, self._number(op), self._now(wave)):
                 return
         now, before = self._now(wave), self.order.barriers[wave].before if self.named else None
         for k, row in enumerate(rows):
             warp, key = int(group.warps[row]), (wave, int(keys[k]))
-            meeting = self.meetings.get(key)
-            if meeting is None:
+            state = self.phases.get(key)
+            if state is None:
                 block, number = divmod(key[1], NAMED)
-                meeting = self.meetings[key] = BarrierPhase() if number else usual.meeting(block, self.ops)
+                state = self.phases[key] = BarrierPhase() if number else uniform.as_phase(block, self.ops)
             phase = int(target[k])
-            if phase != meeting.phase:
-                meeting.begin(phase)
-            if warp in meeting.came:
-                meeting.twice = SecondArrival(op, warp_of(group, int(row)), meeting.came[warp][0])
-            if before is not None and meeting.last and not self._knows(wave, meeting, warp, before[k]):
-                if meeting.last_twice is not None:
-                    self._twice(meeting.last_twice, key[1] % NAMED)
+            if phase != state.phase:
+                state.begin(phase)
+            if warp in state.came:
+                state.twice = SecondArrival(op, warp_of(group, int(row)), state.came[warp][0])
+            if before is not None and state.last and not self._knows(wave, state, warp, before[k]):
+                if state.last_twice is not None:
+                    self._arrived_twice(state.last_twice, key[1] % NAMED)
                 else:
-                    self._shared(group, int(row), op, meeting, key[1] % NAMED)
-            meeting.came[warp] = (op, int(now[warp]) if waits else 0)
+                    self._shared(group, int(row), op, state, key[1] % NAMED)
+            state.came[warp] = (op, int(now[warp]) if waits else 0)
             if whole:
-                self._elsewhere(group, int(row), op, meeting)
+                self._divergent(group, int(row), op, state)
 
     def _now(self, wave: Wave) -> Array:
         """The clocks of the wave's warps; where no checker asks for them, they are all the same."""
-        return self.order.waves[wave].now if self.named else self.usual[wave].same
+        return self.order.waves[wave].now if self.named else self.uniform[wave].same
 
     def _number(self, op: Op) -> int:
         found = self.numbers.get(id(op))
@@ -167,28 +167,28 @@ class Divergence(Checker):
 
     def error(self, launch: Launch, error: SimulationError) -> None:
         """Some wait in vain at a barrier whose last phase counted one warp twice: perhaps in their place."""
-        for (_, key), meeting in self.meetings.items():
-            if meeting.last_twice is not None and any(clock for _, clock in meeting.came.values()):
-                self._twice(meeting.last_twice, key % NAMED)
+        for (_, key), state in self.phases.items():
+            if state.last_twice is not None and any(clock for _, clock in state.came.values()):
+                self._arrived_twice(state.last_twice, key % NAMED)
 
-    def _knows(self, wave: Wave, meeting: BarrierPhase, warp: int, before: Array) -> bool:
+    def _knows(self, wave: Wave, state: BarrierPhase, warp: int, before: Array) -> bool:
         """Whether ``warp``, which knew ``before``, knows that the last phase is over: it waited there, or a wait there
         happened before."""
-        if warp in meeting.waited or not (meeting.waited or meeting.last_twice):
+        if warp in state.waited or not (state.waited or state.last_twice):
             return True
         clocks = self.order.waves[wave]
-        loose = clocks.loose.get(warp)
-        for other, clock in meeting.waited.items():
+        lane_clocks = clocks.lane_clocks.get(warp)
+        for other, clock in state.waited.items():
             if before[clocks.own[other]] >= clock:
                 return True
-            if loose is not None and self.order.knows(wave, warp, other, clock):
+            if lane_clocks is not None and self.order.knows(wave, warp, other, clock):
                 return True
         return False
 
     # A barrier counts arrivals, not warps (PTX ISA, "bar"), so a warp may arrive twice in a phase: by ``arrive``, and
     # later to wait. That is wrong where an arrival that was not counted need not come after the phase: it could have
     # been counted in the place of the second one.
-    def _twice(self, twice: SecondArrival, number: int) -> None:
+    def _arrived_twice(self, twice: SecondArrival, number: int) -> None:
         self.findings.add(
             Finding(
                 "barrier-twice", f"a warp arrives a second time at barrier {number} in one phase",
@@ -198,9 +198,9 @@ class Divergence(Checker):
             )
         )  # fmt: skip
 
-    def _shared(self, group: Group, row: int, op: Op, meeting: BarrierPhase, number: int) -> None:
+    def _shared(self, group: Group, row: int, op: Op, state: BarrierPhase, number: int) -> None:
         wave, per = group.wave, group.wave.geometry.warps
-        other, (their, _) = next(iter(meeting.last.items()))
+        other, (their, _) = next(iter(state.last.items()))
         self.findings.add(
             Finding(
                 "barrier-shared", f"two uses of barrier {number} are not kept apart: a warp could be counted in either",
@@ -211,9 +211,9 @@ class Divergence(Checker):
             )
         )  # fmt: skip
 
-    def _elsewhere(self, group: Group, row: int, op: Op, meeting: BarrierPhase) -> None:
+    def _divergent(self, group: Group, row: int, op: Op, state: BarrierPhase) -> None:
         wave, per = group.wave, group.wave.geometry.warps
-        for other, (their, _) in meeting.came.items():
+        for other, (their, _) in state.came.items():
             if their is not op:
                 self.findings.add(
                     Finding(
@@ -276,9 +276,9 @@ class Divergence(Checker):
         return by_lane[np.arange(first.size), first]
 
     def left(self, group: Group) -> None:
-        self._settled(group, np.arange(group.warps.size))
+        self._warps_arrived(group, np.arange(group.warps.size))
 
-    def _settled(self, group: Group, rows: Array) -> None:
+    def _warps_arrived(self, group: Group, rows: Array) -> None:
         """Whole warps come to a barrier, or end: what their lanes waited for at a sync_warp never came."""
         if not self.pending:
             return

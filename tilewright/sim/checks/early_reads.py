@@ -71,7 +71,7 @@ class Stages:
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
-    def comes(self, wave: Wave, start: int, size: int, barrier: int, effect: Effect, lane: int) -> None:
+    def bytes_arrive(self, wave: Wave, start: int, size: int, barrier: int, effect: Effect, lane: int) -> None:
         """``effect``, which lane ``lane`` of its group issued, brings bytes that count at ``barrier``."""
         warp = int(effect.notes.warps[lane // WARP])
         self.copies.setdefault(wave, {})[start] = Copy(start, start + size, barrier, warp, lane % WARP)
@@ -86,13 +86,13 @@ class Stages:
         steps = self.steps.setdefault(group.wave, deque(maxlen=KEPT))
         steps.append(Step(waits, op, barriers, warps, clocks[warps], completed))
 
-    def waited(self, group: Group, op: Op, meetings: MbarrierClocks) -> None:
+    def wait_is_over(self, group: Group, op: Op, mbarriers: MbarrierClocks) -> None:
         """The wait of a group is over."""
         found = [(place, row * WARP) for row, warp in enumerate(group.warps.tolist())
-                 for place, _ in meetings.waiting.get(warp, ())]  # fmt: skip
+                 for place, _ in mbarriers.waiting.get(warp, ())]  # fmt: skip
         if found:
             barriers, lanes = np.array(found).T
-            self.step(group, True, op, barriers, lanes, meetings.clocks.now)
+            self.step(group, True, op, barriers, lanes, mbarriers.clocks.now)
 
     # -- what it means -------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
-class Remote(NamedTuple):
+class RemoteAccess(NamedTuple):
     """The last access of a warp to the memory of some other block."""
 
     clock: int
@@ -46,7 +46,7 @@ class Exits(SharedChecker):
         self.launch = launch
         self.names = facts(launch.program).shared_names
         # For each wave and block (slot) the warps that reached into it and are not known there to have done so.
-        self.reached: dict[tuple[Wave, int], dict[int, Remote]] = {}
+        self.reached: dict[tuple[Wave, int], dict[int, RemoteAccess]] = {}
         self.left_warps: dict[tuple[Wave, int], int] = {}
         self.met: set[tuple[Wave, int]] = set()  # blocks of which a warp has waited for the cluster
         self.begun: set[tuple[Wave, int, int]] = set()  # warps that know of a block that it has begun
@@ -81,7 +81,7 @@ class Exits(SharedChecker):
         now = clocks.last if released else clocks.now
         for block, warp in np.unique(np.stack([blocks[away], warps[away]], 1), axis=0):
             k = int(np.flatnonzero(away & (blocks == block) & (warps == warp))[0])
-            remote = Remote(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
+            remote = RemoteAccess(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
             self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
             key = wave, int(warp), int(block)
             if key not in self.begun and not arrives:
@@ -108,7 +108,7 @@ class Exits(SharedChecker):
                 for other, remote in reached.items():
                     self._not_kept(wave, warp // per, other, remote)
 
-    def _not_begun(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
+    def _not_begun(self, wave: Wave, block: int, warp: int, remote: RemoteAccess) -> None:
         self._add(
             "unstarted-block", "nothing shows that the block has begun", wave, block, warp, remote,
             "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
@@ -116,7 +116,7 @@ class Exits(SharedChecker):
             "cluster_arrive(); cluster_wait() by all threads before the first access to another block's memory",
         )  # fmt: skip
 
-    def _not_kept(self, wave: Wave, block: int, warp: int, remote: Remote) -> None:
+    def _not_kept(self, wave: Wave, block: int, warp: int, remote: RemoteAccess) -> None:
         self._add(
             "exited-block", "nothing keeps that block from ending first", wave, block, warp, remote,
             "no barrier, and no release and acquire, orders the access before the end of the block whose memory it is",
@@ -125,7 +125,7 @@ class Exits(SharedChecker):
         )  # fmt: skip
 
     def _add(
-        self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: Remote, why: str, fix: str
+        self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: RemoteAccess, why: str, fix: str
     ) -> None:  # fmt: skip
         """A finding about ``remote``, an access of ``warp`` to the shared memory of ``block``."""
         of, own = divmod(warp, wave.geometry.warps)

@@ -77,8 +77,8 @@ class Flags:
             return
         written: set[int] = set()  # by this instruction: what is there between its lanes is unknown
         by_fence: dict[tuple[int, int | None], Released] = {}
-        apart = self.versions is not None and verb == "load" and self.versions.apart(site.op, group)
-        for warp, place, lane in _acting(clocks, group, at, rows, lanes, apart):
+        by_lane = self.versions is not None and verb == "load" and self.versions.differ_by_lane(site.op, group)
+        for warp, place, lane in _by_place(clocks, group, at, rows, lanes, by_lane):
             block = clocks.first + warp // self.layout.warps
             key = (memory, place)
             newest = found = self.places.get(key)
@@ -88,7 +88,11 @@ class Flags:
             if self.versions is not None and verb == "atomic" and site.op is not None:
                 update = self.versions.update(site.op, key, clocks, group, warp, lane)
                 if update is not None:  # what it releases in every order: what it has acquired here, it may not have
-                    own = clocks.known(warp, lane) if releases else self._once(by_fence, clocks, warp, lane, site)[0]
+                    own = (
+                        clocks.known(warp, lane)
+                        if releases
+                        else self._by_fence_once(by_fence, clocks, warp, lane, site)[0]
+                    )
                     update.own.update({} if own is None else {(block, site.scope): own})
             if verb != "store" and found:
                 # What a thread has acquired it keeps, so that one that looks again learns nothing: loops do it often.
@@ -103,7 +107,7 @@ class Flags:
             if releases:
                 released: Released = clocks.known(warp, lane), site.scope
             else:
-                released = self._once(by_fence, clocks, warp, lane, site)
+                released = self._by_fence_once(by_fence, clocks, warp, lane, site)
             know, level = released
             if verb == "store" and found:
                 found.clear()
@@ -146,7 +150,7 @@ class Flags:
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
 
-    def _once(
+    def _by_fence_once(
         self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
     ) -> Released:
         """``_by_fence`` within one access, asked once for all lanes of a warp: they differ only where some of them have
@@ -198,7 +202,7 @@ class Flags:
         """All lanes of these warps fence, and release what they know."""
         rows, fenced = clocks.release(warps), self.fenced.setdefault(clocks, {})
         for warp, now, row in zip(warps.tolist(), clocks.now[warps].tolist(), rows, strict=True):
-            know = clocks.known(warp) if warp in clocks.loose else SparseClock({int(clocks.cluster[warp]): row})
+            know = clocks.known(warp) if warp in clocks.lane_clocks else SparseClock({int(clocks.cluster[warp]): row})
             fenced[warp] = {None: Fenced(level, now, know)}
 
     def _acquire(self, clocks: Clocks, warp: int, lane: int | None, level: int) -> None:
@@ -214,15 +218,15 @@ class Flags:
                     clocks.learn(warp, item.know, lane)
 
 
-def _acting(
-    clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array, apart: bool
+def _by_place(
+    clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array, by_lane: bool
 ) -> list[tuple[int, int, int | None]]:
-    """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place (unless ``apart``)."""
+    """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place (unless ``by_lane``)."""
     found: list[tuple[int, int, int | None]] = []
     for row in np.unique(rows):
         mine = rows == row
         where, warp = at[mine], int(group.warps[row])
-        if not apart and mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
+        if not by_lane and mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
             found.append((warp, int(where[0]), None))
         else:
             found += [(warp, int(p), int(n)) for p, n in zip(where, lanes[mine], strict=True)]

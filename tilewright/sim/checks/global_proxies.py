@@ -138,10 +138,10 @@ class GlobalProxies(Checker):
             if max(theirs, own) > write.tick:
                 continue
             at = int(cells[np.argmax(found == entry)]) << self.shift
-            self._found(group, effect, warp, write, writer, buffer, at)
+            self._report(group, effect, warp, write, writer, buffer, at)
             return
 
-    def _found(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
+    def _report(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
         per, theirs = group.wave.geometry.warps, writer // WARP
         wrote = actor(self.launch, write.wave.coords[theirs // per], theirs % per, writer % WARP)
         issuer = actor(self.launch, group.wave.coords[warp // per], warp % per, None, "")

@@ -1,7 +1,7 @@
 """Which fragments of a kernel may be read before they are written: those that the regions do not prove otherwise.
 
 From top to bottom the registers of each fragment that are surely written are known; a read of others makes the fragment
-*doubtful*, and only doubtful ones are watched while the kernel runs.
+*maybe_unwritten*, and only maybe_unwritten ones are watched while the kernel runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewright.ir.types import FragType
 Written = dict[Value, frozenset[int]]
 
 
-def doubtful(function: Function) -> set[Op]:
+def maybe_unwritten(function: Function) -> set[Op]:
     """The ``frag.alloc`` ops whose registers may be read before they are written."""
     found: set[Op] = set()
     _follow(function.body, {}, found)

@@ -20,7 +20,7 @@ OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 SIGNED = ("add", "sub", "mul", "neg", "shl", "abs", "div", "floordiv")
 
 
-def concerned(op: Op) -> bool:
+def may_overflow(op: Op) -> bool:
     """Whether the op may overflow, as far as the front could tell."""
     if op.opcode == "cast":
         source, to = element_of(op.operands[0].type), element_of(op.result.type)
@@ -37,7 +37,7 @@ def is_signed(elem: ScalarType) -> bool:
     return elem.kind == "int" and elem.width in (32, 64)
 
 
-class Wait(NamedTuple):
+class PollingLoop(NamedTuple):
     """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads.
     ``steps``: the arithmetic inside of the loop that gives the bound, perhaps only after the read."""
 
@@ -46,7 +46,7 @@ class Wait(NamedTuple):
     steps: tuple[Op, ...] = ()
 
 
-def waits(ops: list[Op]) -> dict[Op, Wait]:
+def polling_loops(ops: list[Op]) -> dict[Op, PollingLoop]:
     """The loads of such loops whose values are used only to end the loop."""
     found = {}
     uses = Counter(operand for op in ops for operand in op.operands)
@@ -69,7 +69,7 @@ def waits(ops: list[Op]) -> dict[Op, Wait]:
                 between = {v for o in ops[order[op] : order[loop]] for v in o.results}
                 steps = _invariant(bound, inside | between)
                 if steps is not None and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
-                    found[op] = Wait(holds, bound, steps)
+                    found[op] = PollingLoop(holds, bound, steps)
     return found
 
 
@@ -112,7 +112,7 @@ def _invariant(value: Value, inside: set[Value]) -> tuple[Op, ...] | None:
     return None if None in parts else (*found, op)
 
 
-def polls(ops: list[Op]) -> set[Op]:
+def polling_reads(ops: list[Op]) -> set[Op]:
     """The ops in while loops that read global memory and change nothing: what a block waits with."""
     found = set()
     for loop in ops:

@@ -106,7 +106,7 @@ class MbarrierRules(SharedChecker):
             if warp not in barrier.users:
                 barrier.users.add(warp)
                 if not self._sees(wave, barrier, warp, lane % WARP):
-                    self._unseen(group, op, barrier, place, lane)
+                    self._init_not_visible(group, op, barrier, place, lane)
         return None
 
     def _init(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
@@ -129,14 +129,14 @@ class MbarrierRules(SharedChecker):
             return True
         return barrier.fenced and 0 <= barrier.phase <= int(self.passed[wave][warp])
 
-    def _saw(self, wave: Wave, effect: Effect, barrier: Barrier, lane: int) -> bool:
+    def _saw_at_issue(self, wave: Wave, effect: Effect, barrier: Barrier, lane: int) -> bool:
         """Whether lane ``lane`` of the group that issued an effect knew of the init when it did."""
         snapshot, clocks, row = effect.notes, self.order.waves[wave], lane // WARP
         warp = int(snapshot.warps[row])
         if warp == barrier.warp and lane % WARP == barrier.lane:
             return True
         identity, cluster = int(clocks.unit[barrier.warp]) * WARP + barrier.lane, int(clocks.cluster[barrier.warp])
-        columns, known = self.order.layout.columns(identity), snapshot.loose.get(warp)
+        columns, known = self.order.layout.columns(identity), snapshot.lane_clocks.get(warp)
         if int(snapshot.rows[row, columns].max()) >= barrier.clock:
             return True
         if known is not None and known.knows(cluster, columns, identity, barrier.clock):
@@ -144,7 +144,7 @@ class MbarrierRules(SharedChecker):
         phases = snapshot.phases
         return phases is None or (barrier.fenced and 0 <= barrier.phase <= int(phases[1][row]))
 
-    def _unseen(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
+    def _init_not_visible(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
         wave, per = group.wave, group.wave.geometry.warps
         block, warp = divmod(barrier.warp, per)
         same = block == int(group.warps[lane // WARP]) // per
@@ -221,9 +221,9 @@ class MbarrierRules(SharedChecker):
             warp = int(group.warps[lane // WARP])
             if warp not in barrier.users:
                 barrier.users.add(warp)
-                if not self._saw(wave, effect, barrier, lane):
-                    self._unseen(group, op, barrier, place, lane)
-            self._early(wave, table, effect, op, barrier, place, row)
+                if not self._saw_at_issue(wave, effect, barrier, lane):
+                    self._init_not_visible(group, op, barrier, place, lane)
+            self._check_phase_is_open(wave, table, effect, op, barrier, place, row)
 
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
         block, warp = divmod(barrier.warp, wave.geometry.warps)
@@ -238,7 +238,7 @@ class MbarrierRules(SharedChecker):
             )
         )  # fmt: skip
 
-    def _early(
+    def _check_phase_is_open(
         self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int, row: int
     ) -> None:
         """Bytes that come when the phase in which they were asked for is over."""
@@ -249,9 +249,9 @@ class MbarrierRules(SharedChecker):
         before = int(known[0][row])
         if int(table.bytes[row]) < 0 and int(table.completed[row]) > before:
             why = "the phase was complete before all the bytes came: fewer were announced than copies bring"
-            self._bytes(wave, barrier, place, op, why)
+            self._wrong_bytes(wave, barrier, place, op, why)
 
-    def _bytes(self, wave: Wave, barrier: Barrier, place: int, op: Op | None, why: str) -> None:
+    def _wrong_bytes(self, wave: Wave, barrier: Barrier, place: int, op: Op | None, why: str) -> None:
         parties = [Party("announced", barrier.expects)] if barrier.expects is not None else []
         if (op or barrier.brings) is not None:
             parties.append(Party("bytes come", op or barrier.brings))
@@ -291,7 +291,7 @@ class MbarrierRules(SharedChecker):
                 if left < 0 or (left and (not ended or barrier.partial == phase)):
                     awaited = f"{byte_count(left)} {'is' if left == 1 else 'are'} still awaited"
                     text = awaited if left > 0 else f"{byte_count(-left)} more came than announced"
-                    self._bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
+                    self._wrong_bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
                 elif ended and table.pending[row] and barrier.arrives is not None and barrier.arrives[0] == phase:
                     self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])
 
@@ -343,9 +343,9 @@ class MbarrierRules(SharedChecker):
             for cell in range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1):
                 barrier = known.get((block << 32) + cell * BYTES)
                 if barrier is not None:
-                    self._data(group, verb, int(lanes_of(group, mask)[k]), barrier, start)
+                    self._used_as_data(group, verb, int(lanes_of(group, mask)[k]), barrier, start)
 
-    def _data(self, group: Group, verb: str, lane: int, barrier: Barrier, start: int) -> None:
+    def _used_as_data(self, group: Group, verb: str, lane: int, barrier: Barrier, start: int) -> None:
         op = group.lanes.op
         self.findings.add(
             Finding(

@@ -36,7 +36,19 @@ if TYPE_CHECKING:
 class Snapshot:
     """What a group knew when it issued an asynchronous effect, which may act at any time after."""
 
-    __slots__ = ("clocks", "warps", "rows", "now", "open", "waited", "loose", "floors", "tick", "phases", "__weakref__")
+    __slots__ = (
+        "clocks",
+        "warps",
+        "rows",
+        "now",
+        "open",
+        "waited",
+        "lane_clocks",
+        "floors",
+        "tick",
+        "phases",
+        "__weakref__",
+    )
 
     def __init__(self, clocks: Clocks, group: Group) -> None:
         warps = group.warps
@@ -44,7 +56,7 @@ class Snapshot:
         self.rows = clocks.clocks[warps]
         self.now, self.open = clocks.now[warps], clocks.open[warps]
         self.waited = [waited[warps] for waited in clocks.waited]
-        self.loose = LaneClocksAtIssue(clocks, group) if clocks.loose else NOTHING
+        self.lane_clocks = LaneClocksAtIssue(clocks, group) if clocks.lane_clocks else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
         self.phases: tuple[Array, Array] | None = None  # that were complete then: see mbarriers.py
 
@@ -67,10 +79,10 @@ class LaneClocksAtIssue:
             return
         self._clusters = clocks.cluster
         warps = group.warps if group.mask is None else group.warps[group.mask.reshape(-1, WARP).any(1)]
-        loose = [warp for warp in warps.tolist() if warp in clocks.loose]
-        if loose:
-            rows = clocks.clocks[loose]  # not what its lanes would release: what the others of them did is not known
-            self._kept = {warp: (clocks.loose[warp].all(), row) for warp, row in zip(loose, rows, strict=True)}
+        split = [warp for warp in warps.tolist() if warp in clocks.lane_clocks]
+        if split:
+            rows = clocks.clocks[split]  # not what its lanes would release: what the others of them did is not known
+            self._kept = {warp: (clocks.lane_clocks[warp].all(), row) for warp, row in zip(split, rows, strict=True)}
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -111,8 +123,8 @@ class HappensBefore(Observer):
         self.sites, self.results_unused = known.sites, known.results_unused
         self.layout = ClockColumns(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
-        if known.waits:
-            self.flags.versions = Versions(self.layout, known.waits, launch.program)
+        if known.polling_loops:
+            self.flags.versions = Versions(self.layout, known.polling_loops, launch.program)
         self.issuing: tuple[int, int, Snapshot] | None = None
         self.stages = Stages(known.shared_names) if known.staged else None
 
@@ -130,10 +142,10 @@ class HappensBefore(Observer):
         columns = self.layout.columns(identity)
         if cluster == clocks.cluster[warp] and int(clocks.clocks[warp, columns].max()) >= clock:
             return True
-        loose = clocks.loose.get(warp)
-        if loose is None:
+        lane_clocks = clocks.lane_clocks.get(warp)
+        if lane_clocks is None:
             return False
-        return any(k.knows(cluster, columns, identity, clock) for k in (loose.know, *loose.extras.values()))
+        return any(k.knows(cluster, columns, identity, clock) for k in (lane_clocks.know, *lane_clocks.extras.values()))
 
     def floors(self, clocks: Clocks) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, of whatever will still happen in a wave."""
@@ -158,26 +170,26 @@ class HappensBefore(Observer):
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         """What mbarriers order: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
         carry the copy's clock to the warps that wait for the phase."""
-        op, meetings = group.lanes.op, self.mbarriers[group.wave]
+        op, mbarriers = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
             orders = [order for order in self._orders(op) if order.release]
             for order in orders:
                 if order.agent:
-                    meetings.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
+                    mbarriers.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
                 else:
-                    meetings.arrive(group.warps, places, lanes)
+                    mbarriers.arrive(group.warps, places, lanes)
         elif what == "test" and op not in self.results_unused:
             assert done is not None
-            meetings.acquire(group.warps, places[done], lanes[done])
+            mbarriers.acquire(group.warps, places[done], lanes[done])
         elif what == "wait":
-            meetings.begin_wait(group.warps, places, lanes)
+            mbarriers.begin_wait(group.warps, places, lanes)
         elif what == "complete" and self.landing:
-            self.brought = {place: meetings.came(place) for place in sorted(set(places.tolist()))}
+            self.brought = {place: mbarriers.bytes_came(place) for place in sorted(set(places.tolist()))}
         elif what == "inval":
-            meetings.forget(places)
+            mbarriers.forget(places)
         self._stage_step(group, what, places, lanes, done)
         if what in ("arrive", "complete") and done is not None:
-            meetings.complete(places[done])
+            mbarriers.complete(places[done])
 
     def _stage_step(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         if self.stages is None or not lanes.size or self.landing:
@@ -201,7 +213,7 @@ class HappensBefore(Observer):
 
     def resumes(self, group: Group, wait: Any) -> None:
         if self.stages is not None:
-            self.stages.waited(group, wait.op, self.mbarriers[group.wave])
+            self.stages.wait_is_over(group, wait.op, self.mbarriers[group.wave])
         self.mbarriers[group.wave].end_wait(group.warps)
         self.clusters[group.wave].end_wait(group.warps, wait)
 

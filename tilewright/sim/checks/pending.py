@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.sim.checks.reach import Pieces, Reach, Threads
-from tilewright.sim.checks.records import NEAR, PARTS, Record
+from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord
 from tilewright.sim.checks.shadow import NEVER, OTHERS, THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
@@ -30,27 +30,29 @@ FEW, MOST = 16, 192  # records: from so many on old ones are looked for; more th
 RECENT = 8  # records to which an access may be added
 
 
-class Pending:
+class PendingAccesses:
     """``shadow``: the cells of the wave's shared memory, which lack what is kept here; ``size``: its bytes."""
 
     def __init__(self, shadow: Shadow, size: int, order: HappensBefore, clocks: Clocks) -> None:
         self.shadow, self.size, self.order, self.clocks = shadow, size, order, clocks
-        self.records: list[Record] = []
+        self.records: list[AccessRecord] = []
         self.changes = 0  # counts whatever loads may have to be compared with
         self.limit = FEW
         # Loads of threads at one moment (group, version of the clocks, changes): bytes around them that no write
         # reaches which these might race with, and the records of the loads.
         self.moment: Any = None
         self.clear: list[tuple[int, int]] = []
-        self.loads: list[Record] = []
-        self.boxes: dict[tuple[bool, int, int], Record] = {}  # the last record of these bytes by asynchronous units
+        self.loads: list[AccessRecord] = []
+        self.boxes: dict[
+            tuple[bool, int, int], AccessRecord
+        ] = {}  # the last record of these bytes by asynchronous units
         self.number = 0  # of the last write
         self.whole_lines = True  # whether all writes were of such lines
         self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
 
     # -- is it apart? --------------------------------------------------------------------------------------------------
 
-    def again(self, group: Group, pointer: Any, nbytes: int, mask: Any, number: int) -> bool:
+    def add_similar_load(self, group: Group, pointer: Any, nbytes: int, mask: Any, number: int) -> bool:
         """Take one more load through a pointer, if it is plainly like those before it."""
         moment = self.moment
         if moment is None or moment[0] is not group or moment[1] != self.clocks.version or moment[2] != self.changes:
@@ -75,7 +77,7 @@ class Pending:
                 return True
         return False
 
-    def apart(self, reach: Reach, acting: Accessors, load: bool) -> bool:
+    def cannot_race(self, reach: Reach, acting: Accessors, load: bool) -> bool:
         """Whether it is plain that nothing before can race with this access."""
         # From cheap to costly: other bytes, a barrier of the whole block between, clocks of all warps, of those warps
         # that reach the same bytes, then lines of 16 bytes. What is not plain by the end goes to the cells; so an error
@@ -87,11 +89,11 @@ class Pending:
             if load and record.load:
                 continue
             if record.high <= low or high <= record.low:
-                if load and not record.old(*floors):
+                if load and not record.older_than(*floors):
                     start = max(start, record.high) if record.high <= low else start
                     stop = min(stop, record.low) if high <= record.low else stop
                 continue
-            if record.old(*floors):
+            if record.older_than(*floors):
                 continue
             if record.blocks & blocks:
                 met.append(record)
@@ -99,15 +101,15 @@ class Pending:
                 start, stop = low, high
         here = met
         if met:
-            met = self._reached(reach, met)
+            met = self._maybe_same_lines(reach, met)
             if len(met) > 1:
-                met = self._last(reach, met)
-            met = [record for record in met if not record.before(acting)]
-            if met and not self._after(met, reach, acting):
+                met = self._last_writers(reach, met)
+            met = [record for record in met if not record.happened_before(acting)]
+            if met and not self._after_by_warp(met, reach, acting):
                 return False
         if load and _by_threads(acting):
             # The next loads may reach other lines between the first and the last, and other warps may reach these.
-            clear = not met and all(record.before(acting) for record in here)
+            clear = not met and all(record.happened_before(acting) for record in here)
             moment = (acting.group, self.clocks.version, self.changes)
             if moment != self.moment:
                 self.moment, self.loads, self.clear = moment, [], []
@@ -115,13 +117,13 @@ class Pending:
                 self.clear.append((start, stop))
         return True
 
-    def _reached(self, reach: Reach, met: list[Record]) -> list[Record]:
+    def _maybe_same_lines(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
         """Those but the writes that began after the last one to any line of an access, and so are elsewhere."""
         lines = reach.lines()
         newest = int(np.maximum.reduce(self.lines[lines] if isinstance(lines, slice) else self.lines.take(lines)))
         return [r for r in met if r.load or r.parts is None or r.numbers[0] <= newest]
 
-    def _last(self, reach: Reach, met: list[Record]) -> list[Record]:
+    def _last_writers(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
         """Those that were the last to touch some line of an access: who comes after them comes after the others."""
         if not self.whole_lines or any(record.parts is None for record in met):
             return met
@@ -142,13 +144,13 @@ class Pending:
                 return set(first.tolist())
         return set(np.unique(lines).tolist())
 
-    def _after(self, met: list[Record], reach: Reach, acting: Accessors) -> bool:
+    def _after_by_warp(self, met: list[AccessRecord], reach: Reach, acting: Accessors) -> bool:
         """Whether the clocks of those warps that reach the same bytes say that an access happens after the others.
         Bytes of other blocks of the cluster are not told apart by warps."""
         if reach.blocks < 0 or any(record.blocks < 0 for record in met):
             return False
         ours = reach.ranges(acting)
-        return all(record.apart(acting, ours) for record in met)
+        return all(record.happened_before_by_warp(acting, ours) for record in met)
 
     # -- keeping it ----------------------------------------------------------------------------------------------------
 
@@ -161,9 +163,9 @@ class Pending:
         box = self.boxes.get((load, reach.low, reach.high)) if acting.kind == OTHERS else None
         if box is not None:
             recent.append(box)
-        record = next((r for r in recent if r.takes(reach, acting, load, moment)), None)
+        record = next((r for r in recent if r.accepts(reach, acting, load, moment)), None)
         if record is None:
-            record = Record(reach, load, acting, [part], moment)
+            record = AccessRecord(reach, load, acting, [part], moment)
             self._append(record)
             if loads:
                 self.loads.append(record)
@@ -179,13 +181,13 @@ class Pending:
             record.numbers.append(self.number)
             self.lines[reach.lines()] = self.number
             if reach.dense:
-                self._cover(record, reach, acting)
+                self._drop_overwritten(record, reach, acting)
             elif record.blocks == reach.blocks and record.dense:
-                self._cover(record, record, acting)
+                self._drop_overwritten(record, record, acting)
         reach.forget()
         acting.forget()
 
-    def settled(self, reach: Reach, acting: Accessors, load: bool) -> None:
+    def note_checked(self, reach: Reach, acting: Accessors, load: bool) -> None:
         """Remember an access that is in the cells."""
         self.changes += 1
         # Accesses at one tick of a group need the same clocks to be known. Bytes between them count as reached: later
@@ -194,25 +196,25 @@ class Pending:
         recent = self.records[-RECENT:] if _by_threads(acting) else ()
         record = next((r for r in recent if r.parts is None and r.is_near(reach, acting, load, moment)), None)
         if record is None:
-            self._append(Record(reach, load, acting, None, moment))
+            self._append(AccessRecord(reach, load, acting, None, moment))
         else:
             record.widen(reach, acting)
         acting.forget()
 
-    def _cover(self, by: Record, whole: Reach | Record, acting: Accessors) -> None:
+    def _drop_overwritten(self, by: AccessRecord, whole: Reach | AccessRecord, acting: Accessors) -> None:
         """Forget what has been written over by a write that came after: who comes after this one comes after them.
         ``whole``: the bytes, all of which have been written by those who act."""
         gone, blocks, ours = False, whole.blocks, by.ranges()
         for record in self.records:
             if record is by or record.low < whole.low or whole.high < record.high or not record.blocks & blocks:
                 continue
-            if record.before(acting) or (ours is not None and record.apart(acting, ours)):
+            if record.happened_before(acting) or (ours is not None and record.happened_before_by_warp(acting, ours)):
                 record.blocks &= ~blocks
                 gone = gone or not record.blocks
         if gone:
             self.records = [record for record in self.records if record.blocks]
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: AccessRecord) -> None:
         self.records.append(record)
         if len(self.records) > self.limit:
             self._prune(record)
@@ -220,10 +222,10 @@ class Pending:
                 self._collapse()
             self.limit = max(FEW, 2 * len(self.records))
 
-    def _prune(self, newest: Record) -> None:
+    def _prune(self, newest: AccessRecord) -> None:
         """Forget what every thread knows to have happened before, and what has been written over since."""
         floors = self.order.floors(self.clocks)
-        self.records = [r for r in self.records if r is newest or (r.blocks and not r.old(*floors))]
+        self.records = [r for r in self.records if r is newest or (r.blocks and not r.older_than(*floors))]
         if len(self.records) <= FEW or not self.whole_lines:
             return
         lines, alive = self.lines, np.zeros(self.number + 2, bool)
@@ -241,18 +243,18 @@ class Pending:
 
     def _collapse(self) -> None:
         """Replace all records by one; their accesses are in the cells."""
-        self.put(None)
+        self.move_to_cells(None)
         low, high = min(r.low for r in self.records), max(r.high for r in self.records)
         blocks = 0
         for record in self.records:
             blocks |= record.blocks
         # A launch that gets here has many accesses that nothing orders: the cells are then cheaper than the records.
-        whole = Record(Reach(low, high, blocks), False, None, None, None)
+        whole = AccessRecord(Reach(low, high, blocks), False, None, None, None)
         if all(record.kind == THREADS for record in self.records):
             whole.kind, whole.newest = THREADS, max(record.newest for record in self.records)
         self.records = [whole]
 
-    def put(self, reach: Reach | None) -> None:
+    def move_to_cells(self, reach: Reach | None) -> None:
         """Put what is kept into the cells: what came no later than the last that ``reach`` meets; None: all."""
         # In order, and those before as well: a cell keeps its last write, so an older one must not come after it.
         last = 0
@@ -262,10 +264,10 @@ class Pending:
         for record in self.records[:last]:
             parts, record.parts = record.parts, None
             for part in parts or ():
-                self._put(record, *part)
+                self._move_part(record, *part)
         self.changes += 1  # loads that follow begin a record of their own
 
-    def _put(self, record: Record, number: int, reach: Any, acting: Accessors) -> None:
+    def _move_part(self, record: AccessRecord, number: int, reach: Any, acting: Accessors) -> None:
         shadow = self.shadow
         if isinstance(reach, tuple):
             pointer, nbytes, mask = reach
@@ -274,12 +276,12 @@ class Pending:
         if record.load:
             shadow.read(Read(where, entries, record.newest if record.kind == THREADS else NEVER, record.floor))
             return
-        if shadow.matters(record.floor):
-            for reads in shadow.sort():
+        if shadow.has_newer_reads(record.floor):
+            for reads in shadow.merge_reads():
                 where.set(reads, 0)
         where.set(shadow.written, entries)
 
 
 def _by_threads(acting: Accessors) -> bool:
     """Whether threads act themselves, and all of a group."""
-    return acting.kind == THREADS and not acting.landed and not acting.few
+    return acting.kind == THREADS and not acting.landed and not acting.listed

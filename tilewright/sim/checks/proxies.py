@@ -39,7 +39,7 @@ LINE_SHIFT = WIDEST.bit_length() - 1
 LANES = np.arange(WARP, dtype=np.uint64) << np.uint64(CLOCK + FENCES + OP)
 
 
-class Together(NamedTuple):
+class GroupFence(NamedTuple):
     """Fences that warps of a group executed at once: ``lanes [warps, 32]`` which (None: all), and what each warp knew
     ``[warps, columns]``."""
 
@@ -52,16 +52,16 @@ class Fence(NamedTuple):
 
     clock: int
     whole: bool
-    together: Together
+    group_fence: GroupFence
     row: int
 
     def by(self, lane: int) -> bool:
         """Whether this lane of the warp executed it."""
-        return self.together.lanes is None or bool(self.together.lanes[self.row, lane])
+        return self.group_fence.lanes is None or bool(self.group_fence.lanes[self.row, lane])
 
-    def knew(self, column: int) -> int:
-        """What the warp knew then."""
-        return int(self.together.known[self.row, column])
+    def known_clock(self, column: int) -> int:
+        """The clock of this column that the warp knew then."""
+        return int(self.group_fence.known[self.row, column])
 
 
 class Fences:
@@ -76,10 +76,10 @@ class Fences:
 
     def add(self, warps: Array, lanes: Array | None, clock: Array, known: Array) -> None:
         """``lanes [warps, 32]`` (None: all) of these warps fence, which know ``known [warps, columns]``."""
-        together = Together(lanes, known)
+        group_fence = GroupFence(lanes, known)
         whole = np.ones(warps.size, bool) if lanes is None else np.logical_and.reduce(lanes, axis=1)
         for row, (warp, when, every) in enumerate(zip(warps.tolist(), clock.tolist(), whole.tolist(), strict=True)):
-            self.all[warp].append(Fence(when, every, together, row))
+            self.all[warp].append(Fence(when, every, group_fence, row))
         self.count[warps] += 1
 
 
@@ -275,7 +275,7 @@ class Proxies(SharedChecker):
             lane, clock, fences, number = _unpacked(int(write))
             verdict = self._verdict(wave, effect, rows, lane, clock, fences, self._copies(number))
             if verdict != "fenced":
-                self._found(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
+                self._report(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
 
     def _fenced_by_all(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> bool:
         """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
@@ -303,7 +303,7 @@ class Proxies(SharedChecker):
             own = int(snapshot.warps[row]) == warp
             if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
                 return True
-            known = None if whole else snapshot.loose.get(int(snapshot.warps[row]))
+            known = None if whole else snapshot.lane_clocks.get(int(snapshot.warps[row]))
             return known is not None and known.knows(cluster, columns, identity, fence.clock)
 
         after = [
@@ -317,7 +317,7 @@ class Proxies(SharedChecker):
             column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
         for row in rows:
             for fence in self.fences[wave].of(int(snapshot.warps[row])):
-                if fence.clock > snapshot.now[row] or fence.knew(column) < clock:
+                if fence.clock > snapshot.now[row] or fence.known_clock(column) < clock:
                     continue
                 if copied:  # a thread that copies need not be there when its copies have landed
                     return "fenced"
@@ -325,7 +325,7 @@ class Proxies(SharedChecker):
                     return "unordered" if after else "by the issuer"
         return "unordered" if after else "missing"
 
-    def _found(
+    def _report(
         self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
     ) -> None:
         wave = group.wave

@@ -62,7 +62,7 @@ class CellCheck:
         strong = scope != THREAD
         before = where.get(shadow.written)
         asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
-        seen = self._seen(where, shadow, acting, group, number) if asks else None
+        seen = self._observed(where, shadow, acting, group, number) if asks else None
         if not _older(before, *floors):
             hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
             self._compare(verb, hidden, cells, acting, number, group, values, shadow)
@@ -77,34 +77,34 @@ class CellCheck:
         if strong and verb != "load" and before.any():
             weak = (before != 0) & ~self.order.sites.strong(before)
             if weak.any():
-                shadow.overtaken(cells[weak], before[weak])
+                shadow.keep_weak(cells[weak], before[weak])
         entries = acting.entries(number)
         if strong:
-            shadow.observe(
+            shadow.set_observer(
                 where, entries if verb == "load" or self.order.sites[number].op in self.results_used else None
             )
         if verb == "load":
             if len(shadow.reads) >= OFTEN and shared:
-                shadow.forget(self.order.floors(acting.clocks)[0])
+                shadow.drop_old_reads(self.order.floors(acting.clocks)[0])
             newest = acting.newest if acting.kind == THREADS else NEVER
             shadow.read(Read(where, entries, newest, floors[0]))
             return
-        if shadow.matters(floors[0]):
-            for reads in shadow.sort():
+        if shadow.has_newer_reads(floors[0]):
+            for reads in shadow.merge_reads():
                 before = where.get(reads)
                 if not _older(before, *floors):
                     self._compare(verb, before, cells, acting, number, group, None, shadow)
                 if not strong:
                     where.set(reads, 0)
         where.set(shadow.written, entries)
-        if not where.once():
+        if not where.distinct():
             lost = np.flatnonzero(where.get(shadow.written) != entries)
             if lost.size and verb == "atomic" and self.order.sites[number].scope >= GPU:
-                self._excuse(lost, entries, shadow, cells)
+                self._keep_strong(lost, entries, shadow, cells)
             elif lost.size:
-                self._together(lost, entries, shadow, cells, acting, number, group, values)
+                self._same_instruction(lost, entries, shadow, cells, acting, number, group, values)
 
-    def _seen(self, where: Cells, shadow: Shadow, acting: Accessors, group: Group, number: int) -> Array:
+    def _observed(self, where: Cells, shadow: Shadow, acting: Accessors, group: Group, number: int) -> Array:
         """bool: the cells whose last strong write was read before, in happens-before order, the present access. Strong
         writes come before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
         assert shadow.observer is not None
@@ -119,7 +119,7 @@ class CellCheck:
         shadow: Shadow,
     ) -> None:  # fmt: skip
         """Report the entries ``before`` that did not happen before."""
-        if self._plain(before, acting, group):
+        if self._known_by_warps(before, acting, group):
             return
         bad = self._unordered(before, acting, group, number)
         if not bad.size:
@@ -128,12 +128,12 @@ class CellCheck:
         if bad.size and verb == "store" and values is not None:
             bad = _other_values(bad, before, cells, shadow, values, self.order)
         if bad.size:
-            self._found(verb, bad, before, cells, acting, number, group, shadow)
+            self._report(verb, bad, before, cells, acting, number, group, shadow)
 
-    def _plain(self, before: Array, acting: Accessors, group: Group) -> bool:
+    def _known_by_warps(self, before: Array, acting: Accessors, group: Group) -> bool:
         """Whether each warp has met one warp's accesses at one clock, and knows of them."""
         clocks, warps = acting.clocks, group.warps
-        if acting.few or acting.landed or acting.mask is not None:
+        if acting.listed or acting.landed or acting.mask is not None:
             return False
         lane = WARP.bit_length() - 1
         by_warp = (before >> lane).reshape(warps.size, -1)
@@ -146,8 +146,8 @@ class CellCheck:
         for warp, cluster, column, clock in met:
             row: Array | None = clocks.clocks[warp]
             if cluster != clocks.cluster[warp]:
-                loose = clocks.loose.get(warp)
-                row = loose.know.rows.get(cluster) if loose is not None else None
+                lane_clocks = clocks.lane_clocks.get(warp)
+                row = lane_clocks.know.rows.get(cluster) if lane_clocks is not None else None
             if clock and (row is None or row[column] < clock):
                 return False
         return True
@@ -183,23 +183,23 @@ class CellCheck:
             known = clocks.clocks[warps[bad], column] if snapshot is None else snapshot.rows[rows[bad], column]
             here = (column >= 0) & (identity[bad] // WARP // self.order.layout.cluster == clocks.cluster[warps[bad]])
             bad = bad[~(here & (known >= clock[bad]))]
-        return self._slowly(bad, before, acting, group)
+        return self._ask_lanes(bad, before, acting, group)
 
-    def _slowly(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
+    def _ask_lanes(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
         clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
-        loose = clocks.loose if snapshot is None else snapshot.loose
-        if loose and layout.geometry.blocks > layout.geometry.cluster_size:
-            bad = self._far(bad, before, acting, group)
-        if not bad.size or (not loose and not layout.agents):
+        lane_clocks = clocks.lane_clocks if snapshot is None else snapshot.lane_clocks
+        if lane_clocks and layout.geometry.blocks > layout.geometry.cluster_size:
+            bad = self._ask_other_clusters(bad, before, acting, group)
+        if not bad.size or (not lane_clocks and not layout.agents):
             return bad
         entries = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT)
         pairs = np.stack([acting.thread[bad], entries], 1).view(PAIR).reshape(-1)
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-        answers = np.array([self._ordered(int(k), before, acting, group) for k in bad[first]], bool)
+        answers = np.array([self._known_by_lane(int(k), before, acting, group) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
 
-    def _far(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
+    def _ask_other_clusters(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
         """Those of ``bad`` that their warps do not know from other clusters."""
         warps = group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
@@ -207,11 +207,11 @@ class CellCheck:
         left = np.ones(bad.size, bool)
         pairs = np.unique((warps.astype(np.int64) << 32) + clusters)
         for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
-            loose = acting.clocks.loose.get(int(warp))
-            know = loose.know if loose is not None else None
+            lane_clocks = acting.clocks.lane_clocks.get(int(warp))
+            know = lane_clocks.know if lane_clocks is not None else None
             # An asynchronous copy knows what its lane knew when it was issued, not what the warp has learnt since.
             if acting.snapshot is not None:
-                know = acting.snapshot.loose.get(int(warp))
+                know = acting.snapshot.lane_clocks.get(int(warp))
             row = know.rows.get(int(cluster)) if know is not None else None
             if row is not None:
                 mine = (warps == warp) & (clusters == cluster)
@@ -220,7 +220,7 @@ class CellCheck:
                     left[mine] &= (elected[mine] < 0) | (row[elected[mine]] < clock_of(before[bad[mine]]))
         return bad[left]
 
-    def _ordered(self, k: int, before: Array, acting: Accessors, group: Group) -> bool:
+    def _known_by_lane(self, k: int, before: Array, acting: Accessors, group: Group) -> bool:
         """Whether the ``k``-th access happened after the entry before it, by what is known of its lane alone: rows and
         lanes that its warp learnt of other clusters, and groups of asynchronous copies that the lane has waited for."""
         clocks, layout = acting.clocks, self.order.layout
@@ -229,20 +229,20 @@ class CellCheck:
         unit = identity // WARP
         cluster, columns = unit // layout.cluster, layout.columns(identity)
         if acting.snapshot is not None:
-            know = acting.snapshot.loose.get(warp)
+            know = acting.snapshot.lane_clocks.get(warp)
             if know is not None and know.knows(cluster, columns, identity, clock):
                 return True
         else:
-            loose = clocks.loose.get(warp)
-            if loose is not None:
-                extra = loose.extras.get(lane)
-                if loose.know.knows(cluster, columns, identity, clock) or (
+            lane_clocks = clocks.lane_clocks.get(warp)
+            if lane_clocks is not None:
+                extra = lane_clocks.extras.get(lane)
+                if lane_clocks.know.knows(cluster, columns, identity, clock) or (
                     extra is not None and extra.knows(cluster, columns, identity, clock)
                 ):
                     return True
         for a in range(len(layout.agents)):
             mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
-            if unit == mine and (identity % WARP == lane or layout.together[a]):
+            if unit == mine and (identity % WARP == lane or layout.by_warpgroup[a]):
                 if acting.snapshot is not None:
                     return acting.snapshot.waited_by(int(acting.rows[k]), a, lane) >= clock
                 return clocks.waited_by(warp, a, lane) >= clock
@@ -262,17 +262,17 @@ class CellCheck:
             if min(mine, other) < self.order.flags.covers(*blocks):
                 keep.append(k)
             else:
-                shadow.excuse(cells[k : k + 1], before[k : k + 1], layout.block)
+                shadow.keep_strong(cells[k : k + 1], before[k : k + 1], layout.block)
         return np.array(keep, np.int64)
 
-    def _excuse(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
+    def _keep_strong(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
         """Strong accesses ``lost`` of one instruction share cells with later ones: those of other warps are remembered,
         since what comes after may race with each."""
         others = lost[who_of(entries[lost]) // WARP != who_of(shadow.written[cells[lost]]) // WARP][::-1]
         if others.size:
-            shadow.excuse(cells[others], entries[others], self.order.layout.block)
+            shadow.keep_strong(cells[others], entries[others], self.order.layout.block)
 
-    def _together(
+    def _same_instruction(
         self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group,
         values: Any,
     ) -> None:  # fmt: skip
@@ -281,7 +281,7 @@ class CellCheck:
         if self.order.sites[number].scope != THREAD:
             before, every = shadow.written[cells], lost
             lost = self._both_strong(lost, before, cells, acting, number, shadow)
-            self._excuse(np.setdiff1d(every, lost), entries, shadow, cells)
+            self._keep_strong(np.setdiff1d(every, lost), entries, shadow, cells)
         if values is not None:
             _, access, stored, at = values
             if np.ndim(stored) != (1 if access.scalar else 2):
@@ -291,11 +291,11 @@ class CellCheck:
             lost = np.array([k for k in map(int, lost)
                              if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64)  # fmt: skip
         if lost.size:
-            self._found("store", lost, shadow.written[cells], cells, acting, number, group, shadow)
+            self._report("store", lost, shadow.written[cells], cells, acting, number, group, shadow)
 
     # -- the finding ---------------------------------------------------------------------------------------------------
 
-    def _found(
+    def _report(
         self, verb: str, bad: Array, before: Array, cells: Array, acting: Accessors, number: int, group: Group,
         shadow: Shadow,
     ) -> None:  # fmt: skip
@@ -336,7 +336,7 @@ class CellCheck:
         else:
             memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
         threads = [int(acting.thread[k]), int(who_of(before[k]))]
-        early = None if copy is None else self._early(copy, now_site, then_site, acting, before, k, group)
+        early = None if copy is None else self._missing_wait(copy, now_site, then_site, acting, before, k, group)
         if early is not None:
             what = "data race in shared memory: bytes of a copy are read before a wait for the copy"
             if then_site.verb == "load":  # the reader is at fault
@@ -346,7 +346,7 @@ class CellCheck:
         what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
         return Finding("data-race", what, parties, memory, why, fix)
 
-    def _early(
+    def _missing_wait(
         self, copy: Copy, now: Site, then: Site, acting: Accessors, before: Array, k: int, group: Group
     ) -> tuple[str, str] | None:  # fmt: skip
         """(why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it."""

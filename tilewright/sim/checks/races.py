@@ -25,7 +25,7 @@ from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
-from tilewright.sim.checks.pending import Pending
+from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
@@ -54,9 +54,9 @@ class Races(Checker):
         super().__init__(findings, order, thorough)
         self.budget = None if thorough else BUDGET
         self.shadows: dict[Any, Shadow] = {}  # of global buffers
-        self.pending: dict[Wave, Pending] = {}  # of the waves' shared memory
+        self.pending: dict[Wave, PendingAccesses] = {}  # of the waves' shared memory
         self.stretches: dict[tuple[int, bool], tuple[str, bool]] = {}  # by op: what it does, whether its bytes count
-        self.plain: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
+        self.plain_loads: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
         self.arriving: list[tuple[Wave, Reach, int]] = []  # what has landed, and counts at mbarriers
 
     def begin(self, launch: Launch) -> None:
@@ -65,13 +65,13 @@ class Races(Checker):
         self.granules = known.granules
         self.cells = CellCheck(self.findings, self.order, launch, known)
         self.writable = buffers_of(launch, known.written)  # no other can be raced for
-        self.off = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
-        launch.holds_back = bool(known.polls)  # who waits for too few reads too early in this schedule
+        self.stopped = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
+        launch.holds_back = bool(known.polling_reads)  # who waits for too few reads too early in this schedule
 
     def wave(self, wave: Wave) -> None:
         if self.launch.smem:
             shadow = Shadow(wave.shared.bytes.size, self.granules[True])
-            self.pending[wave] = Pending(shadow, wave.shared.bytes.size, self.order, self.order.waves[wave])
+            self.pending[wave] = PendingAccesses(shadow, wave.shared.bytes.size, self.order, self.order.waves[wave])
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class Races(Checker):
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
         """As ``access``, through a pointer whose offsets are computed only if they are needed."""
-        if self.off:
+        if self.stopped:
             return
         if not isinstance(buffer, SharedBuffer):
             if verb != "load" or buffer in self.writable:
@@ -87,16 +87,16 @@ class Races(Checker):
                 self._global(verb, buffer, group, off, access, mask, _active(values, mask))
             return
         if verb == "load":
-            number = self.plain.get(id(group.lanes.op))
+            number = self.plain_loads.get(id(group.lanes.op))
             if number is not None and not self.order.landing:
-                if self.pending[group.wave].again(group, pointer, access.nbytes, mask, number):
+                if self.pending[group.wave].add_similar_load(group, pointer, access.nbytes, mask, number):
                     return
         self._shared(verb, buffer, group, _reach(group, pointer, access, mask), access, values)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if self.off or not off.size:
+        if self.stopped or not off.size:
             return
         if isinstance(buffer, SharedBuffer):
             self._shared(verb, buffer, group, _reach(group, None, access, mask, off), access, values)
@@ -138,7 +138,7 @@ class Races(Checker):
             holds = None if self.order.flags.versions is None else _held(buffer, access)
             self.order.flags.access(clocks, group, verb, site, 0, where, lanes // WARP, lanes % WARP, holds)
         elif verb == "load" and not site.agent:
-            self.plain[id(op)] = number
+            self.plain_loads[id(op)] = number
         if access.nbytes & ((1 << pending.shadow.shift) - 1):
             return
         if site.agent and self.order.landing and self._counts(op):
@@ -146,21 +146,21 @@ class Races(Checker):
             return
         acting = Accessors(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
         written = None if values is None else (buffer, access, values)
-        self._reached(verb, pending, reach, acting, number, group, written)
+        self._check_shared(verb, pending, reach, acting, number, group, written)
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         pending = self.pending.get(group.wave)
-        if self.off or pending is None:
+        if self.stopped or pending is None:
             return
         number = self.order.sites.number(group.lanes.op, "load", True)
         reach = Pieces(start, group.wave.shared.stride)
         each, lanes = reach.start.shape[1] * (16 >> pending.shadow.shift), rows * WARP
         acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
-        self._reached("load", pending, reach, acting, number, group, None)
+        self._check_shared("load", pending, reach, acting, number, group, None)
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """A bulk or tensor copy reads or writes a box of memory, on behalf of the lane that issued it."""
-        if self.off:
+        if self.stopped:
             return
         op, shared = group.lanes.op, memory == "shared"
         known = self.stretches.get((id(op), shared))
@@ -177,7 +177,7 @@ class Races(Checker):
                 self.arriving.append((group.wave, reach, number))
                 return
             acting = Accessors(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
-            self._reached(verb, pending, reach, acting, number, group, None)
+            self._check_shared(verb, pending, reach, acting, number, group, None)
             return
         buffers = group.wave.launch.space.exposed()
         buffer = next(b for b in buffers if b.base + b.low <= start < b.base + b.high)
@@ -192,21 +192,21 @@ class Races(Checker):
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
         """Bytes have come, and count at an mbarrier: from now on they are what its phases release."""
-        if what != "complete" or not self.order.landing or self.off:
+        if what != "complete" or not self.order.landing or self.stopped:
             return
         brought = np.array([self.order.brought[int(place)] for place in places])
         issuers = lanes if lanes.size else np.array([_issuer(self.order.landing[-1])])
         for wave, reach, number in self.arriving:
-            if self.off:
+            if self.stopped:
                 break
             pending = self.pending[wave]
             each = reach.count(pending.shadow.shift) // places.size
             units, clock = brought.T
             if isinstance(reach, Box) and self.order.stages is not None:
                 landing = self.order.landing[-1]
-                self.order.stages.comes(wave, reach.start, reach.size, int(places[0]), landing, _issuer(landing))
+                self.order.stages.bytes_arrive(wave, reach.start, reach.size, int(places[0]), landing, _issuer(landing))
             acting = Accessors.given(self.order, group, issuers, units * WARP, clock, each)
-            self._reached("store", pending, reach, acting, number, group, None)
+            self._check_shared("store", pending, reach, acting, number, group, None)
         self.arriving.clear()
 
     def land(self, effect: Effect, begins: bool) -> None:
@@ -235,18 +235,25 @@ class Races(Checker):
             self.cells.owners[found] = buffer
         return found
 
-    def _reached(
-        self, verb: str, pending: Pending, reach: Reach, acting: Accessors, number: int, group: Group, values: Any
+    def _check_shared(
+        self,
+        verb: str,
+        pending: PendingAccesses,
+        reach: Reach,
+        acting: Accessors,
+        number: int,
+        group: Group,
+        values: Any,
     ) -> None:
         """An access to shared memory: keep it, if it is plainly apart, else look at its cells."""
-        if not self._affords(STEP + 2 * group.lanes_count, group):
+        if not self._within_budget(STEP + 2 * group.lanes_count, group):
             return
         load, shadow = verb == "load", pending.shadow
         weak = not shadow.strong and self.order.sites[number].scope == THREAD
-        if weak and pending.apart(reach, acting, load) and (load or reach.once()):
+        if weak and pending.cannot_race(reach, acting, load) and (load or reach.distinct()):
             pending.add(reach, acting, load, number)
             return
-        pending.put(reach)
+        pending.move_to_cells(reach)
         written = None
         if values is not None:
             assert isinstance(reach, Threads)
@@ -254,12 +261,12 @@ class Races(Checker):
             data = _active(data, reach.mask) if reach.off is None else data
             written = buffer, access, data, reach.flat()
         self._check(verb, shadow, reach.cells(shadow.shift), acting, number, group, written)
-        pending.settled(reach, acting, load)
+        pending.note_checked(reach, acting, load)
 
     def _check(
         self, verb: str, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group, values: Any
     ) -> None:
-        if not self._affords(cells.size, group):
+        if not self._within_budget(cells.size, group):
             return
         try:
             self.cells.check(verb, shadow, cells, acting, number, group, values)
@@ -269,7 +276,7 @@ class Races(Checker):
             fix = "check the kernel on smaller arrays"
             self.findings.add(Finding("races-memory", what, [Party("access", group.lanes.op)], fix=fix, level="note"))
 
-    def _affords(self, cells: int, group: Group) -> bool:
+    def _within_budget(self, cells: int, group: Group) -> bool:
         """Whether there is budget for so many cells; else the check is over for this launch."""
         if self.budget is None and self.order.layout.tick < MOST_TICKS:
             return True
@@ -281,7 +288,7 @@ class Races(Checker):
 
     def _give_up(self, group: Group) -> None:
         """Look at nothing more in this launch."""
-        self.off = True
+        self.stopped = True
         self.shadows.clear()
         self.pending.clear()
         self.cells.owners.clear()

@@ -45,7 +45,7 @@ class Reach:
         self._ranges: Ranges | None = None
         self._lines: Any = None
 
-    def once(self) -> bool:
+    def distinct(self) -> bool:
         """Whether it is plain that no byte is reached twice."""
         return False
 
@@ -82,7 +82,7 @@ class Reach:
         return self._ranges
 
     def _find_ranges(self, acting: Accessors) -> Ranges:
-        warps = acting.group.warps[acting.where[0]]
+        warps = acting.group.warps[acting.rows_and_clusters[0]]
         low, high = np.full(warps.size, self.low & -16), np.full(warps.size, self.high + 15 & -16)
         return Ranges(acting, low, high, self._block(acting, warps))
 
@@ -118,7 +118,7 @@ class Threads(Reach):
     def whole_lines(self) -> bool:
         return self.aligned and self.nbytes >= 16
 
-    def once(self) -> bool:
+    def distinct(self) -> bool:
         if self.off is not None and self.off.size == 1:
             return True
         root = self.pointer.root if self.off is None and self.blocks > 0 else None
@@ -130,7 +130,7 @@ class Threads(Reach):
         return bool((there[1:] - there[:-1] >= self.nbytes).all())
 
     def _find_ranges(self, acting: Accessors) -> Ranges:
-        if self.off is not None or self.pointer.root is None or acting.few:
+        if self.off is not None or self.pointer.root is None or acting.listed:
             return super()._find_ranges(acting)
         (low, high), add = self.pointer.root.by_warp, self.pointer.add
         first, last = low + add & -16, high + (add + self.nbytes + 15) & -16
@@ -182,7 +182,7 @@ class Box(Reach):
     def _block(self, acting: Accessors, warps: Array) -> Array:
         return np.full(warps.size, self.blocks.bit_length() - 1)
 
-    def once(self) -> bool:
+    def distinct(self) -> bool:
         return True
 
     def cells(self, shift: int) -> Array:

@@ -20,7 +20,7 @@ NEAR = 1024  # bytes between accesses that one record may stand for
 Part = tuple[int, Any, "Accessors"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
 
 
-class Record:
+class AccessRecord:
     """Writes, or loads, to neighbouring bytes at one moment of one group; or to the same bytes of several blocks.
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
@@ -49,7 +49,7 @@ class Record:
         self.widen(reach, acting)
         # Whole groups at one moment need the same clocks to be known as the part before them (``_now`` gives the same
         # array as long as they are): nothing to add then.
-        if acting.few or self.parts[-1][2].now is not acting.now:
+        if acting.listed or self.parts[-1][2].now is not acting.now:
             self._asked = None
             if isinstance(self.needs, list):
                 self.needs.append(acting)
@@ -63,7 +63,7 @@ class Record:
         self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
         self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
 
-    def takes(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
+    def accepts(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
         """Whether one more access may be added."""
         if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
             return False
@@ -77,13 +77,13 @@ class Record:
             return False
         return reach.low <= self.high + NEAR and self.low <= reach.high + NEAR
 
-    def old(self, floor: int, copies: int) -> bool:
+    def older_than(self, floor: int, copies: int) -> bool:
         """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async."""
         return (self.kind == THREADS and self.newest < floor) or (self.kind == GROUPS and self.newest <= copies)
 
-    def before(self, acting: Accessors) -> bool:
+    def happened_before(self, acting: Accessors) -> bool:
         """Whether it is plain that all of it happened before what is done now."""
-        if self.old(*acting.floors):
+        if self.older_than(*acting.floors):
             return True
         needs = self.needs  # made into one array when it is asked for first: most records never are
         if needs is None:
@@ -91,7 +91,7 @@ class Record:
         if isinstance(needs, list):
             needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
         if acting.snapshot is None:
-            if acting.few:
+            if acting.listed:
                 return acting.know(needs)
             # All warps of the group are asked; their clocks are the same as long as the version of the clocks is.
             known, group, version = self._known, acting.group, acting.clocks.version
@@ -100,19 +100,19 @@ class Record:
             return bool(known[3])
         asked = self._asked
         if asked is None or asked[0] is not acting.snapshot:
-            asked = self._asked = acting.snapshot, acting.knew(needs)
-        return bool(asked[1][acting.where[0]].all())
+            asked = self._asked = acting.snapshot, acting.knew_at_issue(needs)
+        return bool(asked[1][acting.rows_and_clusters[0]].all())
 
     @property
     def dense(self) -> bool:
         """Whether all of the bytes are written, in all of the blocks."""
         return self.bytes >= (self.high - self.low) * self.blocks.bit_count()
 
-    def apart(self, acting: Accessors, ours: Ranges) -> bool:
+    def happened_before_by_warp(self, acting: Accessors, ours: Ranges) -> bool:
         """The same as ``before``, where only warps count that reach the same bytes. ``ours``: of those who act now."""
         theirs = self.ranges()
         if theirs is not None:
-            return acting.know_each(theirs, ours)
+            return acting.know_by_warp(theirs, ours)
         hit = (ours.low < self.high) & (ours.high > self.low)
         return isinstance(self.needs, np.ndarray) and acting.know(self.needs, hit)
 
@@ -124,7 +124,7 @@ class Record:
             return self._ranges[1]
         first, found = self.parts[0][2], None
         for _, part, who in self.parts:
-            if who.group is not first.group or who.now is not first.now or who.few:
+            if who.group is not first.group or who.now is not first.now or who.listed:
                 return None
             here = (Threads(who.group, part[0], part[1], None) if isinstance(part, tuple) else part).ranges(who)
             found = here if found is None else found.join(here)

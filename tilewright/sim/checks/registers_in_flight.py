@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
-class Flight(NamedTuple):
+class InFlight(NamedTuple):
     """Registers of one fragment that an instruction may still read, or (``writes``) write."""
 
     op: Op
@@ -40,19 +40,19 @@ class Flight(NamedTuple):
     writes: bool
 
 
-class Flights:
+class WarpInFlight:
     """Of one warp: what is in flight, in the open group and in those that were committed (oldest first). ``executed``:
     the fences, commits and waits that it has executed, which are compared with those of the other ``members`` of its
     warpgroup at the end: that costs less than looking at each."""
 
-    def __init__(self, warp: Actor, members: list[Flights]) -> None:
+    def __init__(self, warp: Actor, members: list[WarpInFlight]) -> None:
         self.warp, self.members = warp, members
         members.append(self)
         self.executed: list[Op] = []
-        self.open: dict[Value, dict[int, Flight]] = {}  # by the id of what is in flight: an op's is made once
-        self.committed: list[dict[Value, dict[int, Flight]]] = []
+        self.open: dict[Value, dict[int, InFlight]] = {}  # by the id of what is in flight: an op's is made once
+        self.committed: list[dict[Value, dict[int, InFlight]]] = []
 
-    def of(self, value: Value) -> list[Flight]:
+    def of(self, value: Value) -> list[InFlight]:
         return [flight for group in (*self.committed, self.open) for flight in group.get(value, {}).values()]
 
     def commit(self) -> None:
@@ -75,14 +75,14 @@ class RegistersInFlight(Checker):
         if known.missing_fences is None:
             known.missing_fences = missing_fences(known.function)
         self.unfenced = dict(known.missing_fences)
-        self.flights: dict[tuple[Wave, int], Flights] = {}
-        self.issued: dict[Op, list[tuple[Value, Flight]]] = {}  # what a wgmma puts in flight
+        self.flights: dict[tuple[Wave, int], WarpInFlight] = {}
+        self.issued: dict[Op, list[tuple[Value, InFlight]]] = {}  # what a wgmma puts in flight
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
 
-    def _of(self, group: Group) -> list[tuple[int, Flights]]:
+    def _of(self, group: Group) -> list[tuple[int, WarpInFlight]]:
         """The warps that act, each with its row. The four of a warpgroup issue and wait one by one, and not always at
         the same time."""
-        found: list[tuple[int, Flights]] | None = group.registers.get("check.flights")
+        found: list[tuple[int, WarpInFlight]] | None = group.registers.get("check.flights")
         if found is None:
             found = [(row, self._flights(group, row, warp)) for row, warp in enumerate(group.warps.tolist())]
             group.registers["check.flights"] = found
@@ -91,16 +91,16 @@ class RegistersInFlight(Checker):
         there = group.mask.reshape(-1, WARP).any(1)
         return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
-    def _flights(self, group: Group, row: int, warp: int) -> Flights:
+    def _flights(self, group: Group, row: int, warp: int) -> WarpInFlight:
         """Those of a warp of the group, with the others of its warpgroup."""
         wave, per = group.wave, group.wave.geometry.warps
         if (wave, warp) not in self.flights:
             block, within = divmod(warp, per)
-            members: list[Flights] = []
+            members: list[WarpInFlight] = []
             first = within - within % WARPGROUP_WARPS
             for k in range(first, min(first + WARPGROUP_WARPS, per)):
                 who = actor(wave.launch, wave.coords[block], k)
-                self.flights[wave, block * per + k] = Flights(who, members)
+                self.flights[wave, block * per + k] = WarpInFlight(who, members)
         return self.flights[wave, warp]
 
     def ordered(self, group: Group, op: Op) -> None:
@@ -130,13 +130,13 @@ class RegistersInFlight(Checker):
             pairs = zip(most.executed, flights.executed, strict=False)
             at = next((k for k, (one, other) in enumerate(pairs) if one is not other), len(flights.executed))
             if at < len(flights.executed):
-                self._torn(Party("executes", most.executed[at], most.warp),
+                self._not_aligned(Party("executes", most.executed[at], most.warp),
                            Party("executes", flights.executed[at], flights.warp))  # fmt: skip
             elif ended:
-                self._torn(Party("executes", most.executed[at], most.warp),
+                self._not_aligned(Party("executes", most.executed[at], most.warp),
                            Party("does not execute it", most.executed[at], flights.warp))  # fmt: skip
 
-    def _torn(self, *parties: Party) -> None:
+    def _not_aligned(self, *parties: Party) -> None:
         """Two warps of a warpgroup have not executed the same."""
         self.findings.add(
             Finding(
@@ -160,7 +160,7 @@ class RegistersInFlight(Checker):
             issued = self.issued.get(op)
             if issued is None:
                 d = op.operands[0]
-                issued = self.issued[op] = [(v, Flight(op, registers, v is d)) for v, registers in {*reads, *writes}]
+                issued = self.issued[op] = [(v, InFlight(op, registers, v is d)) for v, registers in {*reads, *writes}]
             if op in self.unfenced:
                 self._unfenced(group, op, self.unfenced.pop(op))
             for _, flights in self._of(group):
@@ -174,7 +174,7 @@ class RegistersInFlight(Checker):
                 for value, registers in side:
                     for flight in flights.of(value):
                         if flight.registers & registers and (does == "write" or flight.writes):
-                            self._found(group, row, op, value, does, flight)
+                            self._report(group, row, op, value, does, flight)
 
     def _unfenced(self, group: Group, op: Op, access: Op) -> None:
         made = access.opcode == "frag.alloc"
@@ -189,7 +189,7 @@ class RegistersInFlight(Checker):
             )
         )  # fmt: skip
 
-    def _found(self, group: Group, row: int, op: Op, value: Value, does: str, flight: Flight) -> None:
+    def _report(self, group: Group, row: int, op: Op, value: Value, does: str, flight: InFlight) -> None:
         kind = value.type
         assert isinstance(kind, FragType)
         role = "the accumulators" if flight.writes else "an operand in registers"

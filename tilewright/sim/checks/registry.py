@@ -7,7 +7,7 @@ from tilewright.sim.checks.architectures import Architectures
 from tilewright.sim.checks.arithmetic import Arithmetic
 from tilewright.sim.checks.bounds import Bounds
 from tilewright.sim.checks.checker import Checker
-from tilewright.sim.checks.dependents import Dependents, EarlyEnds
+from tilewright.sim.checks.dependents import Dependents, EarlyLaunches
 from tilewright.sim.checks.divergence import Divergence
 from tilewright.sim.checks.exits import Exits
 from tilewright.sim.checks.global_proxies import GlobalProxies
@@ -34,7 +34,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Bounds,
     Residency,
     Dependents,
-    EarlyEnds,
+    EarlyLaunches,
     Arithmetic,
     Architectures,
     Performance,

@@ -64,13 +64,13 @@ class Residency(Checker):
 
     @classmethod
     def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.polls)
+        return bool(known.polling_reads)
 
     def begin(self, launch: Launch) -> None:
         self.launch, geometry = launch, launch.geometry
-        self.polls = facts(launch.program).polls
+        self.polling_reads = facts(launch.program).polling_reads
         self.held = max(geometry.cluster_size, resident(launch))
-        self.off = geometry.blocks <= self.held
+        self.all_resident = geometry.blocks <= self.held
         self.first: dict[Wave, int] = {}
         self.blocks = 0
         self.places: dict[Any, Poll] = {}
@@ -82,7 +82,11 @@ class Residency(Checker):
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if not self.off and not isinstance(buffer, SharedBuffer) and (verb != "load" or group.lanes.op in self.polls):
+        if (
+            not self.all_resident
+            and not isinstance(buffer, SharedBuffer)
+            and (verb != "load" or group.lanes.op in self.polling_reads)
+        ):
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
 
@@ -91,11 +95,11 @@ class Residency(Checker):
     ) -> None:
         """Note who writes, and who polls, each cell of global memory: a poll whose writer is in a block that is not
         resident yet may never end."""
-        if self.off or isinstance(buffer, SharedBuffer) or buffer.bytes.size > LARGEST:
+        if self.all_resident or isinstance(buffer, SharedBuffer) or buffer.bytes.size > LARGEST:
             return
         op = group.lanes.op
         poll = self.places.get(buffer)
-        polling = op in self.polls
+        polling = op in self.polling_reads
         if verb == "load" and not polling:
             return
         if poll is None:
@@ -120,7 +124,7 @@ class Residency(Checker):
         bad = np.flatnonzero((writer > blocks) & (writer >= self.held) & ~poll.locks[cells])
         if bad.size:
             k = int(bad[0])
-            self._found(op, poll.wrote[int(writer[k])][0], int(blocks[k]), int(writer[k]), poll, buffer, int(off[k]))
+            self._report(op, poll.wrote[int(writer[k])][0], int(blocks[k]), int(writer[k]), poll, buffer, int(off[k]))
 
     def _wrote(
         self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array,
@@ -138,10 +142,10 @@ class Residency(Checker):
             waiting.discard(block)  # it has come past its own wait
             if block >= self.held and not poll.locks[cell] and waiting and min(waiting) < block:
                 waiter = min(waiting)
-                self._found(poll.waits[waiter][0], op, waiter, block, poll, buffer, int(off[k]))
+                self._report(poll.waits[waiter][0], op, waiter, block, poll, buffer, int(off[k]))
                 return
 
-    def _found(self, waits: Op, writes: Op, waiter: int, writer: int, poll: Poll, buffer: Any, off: int) -> None:
+    def _report(self, waits: Op, writes: Op, waiter: int, writer: int, poll: Poll, buffer: Any, off: int) -> None:
         grid = self.launch.geometry
         who = []
         for block, known in ((waiter, poll.waits), (writer, poll.wrote)):

@@ -73,7 +73,7 @@ class Cells:
         else:
             _windows(memory)[self.runs] = values
 
-    def once(self) -> bool:
+    def distinct(self) -> bool:
         """Whether it is plain that no cell comes twice."""
         if self.runs is not None:
             return bool((self.runs[1:] - self.runs[:-1] >= RUN).all())
@@ -125,9 +125,9 @@ class Shadow:
         self.reads.append(read)
         self.kept += read.cells.size
         if len(self.reads) > KEPT or self.kept > KEPT_CELLS:
-            self.sort()
+            self.merge_reads()
 
-    def excuse(self, cells: Array, entries: Array, block: int) -> None:
+    def keep_strong(self, cells: Array, entries: Array, block: int) -> None:
         """Remember strong accesses that others took the place of; ``block``: units of a block."""
         slots = who_of(entries) // (32 * block) % SLOTS
         for slot in map(int, np.unique(slots)):
@@ -137,29 +137,29 @@ class Shadow:
                 memory = self.strong[slot] = np.zeros(self.cells, np.int64)
             memory[cells[mine]] = entries[mine]
 
-    def overtaken(self, cells: Array, entries: Array) -> None:
+    def keep_weak(self, cells: Array, entries: Array) -> None:
         """Remember weak writes that a strong access takes the place of."""
         if not self.weak:
             self.weak.append(np.zeros(self.cells, np.int64))
         self.weak[0][cells] = entries
 
-    def observe(self, where: Cells, entries: Array | None) -> None:
+    def set_observer(self, where: Cells, entries: Array | None) -> None:
         """A strong access: by a thread that looks at what was there, or (None) by one that does not."""
         if entries is not None and self.observer is None:
             self.observer = np.zeros(self.cells, np.int64)
         if self.observer is not None:
             where.set(self.observer, 0 if entries is None else entries)
 
-    def forget(self, floor: int) -> None:
+    def drop_old_reads(self, floor: int) -> None:
         """Drop reads that are older than a barrier which everybody has passed."""
         self.reads = [read for read in self.reads if read.newest >= floor]
         self.kept = sum(read.cells.size for read in self.reads)
 
-    def matters(self, floor: int) -> bool:
+    def has_newer_reads(self, floor: int) -> bool:
         """Whether some read may not have happened before one who has passed a barrier at tick ``floor``."""
         return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
 
-    def sort(self) -> tuple[Array, Array]:
+    def merge_reads(self) -> tuple[Array, Array]:
         """(newest, oldest) read of each cell, with those of the list."""
         if self.newest is None or self.oldest is None:
             self.newest, self.oldest = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64)

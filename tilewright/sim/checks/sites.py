@@ -17,8 +17,8 @@ from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import VectorAccess as Width
 from tilewright.sim.checks.guarded_waits import guarded_waits
-from tilewright.sim.checks.initialised import doubtful
-from tilewright.sim.checks.kinds import SIGNED, concerned, polls, waits
+from tilewright.sim.checks.initialised import maybe_unwritten
+from tilewright.sim.checks.kinds import SIGNED, may_overflow, polling_loops, polling_reads
 from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
 from tilewright.sim.shared_names import SharedNames
@@ -183,16 +183,16 @@ class KernelFacts:
         self.results_unused = {op for op in tests if op.result not in used}
         self.results_used = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
-        self.doubtful = doubtful(function)  # fragments that may be read before they are written
+        self.maybe_unwritten = maybe_unwritten(function)  # fragments that may be read before they are written
         self.least_shared_element = min(
             [self.granules[True]] + [v.type.elem.bytes for op in ops for v in (*op.operands, *op.results)
                                      if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES]
         )  # fmt: skip
         self.within = {op: op.attrs["within"] for op in ops if "within" in op.attrs}  # coordinates to stay in extents
-        self.polls = polls(ops)  # what a block waits for others with
+        self.polling_reads = polling_reads(ops)  # what a block waits for others with
         self.guarded_waits = guarded_waits(function)  # by the answers of which try_wait
-        self.waits = waits(ops)  # loops of which it is known what they wait for
-        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and concerned(op)}
+        self.polling_loops = polling_loops(ops)  # loops of which it is known what they wait for
+        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and may_overflow(op)}
         self.sites = Sites()
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 

@@ -68,7 +68,7 @@ class LaneClocks:
                 self._all.join(extra)
         return self._all
 
-    def settle(self) -> None:
+    def merge(self) -> None:
         """The lanes have synchronised: what one knew all know."""
         self._all = None
         for extra in self.extras.values():

@@ -80,9 +80,9 @@ class Tokens(Checker):
             return
         test = self.used.get((wave, warp, op))
         if test is not None and asked[test]:
-            self._again(group, op, row, test, asked[test][-1], phase)
+            self._stale_token(group, op, row, test, asked[test][-1], phase)
 
-    def _again(self, group: Group, op: Op, row: int, test: Op, asked: Phase, phase: Phase) -> None:
+    def _stale_token(self, group: Group, op: Op, row: int, test: Op, asked: Phase, phase: Phase) -> None:
         place, number = phase
         self.findings.add(
             Finding(

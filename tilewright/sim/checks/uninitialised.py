@@ -21,15 +21,15 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import actor, lanes_of, thread_of
-from tilewright.sim.checks.clean import Clean
 from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
+from tilewright.sim.checks.written_cells import WrittenCells
 from tilewright.sim.empty_arrays import known as arrays_known
-from tilewright.sim.events import Again
+from tilewright.sim.events import RunAgain
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.values import TypedPointer
@@ -48,18 +48,18 @@ class Uninitialised(FromArrays):
 
     @classmethod
     def concerns(cls, known: KernelFacts) -> bool:
-        return _concerned(known) or arrays_known()
+        return _may_read_unwritten(known) or arrays_known()
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         known = facts(launch.program)
         super().begin(launch)
-        self.names, self.doubtful = known.shared_names, known.doubtful
+        self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
         if not self.thorough:
             # No register is undefined until shared memory that was never written is read; then all are followed.
             self.arrays.held.clear()
-            self.doubtful, self.asleep = set(), frozenset({"executed", "flow"})
-        concerned = self.arrays or (_concerned(known) if self.thorough else known.allocations)
+            self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow"})
+        concerned = self.arrays or (_may_read_unwritten(known) if self.thorough else known.allocations)
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
         elif self.asleep:
@@ -70,14 +70,14 @@ class Uninitialised(FromArrays):
         self.numbers: dict[Any, int] = {}
         self.registers: dict[Wave, Registers] = {}
         self.memory: dict[Wave, Array] = {}
-        self.clean: dict[Wave, Clean] = {}
+        self.written_cells: dict[Wave, WrittenCells] = {}
         self.pending: Origins = None  # of what the op that is executed has read from memory
         self.stored: dict[Op, deque[tuple[int, int, int]]] = {}
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
         self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, UNWRITTEN, ORIGIN)
-        self.clean[wave] = Clean(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
+        self.written_cells[wave] = WrittenCells(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
 
     def _origin(self, op: Op, offset: int | None = None) -> int:
         """The number of the origin ``op``; ``offset`` in shared memory, for what it reads there."""
@@ -108,7 +108,7 @@ class Uninitialised(FromArrays):
         low, high = low + pointer.add, high + pointer.add + access.nbytes
         # Where all is written, loads find nothing, and stores change nothing but by undefined values.
         first, stop = low >> self.shift, -(-high >> self.shift)
-        if self.landing is None and not high >> RANK_SHIFT and self.clean[group.wave].has(first, stop):
+        if self.landing is None and not high >> RANK_SHIFT and self.written_cells[group.wave].has(first, stop):
             op = group.lanes.op
             if verb == "load" or not (op.opcode == "store" and self.registers[group.wave].held):
                 return
@@ -130,7 +130,7 @@ class Uninitialised(FromArrays):
         if verb == "store":
             held = self.registers[group.wave].held
             memory[cells] = 0
-            self.clean[group.wave].writes += 1
+            self.written_cells[group.wave].writes += 1
             if self.landing is not None:
                 self.landing.append(cells)
             if held and op.opcode == "store":
@@ -139,7 +139,7 @@ class Uninitialised(FromArrays):
         found = memory[cells]
         if self.asleep and found.any():
             self.launch.wake(self)
-            raise Again
+            raise RunAgain
         if not found.any():
             if verb == "atomic" and self.registers[group.wave].held:
                 self._update(group, op, memory, cells, mask)
@@ -164,7 +164,7 @@ class Uninitialised(FromArrays):
             wide = mine.reshape(mine.shape[0], -1)
             per = cells.reshape(mine.shape[0], -1)
             memory[per] = np.repeat(wide, per.shape[1] // wide.shape[1], axis=1)
-            self.clean[group.wave].forget()
+            self.written_cells[group.wave].forget()
 
     def _update(self, group: Group, op: Op, memory: Array, cells: Array, mask: Array | None) -> None:
         """An atomic with undefined operands leaves an undefined value."""
@@ -174,7 +174,7 @@ class Uninitialised(FromArrays):
         if origins is not None and origins.ndim == 1:
             mine = origins if mask is None else origins[mask]
             memory[cells] = np.maximum(memory[cells], mine if cells.ndim == 1 else mine[:, None])
-            self.clean[group.wave].forget()
+            self.written_cells[group.wave].forget()
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         if memory == "global" and self.arrays:
@@ -188,7 +188,7 @@ class Uninitialised(FromArrays):
             cells = self.memory[group.wave][where]
             if into_shared:
                 cells[:] = 0
-                self.clean[group.wave].writes += 1
+                self.written_cells[group.wave].writes += 1
                 if self.landing is not None:
                     self.landing.append(np.arange(where.start, where.stop))
             else:
@@ -204,7 +204,7 @@ class Uninitialised(FromArrays):
         """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
         op, memory, stride = group.lanes.op, self.memory[group.wave], group.wave.shared.stride
         first, last = (int(place) for place in ((start % stride).min(), (start % stride).max()))
-        if self.clean[group.wave].has(first >> self.shift, (last + 16) >> self.shift):
+        if self.written_cells[group.wave].has(first >> self.shift, (last + 16) >> self.shift):
             return
         cells = (start.reshape(start.shape[0], -1)[..., None] >> self.shift) + np.arange(16 >> self.shift)
         bad = (memory[cells] != 0).reshape(start.shape[0], -1).any(1)
@@ -226,7 +226,7 @@ class Uninitialised(FromArrays):
         return self.memory[group.wave]
 
     def shared_is_dirty(self, group: Group) -> None:
-        self.clean[group.wave].forget()
+        self.written_cells[group.wave].forget()
 
     # -- registers -----------------------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Uninitialised(FromArrays):
         if op.opcode == "frag.alloc":
             kind = op.result.type
             assert isinstance(kind, FragType)
-            if op in self.doubtful:
+            if op in self.maybe_unwritten:
                 registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
             return
         if pending is None and not self._partial(group, op):
@@ -403,7 +403,7 @@ class Uninitialised(FromArrays):
             mine = bad if mask is None else bad[mask]
             if cells is not None:
                 memory[cells] = np.where(mine, origin, 0)[..., None]
-                self.clean[group.wave].forget()
+                self.written_cells[group.wave].forget()
             elif mine.any():
                 every = np.zeros(group.lanes_count, ORIGIN)
                 every[lanes_of(group, mask)] = np.where(mine.any(1), origin, 0)
@@ -485,10 +485,10 @@ class Uninitialised(FromArrays):
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
 
 
-def _concerned(known: KernelFacts) -> bool:
+def _may_read_unwritten(known: KernelFacts) -> bool:
     """Whether a kernel has shared memory or registers that may be read before they are written."""
     shuffles = any(op.attrs["atom"].shuffles for op in known.calls)
-    return bool(known.allocations or known.doubtful or shuffles)
+    return bool(known.allocations or known.maybe_unwritten or shuffles)
 
 
 def _in_shared(pointer: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.target import WARP
 from tilewright.ir.types import element_of
-from tilewright.sim.checks.kinds import Wait
+from tilewright.sim.checks.kinds import PollingLoop
 from tilewright.sim.checks.sparse_clock import SparseClock
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class Flag:
 
 
 class Versions:
-    def __init__(self, layout: ClockColumns, waits: dict[Op, Wait], program: Program) -> None:
-        self.layout, self.waits, self.slots = layout, waits, program.slots
+    def __init__(self, layout: ClockColumns, loops: dict[Op, PollingLoop], program: Program) -> None:
+        self.layout, self.loops, self.slots = layout, loops, program.slots
         self.flags: dict[Place, Flag] = {}
         # By op, what the program does to compute the bounds of loops inside of them.
-        wanted = {op for wait in waits.values() for op in wait.steps}
+        wanted = {op for loop in loops.values() for op in loop.steps}
         ops = ((op, step) for node in program.nodes for op, step in zip(node.ops, node.steps, strict=True))
         self.steps: dict[Op, Closure] = {op: step for op, step in ops if op in wanted} if wanted else {}
 
@@ -124,11 +124,11 @@ class Versions:
         if flag is None:
             return newest
         last = flag.first + len(flag.versions) - 1
-        wait = self.waits.get(op)
-        bound = None if wait is None else self._operand(wait.bound, group, warp, lane, wait)
-        if wait is None or bound is None or wait.holds(held, bound):
+        loop = self.loops.get(op)
+        bound = None if loop is None else self._operand(loop.bound, group, warp, lane, loop)
+        if loop is None or bound is None or loop.holds(held, bound):
             flag.read[block] = last
-            return newest if wait is None or bound is None else {}  # on a GPU the loop may never see this value
+            return newest if loop is None or bound is None else {}  # on a GPU the loop may never see this value
         oldest = max(flag.first, flag.read.get(block, 0))
         known = {
             n for n, v in enumerate(flag.versions, flag.first) if n <= oldest or self._knows(clocks, warp, lane, v)
@@ -136,7 +136,7 @@ class Versions:
         values = [*flag.values, held]
 
         def ends(value: Any) -> bool:
-            return value is not None and not wait.holds(value, bound)
+            return value is not None and not loop.holds(value, bound)
 
         # The versions after ``base`` are updates that commute: those may have come in any order that their own
         # happens-before allows. Before it, the order is the one in which the simulator made them.
@@ -177,35 +177,35 @@ class Versions:
                     found.setdefault(key, SparseClock()).join(know)
         return found
 
-    def apart(self, op: Op | None, group: Group) -> bool:
+    def differ_by_lane(self, op: Op | None, group: Group) -> bool:
         """Whether the lanes of a warp wait for different values."""
-        wait = None if op is None else self.waits.get(op)
-        held = None if wait is None else self._held(wait, group)
+        loop = None if op is None else self.loops.get(op)
+        held = None if loop is None else self._held(loop, group)
         if held is None or np.ndim(held) == 0:
             return False
         by_warp = held.reshape(-1, WARP)
         return bool((by_warp != by_warp[:, :1]).any())
 
-    def _held(self, wait: Wait, group: Group) -> Any:
+    def _held(self, loop: PollingLoop, group: Group) -> Any:
         """What the register of the bound holds; None if it is unknown."""
-        slot = self.slots.get(wait.bound)
+        slot = self.slots.get(loop.bound)
         if slot is None:
             return None
         # Arithmetic of this turn may stand behind the read. Done now it gives the same, and has no other effect.
-        for op in wait.steps:
+        for op in loop.steps:
             if op not in self.steps:
                 return None
             self.steps[op](group, group.slots)
         return group.slots[slot]
 
     def _operand(
-        self, value: Value, group: Group, warp: int, lane: int | None, wait: Wait | None = None
+        self, value: Value, group: Group, warp: int, lane: int | None, loop: PollingLoop | None = None
     ) -> Any:  # fmt: skip
-        """What a value is for a lane (or a whole warp, if it is the same for all); of a wait, its bound."""
+        """What a value is for a lane (or a whole warp, if it is the same for all); of a polling loop, its bound."""
         if isinstance(value, Constant):
             return value.value
         slot = self.slots.get(value)
-        held = self._held(wait, group) if wait is not None else None if slot is None else group.slots[slot]
+        held = self._held(loop, group) if loop is not None else None if slot is None else group.slots[slot]
         if held is None or np.ndim(held) == 0:
             return held
         start = int(np.searchsorted(group.warps, warp)) * WARP
@@ -224,5 +224,5 @@ class Versions:
         cluster, columns = unit // self.layout.cluster, self.layout.columns(version.who)
         if cluster == clocks.cluster[warp] and int(clocks.clocks[warp, columns].max()) >= version.clock:
             return True
-        loose = clocks.loose.get(warp)
-        return loose is not None and loose.all().knows(cluster, columns, version.who, version.clock)
+        lane_clocks = clocks.lane_clocks.get(warp)
+        return lane_clocks is not None and lane_clocks.all().knows(cluster, columns, version.who, version.clock)

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.ir.lanes import Array
 
 
-class Clean:
+class WrittenCells:
     """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
 
     def __init__(self, memory: Array, cells: int, blocks: int) -> None:
