@@ -12,7 +12,7 @@ import pytest
 
 from tests.keys.spy import Path, Spy, check, components
 from tilewright import cute
-from tilewright.gemm import gemm_grouped
+from tilewright.gemm import gemm_grouped, grouped_matmul
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.operators import group_launch, matmul, prepared
 from tilewright.gemm.operators.prepared import CAPTURED, Prepared, Slot, Step
@@ -167,8 +167,15 @@ class Group(NamedTuple):
 
     stages: int = 3
     activation: Any = None
+    cut: str = ""
+    """The mode that offsets cut."""
 
     def run(self) -> list[Any]:
+        if self.cut:
+            a, b = np.ones((7, 9), np.float16), np.ones((9, 7), np.float16)
+            if self.cut == "m":
+                b = b[None]
+            return [grouped_matmul(a, b, np.array([4], np.int32), kernel="tensorop_f16").reshape(7, 7).tolist()]
         a = ((np.arange(8 * 32) % 7) - 3).reshape(8, 32).astype(np.float16)
         entry = KERNELS["tensorop_f16"]
         entry = entry.only(replace(entry.config, stages=self.stages))
@@ -179,6 +186,7 @@ class Group(NamedTuple):
 GROUPS = {
     (0,): ("configuration", Group(), Group(stages=2)),
     (1,): ("epilogue function", Group(activation="relu"), Group(activation="silu")),
+    (2,): ("what fills the table", Group(cut="m"), Group(cut="k")),
 }
 _PROGRAMS: dict[Group, Any] = {}
 

@@ -106,13 +106,14 @@ def test_mistakes(call: Any, message: str) -> None:
 def test_nothing_spills(arch: str) -> None:
     from tilewright import Float32, Int32, cute
     from tilewright.cute.runtime import from_dlpack
+    from tilewright.gemm.kernel.group_offsets import HostGroups
     from tilewright.gemm.kernel.group_table import COLUMNS
     from tilewright.gemm.kernel.grouped import GroupedGemm
 
     table = from_dlpack(np.zeros((3, COLUMNS), np.int64)).mark_layout_dynamic()
     function = LinearCombination(Float32(1), Float32(0))
     kernel = GroupedGemm(kernels()["tensorop_f16"].config)
-    artifact = cross_compile(cute.compile(kernel, table, Int32(1), Int32(1), function).kernels[0], arch)
+    artifact = cross_compile(cute.compile(kernel, table, Int32(1), HostGroups(), function).kernels[0], arch)
     assert artifact.spills == 0
 
 

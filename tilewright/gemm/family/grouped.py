@@ -30,10 +30,10 @@ class GroupedFamily(ABC):
     def kernel(self, config: Any) -> Any:
         """The kernel, called with :meth:`arguments`."""
 
-    def arguments(self, launch: Any, table: Any, tiles: Int32, blocks: Int32) -> tuple[Any, ...]:
+    def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
         """What the kernel is called with: the table of the products, and what is in the launch
         (``operators.group_launch``)."""
-        return table, tiles, blocks, launch.function
+        return table, blocks, launch.groups, launch.function
 
     def refusal(self, sizes: Sequence[AnyConfig]) -> str | None:
         """Why no size of a kernel can take tiles of several products; None where one can."""
@@ -91,9 +91,8 @@ class HopperGroups(GroupedFamily):
     def kernel(self, config: Any) -> GroupedHopperGemm:
         return GroupedHopperGemm(config)
 
-    def arguments(self, launch: Any, table: Any, tiles: Int32, blocks: Int32) -> tuple[Any, ...]:
-        count = Int32(len(launch.problems))
-        return *launch.representatives(), table, launch.maps(), count, tiles, blocks, launch.function
+    def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
+        return *launch.representatives(), table, launch.maps(), blocks, launch.groups, launch.function
 
     def fits(self, config: AnyConfig) -> bool:
         return config.cluster_size == 1 and not config.pingpong and bool(config.producers)

@@ -12,10 +12,11 @@ from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.tiles import aligned
 
-ADDRESS, PITCH, EXTENT, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 12, 13
-"""Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next; M,
-N and K; the number of the problem's first tile; the address of its bias. One more row has the number of all tiles as
-its first."""
+ADDRESS, PITCH, EXTENT, ORIGIN, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 14, 15, 16
+"""Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next;
+where M, N and K end and where they begin, counted from the addresses; the number of the problem's first tile; the
+address of its bias. One more row has the number of all tiles as its first. All modes begin at 0 where a kernel reads
+from any address; TMA, whose addresses are multiples of 16 bytes, begins at any coordinate."""
 
 ACCESS = AccessRequirement("the table of a group")
 """The requirement on each matrix: the table holds one stride of it, and C is contiguous along the same mode as D."""
@@ -43,22 +44,34 @@ def function_of(function: Any, table: cute.Tensor, problem: Any) -> Any:
     return Bias(cute.make_tensor(pointer, cute.make_layout(extent)))
 
 
-def matrices(table: cute.Tensor, problem: Any, config: AnyConfig) -> tuple[Any, Any, Any, Any]:
-    """A (M, K), B (N, K), C and D (M, N) of a problem."""
-    m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
+def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, Any]:
+    """Those of M, N and K in three columns from ``column`` on."""
+    m, n, k = (table[problem, column + mode].to(Int32) for mode in (0, 1, 2))
+    return m, n, k
+
+
+def tiles_of(table: cute.Tensor) -> Any:
+    """The number of tiles of all problems."""
+    return table[cute.size(table, mode=[0]) - 1, FIRST].to(Int32)
+
+
+def matrices(table: cute.Tensor, problem: Any, config: AnyConfig, whole: bool = True) -> tuple[Any, Any, Any, Any]:
+    """A (M, K), B (N, K), C and D (M, N) of a problem, from the addresses on; ``whole``: rows are whole accesses."""
+    m, n, k = numbers(table, problem, EXTENT)
     shapes = (((m, k), config.a), ((n, k), config.b), ((m, n), config.c), ((m, n), config.c))
     return tuple(
-        matrix(table[problem, ADDRESS + i], table[problem, PITCH + i].to(Int32), shape, operand)
+        matrix(table[problem, ADDRESS + i], table[problem, PITCH + i].to(Int32), shape, operand, whole)
         for i, (shape, operand) in enumerate(shapes)
     )
 
 
-def matrix(address: Any, pitch: Any, shape: tuple[Any, Any], operand: Operand) -> Any:
+def matrix(address: Any, pitch: Any, shape: tuple[Any, Any], operand: Operand, whole: bool) -> Any:
     """The matrix at an address, contiguous along the operand's major."""
     align = max(operand.copy_bits, operand.dtype.width) // 8
     pointer = cute.make_ptr(operand.dtype, address, cute.AddressSpace.gmem, assumed_align=align)
     stride = (pitch, 1) if operand.major is Major.K else (1, pitch)
-    return aligned(cute.make_tensor(pointer, cute.make_layout(shape, stride=stride)), operand)
+    found = cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+    return aligned(found, operand) if whole else found
 
 
 def stack(matrix: Any) -> Any:

@@ -12,7 +12,8 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import Int32, cute, range
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices
+from tilewright.gemm.kernel.group_offsets import Groups, fill_table
+from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices, tiles_of
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.tiles import global_to_shared
@@ -23,13 +24,15 @@ class GroupedGemm(MultistageGemm):
 
     @cute.jit
     def __call__(  # type: ignore[override]  # a table in the place of matrices
-        self, table: cute.Tensor, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None
+        self, table: cute.Tensor, blocks: Int32, groups: Groups, function: EpilogueFunction, stream: Any = None
     ) -> None:
-        """Launch ``blocks`` blocks for the ``tiles`` tiles of the problems in ``table`` (problems + 1, COLUMNS)."""
+        """Launch ``blocks`` blocks for the tiles of the problems in ``table`` (problems + 1, COLUMNS), which ``groups``
+        fill in first where they are known on the device alone."""
         config = self.config
         bM, bN, bK = config.tile
+        fill_table(groups, table, config, stream)
         self.kernel(
-            table, tiles, function,
+            table, function,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads),
@@ -39,7 +42,7 @@ class GroupedGemm(MultistageGemm):
 
     @cute.kernel
     def kernel(  # type: ignore[override]  # a table in the place of matrices
-        self, table: cute.Tensor, tiles: Int32, function: EpilogueFunction,
+        self, table: cute.Tensor, function: EpilogueFunction,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -48,7 +51,7 @@ class GroupedGemm(MultistageGemm):
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
         problem = Int32(0)
         follow()
-        for tile in range(first, tiles, blocks, unroll=1):
+        for tile in range(first, tiles_of(table), blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1
             mA, mB, mC, mD = matrices(table, problem, self.config)

@@ -18,7 +18,8 @@ from tilewright import Int32, cute, pipeline, range, utils
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.group_table import EXTENT, FIRST, function_of, matrices, stack
+from tilewright.gemm.kernel.group_offsets import Groups
+from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ORIGIN, function_of, matrices, numbers, stack, tiles_of
 from tilewright.gemm.kernel.overlap import follow
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 
@@ -30,7 +31,7 @@ MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
 
 class GroupedHopperGemm(WarpSpecializedGemm):
     """D_i = f(A_i @ B_i, C_i) for each problem i of a table; all are laid out as ``config`` says, in rows that begin at
-    multiples of 16 bytes, with K > 0."""
+    multiples of 16 bytes. Where K ends at its origin, a k tile of zeros is loaded from beyond it."""
 
     def __init__(self, config: HopperConfig) -> None:
         super().__init__(config)
@@ -43,33 +44,35 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     @cute.jit
     def __call__(  # type: ignore[override]  # a table in the place of matrices
         self, mA: cute.Tensor, mB: cute.Tensor, mD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
-        problems: Int32, tiles: Int32, blocks: Int32, function: EpilogueFunction, stream: Any = None,
+        blocks: Int32, groups: Groups, function: EpilogueFunction, stream: Any = None,
     ) -> None:  # fmt: skip
-        """Launch ``blocks`` blocks for the ``tiles`` tiles of the ``problems`` in ``table`` (problems + 1, COLUMNS);
-        ``maps`` is memory for (problems, MAPS, MAP_WORDS) Int64, at a multiple of
-        128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems:
-        the tensor maps of the others are made after theirs."""
-        config = self.config
+        """Launch ``blocks`` blocks for the tiles of the problems in ``table`` (problems + 1, COLUMNS), which ``groups``
+        fill in first where they are known on the device alone; ``maps`` is memory for (problems, MAPS, MAP_WORDS)
+        Int64, at a multiple of 128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems: the tensor
+        maps of the others are made after theirs."""
+        config, problems = self.config, cute.size(maps, mode=[0])
         sA_layout, sB_layout = self.math.smem_layout(config.a, 0), self.math.smem_layout(config.b, 1)
         tma_A, tA = self.mainloop.tma(mA, sA_layout, 1)
         tma_B, tB = self.mainloop.tma(mB, sB_layout, 1)
         tma_D, tD = self.epilogue.tma(mD)
-        self.make_maps(tma_A, tma_B, tma_D, table, maps).launch(
+        self.make_maps(tma_A, tma_B, tma_D, table, maps, groups).launch(
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
         )
         self.multiply_all(
-            tma_A, tA, tma_B, tB, tma_D, tD, table, maps, tiles, function, sA_layout, sB_layout, self.epilogue.layout,
+            tma_A, tA, tma_B, tB, tma_D, tD, table, maps, function, sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
     @cute.kernel
     def make_maps(
-        self, tma_A: cute.CopyAtom, tma_B: cute.CopyAtom, tma_D: cute.CopyAtom, table: cute.Tensor, maps: cute.Tensor
-    ) -> None:
+        self, tma_A: cute.CopyAtom, tma_B: cute.CopyAtom, tma_D: cute.CopyAtom, table: cute.Tensor, maps: cute.Tensor,
+        groups: Groups,
+    ) -> None:  # fmt: skip
         """Block i makes the tensor maps of problem i."""
         problem, _, _ = cute.arch.block_idx()
         follow()
-        A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config))
+        groups.fill(table, problem, self.config)
+        A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config, whole=False))
         places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
         atoms = tma_A, tma_B, tma_D
         for i in cutlass.range_constexpr(MAPS):
@@ -80,7 +83,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     @cute.kernel
     def multiply_all(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
-        tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor, tiles: Int32,
+        tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
         function: EpilogueFunction, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         sD_layout: cutlass.Constexpr, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -94,15 +97,14 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             stage_tensors=(sA, sB),
         )
         follow()
-        walk = partial(self.walk, table, tiles)
+        walk = partial(self.walk, table)
         if warpgroup == 0:
             self.set_registers(0)
             if warp == 0:
-                A = self.mainloop.operand(tma_A, tA, sA, 0, 1, 0)
-                B = self.mainloop.operand(tma_B, tB, sB, 0, 1, 0)
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
                 by = self.map_of(maps, 0), self.map_of(maps, 1)
-                producer = walk(by, partial(self.load_tile, ring, A, B), producer)
+                A, B = (tma_A, tA, sA), (tma_B, tB, sB)
+                producer = walk(by, partial(self.load_tile, ring, A, B, table), producer)
                 ring.producer_tail(producer)
         else:
             self.set_registers(1)
@@ -123,34 +125,40 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return place
 
     @cute.jit
-    def walk(self, table: cute.Tensor, tiles: Any, maps: tuple, piece: Any, state: Any) -> Any:
+    def walk(self, table: cute.Tensor, maps: tuple, piece: Any, state: Any) -> Any:
         """``state = piece(problem, place, k_tiles, descriptors, state)`` for each tile of this block; ``place`` is
         (tile_m, tile_n). The warps that call it copy by the tensor maps ``maps(problem)``."""
         first, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
         bM, bN, bK = self.config.tile
         problem, last = Int32(0), Int32(-1)
-        for tile in range(first, tiles, blocks, unroll=1):
+        for tile in range(first, tiles_of(table), blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1
             if problem != last:  # TMA has its own copy of what it has read: tensor maps were made by a kernel before
                 for one in maps:
                     MANAGER.fence_tensormap_update(one(problem))
                 last = problem
-            m, n, k = (table[problem, EXTENT + mode].to(Int32) for mode in (0, 1, 2))
+            ends, origin = numbers(table, problem, EXTENT), numbers(table, problem, ORIGIN)
+            m, n, k = (end - begin for end, begin in zip(ends, origin, strict=True))
             inside = tile - table[problem, FIRST].to(Int32)
             place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
             descriptors = tuple(MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps)
-            state = piece(problem, place, cute.ceil_div(k, bK), descriptors, state)
+            state = piece(problem, place, cute.max(cute.ceil_div(k, bK), 1), descriptors, state)
         return state
 
     @cute.jit
     def load_tile(
-        self, ring: Any, A: Any, B: Any, problem: Any, place: tuple, k_tiles: Any, descriptors: tuple, state: Any
-    ) -> Any:
-        """The producer's part of one output tile."""
-        A, B = replace(A, descriptor=descriptors[0]), replace(B, descriptor=descriptors[1])
-        return self.mainloop.load(A, B, ring, state, *place, 0, 0, k_tiles)
+        self, ring: Any, A: tuple, B: tuple, table: cute.Tensor, problem: Any, place: tuple, k_tiles: Any,
+        descriptors: tuple, state: Any,
+    ) -> Any:  # fmt: skip
+        """The producer's part of one output tile. ``A`` and ``B``: the atom, the coordinates and the stages."""
+        m, n, k = numbers(table, problem, ORIGIN)
+        operands = []
+        for (atom, coordinates, stages), begin, map_ in zip((A, B), ((m, k, 0), (n, k, 0)), descriptors, strict=True):
+            operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), stages, 0, 1, 0)
+            operands.append(replace(operand, descriptor=map_))
+        return self.mainloop.load(*operands, ring, state, *place, 0, 0, k_tiles)
 
     @cute.jit
     def multiply_tile(
@@ -171,12 +179,16 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     ) -> None:  # fmt: skip
         """Write a consumer warpgroup's sums of one output tile."""
         config = self.config
-        _, _, mC, mD = matrices(table, problem, config)
-        extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
+        _, _, mC, _ = matrices(table, problem, config)
+        extent, origin = (numbers(table, problem, column)[:2] for column in (EXTENT, ORIGIN))
         at = place[0] * config.split[0] + part[0], place[1] * config.split[1] + part[1]
         gD, gC, cD = (
             cute.local_tile(tensor, config.part, at)
-            for tensor in (tD[None, None, 0], mC, cute.make_identity_tensor(extent))
+            for tensor in (
+                cute.domain_offset(origin, tD[None, None, 0]),
+                mC,  # whose products begin at their addresses
+                cute.domain_offset(origin, cute.make_identity_tensor(extent)),
+            )
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
         self.epilogue.run(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.problem import Problem, is_torch
+from tilewright.gemm.kernel.group_offsets import Groups, HostGroups
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
 from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS
 from tilewright.ir.tensormap import BYTES
@@ -25,31 +30,35 @@ from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.launch.machine import machine_of
 
 _COMPILED: dict[Any, Any] = {}
+Shape = tuple[int, int, int, int]
+"""M, N, K and the number of products."""
 
 
-class Launch:
-    """One kernel for problems whose operands lie the same way. ``biases`` are the addresses of their vectors, 0 where
-    there are none."""
+class TableLaunch(ABC):
+    """One kernel for products whose operands lie the same way, in a table of ``rows`` rows that ``groups`` may fill.
+    The ``problems``, whose operands have those of the products in them, are turned as the configuration says."""
 
-    def __init__(
-        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], gpu: Limits
-    ) -> None:  # fmt: skip
-        self.biases, self.gpu = biases, gpu
+    groups: Groups
+    rows: int
+
+    def __init__(self, problems: list[Problem], config: AnyConfig, function: EpilogueFunction, gpu: Limits) -> None:
+        self.config, self.function, self.gpu = config, function, gpu
         self.machine = problems[0].machine
-        self.config = fastest(problems, entry, gpu, self.machine)
-        self.function: EpilogueFunction = function(self.config.transposed)
-        self.problems = [problem.oriented(self.config.transposed) for problem in problems]
+        self.problems = [problem.oriented(config.transposed) for problem in problems]
+
+    @abstractmethod
+    def table(self) -> tuple[Any, int]:
+        """The table in the device's memory, and how many tiles the products have at most."""
 
     def run(self) -> None:
         config, target = self.config, machine_of(self.problems[0].D.device)
         table, tiles = self.table()
         blocks = min(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
-        groups = family_of(config).grouped
-        on_device = cute.runtime.from_dlpack(self.on_device(table)).mark_layout_dynamic()
-        args = groups.arguments(self, on_device, Int32(tiles), Int32(blocks))
-        key = config, argument_of("function", self.function).key()
+        family = family_of(config).grouped
+        args = family.arguments(self, cute.runtime.from_dlpack(table).mark_layout_dynamic(), Int32(blocks))
+        key = config, *(argument_of("argument", x).key() for x in (self.function, self.groups))
         if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(groups.kernel(config), *args)
+            _COMPILED[key] = cute.compile(family.kernel(config), *args)
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
                 exposed: Any = target
@@ -60,6 +69,54 @@ class Launch:
                     if address:
                         known.enter_context(exposed.exposed(low, high))
             _COMPILED[key](*args)
+
+    def vectors(self) -> list[tuple[int, tuple[int, int]]]:
+        """Addresses of vectors in the table, and where each begins and ends."""
+        return []
+
+    def representatives(self) -> tuple[Any, ...]:
+        """A row (or column) each of A, B and D of the first problem, after whose tensor maps the kernel makes those of
+        all. Offsets into a row have 32 bits, so there is one program for matrices of any size."""
+        config, first = self.config, self.problems[0].read_as(self.config.a.dtype)
+        rows = [
+            replace(
+                x, array=x.array._replace(shape=(1, x.shape[1], 1) if lies.major is Major.K else (x.shape[0], 1, 1))
+            )
+            for x, lies in ((first.A, config.a), (first.B.transposed(), config.b), (first.D, config.c))
+        ]
+        return family_of(config).tensors(config, *rows)
+
+    def maps(self) -> Any:
+        """Memory for the tensor maps of all products."""
+        room = self.room(self.rows, MAPS, MAP_WORDS)
+        return cute.runtime.from_dlpack(room).mark_layout_dynamic()
+
+    def room(self, *shape: int) -> Any:
+        """Memory of the device for Int64 numbers, at a multiple of 128 bytes."""
+        D, count, spare = self.problems[0].D, math.prod(shape), BYTES // 8
+        if is_torch(D.source):
+            room = D.source.new_empty(count + spare, dtype=sys.modules["torch"].int64)
+            start = -room.data_ptr() % BYTES // 8
+            return room[start : start + count].view(shape)
+        if D.device == "cpu":
+            room = np.zeros(count + spare, np.int64)
+            start = -room.ctypes.data % BYTES // 8
+            return room[start : start + count].reshape(shape)
+        target: Any = machine_of(D.device)  # as an allocation of its own it begins at a multiple of 256 bytes
+        return target.upload(np.zeros(shape, np.int64))
+
+
+class Launch(TableLaunch):
+    """Problems that the host knows. ``biases`` are the addresses of their vectors, 0 where there are none."""
+
+    groups = HostGroups()
+
+    def __init__(
+        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], gpu: Limits
+    ) -> None:  # fmt: skip
+        config = fastest(problems, entry, gpu, problems[0].machine)
+        super().__init__(problems, config, function(config.transposed), gpu)
+        self.biases, self.rows = biases, len(problems)
 
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:
         """Addresses of the biases, and where each begins and ends."""
@@ -84,33 +141,10 @@ class Launch:
             row[FIRST], row[BIAS] = tiles, bias
             tiles += -(-m // bM) * -(-n // bN)
         table[-1, FIRST] = tiles
-        return table, tiles
+        return self.on_device(table), tiles
 
     def operands(self) -> tuple[Any, ...]:
         return self.config.a, self.config.b, self.config.c, self.config.c
-
-    def representatives(self) -> tuple[Any, ...]:
-        """A, B and D of the first problem, after whose tensor maps the kernel makes those of all."""
-        first = self.problems[0].read_as(self.config.a.dtype)
-        config = self.config
-        return family_of(config).tensors(config, first.A, first.B.transposed(), first.D)
-
-    def maps(self) -> Any:
-        """Memory for the tensor maps of all problems."""
-        D, count = self.problems[0].D, len(self.problems) * MAPS * MAP_WORDS
-        spare = BYTES // 8
-        if is_torch(D.source):
-            room = D.source.new_empty(count + spare, dtype=sys.modules["torch"].int64)
-            start = -room.data_ptr() % BYTES // 8
-            room = room[start : start + count].view(len(self.problems), MAPS, MAP_WORDS)
-        elif D.device == "cpu":
-            room = np.zeros(count + spare, np.int64)
-            start = -room.ctypes.data % BYTES // 8
-            room = room[start : start + count].reshape(len(self.problems), MAPS, MAP_WORDS)
-        else:  # as an allocation of its own it begins at a multiple of 256 bytes
-            target: Any = machine_of(D.device)
-            room = target.upload(np.zeros((len(self.problems), MAPS, MAP_WORDS), np.int64))
-        return cute.runtime.from_dlpack(room).mark_layout_dynamic()
 
     def on_device(self, table: Any) -> Any:
         D = self.problems[0].D
@@ -133,17 +167,18 @@ def bias_dtype(function: Any) -> Any:
 
 
 def entry_of(
-    number: int, problem: Problem, entries: list[KernelEntry], version: int
+    which: str, problem: Problem, entries: list[KernelEntry], version: int
 ) -> tuple[KernelEntry, dict[str, str]]:
-    """The first kernel that takes the problem in a group, and why those before it do not."""
+    """The first kernel that takes the problem in a group, and why those before it do not; errors begin with
+    ``which``."""
     passed_over: dict[str, str] = {}
     for entry in entries:
         reason = refusal(entry, problem, version)
         if reason is None:
             return entry, passed_over
         passed_over[entry.name] = reason
-    reasons = "; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items())
-    raise ArgumentError(f"problem {number}: {reasons}")
+    reasons = "; ".join(f"kernel {name}: {reason}" for name, reason in passed_over.items()) or "the given one cannot"
+    raise ArgumentError(which + reasons)
 
 
 def refusal(entry: KernelEntry, problem: Problem, version: int) -> str | None:
@@ -162,9 +197,16 @@ def majors(problem: Problem) -> Any:
 def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands as these lie; in the simulator the one
     that it finishes first."""
+    return fastest_for([problem.shape for problem in problems], problems, entry, gpu, machine)
+
+
+def fastest_for(
+    shapes: Sequence[Shape], problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str
+) -> AnyConfig:  # fmt: skip
+    """The same for products of these ``shapes`` of operands that lie as those of the problems."""
     groups = entry.family.grouped
     sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
     if machine == "cpu" and plan.simulated().sizes == "simulator":
-        return min(sizes, key=lambda size: sum(work(size, problem.shape) for problem in problems))
-    extents = np.array([problem.shape[:3] for problem in problems], float)
+        return min(sizes, key=lambda size: sum(work(size, shape) for shape in shapes))
+    extents = np.array([shape[:3] for shape in shapes], float)
     return min(sizes, key=lambda size: groups.time_us(size, extents, gpu))

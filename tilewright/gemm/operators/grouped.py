@@ -142,7 +142,7 @@ def kinds_of(
     for i, problem in enumerate(problems):
         check_result(entries[0], problem)
         if not problem.is_empty:
-            entry, passed_over = entry_of(i, problem, entries, version)
+            entry, passed_over = entry_of(f"problem {i}: ", problem, entries, version)
             reasons.setdefault(entry.name, passed_over)
             kinds.setdefault((entry, majors(problem)), []).append(i)
     for (entry, _), numbers in kinds.items():

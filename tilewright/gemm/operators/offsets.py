@@ -1,0 +1,277 @@
+"""``grouped_matmul``: products of groups that offsets on the device cut out of matrices.
+
+Argument shapes are those of ``torch._grouped_mm``. The host never reads the offsets: it chooses the kernel for groups
+of equal size, reserves memory for the table of ``kernel.group_table``, and the device fills that.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright import Int32, Int64
+from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.config import Major
+from tilewright.gemm.epilogue.functions import Chain
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.plan import arch, limits
+from tilewright.gemm.host.problem import Problem, check_output, check_vector
+from tilewright.gemm.host.scales import check_result
+from tilewright.gemm.kernel.group_offsets import MODES, OffsetGroups
+from tilewright.gemm.kernel.group_table import COLUMNS
+from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, pitch
+from tilewright.gemm.operators.grouped import MOST_ELEMENTS
+from tilewright.gemm.operators.matmul import any_recorded, matmul, resolved
+from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+
+ANYWHERE = "offsets that cut the contiguous mode of a matrix at any element want a kernel that loads it so: "
+CUT = {(2, 3): 0, (3, 2): 1, (2, 2): 2}
+"""The mode that offsets cut, M, N or K, by the numbers of dimensions of a and b."""
+
+
+def grouped_matmul(
+    a: Any, b: Any, offsets: Any = None, *, out: Any = None, out_dtype: Any = None,
+    kernel: str | KernelEntry | None = None,
+) -> Any:  # fmt: skip
+    """The products of groups, whose sizes only the device has to know: mixtures of experts.
+
+    Group i is what lies between ``offsets[i - 1]`` (0 for the first group) and ``offsets[i]`` of the mode that is cut:
+
+    | a | b | result | group i |
+    |---|---|---|---|
+    | (M, K) | (G, K, N) | (M, N) | rows of a, times b[i] |
+    | (G, M, K) | (K, N) | (M, N) | columns of b, after a[i] |
+    | (M, K) | (K, N) | (G, M, N) | columns of a times rows of b: the gradient of a weight |
+    | (G, M, K) | (G, K, N) | (G, M, N) | a[i] times b[i], without offsets |
+
+    Args:
+        a, b: of one dtype, PyTorch tensors, or NumPy or CuPy arrays. Groups may begin anywhere. Faster kernels take
+            rows of the whole matrices that begin at multiples of 16 bytes, and, where the offsets cut the contiguous
+            mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
+        offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What lies beyond the
+            last one belongs to no group: rows or columns of the result are zero there.
+        out: where the result goes; made if it is None.
+        out_dtype: of the result, by default that of ``out`` or of ``a``: a framework's dtype or a numeric class.
+        kernel: the name or the entry of a kernel, in place of the choice.
+
+    Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
+    can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
+    call as one node, ``torch.ops.tilewright.grouped_matmul``.
+
+    Raises ArgumentError for operands that do not go together. In the simulator also for offsets that fall, are negative
+    or exceed the extent; a GPU cannot raise: there the whole result is zero.
+
+    >>> import numpy as np
+    >>> rows, weights = np.ones((6, 16), np.float16), np.stack([np.full((16, 8), i, np.float16) for i in (1, 2, 3)])
+    >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
+    [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
+    """
+    given = {"a": a, "b": b, "offsets": offsets, "out": out}
+    kind = framework(a, "a")
+    for name, x in given.items():
+        if x is not None and (kind == "jax" or framework(x, name) != kind):
+            raise ArgumentError(
+                f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
+            )
+    if kind == "torch" and (kernel is None or isinstance(kernel, str)):
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
+            from tilewright.gemm.operators.torch_offsets import recorded
+
+            return recorded(a, b, offsets, out, out_dtype, kernel)
+    if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
+        if a.shape[0] != b.shape[0]:
+            raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
+        return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
+    product = CutProduct.of(resolved(a), resolved(b), offsets, out, out_dtype, kernel)
+    product.run()
+    return product.problem.D.source
+
+
+@dataclass(frozen=True)
+class CutProduct:
+    """The operands, checked: ``problem`` has the whole matrices, and a stack of those that each group has its own of;
+    ``mode`` is the one that the offsets cut."""
+
+    problem: Problem
+    offsets: Any
+    mode: int
+    groups: int
+    entries: list[KernelEntry]
+
+    @classmethod
+    def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernel: Any) -> CutProduct:
+        mode, shape = form(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))
+        A, B = Matrix.of("a", a), Matrix.of("b", b)
+        if A.dtype is not B.dtype:
+            raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
+        entries = candidates(A.dtype, kernel)
+        if out is None:
+            kind = entries[0].config.c.dtype if out_dtype is None else numeric_class(out_dtype)
+            out = new_result(a, shape, kind)
+        D = Matrix.of("out", out)
+        if out_dtype is not None and D.dtype is not numeric_class(out_dtype):
+            raise ArgumentError(f"out is {D.dtype}, and out_dtype {numeric_class(out_dtype)}")
+        m, n, batch = (*shape, 1) if len(shape) == 2 else (*shape[1:], shape[0])
+        check_output(A, B, None, D, (m, n, batch))
+        problem = Problem(A, B, D, D, False)
+        check_offsets(array_of(offsets), problem, offsets, problem_extents(problem)[mode])
+        check_result(entries[0], problem)
+        return cls(problem, offsets, mode, int(offsets.shape[0]), entries)
+
+    def run(self) -> None:
+        """Choose the kernel, and launch it."""
+        m, n, k = problem_extents(self.problem)
+        result = self.problem.D.source
+        if 0 in (m, n) or 0 in result.shape:
+            return
+        if k == 0 or self.groups == 0:
+            result[...] = 0
+            return
+        version = arch(self.problem.machine)
+        entry, _ = entry_of("", self.problem, self.entries, version)
+        others = [other for other in self.entries if not other.config.persistent]
+        step = VECTOR // self.problem.A.dtype.bytes if entry.config.persistent and self.cuts_rows else 1
+        launches = [entry] if step == 1 else [entry, entry_of(ANYWHERE, self.problem, others, version)[0]]
+        for one in launches:
+            check_reach(one, self.problem)
+        for one in launches:
+            OffsetLaunch(self, one, step).run()
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether the offsets cut the contiguous mode of a matrix, so that a group may begin between the multiples of
+        16 bytes at which TMA begins."""
+        matrices = self.problem.A, self.problem.B.transposed(), self.problem.D
+        return any(
+            self.mode in modes and modes.index(self.mode) == (1 if matrix.major() is Major.K else 0)
+            for matrix, modes in zip(matrices, MODES, strict=True)
+        )
+
+
+def problem_extents(problem: Problem) -> tuple[int, int, int]:
+    """M, N and K of the whole matrices."""
+    return problem.D.shape[0], problem.D.shape[1], problem.A.shape[1]
+
+
+def form(a: tuple[int, ...], b: tuple[int, ...], offsets: tuple[int, ...] | None) -> tuple[int, tuple[int, ...]]:
+    """The mode that the offsets cut, and the result's shape, for operands of these shapes; ArgumentError for others.
+
+    >>> form((64, 32), (4, 32, 16), (4,)), form((64, 32), (32, 16), (4,))
+    ((0, (64, 16)), (2, (4, 64, 16)))
+    """
+    mode = CUT.get((len(a), len(b)))
+    if mode is None or offsets is None:
+        raise ArgumentError(
+            f"grouped_matmul of shapes {a} and {b} {'without' if offsets is None else 'with'} offsets: one or both are "
+            "matrices, cut at offsets, or both are stacks of matrices, without offsets"
+        )
+    if len(offsets) != 1:
+        raise ArgumentError(f"offsets is a vector with a number for each group, not of shape {offsets}")
+    if a[-1] != b[-2]:
+        raise ArgumentError(f"inner dimensions differ: a has shape {a}, b {b}")
+    stack = {0: b, 1: a, 2: (*offsets, 0, 0)}[mode]
+    if stack[0] != offsets[0]:
+        raise ArgumentError(f"offsets has {offsets[0]} numbers, for {stack[0]} matrices: one for each group")
+    shape = (a[-2], b[-1])
+    return mode, (offsets[0], *shape) if mode == 2 else shape
+
+
+def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> None:
+    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are no ends of groups."""
+    if array.dtype is not Int32:
+        raise ArgumentError(f"offsets must be int32, got {array.dtype}")
+    if array.device != problem.A.device:
+        raise ArgumentError(
+            f"offsets are on {array.device}, the matrices on {problem.A.device}: put them there, where they are read"
+        )
+    check_vector("offsets", array, problem)
+    if array.device != "cpu":
+        return
+    ends = np.asarray(offsets.numpy() if hasattr(offsets, "numpy") else offsets, np.int64)
+    begins = np.concatenate([[0], ends[:-1]])
+    for i in np.flatnonzero((ends < begins) | (ends > extent) | (begins < 0))[:1].tolist():
+        raise ArgumentError(
+            f"group {i} has the elements {begins[i]} to {ends[i]} of {extent}: offsets do not fall, and the last is at "
+            "most the extent of the mode that they cut"
+        )
+
+
+def check_reach(entry: KernelEntry, problem: Problem) -> None:
+    """ArgumentError where a group might be larger than the kernel's offsets of 32 bits reach."""
+    if entry.config.persistent:  # TMA counts in coordinates
+        return
+    for matrix in (problem.A, problem.B, problem.D):
+        reach = sum((n - 1) * abs(d) for n, d in zip(matrix.shape[:2], matrix.stride[:2], strict=True))
+        if reach >= MOST_ELEMENTS:
+            raise ArgumentError(
+                f"{matrix.name} spans {reach} elements, more than the 32-bit offsets of kernel {entry.name} reach"
+            )
+
+
+class OffsetLaunch(TableLaunch):
+    """One kernel for the groups of a product."""
+
+    def __init__(self, product: CutProduct, entry: KernelEntry, step: int) -> None:
+        problem, gpu = product.problem, limits(product.problem.machine)
+        extents = list(problem_extents(problem))
+        extents[product.mode] = -(-extents[product.mode] // product.groups)
+        m, n, k = extents
+        shapes = [(m, n, k, 1)] * product.groups
+        config = fastest_for(shapes, any_begin(problem, product.mode), entry, gpu, problem.machine)
+        super().__init__([problem], config, Chain(()), gpu)
+        self.problem = self.problems[0]
+        self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
+        self.rows = product.groups + (self.mode != 2)  # what belongs to no group is one more
+        self.groups = self.offset_groups(product, step)
+
+    def offset_groups(self, product: CutProduct, step: int) -> OffsetGroups:
+        config, problem = self.config, self.problem
+        matrices, lie = (problem.A, problem.B.transposed(), problem.D), (config.a, config.b, config.c)
+        stack = next(x for x, modes in zip(matrices, MODES, strict=True) if self.mode not in modes)
+        return OffsetGroups(
+            from_dlpack(product.offsets).mark_layout_dynamic(),
+            tuple(Int64(x.array.address) for x in matrices),
+            tuple(Int64(pitch(x, operand)) for x, operand in zip(matrices, lie, strict=True)),
+            Int64(stack.stride[2] * stack.dtype.bytes if stack.shape[2] > 1 else 0),
+            tuple(Int32(extent) for extent in problem_extents(problem)),
+            self.mode,
+            not config.persistent,
+            step,
+        )  # fmt: skip
+
+    def table(self) -> tuple[Any, int]:
+        extents = problem_extents(self.problem)
+        tiles = [-(-extent // size) for extent, size in zip(extents[:2], self.config.tile, strict=False)]
+        if self.mode == 2:
+            tiles.append(self.rows)
+        else:  # each group may have a tile that is not full
+            tiles[self.mode] += self.rows
+        return self.room(self.rows + 1, COLUMNS), int(np.prod(tiles))
+
+
+def any_begin(problem: Problem, mode: int) -> list[Problem]:
+    """The product, and what is left of it where a group begins at the second element of the mode: how both lie says
+    which accesses are aligned wherever a group begins."""
+    if problem_extents(problem)[mode] < 2:
+        return [problem]
+
+    def cut(matrix: Matrix, modes: tuple[int, int]) -> Matrix:
+        if mode not in modes:
+            return matrix
+        at, array = modes.index(mode), matrix.array
+        shape = tuple(n - (i == at) for i, n in enumerate(array.shape))
+        address = array.address + array.stride[at] * array.dtype.bytes
+        return replace(matrix, array=array._replace(address=address, shape=shape))
+
+    A, B, D = cut(problem.A, MODES[0]), cut(problem.B.transposed(), MODES[1]).transposed(), cut(problem.D, MODES[2])
+    return [problem, Problem(A, B, D, D, False)]

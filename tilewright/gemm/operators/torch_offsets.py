@@ -1,0 +1,78 @@
+"""``torch.ops.tilewright.grouped_matmul``: products of groups as an operator of PyTorch, which torch.compile keeps as
+one node; its gradients are two more of the forms of the same product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.operators.offsets import form, grouped_matmul
+from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
+
+
+@torch.library.custom_op("tilewright::grouped_matmul", mutates_args=())
+def operator(
+    a: Tensor, b: Tensor, offsets: Tensor | None = None, out_dtype: torch.dtype | None = None, kernel: str | None = None
+) -> Tensor:
+    """a @ b for each group."""
+    with torch.no_grad():
+        result: Tensor = grouped_matmul(a, b, offsets, out_dtype=out_dtype, kernel=kernel)
+    return result
+
+
+@operator.register_fake
+def fake(
+    a: Tensor, b: Tensor, offsets: Tensor | None = None, out_dtype: torch.dtype | None = None, kernel: str | None = None
+) -> Tensor:
+    if a.dtype != b.dtype:
+        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    if offsets is None and a.ndim == b.ndim == 3:
+        shape: tuple[Any, ...] = (a.shape[0], a.shape[1], b.shape[2])
+    else:
+        shape = form(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))[1]
+    dtype = candidates(numeric_of_dtype(a.dtype), kernel)[0].config.c.dtype.torch_dtype
+    return a.new_empty(shape, dtype=out_dtype or dtype)
+
+
+def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, offsets, *_ = (*inputs, None)
+    ctx.save_for_backward(a, b, offsets)
+
+
+def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Rows of a have one gradient each; the gradients of weights, which groups have their own of, are a stack."""
+    a, b, offsets = ctx.saved_tensors
+    grad_a = grad_b = None
+    scaled = grad.to(a.dtype)
+    if ctx.needs_input_grad[0]:
+        grad_a = grouped_matmul(scaled, b.mT, offsets)
+    if ctx.needs_input_grad[1]:
+        if b.stride(-2) == 1:  # laid out as the weight is: optimizers want it so
+            grad_b = grouped_matmul(scaled.mT, a, offsets).mT
+        else:
+            grad_b = grouped_matmul(a.mT, scaled, offsets)
+    return (grad_a, grad_b, None, None, None)[: len(ctx.needs_input_grad)]
+
+
+operator.register_autograd(gradients, setup_context=save)
+
+
+def recorded(
+    a: Tensor, b: Tensor, offsets: Tensor | None, out: Tensor | None, out_dtype: Any, kernel: str | None
+) -> Tensor:
+    """:func:`grouped_matmul` through the operator."""
+    graded = torch.is_grad_enabled() and any(x.requires_grad for x in (a, b))
+    if out is not None and (graded or out.requires_grad and torch.is_grad_enabled()):
+        raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
+    dtype = out_dtype
+    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
+        dtype = numeric_class(out_dtype).torch_dtype
+    if out is not None and dtype is None:
+        dtype = out.dtype
+    result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel)
+    return result if out is None else out.copy_(result)
