@@ -42,12 +42,14 @@ class Accessors:
         self.landed = self.snapshot is not None
         self.agent = order.layout.agents.index(agent) if agent in order.layout.agents else None
         self.kind = THREADS if self.agent is None else GROUPS if agent == "cp.async" else OTHERS
+        # What lands now acts with the knowledge of its issue: the clocks of its warp may have moved on since.
         if self.snapshot is None:
             self.now, self.latest = _now(self.clocks, group)
             self.tick = self.latest
         else:
             self.now, self.tick = self.snapshot.now, self.snapshot.tick
         if self.agent is not None:
+            # An agent's accesses bear the number of the group open then: only a wait for that group orders them.
             opened = self.snapshot.open if self.snapshot is not None else self.clocks.open[group.warps]
             self.opened: Array = opened[:, self.agent]
         if lanes is not None:
@@ -129,6 +131,7 @@ class Accessors:
             found: Array = epoch(self.identity, number, self.clock, self.kind)
             return found
         registers = self.group.registers
+        # Entries differ in the site alone until the clocks move, so those of site 0 are kept for all lanes.
         known = registers.get("check.entries")
         if known is None or known[0] is not self.now:
             first = epoch(self.clocks.unit[self.group.warps] * WARP, 0, self.now)
@@ -156,6 +159,7 @@ class Accessors:
         rows: Any = slice(None)
         if self.listed and self.lanes.size <= WARP:
             rows = self.lanes // WARP
+            # Mostly one lane of each warp in order: the comparison is cheaper than sorting.
             if rows.size > 1 and not (rows[1:] > rows[:-1]).all():
                 rows = np.unique(rows)
         clusters = self.clocks.cluster
@@ -165,6 +169,7 @@ class Accessors:
     def needs(self) -> Array:
         """``[clusters of the wave, columns]``: a warp that has these clocks of its cluster has seen all accesses."""
         clocks, layout = self.clocks, self.layout
+        # Bytes that counted at an mbarrier belong to the unit of the mbarrier, whose number is in the identity.
         given = "_identity" in self.__dict__ and self.kind == OTHERS and self.agent is None
         if given and self._identity.size == 1:
             found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
@@ -182,6 +187,7 @@ class Accessors:
                 column, clock = layout.agent_unit(column, warps, self.agent), self.opened[rows]
             alone = self.agent is None or not layout.by_warpgroup[self.agent]  # each warp has a column of its own
         found = np.zeros((int(clocks.cluster[-1] - clocks.cluster[0]) + 1, layout.cluster), np.int32)
+        # The four warps of a warpgroup share the column of wgmma, and plain indexing would keep the last of them.
         if alone:
             found[cluster, column] = clock
         else:
@@ -214,6 +220,7 @@ class Accessors:
         whose accesses ``theirs`` describes."""
         clocks, per = self.clocks, self.layout.warps
         warps = theirs.acting.group.warps
+        # By number of the warp; one that did nothing has an empty range, which overlaps with none.
         low, high = np.full(clocks.now.size, 1 << 62), np.zeros(clocks.now.size, np.int64)
         low[warps], high[warps] = theirs.low, theirs.high
         done = np.zeros(clocks.now.size, np.int32)
@@ -222,6 +229,7 @@ class Accessors:
         hit = (low[there] < ours.high[:, None]) & (high[there] > ours.low[:, None])
         rows, _ = self.rows_and_clusters
         known = clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
+        # Warps whose bytes do not overlap need no order: for them clock 0 is asked, which is always known.
         known = np.take_along_axis(known, clocks.own[there], axis=1)
         return bool((known >= np.where(hit, done[there], 0)).all())
 

@@ -17,6 +17,7 @@ class Architectures(Checker):
     name, cost = "architecture", "default"
 
     def begin(self, launch: Launch) -> None:
+        """Look at all instructions of the kernel before it runs, also at those that this launch will not reach."""
         if not launch.options.arch:
             return
         arch = architecture(launch.options.arch, bare=True)

@@ -49,6 +49,7 @@ class Arithmetic(Checker):
         bad = _wrong(op, values, np.asarray(group.slots[self.slots[op.result]]))
         if not np.any(bad):
             return
+        # A register whose value is the same in all lanes has no mode of lanes: any active lane stands for all.
         if np.ndim(bad) and np.shape(bad)[0] == group.lanes_count:
             lanes = bad.reshape(group.lanes_count, -1).any(1)
             if group.mask is not None:
@@ -64,6 +65,7 @@ class Arithmetic(Checker):
         self._report(group, op, lane, shown, count)
 
     def _report(self, group: Group, op: Op, lane: int, shown: list[Any], count: int) -> None:
+        """The finding: the numbers of the first lane that is wrong."""
         elem = element_of(op.result.type)
         if op.opcode == "cast":
             what = f"the {element_of(op.operands[0].type)} {shown[0]} is converted to {elem}, which does not hold it"
@@ -99,10 +101,12 @@ def _wrong(op: Op, values: list[Array], result: Array) -> Any:
     if op.opcode == "cast":
         elem = element_of(op.result.type)
         low = -(1 << (elem.width - 1)) if elem.is_signed else 0
+        # Conversions round towards zero; a NaN fails both comparisons, so it counts as wrong.
         x = np.trunc(values[0].astype(np.float64))
         return ~((x >= float(low)) & (x < float(low + (1 << elem.width))))
     a = values[0]
     if op.opcode in ("neg", "abs"):
+        # Only the least integer has no opposite: it gives itself.
         return (a == np.iinfo(a.dtype).min) & (result == a)
     b = values[1]
     if op.opcode in ("div", "floordiv"):
@@ -111,13 +115,16 @@ def _wrong(op: Op, values: list[Array], result: Array) -> Any:
         elem = element_of(op.result.type)
         out = (b < 0) | (b >= elem.width) if op.attrs.get("wraps") else np.zeros(np.shape(b), bool)
         if op.opcode == "shl" and is_signed(elem):
+            # A left shift that cannot be taken back has lost bits, or changed the sign.
             distance = np.where(out, 0, b)
             out = out | ((result >> distance) != a) & ~out
         return out
     if op.opcode == "add":
+        # A sum has overflowed if both operands have the sign that the result has not.
         return ((a ^ result) & (b ^ result)) < 0
     if op.opcode == "sub":
         return ((a ^ b) & (a ^ result)) < 0
     if a.dtype.itemsize == 4:
         return a.astype(np.int64) * b != result
+    # A product that wrapped is off by a multiple of 2**64, which the rounding of float64 does not hide.
     return np.abs(a.astype(np.float64) * b - result) > np.abs(result.astype(np.float64)) + 2.0**62

@@ -91,6 +91,7 @@ class BarrierClocks:
         clocks = self.clocks
         warps = group.warps if rows.size == group.warps.size else group.warps[rows]
         released = self.before = clocks.release(warps)
+        # What single lanes know does not fit into rows of whole warps. It is rare, so a loop will do.
         for warp, key in zip(warps.tolist(), keys.tolist(), strict=True) if clocks.lane_clocks else ():
             lane_clocks = clocks.lane_clocks.get(warp)
             if lane_clocks is not None:
@@ -103,6 +104,7 @@ class BarrierClocks:
         span = here.span
         self.gathered[span] = np.maximum(self.gathered[span], released)
         self.arrived[span] += here.counts
+        # What these warps do from now on is not in what they have released here.
         clocks.step(warps)
         if waits:
             self.waiting[span] += here.counts
@@ -162,6 +164,7 @@ class BarrierClocks:
             rest = self.rest.get(int(self.key[warp]))
             if rest is not None:
                 clocks.learn(int(warp), rest)
+        # A barrier synchronises the lanes of each warp, too.
         if clocks.lane_clocks:
             clocks.merge_lanes(waiting)
         self.key[waiting] = -1
@@ -311,6 +314,7 @@ class MbarrierClocks:
         for warp, place, lane in [*whole, *single_lanes]:
             clock, gathered = int(opened[rows[warp], agent]), self._at(place)
             if lane is None:
+                # The copies of a whole warp have a column; those of one lane have none, and go beside the row.
                 column = clocks.layout.agent_unit(int(clocks.own[warp]), warp, agent)
                 gathered.row[column] = max(gathered.row[column], clock)
             else:
@@ -323,6 +327,8 @@ class MbarrierClocks:
         if known is None:
             block = place >> 32
             layout, first = self.clocks.layout, self.clocks.first
+            # A block has MBARRIERS units for its mbarriers. Further ones share them: then a race between copies to two
+            # mbarriers may be missed, but none is reported that is not there.
             number = self.count.get(block, 0)
             self.count[block] = number + 1
             known = (first + block) * layout.block + layout.first_mbarrier + number % MBARRIERS, 0
@@ -384,6 +390,7 @@ class MbarrierClocks:
     def _learn(self, warp: int, place: int, lane: int) -> None:
         found = self.done.get(place)
         if found is not None:
+            # The row goes on changing with later phases, and the clocks of lanes keep what they are given.
             know = SparseClock({int(self.clocks.cluster[warp]): found.row.copy()})
             if found.rest is not None:
                 know.join(found.rest)

@@ -70,6 +70,7 @@ class Bounds(Checker):
         result: Array | None = None
         for coord, extent in pairs:
             c, e = self._value(group, coord), self._value(group, extent)
+            # An extent that neither the kernel nor the caller's array gives cannot be compared.
             if c is None or e is None:
                 continue
             bad = np.asarray((c < 0) | (c >= e))
@@ -83,6 +84,7 @@ class Bounds(Checker):
         if isinstance(value, Constant):
             return value.value
         slot = self.slots.get(value)
+        # No op uses an extent without a slot: it is known from the caller's array alone.
         return self.extents.get(value) if slot is None else group.slots[slot]
 
     @staticmethod
@@ -98,6 +100,7 @@ class Bounds(Checker):
 
     def _report(self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int) -> None:
         key = ("bounds", str(op.loc or id(op)))
+        # The text costs more than the check, so it is made for the first finding of a line only.
         if self.findings.known(key):
             return
         shown = []

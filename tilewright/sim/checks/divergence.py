@@ -74,6 +74,7 @@ class UniformBarrier:
         if fresh.any():
             new = blocks[fresh]
             self.before[new], self.phase[new], self.number[new] = self.number[new], target[fresh], number
+        # Warps of the block came to another sync_threads in this phase: that is the mistake to be reported.
         if (self.number[blocks] != number).any():
             return False
         self.came[warps], self.clock[warps] = target, now[warps]
@@ -145,6 +146,7 @@ class Divergence(Checker):
                 state.begin(phase)
             if warp in state.came:
                 state.twice = SecondArrival(op, warp_of(group, int(row)), state.came[warp][0])
+            # An arrival that nothing orders after the last phase could have been counted in that one.
             if before is not None and state.last and not self._knows(wave, state, warp, before[k]):
                 if state.last_twice is not None:
                     self._arrived_twice(state.last_twice, key[1] % NAMED)
@@ -212,6 +214,7 @@ class Divergence(Checker):
         )  # fmt: skip
 
     def _divergent(self, group: Group, row: int, op: Op, state: BarrierPhase) -> None:
+        """Warps of one block wait at different ``sync_threads``: the first pair is reported."""
         wave, per = group.wave, group.wave.geometry.warps
         for other, (their, _) in state.came.items():
             if their is not op:
@@ -250,6 +253,7 @@ class Divergence(Checker):
             if here & ~mask:
                 self._outside(group, int(row), op, here & ~mask)
             pending = self.pending.get((group.wave, warp), {})
+            # A lane waits at one sync_warp at a time: if it comes to another one, the first did not wait for all.
             for other, (came, their) in list(pending.items()):
                 if came & here:
                     self._absent(group, int(row), other & ~came, their)

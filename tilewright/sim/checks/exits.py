@@ -78,12 +78,14 @@ class Exits(SharedChecker):
         blocks = at // stride
         away = blocks != warps // per
         clocks = self.order.waves[wave]
+        # A release has ticked the clock already; the access itself is part of what was released.
         now = clocks.last if released else clocks.now
         for block, warp in np.unique(np.stack([blocks[away], warps[away]], 1), axis=0):
             k = int(np.flatnonzero(away & (blocks == block) & (warps == warp))[0])
             remote = RemoteAccess(int(now[warp]), group.lanes.op, int(lanes[k]) % WARP, int(at[k]) % stride)
             self.reached.setdefault((wave, int(block)), {})[int(warp)] = remote
             key = wave, int(warp), int(block)
+            # An arrival needs the init of the mbarrier, which the rules of mbarriers ask for.
             if key not in self.begun and not arrives:
                 if (wave, int(warp) // per) not in self.met and not clocks.know_of_block(int(warp), int(block)):
                     self._not_begun(wave, int(block), int(warp), remote)

@@ -19,6 +19,7 @@ def explain(
     of which these facts are known."""
     units = [thread // WARP for thread in threads]
     (block, warp, _), (other_block, other_warp, agent) = (layout.describe(unit) for unit in units)
+    # From the particular to the general: the first case that applies names the repair best.
     if now.scope != THREAD and then.scope != THREAD:
         narrow = SCOPES[min(now.scope, then.scope)]
         return (f"both are strong, but scope {narrow} does not cover both threads",

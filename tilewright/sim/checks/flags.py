@@ -73,6 +73,7 @@ class Flags:
         """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory. ``holds``:
         what is there now, to find which of several values a loop has waited for."""
         releases = site.order in ("release", "acq_rel") and verb != "load"
+        # No release has been made, and this access makes none: so it is with most counters and locks.
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
         written: set[int] = set()  # by this instruction: what is there between its lanes is unknown
@@ -109,6 +110,7 @@ class Flags:
             else:
                 released = self._by_fence_once(by_fence, clocks, warp, lane, site)
             know, level = released
+            # A store ends the earlier release sequences, an atomic carries them on (PTX ISA, "Release pattern").
             if verb == "store" and found:
                 found.clear()
             if know is not None:
@@ -170,6 +172,7 @@ class Flags:
         own = [f for k, f in mine.items() if k is None or lane is None or k == lane]
         for other in range(first, first + self.layout.warps):
             if other != warp:
+                # Releases are cumulative: a fence of another warp that is known here covers this write, too.
                 known = int(clocks.clocks[warp, clocks.own[other]])
                 own += [f for f in fences.get(other, {}).values() if f.clock <= known]
         for fence in own:
@@ -196,6 +199,7 @@ class Flags:
                     self.fenced.setdefault(clocks, {}).setdefault(warp, {})[lane] = fenced
         if order.release and whole.any():
             self._whole_warps(clocks, group.warps[whole], level)
+        # What follows the fence is not covered by it.
         clocks.step(group.warps)
 
     def _whole_warps(self, clocks: Clocks, warps: Array, level: int) -> None:
@@ -212,6 +216,7 @@ class Flags:
         block = clocks.first + warp // self.layout.warps
         first = warp - warp % self.layout.warps
         for other in range(first, first + self.layout.warps):
+            # Another warp of the block may have read the flag, if a barrier has ordered its read before this fence.
             known = int(clocks.now[warp]) if other == warp else int(clocks.clocks[warp, clocks.own[other]])
             for item in seen.get(other, ()):
                 if item.clock <= known and min(item.level, level) >= self.covers(item.block, block):

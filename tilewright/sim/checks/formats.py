@@ -90,6 +90,7 @@ def _result(finding: Json, rule: int, base: Path) -> Json:
         "locations": places[:1], "relatedLocations": [{"id": k, **place} for k, place in enumerate(places[1:], 1)],
         "occurrenceCount": finding["count"], "properties": {"kernel": finding["kernel"], "text": finding["text"]},
     }  # fmt: skip
+    # Without folders, so that a finding keeps its fingerprint in every checkout.
     lines = [f"{party['location']['file']}:{party['location']['line']}" for party in finding["parties"]
              if party["location"]]  # fmt: skip
     found["partialFingerprints"] = {"rule/lines": ":".join([finding["rule"], *sorted(Path(p).name for p in lines)])}

@@ -49,6 +49,7 @@ class FromArrays(SharedChecker):
             return
         lane, element = np.argwhere(bad)[0]
         number = self.array_origin(op, buffer, int(off[lane]) + int(element) * size, size)
+        # cp.async brings no registers: where it lands, the cells take the origin (``land``).
         if op.opcode == "call" and CP_ASYNC in op.attrs["atom"].agents:
             self.bringing.add(op)
             return
@@ -114,5 +115,5 @@ class FromArrays(SharedChecker):
     def shared_is_dirty(self, group: Group) -> None:
         raise NotImplementedError
 
-    def _report(self, sink: str, group: Group, op: Op, origins: Array) -> None:
+    def _report(self, sink: str, group: Group, op: Op, origins: Origins) -> None:
         raise NotImplementedError

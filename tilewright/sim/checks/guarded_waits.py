@@ -14,6 +14,7 @@ def guarded_waits(function: Function) -> dict[Op, frozenset[Op]]:
     found = {}
     for branch in function.walk():
         for region in branch.regions if branch.opcode == "if" else ():
+            # A branch that does anything else is no guarded wait: its condition may mean something else.
             acts = [op for op in region.walk() if op.opcode in ("call", "load", "store")]
             if len(acts) == 1 and acts[0].opcode == "call" and acts[0].attrs["atom"].name == "mbarrier.wait":
                 tokens = _tokens(branch.operands[0], given)
@@ -55,6 +56,7 @@ def _tokens(condition: Value, given: dict[Value, list[Value]]) -> frozenset[Op]:
         if value in given:
             todo += given[value]
         elif isinstance(value, Constant):
+            # A token that the program sets to false asks for the wait, whatever try_wait has answered.
             if not value.value:
                 return frozenset()
         elif value.op is not None and value.op.opcode in ("not", "and", "or"):

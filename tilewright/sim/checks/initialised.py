@@ -26,12 +26,15 @@ def _follow(block: Block, written: Written, found: set[Op]) -> Written:
     """What is surely written after a block, given what is before."""
     for op in block.ops:
         if op.opcode == "if":
+            # Written after a branch is what both arms write; an arm without an else writes nothing.
             arms = [_follow(region, dict(written), found) for region in op.regions]
             written = {v: arms[0][v] & arms[1].get(v, frozenset()) for v in arms[0]}
         elif op.opcode == "for":
+            # A loop that may not turn at all writes nothing for sure.
             after = _follow(op.regions[0], dict(written), found)
             written = after if _turns(op) else written
         elif op.opcode == "while":
+            # The condition of a while loop is evaluated at least once, its body perhaps never.
             written = _follow(op.regions[0], written, found)
             _follow(op.regions[1], dict(written), found)
         else:
@@ -62,6 +65,7 @@ def touched(op: Op) -> tuple[Touches, Touches]:
         return [], []
     if op.opcode in ("frag.load", "frag.store"):
         frag = op.operands[0]
+        # A register that is chosen at run time: a load may read any, a store surely writes none.
         if len(op.operands) > (1 if op.opcode == "frag.load" else 2):  # a run-time index
             return ([(frag, _all(frag))], []) if op.opcode == "frag.load" else ([], [])
         touched = [(frag, frozenset(op.attrs["offsets"]))]

@@ -87,6 +87,7 @@ class Performance(Checker):
 
     def _sectors(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
         sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size
+        # The sectors that as many different elements fill if they are neighbours.
         least = -(-np.unique(off).size * size // SECTOR)
         if sectors >= 2 * least + 2:
             what = f"a global access of a warp touches {sectors} sectors of 32 bytes, where {least} would do"

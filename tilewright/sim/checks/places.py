@@ -92,9 +92,11 @@ def _coordinate(owner: Any, at: int) -> tuple[int, ...] | None:
         strides = tuple(int(s) * owner.element_size() for s in owner.stride())
     else:
         return None
+    # A byte of a broadcast or reversed array has no coordinate, or several.
     if not strides or any(s <= 0 for s in strides):
         return None
     found = [0] * len(strides)
+    # By the largest stride first the quotients are the coordinate, if modes do not overlap.
     for mode in sorted(range(len(strides)), key=lambda k: -strides[k]):
         found[mode], at = divmod(at, strides[mode])
         if found[mode] >= owner.shape[mode]:

@@ -197,6 +197,8 @@ class Proxies(SharedChecker):
     # -- the async proxy -----------------------------------------------------------------------------------------------
 
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """A bulk copy reads or overwrites a box: threads must have fenced what they wrote there. Bytes that it
+        overwrites are no longer those of threads."""
         if memory != "shared" or not self.order.landing or group.wave not in self.wrote:
             return
         op = group.lanes.op
@@ -231,6 +233,7 @@ class Proxies(SharedChecker):
         if not clocks.cluster[low] == clocks.cluster[high] == clocks.cluster[issuer]:
             return False
         known, columns = snapshot.rows[row], clocks.own[low : high + 1].tolist()
+        # The fences of a warp are kept in order, so fence ``count`` is the first after the last of these writes.
         count = int(np.maximum.reduce(written >> np.uint64(OP) & np.uint64((1 << FENCES) - 1)))
         for warp, column in enumerate(columns, low):
             after = fences.all[warp]
@@ -263,6 +266,7 @@ class Proxies(SharedChecker):
         if not there.any():
             return
         at = np.flatnonzero(there)
+        # Where a whole warp fenced, one look does for all that it wrote at one clock; the rest is asked write by write.
         by_warp = _by_warp(writes[at])
         known = {
             int(key) for key, k in zip(*np.unique(by_warp, return_index=True), strict=True)
@@ -313,8 +317,10 @@ class Proxies(SharedChecker):
             return "fenced"
         if whole:
             return "unordered"
+        # The unit of cp.async did this write: its group, not the thread's clock, says when it was over.
         if copied:
             column = self.order.layout.agent_unit(column, warp, self.order.layout.agents.index("cp.async"))
+        # No fence of the writer counts. A fence by the issuer instead is the usual mistake, reported in its own words.
         for row in rows:
             for fence in self.fences[wave].of(int(snapshot.warps[row])):
                 if fence.clock > snapshot.now[row] or fence.known_clock(column) < clock:
@@ -328,6 +334,7 @@ class Proxies(SharedChecker):
     def _report(
         self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
     ) -> None:
+        """The finding: what the agent touches, who wrote it, and why no fence counts (``verdict``)."""
         wave = group.wave
         per = wave.geometry.warps
         agent = "wgmma" if op.attrs["atom"].accesses[-1].agent == "wgmma" else "TMA"

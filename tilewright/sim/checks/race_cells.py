@@ -63,6 +63,7 @@ class CellCheck:
         before = where.get(shadow.written)
         asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
         seen = self._observed(where, shadow, acting, group, number) if asks else None
+        # One maximum over the entries shows in most cases that a barrier of all threads came between.
         if not _older(before, *floors):
             hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
             self._compare(verb, hidden, cells, acting, number, group, values, shadow)
@@ -136,6 +137,7 @@ class CellCheck:
         if acting.listed or acting.landed or acting.mask is not None:
             return False
         lane = WARP.bit_length() - 1
+        # Without the bits of the lane: mostly a warp meets what one instruction of one warp has left.
         by_warp = (before >> lane).reshape(warps.size, -1)
         first = by_warp[:, 0]
         if not (by_warp == first[:, None]).all():
@@ -159,6 +161,7 @@ class CellCheck:
         identity = who_of(before)
         column = (identity >> 5) - clocks.base[warps]
         inside: Any = None
+        # As unsigned numbers, columns below 0 are large: one comparison for both ends.
         if int(column.view(np.uint64).max()) >= clocks.clocks.shape[1]:  # another cluster's, or an empty entry
             inside = column.view(np.uint64) < clocks.clocks.shape[1]
             column = np.where(inside, column, 0)
@@ -171,14 +174,17 @@ class CellCheck:
         if fine.all():
             return NO_INDICES
         if snapshot is None:
+            # Program order orders a thread's own accesses, whatever the clocks say.
             fine |= identity == acting.thread
         else:
+            # What lands comes after what its thread did before the issue; other bytes of the same copy are no race.
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
         if fine.all():
             return NO_INDICES
         bad = np.flatnonzero(~fine)
         if self.order.layout.elects:
+            # A lane that released something alone, an elected one, has a column beside that of its warp.
             column = self.order.layout.elected_columns(identity[bad])
             known = clocks.clocks[warps[bad], column] if snapshot is None else snapshot.rows[rows[bad], column]
             here = (column >= 0) & (identity[bad] // WARP // self.order.layout.cluster == clocks.cluster[warps[bad]])
@@ -193,6 +199,7 @@ class CellCheck:
             bad = self._ask_other_clusters(bad, before, acting, group)
         if not bad.size or (not lane_clocks and not layout.agents):
             return bad
+        # The answer depends on who accessed and when, not on the site: each pair is asked once.
         entries = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT)
         pairs = np.stack([acting.thread[bad], entries], 1).view(PAIR).reshape(-1)
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
@@ -240,6 +247,7 @@ class CellCheck:
                     extra is not None and extra.knows(cluster, columns, identity, clock)
                 ):
                     return True
+        # A thread that has waited for a group of its own copies knows them; other threads need a barrier after.
         for a in range(len(layout.agents)):
             mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
             if unit == mine and (identity % WARP == lane or layout.by_warpgroup[a]):
@@ -277,6 +285,7 @@ class CellCheck:
         values: Any,
     ) -> None:  # fmt: skip
         """Lanes that store to one cell with one instruction: fine if they store the same."""
+        # NumPy keeps the last of several values for one cell, so the last lane is the one in memory.
         winner = {int(c): k for k, c in enumerate(cells)}
         if self.order.sites[number].scope != THREAD:
             before, every = shadow.written[cells], lost
@@ -356,6 +365,7 @@ class CellCheck:
         read, write = (then, now) if now_writes else (now, then)
         if (write.verb, write.agent, read.verb) != ("store", "tma", "load") or read.agent not in ("", "wgmma"):
             return None
+        # The reader is who waited, or did not: its warp and clock are in the entry if the copy came second.
         if now_writes:
             unit = int(acting.identity[k]) // WARP
             block, within, _ = layout.describe(int(who_of(before[k])) // WARP)

@@ -184,6 +184,7 @@ class Races(Checker):
         shadow = self._shadow(buffer) if verb != "load" or buffer in self.writable else None
         if shadow is not None:
             step = 1 << shadow.shift
+            # The cells of a box, mode by mode; the last one is contiguous.
             at = np.full(1, start - buffer.base)
             for extent, stride in zip((*shape[:-1], shape[-1] // step), (*strides[:-1], step), strict=True):
                 at = (at[:, None] + np.arange(extent) * stride).reshape(-1)
@@ -249,7 +250,9 @@ class Races(Checker):
         if not self._within_budget(STEP + 2 * group.lanes_count, group):
             return
         load, shadow = verb == "load", pending.shadow
+        # Records know of no scopes: strong accesses, and all cells where there are any, are compared cell by cell.
         weak = not shadow.strong and self.order.sites[number].scope == THREAD
+        # A store that may reach a byte twice can race with itself.
         if weak and pending.cannot_race(reach, acting, load) and (load or reach.distinct()):
             pending.add(reach, acting, load, number)
             return

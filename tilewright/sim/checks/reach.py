@@ -122,6 +122,7 @@ class Threads(Reach):
         if self.off is not None and self.off.size == 1:
             return True
         root = self.pointer.root if self.off is None and self.blocks > 0 else None
+        # The least distance between the lanes of a pointer is found once for all pointers with this root.
         if root is not None and root.gap(self.group) >= self.nbytes:
             return True
         if self.mask is None or self.blocks < 0:
@@ -132,6 +133,7 @@ class Threads(Reach):
     def _find_ranges(self, acting: Accessors) -> Ranges:
         if self.off is not None or self.pointer.root is None or acting.listed:
             return super()._find_ranges(acting)
+        # Rounded out to lines of 16 bytes: the caller compares lines.
         (low, high), add = self.pointer.root.by_warp, self.pointer.add
         first, last = low + add & -16, high + (add + self.nbytes + 15) & -16
         return Ranges(acting, first, last, self._block(acting, self.group.warps))
@@ -160,6 +162,7 @@ class Threads(Reach):
         return run_of(self.flat() >> shift, self.nbytes >> shift)
 
     def _find_lines(self) -> Array:
+        # Bytes that are not aligned may begin and end inside of a line.
         count = max(1, self.nbytes >> 4) if self.aligned else (self.nbytes >> 4) + 2
         root = self.pointer.root if self.off is None and self.blocks > 0 else None
         if root is None or (root.range[2] | self.pointer.add) & 15:
@@ -203,6 +206,7 @@ class Pieces(Reach):
     def __init__(self, start: Array, stride: int) -> None:
         self.start = start.reshape(start.shape[0], -1)
         least, most = np.minimum.reduce(self.start, axis=1).tolist(), np.maximum.reduce(self.start, axis=1).tolist()
+        # A handful of units: loops over Python numbers are faster than NumPy here.
         block = [first // stride for first in least]
         blocks = 0
         for number in block:

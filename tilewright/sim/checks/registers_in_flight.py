@@ -60,6 +60,7 @@ class WarpInFlight:
         self.open = {}
 
     def wait(self, pending: int) -> None:
+        # Groups are over in the order of their commits: all but the newest ``pending``.
         del self.committed[: max(0, len(self.committed) - pending)]
 
 
@@ -127,6 +128,7 @@ class RegistersInFlight(Checker):
             most = max(flights.members, key=lambda member: len(member.executed))
             if flights is most or flights.executed == most.executed:
                 continue
+            # Where an error ended the launch a warp may only be behind: that is not a mistake.
             pairs = zip(most.executed, flights.executed, strict=False)
             at = next((k for k, (one, other) in enumerate(pairs) if one is not other), len(flights.executed))
             if at < len(flights.executed):
@@ -161,6 +163,7 @@ class RegistersInFlight(Checker):
             if issued is None:
                 d = op.operands[0]
                 issued = self.issued[op] = [(v, InFlight(op, registers, v is d)) for v, registers in {*reads, *writes}]
+            # The static analysis finds the missing fences of a kernel; what does not run is not reported.
             if op in self.unfenced:
                 self._unfenced(group, op, self.unfenced.pop(op))
             for _, flights in self._of(group):
@@ -173,6 +176,7 @@ class RegistersInFlight(Checker):
             for does, side in (("read", reads), ("write", writes)):
                 for value, registers in side:
                     for flight in flights.of(value):
+                        # Reading an operand that wgmma reads is fine; all else meets a write.
                         if flight.registers & registers and (does == "write" or flight.writes):
                             self._report(group, row, op, value, does, flight)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def patterns(origins: Origins, like: Array) -> Array:
     """All ones where ``origins`` says undefined, zero elsewhere, in the shape and type of ``like``."""
+    # Ones in all bits survive whatever a copy does to a value: splitting, narrowing, exchange.
     made = np.zeros(like.shape, like.dtype)
     if origins is not None:
         made.reshape(-1).view(np.uint8).reshape(*like.shape, like.dtype.itemsize)[origins != 0] = 0xFF
@@ -89,6 +90,7 @@ def run_product(group: Group, op: Op, values: list[Any], a: Origins, b: Origins)
     """bool ``[L, n]``: the registers of D that depend on undefined elements of A or B."""
     d, left, right = values[:3]
     found = np.zeros(d.shape, bool)
+    # Flags of one operand times ones: a sum is not zero where an undefined element takes part in it.
     for undefined_a, undefined_b in ((a, None), (None, b)):
         if undefined_a is None and undefined_b is None:
             continue

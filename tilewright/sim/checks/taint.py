@@ -58,6 +58,7 @@ class Registers:
         if origins is None:
             if known is not None:
                 known[rows_of(group)] = 0
+                # Without any undefined register a launch pays a look into an empty dictionary for each op.
                 if not known.any():
                     del self.held[slot]
             return
@@ -108,6 +109,7 @@ def _masking(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Ori
     """``and``, ``or``: a defined operand may decide alone."""
     result = joined(found, lanes)
     for mine, value in zip(found, values, strict=True):
+        # x & 0 and x | -1 do not depend on x.
         decides = value == (0 if op.opcode == "and" else (1 if value.dtype.kind == "b" else -1))
         if np.ndim(decides) and result is not None and np.ndim(decides) < result.ndim:
             decides = decides[:, None]
@@ -137,6 +139,7 @@ def _bitcast(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Ori
     kind = op.result.type
     if origins is None:
         return None
+    # Elements that share bits share the larger origin.
     flat = origins.reshape(lanes, -1)
     if not isinstance(kind, VecType):
         return np.asarray(flat.max(1))

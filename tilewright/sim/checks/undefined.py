@@ -42,6 +42,7 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
     name = memory.name.partition(" at byte ")[0] if memory is not None and memory.name else place
     verb = "which were never written" if space == "registers" else "read here before it was written"
     parties = [Party("used", op, who)]
+    # A value that is used where it is read has one line to show.
     if origin.op is not None and origin.op is not op:
         parties.append(Party(f"{name}, {verb}", origin.op))
     why = "nothing wrote these bytes before they were read, on the path that these threads took"

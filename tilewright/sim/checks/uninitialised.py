@@ -137,6 +137,7 @@ class Uninitialised(FromArrays):
                 self._store(group, op, memory, cells, mask)
             return
         found = memory[cells]
+        # The first undefined value: the registers are followed from this op on, which is executed again.
         if self.asleep and found.any():
             self.launch.wake(self)
             raise RunAgain
@@ -270,7 +271,7 @@ class Uninitialised(FromArrays):
         elif op.opcode == "frag.store":
             self._frag_store(registers, group, op, found)
         elif op.opcode == "assert":
-            self._reaches("branch", group, op, found[0])
+            self._report("branch", group, op, found[0])
         elif op.results and op.opcode not in ("for", "while", "if"):
             values = [self._value(group, v) for v in op.operands]
             registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
@@ -284,7 +285,7 @@ class Uninitialised(FromArrays):
         if not registers.held:
             return
         for slot in flow.decides:
-            self._reaches("branch", group, op, registers.get(group, slot))
+            self._report("branch", group, op, registers.get(group, slot))
         taken = [(registers.get(group, source), target) for source, target in flow.moves]
         for origins, target in taken:
             registers.move(group, origins, target)
@@ -373,7 +374,7 @@ class Uninitialised(FromArrays):
             return
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
-                self._reaches("branch", group, op, origins)
+                self._report("branch", group, op, origins)
         # The copy runs on booleans, which have no origin: all that is undefined afterwards gets this one.
         origin = joined_max([pending]) or joined_max(found) or self._origin(op)
         memory = self.memory[group.wave]
@@ -442,6 +443,7 @@ class Uninitialised(FromArrays):
         have loaded something ``fresh``."""
         new = np.where(bad, ORIGIN(origin), ORIGIN(0))
         if old is not None:
+            # An accumulator that was undefined stays so (``keep``); a copy replaces what it writes.
             kept = (old != 0) & (bad | keep)
             new = np.where(kept if fresh is None else kept & ~fresh[:, None], old, new)
         registers.put(group, self.slots[value], new if new.any() else None)
@@ -457,11 +459,9 @@ class Uninitialised(FromArrays):
 
     # -- findings ------------------------------------------------------------------------------------------------------
 
-    def _reaches(self, sink: str, group: Group, op: Op, origins: Origins) -> None:
-        if origins is not None:
-            self._report(sink, group, op, origins)
-
-    def _report(self, sink: str, group: Group, op: Op, origins: Array) -> None:
+    def _report(self, sink: str, group: Group, op: Op, origins: Origins) -> None:
+        if origins is None:
+            return
         by_lane = origins.reshape(origins.shape[0], -1).max(1)
         if group.mask is not None and group.mask.any():  # no lane is active where a copy lands late
             by_lane = np.where(group.mask, by_lane, 0)

@@ -129,6 +129,7 @@ class Versions:
         if loop is None or bound is None or loop.holds(held, bound):
             flag.read[block] = last
             return newest if loop is None or bound is None else {}  # on a GPU the loop may never see this value
+        # Reads of one block do not go backwards (coherence): it has seen this version, and cannot read an older one.
         oldest = max(flag.first, flag.read.get(block, 0))
         known = {
             n for n, v in enumerate(flag.versions, flag.first) if n <= oldest or self._knows(clocks, warp, lane, v)
@@ -163,6 +164,7 @@ class Versions:
                 value = update.act(value)
         found = {k: know.copy() for k, know in flag.versions[base - flag.first].released.items()}
         for last, mine in updates:
+            # Play the updates in the order that keeps this one as late as its happens-before allows.
             late, here, over = {last}, value, ends(value)
             for number, update in updates:
                 if over:
