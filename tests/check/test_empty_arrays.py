@@ -98,8 +98,8 @@ def test_memory_that_is_given_out_again_belongs_to_the_array_that_has_it_now() -
     with marking_empty_arrays():
         for start, end, name in ((0, 64, "first"), (64, 128, "second"), (32, 256, "third")):
             empty_arrays.mark_made_at(None, low + start, end - start, name)
-    assert empty_arrays.made(low) is None and empty_arrays.made(low + 40) is not None
-    assert {str(empty_arrays.made(low + at)) for at in (32, 63, 64, 127, 128, 255)} == {"third"}
+    assert empty_arrays.marked_array_at(low) is None and empty_arrays.marked_array_at(low + 40) is not None
+    assert {str(empty_arrays.marked_array_at(low + at)) for at in (32, 63, 64, 127, 128, 255)} == {"third"}
 
 
 def test_an_array_that_is_gone_is_forgotten() -> None:
@@ -108,9 +108,9 @@ def test_an_array_that_is_gone_is_forgotten() -> None:
         part = x[8:16]
     low = x.__array_interface__["data"][0]
     del x
-    assert empty_arrays.made(low) is not None  # a part of it lives
+    assert empty_arrays.marked_array_at(low) is not None  # a part of it lives
     del part
-    assert empty_arrays.made(low) is None
+    assert empty_arrays.marked_array_at(low) is None
 
 
 def test_what_libraries_make_is_not_marked() -> None:
@@ -122,7 +122,7 @@ def test_what_libraries_make_is_not_marked() -> None:
             space: dict[str, Any] = {"__name__": name}
             exec(code, space)
             start = space["y"].__array_interface__["data"][0]
-            found = empty_arrays.made(start)
+            found = empty_arrays.marked_array_at(start)
             assert (found is not None and found.low == start and found.where is not None and found.where.line == 4
                     and all(undefined(space["y"]))) == expected  # fmt: skip
 

@@ -26,6 +26,7 @@ class VectorAccess:
         self.n = n
         self.scalar = scalar
         self.nbytes = n * elem.bytes
+        # The widest accesses that the alignment allows and that fill the bytes without a rest.
         width = min(WIDEST, align & -align)
         while self.nbytes % width:
             width //= 2

@@ -25,6 +25,7 @@ class Effect:
         self.notes: Any = None  # of an observer
 
     def land(self) -> None:
+        # Groups that parted share what was issued before: the first of them to wait lands it for all.
         if self.done:
             return
         self.done = True

@@ -81,6 +81,7 @@ def rounds(index: np.ndarray) -> list[Any]:
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
     if fresh.all():
         return [slice(None)]
+    # The rank of a lane among those at its place: the lanes of one rank make one round.
     start = np.maximum.accumulate(np.where(fresh, np.arange(fresh.size), 0))
     rank = np.arange(fresh.size) - start
     by_rank = np.argsort(rank, kind="stable")

@@ -71,6 +71,7 @@ class Barriers:
 
     def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
         known = self.expected[keys]
+        # Twice: against what earlier arrivals gave, then among these.
         clash = (known != 0) & (known != counts)
         self.expected[keys] = counts
         clash |= self.expected[keys] != counts
@@ -85,6 +86,7 @@ class Barriers:
 
     def _count(self, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Add a warp's 32 threads to each key; gives the completion that each warp waits for."""
+        # Warps of a group may complete several phases of one barrier; each waits for the one that counts it.
         rank = _rank(keys)
         total = self.arrived[keys] + (rank + 1) * WARP
         target = self.completed[keys] + -(-total // counts)

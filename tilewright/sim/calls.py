@@ -30,7 +30,7 @@ def _operands(op: Op, slots: list[int]) -> Any:
     return gather
 
 
-def _found(op: Op, results: list[int]) -> Any:
+def _put_results(op: Op, results: list[int]) -> Any:
     """``f(slots, found)`` that puts what a call gave into the registers of its results."""
     pointers = {k for k, r in enumerate(op.results) if isinstance(r.type, PtrType)}
 
@@ -46,33 +46,33 @@ def _found(op: Op, results: list[int]) -> Any:
 
 
 def _orders(op: Op) -> bool:
-    """Whether the call orders memory and no barrier's own event tells so: a fence, a group, ``bar.warp.sync``."""
+    """Whether the call orders memory and has no event of its own (as barriers have): fences, groups, sync_warp."""
     return any(order.through in ("", "warp", "group") for order in op.attrs["atom"].orders)
 
 
 def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
-    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
-    told = _orders(op)
+    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _put_results(op, results)
+    notifies = _orders(op)
 
     def run(g: Any, s: list[Any]) -> None:
         lanes = g.lanes
         lanes.mask, lanes.op = g.mask, op
         put(s, simulate(lanes, op, gather(g, s)))
-        if told and g.events is not None:
+        if notifies and g.events is not None:
             g.events.ordered(g, op)
 
     return run
 
 
 def blocking_call(op: Op, operands: list[int], results: list[int], following: int) -> Closure:
-    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _found(op, results)
-    told = _orders(op)
+    gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _put_results(op, results)
+    notifies = _orders(op)
 
     def control(g: Any, s: list[Any]) -> int:
         lanes = g.lanes
         lanes.mask, lanes.op, lanes.request = g.mask, op, None
         put(s, simulate(lanes, op, gather(g, s)))
-        if told and g.events is not None:
+        if notifies and g.events is not None:
             g.events.ordered(g, op)
         wait = lanes.request
         if wait is None:

@@ -75,6 +75,7 @@ class ClusterBarriers:
     def settle(self, clusters: Array) -> None:
         """Complete the phases that all threads which have not ended have arrived at."""
         arrived = self.arrived.reshape(-1, self.per_cluster)
+        # A cluster whose threads have all ended, none of them waiting, completes no phase.
         finished = np.all(arrived | self.gone.reshape(-1, self.per_cluster), axis=1) & np.any(arrived, axis=1)
         done = clusters[np.asarray(finished)[clusters]]
         self.completed[done] += 1
@@ -104,6 +105,7 @@ class ClusterWait:
 
     def take(self, rows: Array) -> ClusterWait:
         mask = None if self.mask is None else self.mask.reshape(-1, WARP)[rows].reshape(-1)
+        # Not made anew: a thread may have arrived at a later phase since.
         new = ClusterWait.__new__(ClusterWait)
         new.barriers, new.warps, new.mask, new.op = self.barriers, self.warps[rows], mask, self.op
         new.target, new.cluster = self.target[rows], self.cluster[rows]

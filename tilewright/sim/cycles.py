@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.cluster_barrier import ClusterWait
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -64,9 +64,11 @@ class WaitGraph:
         path, seen = [start], {start: 0}
         while True:
             following = self.awaited(path[-1])
+            # A warp that has ended never arrives: the chain ends at the cause.
             gone = [w for w in following if w not in self.standing]
             if gone:
                 return self._chain([*path, gone[0]], "which has ended")
+            # A warp that can still run is no part of a cycle.
             following = [w for w in following if self.standing[w][0].wait is not None]
             if not following:
                 return ""
@@ -81,7 +83,7 @@ class WaitGraph:
         lines = [f"wait-for cycle: {self.name(warps[0])}" if "cycle" in end else f"{self.name(warps[0])}"]
         for warp, following in zip(warps, warps[1:], strict=False):
             group, row = self.standing[warp]
-            what, where = group.wait.describe(row), place(group.wait.op)
+            what, where = group.wait.describe(row), source_line(group.wait.op)
             lines.append(f"  waits for the arrival of {self.name(following)} at {what}, {where}")
         return "\n  ".join([*lines, f"  {end}"])
 
@@ -100,6 +102,8 @@ def _arrivals(launch: Launch, group: Group) -> str:
         return ""
     ops = [op for node in launch.program.nodes for op in (*node.ops, node.op) if op is not None]
     calls = (op for op in ops if op.opcode == "call")
-    lines = [place(op) for op in calls if any(o.release and o.through == "mbarrier" for o in op.attrs["atom"].orders)]
+    lines = [
+        source_line(op) for op in calls if any(o.release and o.through == "mbarrier" for o in op.attrs["atom"].orders)
+    ]
     found = "\n    ".join(dict.fromkeys(lines))
     return f"this kernel arrives at mbarriers\n    {found}" if found else "this kernel never arrives at an mbarrier"

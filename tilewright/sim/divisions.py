@@ -26,6 +26,7 @@ def integer_division(opcode: str, elem: ScalarType, divisor: int | None) -> Call
             if np.any(bad):
                 lanes = bad.any(axis=1) if np.ndim(bad) == 2 else bad
                 raise Fault(f"integer {'division' if 'div' in opcode else 'remainder'} by zero", lanes)
+            # Lanes that rest may hold a zero: their result is not used.
             b = np.where(zero, np.ones_like(b), b)
         return core(a, b)
 

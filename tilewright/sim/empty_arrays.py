@@ -57,12 +57,12 @@ _depth = 0
 _undo: list[Callable[[], None]] = []
 
 
-def known() -> bool:
+def any_marked() -> bool:
     """Whether any array has been marked."""
     return bool(_made)
 
 
-def made(address: int) -> EmptyArray | None:
+def marked_array_at(address: int) -> EmptyArray | None:
     """The array that holds the byte at ``address``, if it was marked."""
     at = bisect.bisect_right(_starts, address) - 1
     found = _made[_starts[at]] if at >= 0 else None
@@ -83,6 +83,7 @@ def mark_made_at(where: Location | None, low: int, size: int, function: str, flo
     if not _depth or is_measuring() or not 0 < size <= LARGEST:
         return
     data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low))
+    # By address, not by element: a view or copy that begins anywhere shows the same pattern.
     start = low % len(PATTERN)
     head = -start % len(PATTERN)
     data[:head] = np.frombuffer(PATTERN, np.uint8)[start:][: min(head, size)]
@@ -96,6 +97,7 @@ def mark_made_at(where: Location | None, low: int, size: int, function: str, flo
 def _remember(array: EmptyArray) -> None:
     """Keep the origin of an array, in place of those whose memory it was given: they are gone."""
     at = bisect.bisect_left(_starts, array.low)
+    # The array before may reach into this memory; those that begin inside of it do so surely.
     if at and _made[_starts[at - 1]].high > array.low:
         at -= 1
     end = bisect.bisect_left(_starts, array.high)

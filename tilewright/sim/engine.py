@@ -225,10 +225,10 @@ class Launch:
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):
-                raise SimulationError(hangs.hang(self, spinning), None, *hangs.where(spinning))
+                raise SimulationError(hangs.hang(self, spinning), None, *hangs.waiting_ops(spinning))
             return True
         if self.groups:
-            raise SimulationError(hangs.deadlock(self), None, *hangs.where(self.groups))
+            raise SimulationError(hangs.deadlock(self), None, *hangs.waiting_ops(self.groups))
         return self._start_wave()
 
     def _land_next(self) -> None:
@@ -247,7 +247,7 @@ class Launch:
     def bounded(self, group: Group) -> None:
         """Refuse a group that exceeds the bound on turns in loops that do change something."""
         if group.spins > self.options.turns:
-            raise SimulationError(hangs.endless(self, group), None, *hangs.where([group]))
+            raise SimulationError(hangs.endless(self, group), None, *hangs.waiting_ops([group]))
 
     def waits(self, group: Group, turns: int) -> None:
         """A group has used up its turns in a loop whose condition nothing has changed meanwhile."""
@@ -255,7 +255,7 @@ class Launch:
         if self.later:
             self._land_next()
         elif not self._admit():
-            raise SimulationError(hangs.waits(self, group, turns), None, *hangs.where([group]))
+            raise SimulationError(hangs.waits(self, group, turns), None, *hangs.waiting_ops([group]))
         self.epoch += 1
 
     def _admit(self) -> bool:

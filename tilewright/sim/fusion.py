@@ -79,8 +79,9 @@ def fuse(nodes: list[BasicBlock], function: Function, slot: Callable[[Value], in
         for run in _runs(node.ops):
             if len(run.ops) > 1:
                 for at in run.at:
+                    # The steps keep their places, by which observers and errors find their ops.
                     node.steps[at] = _nothing
-                node.steps[run.at[-1]] = _together(run, [slot(value) for value in (run.d, run.a, run.b)])
+                node.steps[run.at[-1]] = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
 
 
 def _names_are_unique(function: Function) -> bool:
@@ -95,6 +96,7 @@ def _names_are_unique(function: Function) -> bool:
 
 
 def _runs(ops: list[Op]) -> list[MatrixRun]:
+    """The runs of a node. A run ends at the op that disturbs it; runs on different accumulators may overlap."""
     done: list[MatrixRun] = []
     going: list[MatrixRun] = []
     for at, op in enumerate(ops):
@@ -115,7 +117,7 @@ def _nothing(group: Any, slots: list[Any]) -> None:
     pass
 
 
-def _together(run: MatrixRun, operands: list[int]) -> Closure:
+def _fused(run: MatrixRun, operands: list[int]) -> Closure:
     ops, simulate = run.ops, run.ops[-1].attrs["atom"].simulate_run
     d, a, b = operands
 

@@ -33,6 +33,7 @@ class Geometry:
             yield self._coordinates(np.arange(start, min(total, start + clusters)))
 
     def _coordinates(self, clusters: np.ndarray) -> np.ndarray:
+        """``[B, 3]`` the coordinates of these clusters' blocks. Clusters, and blocks inside of each, count x first."""
         size = self.cluster
         counts = [g // c for g, c in zip(self.grid, size, strict=True)]
         rank = np.arange(self.cluster_size)

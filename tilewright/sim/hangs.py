@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
 from tilewright.sim.cycles import cycle
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -70,7 +70,7 @@ def endless(launch: Launch, group: Group) -> str:
     ))  # fmt: skip
 
 
-def where(groups: list[Group]) -> tuple[Op | None, list[Op]]:
+def waiting_ops(groups: list[Group]) -> tuple[Op | None, list[Op]]:
     """The ops at which these groups wait or spin: the first, and the others."""
     found = [group.wait.op if group.wait is not None else group.spin.op if group.spin is not None else None
              for group in groups]  # fmt: skip
@@ -95,7 +95,7 @@ def block(launch: Launch, wave: Wave, slot: int) -> str:
 
 def _state(group: Group, row: int) -> str:
     if group.wait is not None:
-        return f"waiting for {group.wait.describe(row)}, {place(group.wait.op)}"
+        return f"waiting for {group.wait.describe(row)}, {source_line(group.wait.op)}"
     if group.spin is None:
         return "able to go on"
     mask = group.mask
@@ -104,7 +104,7 @@ def _state(group: Group, row: int) -> str:
         return "behind a loop in which other warps turn"
     whose = "" if lanes.all() else f"lanes {_ranges(np.flatnonzero(lanes))} "
     reads = group.spin.describe(group, row)
-    return f"{whose}spinning {place(group.spin.op)}{f'; it reads {reads}' if reads else ''}"
+    return f"{whose}spinning {source_line(group.spin.op)}{f'; it reads {reads}' if reads else ''}"
 
 
 def _ranges(numbers: np.ndarray) -> str:

@@ -64,6 +64,7 @@ class GroupLanes:
         move(self.group, fragment, registers, pointers, masks, store)
 
     def atomic(self, pointer: TypedPointer, kind: str, value: Any, compare: Any = None) -> np.ndarray:
+        """The old values, ``[L]``, or ``[L, n]`` of a vector: PTX makes one atomic of each of its elements."""
         n = np.shape(value)[-1] if np.ndim(value) == 2 else 0
         value = self.spread(value)
         compare = None if compare is None else self.spread(compare)
@@ -199,6 +200,7 @@ class GroupLanes:
         self.group.queues.wait(agent, pending)
 
     def eventually(self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0) -> None:
+        # A completion mechanism that stands for earlier effects (cp.async.mbarrier.arrive) lands them first.
         before = self.group.queues.issued(after) if after else []
 
         def land() -> None:

@@ -194,7 +194,7 @@ def lower_while(low: Lowering, op: Op) -> None:
     splits = low.blocks(before) or low.blocks(after)
     spin = SpinLoop(low, op)
     ask = _condition(cond, values, results, inner, kinds, saved, splits, inside, end)
-    ask = _seen(ask, end) if spin.quiet and spin.reads else ask
+    ask = _let_others_run_first(ask, end) if spin.quiet and spin.reads else ask
     flows(ask, (cond,), (*values, *values), (*inner, *results))
     low.control(ask, op, (cond, *values, *results, saved), (), (inside, end))
     inside.pc = low.here()
@@ -234,7 +234,7 @@ def _condition(
     return control
 
 
-def _seen(ask: Closure, end: Label) -> Closure:
+def _let_others_run_first(ask: Closure, end: Label) -> Closure:
     """Warps that are held back have seen what they polled for: first the others, who may have waited for the same."""
 
     def control(g: Any, s: list[Any]) -> int:

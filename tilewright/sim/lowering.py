@@ -74,6 +74,7 @@ class Lowering:
 
     def slot(self, value: Value) -> int:
         if isinstance(value, Constant):
+            # repr tells 0.0 from -0.0, and makes one NaN equal to another.
             key = (value.type, repr(value.value))
             if key not in self.constants:
                 self.constants[key] = self.fresh(kind_of(value.type), constant_value(value))
@@ -139,6 +140,7 @@ class Lowering:
             self.op(op)
 
     def op(self, op: Op) -> None:
+        """Append an op: control flow by the modules beside this one, all else as a step or call of the node."""
         if op.opcode in ("yield", "condition"):
             return
         if self.stops is not None and self.stops(op):

@@ -51,6 +51,7 @@ class SimKernel:
         self.max_threads = function.attrs.get("max_threads")
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
+        # Exploration, mutation and the debugger take launches over, to run them their own way.
         if not (self.counted and offer(self, config, args)):
             self.run(config, args)
 
@@ -79,6 +80,8 @@ class SimKernel:
         return arguments(self.name, self.types, args, space)
 
     def _check(self, config: LaunchConfig, smem: int) -> None:
+        """Refuse what the driver of a GPU would refuse, with its limits."""
+
         def need(condition: bool, text: str) -> None:
             if not condition:
                 raise SimulationError(f"kernel {self.name!r} cannot be launched: {text}")
@@ -120,6 +123,7 @@ def arguments(name: str, types: Sequence[Type], args: Sequence[Any], space: Addr
 
 
 def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace) -> Any:
+    """The register of one parameter: a pointer into the buffer of its array, a tensor map's bytes, or a number."""
     if isinstance(type_, PtrType):
         if isinstance(arg, DevicePointer):
             if arg.device != "cpu":

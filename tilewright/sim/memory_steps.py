@@ -47,6 +47,7 @@ def _ptr_add(op: Op, operands: list[int], results: list[int]) -> Closure:
     size = element_of(op.result.type).bytes
     index = op.operands[1]
     if isinstance(index, Constant):
+        # A constant moves ``add`` alone: the pointer keeps its root, and with it the range and alignment found there.
         fixed = int(index.value) * size
 
         def run_fixed(g: Any, s: list[Any]) -> None:
@@ -82,6 +83,7 @@ def _ptr_toint(op: Op, operands: list[int], results: list[int]) -> Closure:
 
     def run(g: Any, s: list[Any]) -> None:
         p = s[a]
+        # The address in the shared window is the offset itself: 32 bits, as cvta gives it.
         address = p.off if window and isinstance(p.buf, SharedBuffer) else p.off + p.buf.base
         s[d] = np.asarray(address, I64).astype(dtype)[()]
 
@@ -170,6 +172,7 @@ def _chosen(g: Any, index: Any, offsets: np.ndarray, n: int) -> np.ndarray:
         if lanes.any():
             wrong = chosen[int(np.argmax(lanes))]
             raise Fault(f"register {int(wrong[(wrong < 0) | (wrong >= n)][0])} of a fragment of {n} registers", lanes)
+        # Lanes that rest may hold any index.
         chosen = np.clip(chosen, 0, n - 1)
     return chosen
 
@@ -190,6 +193,7 @@ def _frag_load(op: Op, operands: list[int], results: list[int]) -> Closure:
 
         return run_dynamic
     where = op.attrs["offsets"][0] if scalar else columns(op.attrs["offsets"])
+    # A slice gives a view, which later stores to the fragment would change.
     gathers = isinstance(where, np.ndarray)
 
     def run(g: Any, s: list[Any]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 
-def place(of: Op | Location | None) -> str:
+def source_line(of: Op | Location | None) -> str:
     """``file:line`` and the text of that line."""
     where = of.loc if isinstance(of, Op) else of
     if where is None:
@@ -29,7 +29,7 @@ def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) 
     warp = int(group.warps[lane // WARP])
     block = tuple(int(v) for v in group.wave.coords[warp // geometry.warps])
     thread = tuple(int(v) for v in geometry.thread_of(warp, lane % WARP))
-    lines = [wrong.text, f"in kernel {launch.program.name!r} {place(op)}".rstrip()]
+    lines = [wrong.text, f"in kernel {launch.program.name!r} {source_line(op)}".rstrip()]
     lines.append(f"block {block}, thread {thread} (warp {warp % geometry.warps}, lane {lane % WARP})")
     if wrong.detail:
         lines.append(str(wrong.detail))
@@ -42,5 +42,5 @@ def internal(kernel: str, op: Op | None, error: BaseException) -> str:
     what = op.attrs["atom"].mnemonic() if op is not None and op.opcode == "call" else op.opcode if op else "?"
     return "\n  ".join((
         f"the simulator cannot run {what}: {type(error).__name__}: {error}",
-        f"in kernel {kernel!r} {place(op)}".rstrip(),
+        f"in kernel {kernel!r} {source_line(op)}".rstrip(),
     ))  # fmt: skip

@@ -29,17 +29,20 @@ def move(
     masks: Sequence[Mask], store: bool,
 ) -> None:  # fmt: skip
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
-    if not store and all(mask is None for mask in masks) and _as_before(group, fragment, registers, pointers):
+    if not store and all(mask is None for mask in masks) and _load_by_plan(group, fragment, registers, pointers):
         return
+    # A mask of all lanes is none: so more repetitions can be joined.
     whole = [None if mask is None or mask.all() else mask for mask in masks]
     for first, stop in _runs(registers, pointers, whole):
-        if stop - first == 1 or not _together(group, fragment, registers, pointers, whole[first], store, first, stop):
+        if stop - first == 1 or not _as_one_access(
+            group, fragment, registers, pointers, whole[first], store, first, stop
+        ):
             for k in range(first, stop):
                 access = access_of(pointers[k].elem, len(registers[k]), pointers[k].align, False)
-                _one(group, fragment, registers[k], pointers[k], whole[k], store, access)
+                _access(group, fragment, registers[k], pointers[k], whole[k], store, access)
 
 
-# -- loads as the op did them before -----------------------------------------------------------------------------------
+# -- loads by the plan of an earlier execution -------------------------------------------------------------------------
 
 
 class GroupedLoad(NamedTuple):
@@ -67,7 +70,7 @@ class LoadPlan(NamedTuple):
     parts: list[GroupedLoad]
 
 
-def _as_before(
+def _load_by_plan(
     group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
 ) -> bool:
     """Load all registers by the op's plan; False if it has none, or an access might be outside."""
@@ -86,7 +89,7 @@ def _as_before(
     plan = plans.get(id(op))
     stride = fragment.strides[-1]
     if plan is None or plan.distances != distances or plan.aligned != aligned or plan.stride != stride:
-        plan = plans[id(op)] = _planned(fragment, registers, pointers, distances, aligned)
+        plan = plans[id(op)] = _plan(fragment, registers, pointers, distances, aligned)
     if not plan.parts or low + add + plan.reach[0] < buf.low or high + add + plan.reach[1] > buf.high:
         return False
     base = buf._base(group)
@@ -104,7 +107,7 @@ def _as_before(
     return True
 
 
-def _planned(
+def _plan(
     fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], distances: list[int],
     aligned: int,
 ) -> LoadPlan:  # fmt: skip
@@ -155,7 +158,7 @@ def _equal(a: Mask, b: Mask) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _together(
+def _as_one_access(
     group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], mask: Mask,
     store: bool, first: int, stop: int,
 ) -> bool:  # fmt: skip
@@ -167,10 +170,10 @@ def _together(
     aligned = root.range[2] | handle.pointer.add | WIDEST
     access = access_of(handle.elem, len(chosen), aligned & -aligned, False)
     each = access_of(handle.elem, len(registers[first]), handle.align, False)
-    return _one(group, fragment, chosen, handle, mask, store, access, each)
+    return _access(group, fragment, chosen, handle, mask, store, access, each)
 
 
-def _one(
+def _access(
     group: Group, fragment: Array, chosen: tuple[int, ...], handle: TypedPointer, mask: Mask, store: bool,
     access: VectorAccess, each: VectorAccess | None = None,
 ) -> bool:  # fmt: skip

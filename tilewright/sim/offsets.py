@@ -53,6 +53,7 @@ class Offsets:
         """The least distance between two lanes, in memory that each block has for itself."""
         if self._gap < 0:
             base = group.smem_base
+            # Blocks of the wave have memory of their own: their offsets are set apart beyond any size of shared memory.
             there = np.sort(self.array if type(base) is int else self.array + (base << 24))
             self._gap = int(np.minimum.reduce(there[1:] - there[:-1])) if there.size > 1 else 1 << 62
         return self._gap

@@ -24,6 +24,7 @@ def rows_of(value: Any, type_: Any, lanes: np.ndarray) -> list[Any]:
     array = np.asarray(value)
     if array.dtype.kind == "b":
         array = array.astype(np.int8)  # C has no text for truth
+    # Narrow floats of ml_dtypes: printf promotes them.
     if array.dtype.kind not in "iuf":
         array = array.astype(np.float32)
     rows = array[lanes].tolist() if array.ndim == (2 if wide else 1) else [array.tolist()] * lanes.size
@@ -72,6 +73,7 @@ def printf_step(op: Op, operands: list[int], results: list[int]) -> Closure:
 
 
 def assert_step(op: Op, operands: list[int], results: list[int]) -> Closure:
+    """The step of an ``assert``: a fault of the first active lane whose condition is false."""
     (c,) = operands
     message = op.attrs.get("message") or "assertion failed"
 

@@ -97,6 +97,7 @@ class WavefrontCounter:
     def count(self, offsets: np.ndarray, width: int) -> tuple[int, int]:
         """(requests, wavefronts) of one access of ``width`` bytes; ``offsets [L]``, -1: idle."""
         low = int(np.minimum.reduce(offsets))
+        # A move by whole lines of 128 bytes, all banks, costs the same.
         pattern = offsets - (low & -128) if low >= 0 else offsets
         key = (width, pattern.tobytes())
         seen = self.seen if pattern.nbytes > SMALL else _request_counts
@@ -169,6 +170,7 @@ class LaunchProfiler(Observer):
         self.per_warp = [sum(map(multiply_adds, (*node.ops, *([node.op] if node.op else [])))) for node in nodes]
 
     def end(self, launch: Launch) -> None:
+        """Only passes of nodes were counted while the launch ran: here they become executions of ops."""
         kernel, nodes = self.kernel, launch.program.nodes
         for number, warps in self.passes.items():
             node = nodes[number]

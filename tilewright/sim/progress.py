@@ -55,6 +55,7 @@ class LoopInputs:
             if value in seen:
                 continue
             seen.add(value)
+            # A carried value: of this turn, and what the body hands to the next one.
             if value in number:
                 self.carried.append(number[value])
                 todo.append(after.ops[-1].operands[number[value]])
@@ -119,6 +120,7 @@ def idle_turns(inputs: LoopInputs, group: Group, slots: list[Any], carried: list
         launch.epoch += 1
         wave.turning[key] = LoopProgress(sample, group.spins, launch.epoch)
         return 0
+    # Another group has got on since: it may be what this loop waits for, so the count begins again.
     if known.epoch != launch.epoch:
         known.own = known.all = group.spins
         known.epoch = launch.epoch

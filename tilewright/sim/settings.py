@@ -40,6 +40,7 @@ class SimulatorOptions:
     sizes: str = "simulator"
 
     def __post_init__(self) -> None:
+        """Refuse values that no launch could run with."""
         if self.schedule not in SCHEDULES:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
         if self.sizes not in SIZES:

@@ -42,6 +42,7 @@ class SharedBuffer(Buffer):
 
     def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         if type(off) is int and (type(group.smem_base) is not int or off > self.high):
+            # One offset means another byte in each block, or leads into other blocks: so it is spread over the lanes.
             off = np.full(group.lanes_count, off, np.int64)
         return super().load(group, off, access, mask)
 
@@ -56,6 +57,7 @@ class SharedBuffer(Buffer):
     def _many(
         self, group: Any, off: np.ndarray, access: VectorAccess, verb: str, mask: Mask, value: Any = None
     ) -> np.ndarray:
+        """As :meth:`Buffer._many`, from the start of each lane's block. Observers get the program's offsets."""
         if not off.size:
             return off
         base, named = group.smem_base, off
@@ -143,6 +145,7 @@ class SharedBuffer(Buffer):
     def _mapped(self, off: np.ndarray, base: Any) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and block bases of addresses in the shared memory of other blocks of the cluster."""
         rank = (off >> RANK_SHIFT) - 1
+        # rank + 1 is what mapa added: 0 is the own block, by an ordinary offset.
         here = (rank < 0) | (off < 0)
         if int(np.maximum.reduce(rank)) >= self.cluster:
             raise Fault(f"a shared address names block {int(rank.max())} of a cluster of {self.cluster} blocks")

@@ -130,6 +130,7 @@ def coordinate_of(layout: Layout, number: int) -> tuple[int, ...] | None:
             parts.append((stride, extent, mode, step))
             step *= extent
     found = [0] * len(modes)
+    # From the largest stride down, each index is a quotient. What remains shows that no element is there.
     for stride, extent, mode, step in sorted(parts, reverse=True):
         if extent == 1:
             continue

@@ -104,6 +104,7 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
     dtype = element_of(target).dtype
     into, outof = isinstance(target, VecType), isinstance(source, VecType)
     if into and outof and element_of(source).width != element_of(target).width:
+        # Numbers below 8 bits share bytes, but each has an element of an array to itself.
         old, new = element_of(source).width, element_of(target).width
         if min(old, new) < 8:
             return _repacked(a, d, old, new, dtype)
@@ -114,6 +115,7 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
             v = v.reshape(*np.shape(v), 1)
         seen = np.ascontiguousarray(v).view(dtype) if np.ndim(v) else v.view(dtype)
         s[d] = seen[..., 0] if outof and not into else seen
+        # Registers that are the same for all lanes are NumPy scalars, never arrays without modes.
         if np.ndim(s[d]) == 0:
             s[d] = s[d][()]
 
@@ -133,6 +135,7 @@ def _repacked(a: int, d: int, width: int, to: int, dtype: Any) -> Closure:
 
 @step("select")
 def _select(op: Op, operands: list[int], results: list[int]) -> Closure:
+    """Lane by lane, element by element of a vector, or one of two whole values if all lanes choose alike."""
     (c, a, b), (d,) = operands, results
     kind = kind_of(op.result.type)
     by_element = isinstance(op.operands[0].type, VecType)
@@ -156,6 +159,7 @@ def _select(op: Op, operands: list[int], results: list[int]) -> Closure:
 
 @step("vec.build", "vec.concat")
 def _build(op: Op, operands: list[int], results: list[int]) -> Closure:
+    """Vectors and scalars one after another."""
     (d,) = results
     kind = op.result.type
     assert isinstance(kind, VecType)
@@ -167,6 +171,7 @@ def _build(op: Op, operands: list[int], results: list[int]) -> Closure:
         at += width or 1
 
     def run(g: Any, s: list[Any]) -> None:
+        # One part that differs between lanes makes the whole vector differ.
         lanes = any(np.ndim(s[slot]) == ndim for slot, _, ndim in plan)
         out = np.empty((g.lanes_count, n) if lanes else (n,), dtype)
         for slot, where, _ in plan:

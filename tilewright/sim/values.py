@@ -126,6 +126,7 @@ def blend(mask: np.ndarray, new: Any, old: Any, kind: int) -> Any:
 
 def blend_pointers(mask: np.ndarray, new: Ptr, old: Ptr) -> Ptr:
     if new.buf is not old.buf:
+        # Pointers into different arrays have absolute addresses in common.
         space = new.buf.space
         new, old = space.anywhere(new), space.anywhere(old)
     if new.root is old.root and new.add == old.add:
@@ -188,10 +189,12 @@ def _join_pointers(values: list[Any], sizes: list[int], order: np.ndarray, memo:
     if any(v is None for v in values):
         values = _filled(values, PTR, sizes)
     first = values[0]
+    # Groups that chose different arrays: from here on the pointer is an absolute address.
     if any(v.buf is not first.buf for v in values):
         values = [first.buf.space.anywhere(v) for v in values]
         first = values[0]
     if any(v.add != first.add for v in values):
+        # Different constants: no root is common, so one is made of the offsets.
         values = [Ptr(v.buf, v.off) if v.root is not None else v for v in values]
     elif all(v.root is None for v in values):
         return first

@@ -12,7 +12,7 @@ from tilewright.sim.agents import CommitQueues
 from tilewright.sim.barriers import Barriers
 from tilewright.sim.cluster_barrier import ClusterBarriers
 from tilewright.sim.group import Group
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Wave:
             if error.op is None or "\n  in kernel " in str(error):  # it says where already
                 raise
             what, *rest = str(error).split("\n")
-            where = f"  in kernel {self.launch.program.name!r} {place(error.op)}"
+            where = f"  in kernel {self.launch.program.name!r} {source_line(error.op)}"
             raise SimulationError("\n".join([what, where, *rest]), op=error.op) from None
 
     def alone(self, group: Group) -> bool:

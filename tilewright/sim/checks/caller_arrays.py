@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.measuring import is_measuring
-from tilewright.sim.empty_arrays import LARGEST, UninitialisedBytes, known, made
+from tilewright.sim.empty_arrays import LARGEST, UninitialisedBytes, any_marked, marked_array_at
 
 if TYPE_CHECKING:
     from tilewright.sim.memory import AddressSpace
@@ -24,8 +24,8 @@ class CallerArrays:
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
         self.held: dict[Any, UninitialisedBytes] = {}
-        for buffer in space.exposed() if known() and not is_measuring() else ():
-            record = made(buffer.base + buffer.low)
+        for buffer in space.exposed() if any_marked() and not is_measuring() else ():
+            record = marked_array_at(buffer.base + buffer.low)
             # Behind a bare address the buffer goes on for ever.
             high = buffer.high if record is None else min(buffer.high, record.high - buffer.base)
             if 0 < high - buffer.low <= LARGEST:

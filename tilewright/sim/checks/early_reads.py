@@ -17,7 +17,7 @@ from tilewright.atoms.mbarrier_state import Mbarriers
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -112,21 +112,23 @@ class Stages:
             if reader.knows:  # another thread waited, and a barrier has told this one
                 return None
             last = next((step for step in reversed(steps) if step.waits), None)
-            other = "" if last is None else f"; its last wait, {place(last.op)}, is for {self._awaited(last, reader)}"
+            other = (
+                "" if last is None else f"; its last wait, {source_line(last.op)}, is for {self._awaited(last, reader)}"
+            )
             return f"nothing makes this warp wait for the copy's mbarrier {name} before the read{other}", fix
         last, completed = waits[-1], self._completed(waits[-1], reader.warp, copy.barrier)
         # A wait for a phase that was complete before returns at once. So two waits which saw the same number of
         # completed phases cannot both have waited for new bytes.
         if completed == 0 or any(self._completed(w, reader.warp, copy.barrier) == completed for w in waits[:-1]):
             phase = "the phase before the first one" if completed == 0 else f"phase {completed - 1}, an earlier one,"
-            return (f"wrong parity: the wait {place(last.op)} is for {phase} of {name}; it is over at once, whether or "
-                    "not this copy has come"), fix  # fmt: skip
+            return (f"wrong parity: the wait {source_line(last.op)} is for {phase} of {name}; it is over at "
+                    "once, whether or not this copy has come"), fix  # fmt: skip
         at = max(number for number, step in enumerate(steps) if step is last)
         # An arrival gives the stage back: what is read after it, without another wait, may be the next turn's bytes.
         released = next((step for step in steps[at + 1 :] if not step.waits), None)
         if released is not None:
             return (f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
-                    f"{place(released.op)}"), fix  # fmt: skip
+                    f"{source_line(released.op)}"), fix  # fmt: skip
         return None
 
     def _before(self, step: Step, reader: Reader) -> bool:

@@ -10,7 +10,7 @@ from tilewright.ir.core import Location, Op
 from tilewright.reports import Shown
 from tilewright.sim.checks.actors import Actor
 from tilewright.sim.checks.places import MemoryPlace
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 
 MOST = 12  # findings that a report writes out
 LEVELS = ("error", "note")
@@ -28,7 +28,7 @@ class Party:
 
     def __str__(self) -> str:
         by = f" by {self.who}" if self.who is not None else ""
-        return f"{self.does}{by}, {place(self.location) or 'at an unknown place'}"
+        return f"{self.does}{by}, {source_line(self.location) or 'at an unknown place'}"
 
     @property
     def location(self) -> Location | None:

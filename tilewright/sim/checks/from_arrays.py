@@ -16,7 +16,7 @@ from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.places import global_memory
 from tilewright.sim.checks.taint import ORIGIN, Origins
 from tilewright.sim.checks.undefined import Origin
-from tilewright.sim.empty_arrays import made
+from tilewright.sim.empty_arrays import marked_array_at
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -67,7 +67,7 @@ class FromArrays(SharedChecker):
         key = ("array", op)
         if key not in self.numbers:
             memory = global_memory(op, buffer, at, size)
-            self.origins.append(Origin(op, memory, made(buffer.base + at)))
+            self.origins.append(Origin(op, memory, marked_array_at(buffer.base + at)))
             self.numbers[key] = min(len(self.origins) - 1, np.iinfo(ORIGIN).max)
         return self.numbers[key]
 

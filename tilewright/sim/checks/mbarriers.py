@@ -145,7 +145,7 @@ class MbarrierRules(SharedChecker):
         return phases is None or (barrier.fenced and 0 <= barrier.phase <= int(phases[1][row]))
 
     def _init_not_visible(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
-        """Report a thread to which the init need not be visible. The repair depends on whether it is of another block."""
+        """Report a thread to which the init need not be visible; across blocks of a cluster the repair differs."""
         wave, per = group.wave, group.wave.geometry.warps
         block, warp = divmod(barrier.warp, per)
         same = block == int(group.warps[lane // WARP]) // per

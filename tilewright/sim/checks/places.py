@@ -13,7 +13,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import PtrType
 from tilewright.sim.checks.sites import SHARED_SPACES, origin
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 from tilewright.sim.shared_names import SharedNames, written
 
@@ -66,7 +66,7 @@ def shared_memory(offset: int, size: int, names: SharedNames) -> MemoryPlace:
     if named is None:
         return MemoryPlace("shared", size, offset)
     return MemoryPlace(
-        "shared", size, offset, named.name, named.element_at(offset), named.alloc.loc, place(named.alloc)
+        "shared", size, offset, named.name, named.element_at(offset), named.alloc.loc, source_line(named.alloc)
     )
 
 

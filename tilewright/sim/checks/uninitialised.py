@@ -28,7 +28,7 @@ from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.checks.written_cells import WrittenCells
-from tilewright.sim.empty_arrays import known as arrays_known
+from tilewright.sim.empty_arrays import any_marked
 from tilewright.sim.events import RunAgain
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
@@ -48,7 +48,7 @@ class Uninitialised(FromArrays):
 
     @classmethod
     def concerns(cls, known: KernelFacts) -> bool:
-        return _may_read_unwritten(known) or arrays_known()
+        return _may_read_unwritten(known) or any_marked()
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch

@@ -16,7 +16,7 @@ from tilewright.ir.runtime import LaunchConfig
 from tilewright.reports import Shown
 from tilewright.sim.exploration.launch import IssueObserver, PolicyLaunch, Switch, with_stops
 from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy
-from tilewright.sim.messages import place
+from tilewright.sim.messages import source_line
 from tilewright.sim.program import Program
 from tilewright.sim.replay import MemoryContents, Replay, kind
 
@@ -68,7 +68,9 @@ class FailingSchedule(Shown):
         lines += [f"  {k}. {self._switch(switch)}" for k, switch in enumerate(self.switches, 1)]
         for k, (issue, (delay, op)) in enumerate(self.delays.items(), len(self.switches) + 1):
             when = "at once" if not delay else f"{delay} steps after its issue"
-            lines.append(f"  {k}. copy {issue.number} of {self.names(issue.agent)}, issued {place(op)}, arrives {when}")
+            lines.append(
+                f"  {k}. copy {issue.number} of {self.names(issue.agent)}, issued {source_line(op)}, arrives {when}"
+            )
         if self.seed is not None:
             lines.append(f"again: --schedules 1 --seed {self.seed}")
         return "\n".join(lines)
@@ -85,7 +87,7 @@ def _where(op: Op | None) -> str:
     if op is None:
         return "its first step"
     name = op.attrs["atom"].mnemonic() if op.opcode == "call" else op.opcode
-    return f"{name} {place(op)}"
+    return f"{name} {source_line(op)}"
 
 
 @dataclass
