@@ -87,6 +87,7 @@ def _integer(
         wraps |= op.opcode == "neg" and elem == I32  # see tw::negate
         wraps |= op.opcode == "abs" and elem.width > 64  # there is no abs of them
         result = _apply(found.wrapping if wraps else found.cuda.format(T=elem.cuda), args)
+    # C++ computes narrow integers as int: the cast brings the result back into their range.
     compared = element_of(op.results[0].type) == BOOL
     return call(elem.cuda, result) if elem.width < 32 and not compared else result
 
@@ -114,5 +115,6 @@ def _full(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, result:
     """f32 and f64."""
     if op.attrs.get("fastmath") and elem != F64 and found.fast:
         return call(found.fast, *args)
+    # Functions of f32 end in f (expf); operators and the header's own functions have one name for both.
     single = elem != F64 and found.cuda.isidentifier() and result != BOOL
     return _apply(f"{found.cuda}f" if single else found.cuda, args)

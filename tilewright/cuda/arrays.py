@@ -99,6 +99,7 @@ def download(source: DeviceArray, target: Any) -> None:
     import numpy as np
 
     memory = source.owner
+    # The whole allocation comes back, to be viewed with the strides of the array: its modes may be in any order.
     raw = np.empty(memory.size, np.uint8)
     if memory.size:
         with libcuda.current(memory.number):

@@ -59,6 +59,7 @@ def _compiled(
     arch = str(target)
     compiler = nvrtc_for(target)
     flags = nvrtc.options(arch, lineinfo, options)
+    # A digest stands for the text: a kernel that is in the cache need not be printed.
     source = None if function.digest else emit(function, arch)
     text = function.digest if source is None else source.annotated() if lineinfo else source.text
     name = disk.key(compiler.identity, _header_digest(), function.name, text, *flags)

@@ -25,6 +25,7 @@ def _for(e: KernelEmitter, op: Op) -> None:
     e.alias(index, counter)
     if (pragma := _pragma(op.attrs.get("unroll"))) is not None:
         e.line(pragma)
+    # A known step gives the plain form of a loop, which NVRTC can count and unroll.
     if isinstance(step, Constant):
         relation, advance = ("<", f"{counter} += {stride}") if step.value > 0 else (">", f"{counter} -= {-step.value}")
         advance = f"++{counter}" if step.value == 1 else f"--{counter}" if step.value == -1 else advance
@@ -62,6 +63,7 @@ def _if(e: KernelEmitter, op: Op) -> None:
             assign(e, names, [region.ops[-1].operands[i] for i in carried])
         sides.append(lines)
     then, other = sides
+    # Arms whose ops are all printed elsewhere, or not at all, leave nothing to branch over.
     if not then:
         if not other:
             return
@@ -111,6 +113,7 @@ def _while(e: KernelEmitter, op: Op) -> None:
         test = e.expr(condition)
         assign(e, [name for name, _ in fresh], [value for _, value in fresh])
     _alias_all(e, after.args, op.results)
+    # A condition that takes statements is computed at the top of each turn; one expression stands in the head.
     with e.block("while (true)" if lines else f"while ({test.text})"):
         if lines:
             e.replay(lines)
@@ -160,6 +163,7 @@ def assign(e: KernelEmitter, names: Sequence[str], values: Sequence[Value]) -> N
         changed.append(name)
     for position, (name, value, how) in enumerate(pending):
         text = how.element("i").text if isinstance(how, Lazy) else how
+        # `a, b = b, a`: the second would read what the first has just assigned.
         earlier = [other for other, _, _ in pending[:position] if other != name]
         if any(re.search(rf"\b{other}\b", text) for other in earlier):
             copy = e.name(f"next_{name}")

@@ -27,6 +27,7 @@ def _printf(e: KernelEmitter, op: Op) -> None:
 
 
 def _format(e: KernelEmitter, op: Op) -> tuple[str, list[str]]:
+    """The format as C has it, and the arguments: each field takes the next value, whose type decides its conversion."""
     waiting = list(op.operands)
     arguments: list[str] = []
 
@@ -66,6 +67,7 @@ def _one(e: KernelEmitter, value: Value, flags: str, kind: str, arguments: list[
 
 
 def _scalar(elem: ScalarType, text: str, flags: str, kind: str, arguments: list[str]) -> str:
+    # Variable arguments have no types: each is cast to exactly what its conversion reads.
     if elem.is_float:
         arguments.append(
             text if elem.width == 64 else f"double({text})" if elem.width == 32 else f"double(float({text}))"

@@ -101,6 +101,7 @@ class KernelEmitter:
             raise CompileError(f"{self.function.name}: only kernels are printed as CUDA, this is a {kind} function")
         self._count(self.function.body)
         self.wrapping = wrapping_results(self.function)
+        # Before the parameters: one of the kernel's own name gets another.
         name = self._names.fresh(self.function.name)
         parameters = ", ".join(self._parameter(p) for p in self.function.params)
         self.block_ops(self.function.body)
@@ -112,6 +113,7 @@ class KernelEmitter:
         return Source(name, "\n".join(text for text, _ in lines) + "\n", tuple(loc for _, loc in lines))
 
     def _signature(self, name: str, parameters: str) -> list[str]:
+        """The head of the kernel, on two lines where one is too long, with its launch bounds and its shared memory."""
         attrs = self.function.attrs
         bounds = ""
         if threads := attrs.get("max_threads"):
@@ -209,6 +211,7 @@ class KernelEmitter:
         self._indent -= 1
         body = self._lines[mark:]
         del self._lines[mark:]
+        # Most of these loops are one statement, and stay one line.
         if len(body) == 1:
             self.line(f"{head} {body[0][0].strip()}")
         else:
@@ -272,6 +275,7 @@ class KernelEmitter:
         """``type name``, or an aligned array for a fragment."""
         if isinstance(type_, FragType):
             size = type_.n * type_.elem.bytes
+            # As far as its size allows, so that it may be moved by vectors of 16 bytes.
             align = next(a for a in (16, 8, 4, 2, 1) if size % a == 0)
             prefix = f"alignas({align}) " if align > type_.elem.bytes else ""
             return f"{prefix}{type_.elem.cuda} {name}[{type_.n}]"
@@ -297,6 +301,7 @@ class KernelEmitter:
     def assign_new(self, value: Value, expr: Expr) -> None:
         name = self._names.fresh(value.hint or _plain_hint(value.type))
         self._texts[value] = Expr(name)
+        # A variable is used by its name, no longer as base and index.
         self.parts.pop(value, None)
         const = "" if isinstance(value.type, PtrType) else "const "
         self.line(f"{const}{self.type_name(value.type)} {name} = {expr.text};")

@@ -85,6 +85,7 @@ def _integer(elem: ScalarType, value: int) -> Expr:
         return Expr(f"{elem.cuda}({value}ll)" if -(1 << 63) < value < 1 << 63 else
                     f"tw::wide<{elem.cuda}>({high % (1 << 64):#x}ull, {low:#x}ull)")  # fmt: skip
     suffix = {I64: "ll", U64: "ull", U32: "u"}.get(elem, "")
+    # C++ has no negative literals: 2147483648, to be negated, would not fit into an int.
     if value < 0 and value == -(1 << (elem.width - 1)) and elem.width >= 32:
         return Expr(f"({value + 1}{suffix} - 1)")
     text = Expr(f"{value}{suffix}", UNARY if value < 0 else PRIMARY)
@@ -102,6 +103,7 @@ def _float(elem: ScalarType, value: float) -> Expr:
     else:
         import numpy as np
 
+        # The fewest digits that give the same float32 back.
         text = str(np.float32(value))
     if not any(c in text for c in ".e"):
         text += ".0"

@@ -251,10 +251,12 @@ class Placed:
             stream = (_raw_stream or _current_stream)(self.device)
         self._acquire()  # the parameters and the configuration are shared by all threads; `with` takes twice the time
         try:
+            # Compiled functions pass the same object each time: identity spares the comparison of fields.
             if config is not self._config and config != self._config:
                 self._choose(config)
             if stream != self._stream:
                 self._driver_config.stream = self._stream = stream
+            # The parameter block still holds the addresses of the launch before.
             if values != self._packed:
                 self.parameters.pack(values)
                 self._packed = values if self.parameters.only_addresses else None

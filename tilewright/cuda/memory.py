@@ -41,6 +41,7 @@ def _load(e: KernelEmitter, op: Op) -> None:
             f"tw::load<{count}, {access_bytes(kind, count)}>({e.expr(pointer).text});"
         )
         e.alias(op.result, name)
+    # An element that is not aligned to its size is read in pieces.
     elif kind.align < kind.elem.bytes:
         e.assign_new(op.result, Expr(f"tw::load<1, {access_bytes(kind, 1)}>({e.expr(pointer).text})[0]"))
     else:

@@ -113,6 +113,7 @@ def version(arch: str = "sm_90a") -> str:
 
 
 def _run(name: str, text: str, arch: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
+    """(whether it compiles, PTX, cubin, log) of one text. The PTX is there also where ptxas refuses it."""
     nvrtc, included, program = _library(nvrtc_for(architecture(arch)).path), headers(), c_void_p()
     names, contents = _texts([n.encode() for n in included]), _texts(list(included.values()))
     file = f"{name}.cu".encode()
@@ -179,6 +180,8 @@ def _behind_ptx(source: Source, arch: str, extra: tuple[str, ...], ptx: str, lin
     if not 0 < line <= len(lines):
         return ""
     wanted = lines[line - 1]
+    # Line information moves the lines of the PTX, so the line is found again by its text and its number among
+    # equal ones.
     nth = lines[:line].count(wanted)
     shown = f"\n  {wanted.strip()}"
     _, annotated, _, _ = _run(source.name, source.annotated(), arch, options(arch, True, extra))

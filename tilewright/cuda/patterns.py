@@ -14,6 +14,7 @@ def mixed_radix(offsets: Sequence[int]) -> tuple[int, list[tuple[int, int]]] | N
     base, rest = offsets[0], [o - offsets[0] for o in offsets]
     digits: list[tuple[int, int]] = []
     while len(rest) > 1:
+        # The fastest digit is the first run of equal steps; the first offsets of all runs are the other digits.
         stride = rest[1]
         run = next((i for i in range(1, len(rest)) if rest[i] != i * stride), len(rest))
         if len(rest) % run:

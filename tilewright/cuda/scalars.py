@@ -92,6 +92,7 @@ def _sreg(e: KernelEmitter, op: Op) -> None:
             e.assign_new(op.result, builtin)
         return
     expr = Expr(f"tw::{FUNCTIONS.get(name, name.replace('.', '_'))}()")
+    # Read where the program reads it, not where its value is used.
     if name == "clock":
         e.assign_new(op.result, expr)
     else:
@@ -108,6 +109,7 @@ def _ptr_add(e: KernelEmitter, op: Op) -> None:
         expr = Expr(
             f"{base.inside(ADD)} + {offset.inside(ADD)}" if offset.prec > ADD else infix("+", base, offset).text, ADD
         )
+    # Kept apart, too: an access prints base[index] instead of *(base + index).
     e.parts[op.result] = (base, offset)
     e.define(op.result, expr)
 

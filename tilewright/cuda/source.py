@@ -22,6 +22,7 @@ class Source:
         expected: Location | None = None
         after_pragma = False
         for line, origin in zip(self.text.splitlines(), self.origins, strict=True):
+            # No directive may come between `#pragma unroll` and its loop.
             if origin is not None and origin != expected and not after_pragma:
                 lines.append(f'#line {origin.line} "{_quoted(origin.file)}"')
                 expected = origin

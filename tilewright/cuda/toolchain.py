@@ -140,6 +140,7 @@ def _in_wheels() -> Iterator[Nvrtc]:
         for name in WHEEL_FOLDERS:
             for library in _libraries(site / "nvidia" / name):
                 infos = sorted(site.glob(WHEELS.get(name, "nvidia_cuda_nvrtc-*.dist-info")), key=_of_info)
+                # The wheel's metadata tells the version without loading the library.
                 if infos:
                     yield Nvrtc(str(library), _of_info(infos[-1]), infos[-1].name.removesuffix(".dist-info"))
                 else:

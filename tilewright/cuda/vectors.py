@@ -61,6 +61,7 @@ def define_vector(e: KernelEmitter, value: Value, lazy: Lazy) -> None:
     """Keep ``value`` lazy if it may be, else print its loop now."""
     if not e.used(value):
         return
+    # Longer chains are printed as loops of their own: they would not be read as one expression.
     if e.inlines(value) and len(lazy.element("i").text) <= 96:
         e.lazy[value] = lazy
     else:
@@ -162,6 +163,7 @@ def _packed_cast(e: KernelEmitter, op: Op) -> bool:
     elif to.has_struct and (source in (F32, TF32) or source.has_struct):
         text = f"tw::narrow<{to.cuda}>({materialise(e, op.operands[0])})"
     elif _widens(source) and to in (F32, TF32, F64):
+        # 8-bit floats become f32 by way of f16, exactly, two an instruction.
         halves = e.name("wide")
         e.line(f"const tw::vec<tw::f16, {_count(op.result)}> {halves} = tw::widen({materialise(e, op.operands[0])});")
         define_vector(e, op.result, Lazy(lambda i: cast(Expr(f"{halves}[{i}]"), F16, to)))
@@ -224,6 +226,7 @@ def picked(e: KernelEmitter, name: str, offsets: Sequence[int], base: str = "") 
 
 @prints("vec.concat")
 def _concat(e: KernelEmitter, op: Op) -> None:
+    """One loop for each vector, at its place in the result; scalars are assigned one by one."""
     if not e.used(op.result):
         return
     parts = [recipe(e, v) for v in op.operands]
@@ -258,6 +261,7 @@ def _reduce(e: KernelEmitter, op: Op) -> None:
         return
     (group,) = groups
     name = e.name(op.result.hint or REDUCED[op.attrs["kind"]])
+    # A whole vector in its order needs no variable: its recipe is read as it is summed.
     lazy = recipe(e, source) if contiguous(group) and group[0] == 0 else Lazy(picked(e, materialise(e, source), group))
     e.line(f"{e.type_name(op.result.type)} {name} = {(e.expr(init) if init else lazy.element('0')).text};")
     _fold(e, op, name, len(group), lazy, 0 if init else 1)
@@ -267,6 +271,7 @@ def _reduce(e: KernelEmitter, op: Op) -> None:
 def _reduce_groups(
     e: KernelEmitter, op: Op, source: Value, groups: Sequence[Sequence[int]], init: Value | None
 ) -> None:
+    """Sums (products, ...) of several groups of equal size: a loop over the groups around the loop of one."""
     size = len(groups[0])
     if any(len(group) != size for group in groups):
         raise CompileError(
@@ -309,6 +314,7 @@ def _frag_alloc(e: KernelEmitter, op: Op) -> None:
 
 @prints("frag.load")
 def _frag_load(e: KernelEmitter, op: Op) -> None:
+    """Stays lazy if it can: the recipe reads the fragment where it is used, until something writes to it."""
     if not e.used(op.result):
         return
     fragment, offsets = op.operands[0], tuple(op.attrs["offsets"])
@@ -336,6 +342,7 @@ def _frag_store(e: KernelEmitter, op: Op) -> None:
         e.line(f"{name}[{_sum(index, offsets[0])}] = {e.expr(value).text};")
         return
     lazy = recipe(e, value)
+    # In one loop an element that is written may be one that a later turn still reads.
     own = [at for frag, at in lazy.reads if frag is fragment]
     if index or any(at != offsets for at in own):  # reads other places than it writes: through a variable
         copy = e.name("v")

@@ -68,6 +68,7 @@ class AliasPairs:
             if can_change(side):
                 self._uses.setdefault(id(side), []).append((i, False))
         firsts, lasts = _parts(first), _parts(last)
+        # Objects of different shapes have no parts in common: each part is paired with nothing.
         if type(first) is not type(last) or labels_of(first) != labels_of(last):
             firsts, lasts = [*firsts, *[None] * len(lasts)], [*[None] * len(firsts), *lasts]
         for a, b in zip(firsts, lasts, strict=True):
@@ -75,9 +76,9 @@ class AliasPairs:
 
 
 def _refuse_watched(label: str, *sides: Any) -> None:
-    """Refuse to go on with one of two objects while a weak reference tells whether one of them is gone: none is while
-    staging, where the other side of the region still needs it. Classes, functions and modules stay in any case, and
-    Python itself refers to them weakly."""
+    """Refuse one of two objects that a weak reference watches: while staging both stay alive, because each side of the
+    region still needs its own. Classes, functions and modules stay alive anyway, and Python itself has weak references
+    to them."""
     for side in sides:
         if not isinstance(side, LASTING) and any(
             type(ref) is weakref.ref and ref.__callback__ is None for ref in weakref.getweakrefs(side)
@@ -139,6 +140,7 @@ def _live(code: CodeType) -> dict[int, frozenset[str]]:
     flow = _flow(code)
     before: dict[int, frozenset[str]] = dict.fromkeys(flow, frozenset())
     after, changed = dict(before), True
+    # Liveness is a backward data flow: in reverse order a few passes reach the fixed point.
     while changed:
         changed = False
         for at in reversed(flow):
@@ -160,6 +162,7 @@ def _flow(code: CodeType) -> dict[int, tuple[tuple[int, ...], frozenset[str], fr
     handed, passing = False, frozenset[str]()
     for one, after in zip(instructions, [*instructions[1:], None], strict=True):
         name = one.opname
+        # From the look-up of the method to its call, all loads are its arguments.
         method = name in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in REGION_ENDS
         handed = method or handed and not name.startswith("CALL")
         loads, stores = _variables(one)

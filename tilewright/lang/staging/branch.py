@@ -123,6 +123,8 @@ def _common(
         listed = [_inside(arm, spec, side, label) for arm, side in zip(arms, sides, strict=True)]
         return spec, list(zip(*listed, strict=True))
     except ShapeMismatch as found:
+        # A number that had a value before and changes its type is refused at once. Anything else merely has no value
+        # after the branch, which is an error only where it is read.
         if found.hard and not isinstance(before, Undefined) and before is not None:
             raise changed_type(found, region) from None
         reason = f"the branches of the {region} leave it with different kinds, {found.expected} and {found.got}"

@@ -35,6 +35,8 @@ def _compile(function: FunctionType) -> CodeType:
     body: list[ast.stmt] = [node]
     if owner:  # private names are mangled, and super() finds its class, as in the original place
         body = [ast.ClassDef(owner, bases=[], keywords=[], body=body, decorator_list=[])]
+    # A factory takes the free variables as parameters, so that they are cells of the function inside it, as they
+    # are in the original. Only its code is used: ``_bind`` gives it the original's own cells.
     outer = [name for name in free if not (owner and name == "__class__")]
     arguments = [ast.arg(name) for name in [*outer, TOOL]]
     spec = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])

@@ -79,7 +79,7 @@ def _of_function(function: FunctionType) -> Held:
 
 
 def _of_class(cls: type) -> Held:
-    """The attributes of the user's classes; those of others change for reasons of their own."""
+    """The attributes of the user's classes; those of libraries are not followed."""
     held: Held = {}
     for base in reversed(cls.__mro__):
         if _is_users(sys.modules.get(base.__module__)) and base.__module__ != "builtins":
@@ -166,6 +166,8 @@ def _stores_of(cls: type) -> tuple[Store, ...]:
     ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
     if issubclass(cls, _FIXED) or ours or getattr(cls, "__carry_immutable__", False):
         return ()
+    # State outside of attributes is that of the nearest base not written in Python. If the table has it, it is read
+    # element by element; an unknown one is compared by its pickled state.
     native = next(base for base in cls.__mro__ if _is_native(base))
     known = next((base for base in native.__mro__ if base in _NATIVE), object)
     found = [_NATIVE[known]]
@@ -228,4 +230,5 @@ def same(a: Any, b: Any) -> bool:
         return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
     if isinstance(a, MethodType):  # a new object at each look-up
         return a.__self__ is b.__self__ and a.__func__ is b.__func__
+    # -0.0 equals 0.0 and a NaN not even itself: repr tells which number it is.
     return a == b if type(a) in (int, bool, str, bytes) else type(a) is float and repr(a) == repr(b)

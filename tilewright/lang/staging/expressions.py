@@ -38,6 +38,7 @@ def or_(first: Any, *rest: Thunk, reach: Objects | None = None) -> Any:
 def _logical(word: str, first: Any, rest: tuple[Thunk, ...], reach: Objects | None = None) -> Any:
     for i, thunk in enumerate(rest):
         test = decide(first)
+        # What is known decides now; the first run-time side takes all that follow into its region.
         if isinstance(test, Value):
             return _lazy(word, first, test, functools.partial(_rest, word, rest[i:]), reach)
         if test is (word == "or"):
@@ -69,11 +70,13 @@ def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None
     """``first and/or rest()`` for a run-time ``first``: the second side runs only where the first does not decide."""
     region = Region(f"`{word}`", here(4))
     second, block = _aside(region, lambda: _like(rest(), first), reach)
+    # Two Booleans of which the second costs little: one `and` or `or` in place of a branch.
     if isinstance(first, Boolean) and isinstance(second, (bool, Boolean)):
         second = Boolean(second)
         if can_speculate(block):
             Builder.current().block.ops += block.ops
             return operators.binary(word, first, second)
+        # Where the second side does not run, the first has decided: its value is known there.
         first = Boolean(word == "or")
     first = _like(first, second)
     if word == "and":

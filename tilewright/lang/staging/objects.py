@@ -23,6 +23,7 @@ def number_class(value: Any) -> Any:
     if isinstance(value, Numeric):
         return type(value)
     kind = type(value)
+    # The narrowest of the types that hold it, as a literal in C.
     if kind is int:
         return Int32 if -(1 << 31) <= value < 1 << 31 else Int64 if value < 1 << 63 else Uint64
     return Boolean if kind is bool else Float32 if kind is float else None
@@ -132,6 +133,7 @@ class StaticKey:
         try:
             self.hash = hash((type(value), value))
         except TypeError:
+            # Equal lists and dicts have one repr; __eq__ decides about the rest.
             self.hash = id(value) if not isinstance(value, (list, dict, tuple)) else hash(repr(value))
 
     def __hash__(self) -> int:

@@ -90,6 +90,7 @@ class RegionState:
     ) -> None:
         """Find the places of one store that changed."""
         keys = list(held)
+        # New keys may only be what a cached_property remembers: it would be computed on either path.
         kept = keys[: len(before)] == list(before)
         if not kept or not all(_is_cached(holder, key, held[key]) for key in keys[len(before) :]):
             raise _changes(path, store.word, region, holder)

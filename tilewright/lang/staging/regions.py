@@ -59,6 +59,7 @@ def can_speculate(block: Block) -> bool:
 
 
 def _harmless(op: Op) -> bool:
+    # A division by zero is a fault in the simulator; by a constant that is not zero it cannot fail.
     if op.opcode in DIVISIONS:
         return isinstance(op.operands[1], Constant) and op.operands[1].value != 0
     return op.opcode in PURE or (op.opcode == "sreg" and op.attrs.get("name") != "clock")
@@ -78,6 +79,7 @@ def emit_branch(
 ) -> list[Value]:
     """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
     builder = Builder.current()
+    # What both arms leave alike needs no result.
     wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
     results = [a for a, _ in pairs]
     scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)

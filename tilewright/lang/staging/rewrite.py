@@ -113,6 +113,7 @@ class _Function(Expressions):
         uses = NameUses(node.body)
         self.locals, self.read = given | uses.bound.keys(), {*uses.read}
         self.level = self.fresh("level")
+        # Defaults and annotations were evaluated by the original definition; ``_bind`` puts its defaults in.
         node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
         node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
         for argument in ast.walk(node.args):
@@ -122,6 +123,7 @@ class _Function(Expressions):
         unset = tuple(name for name in self.tracked if name not in given and name in self.locals)
         self.unsure.update(unset)
         head = [*statements(node, DEPTH, level=self.level), *self.unset(unset, node)]
+        # A docstring stays the first statement.
         at = 1 if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) else 0
         node.body = body[:at] + head + body[at:]
 
@@ -147,6 +149,7 @@ class _Function(Expressions):
     # -- control flow --------------------------------------------------------------------------------------------
 
     def visit_If(self, node: ast.If) -> Any:
+        # Decided while staging: Python runs one arm, and no state is to be kept.
         if called_name(node.test) == "const_expr":
             node.test = self.visit(node.test)
             node.body, node.orelse = self.nested(node.body), self.nested(node.orelse)
@@ -164,6 +167,7 @@ class _Function(Expressions):
             return self.python_loop(node, loop, iter=self.visit(node.iter))
         assigned, touched = self.variables(node.target, *node.body)
         targets = tuple(NameUses([node.target]).bound)
+        # The name may be hidden by a variable of the program: what it means is asked when the loop runs.
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
             node.iter.func = tool("range_", node.iter, node.iter.func)
         made = statements(
@@ -172,7 +176,7 @@ class _Function(Expressions):
             targets=texts(targets), touched=texts(touched), objects=touched, item=self.fresh("item"),
             target=node.target, body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is an if
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is the loop
         return made
 
     def visit_While(self, node: ast.While) -> Any:
@@ -187,7 +191,7 @@ class _Function(Expressions):
             temporaries=texts(temporaries), touched=texts(touched), objects=touched,
             test=self.visit(node.test), body=self.loop_body(node.body, loop),
         )  # fmt: skip
-        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is an if
+        made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is the loop
         return made
 
     def python_loop(self, node: ast.For | ast.While, loop: str, **head: ast.expr) -> Any:
@@ -213,6 +217,7 @@ class _Function(Expressions):
     def visit_Return(self, node: ast.Return | ast.Raise) -> Any:
         self.generic_visit(node)
         word = "return" if isinstance(node, ast.Return) else "raise"
+        # Outside of all `if`, `for`, `while` and `with` there is no region that it could leave.
         check = statements(node, "_tw.leave(word, level)", word=ast.Constant(word), level=self.level)
         return [*check, node] if self.nesting else node
 
@@ -233,6 +238,7 @@ class _Function(Expressions):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
+        # Of `a = b = value` the last target names the value.
         target = node.targets[-1]
         if isinstance(target, ast.Name):
             node.value = tool("named", node.value, ast.Constant(target.id), node.value)

@@ -110,6 +110,7 @@ class Expressions(ast.NodeTransformer):
         (op, right), *rest = rest
         if not rest:
             return self.comparison(at, left, op, right)
+        # The operand between two comparisons is evaluated once: `:=` keeps what is not a name or constant.
         following = right
         if not isinstance(right, (ast.Constant, ast.Name)):
             temporary = self.fresh("value")
@@ -135,6 +136,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             found = tool("builtin", node.func, node.func)
+            # A generator runs item by item, perhaps inside a region: what it may change is looked at.
             lazily = node.func.id in ("any", "all")
             node.func = self.reaching(found, *node.args) if lazily else found
         return node

@@ -36,13 +36,14 @@ _is_ours: Callable[[type], bool] = functools.cache(lambda cls: cls.__module__.st
 
 
 def _tell(name: str, thing: Any) -> None:
-    if not _is_ours(type(thing)):  # what an object of the user's answers, or does, when it is asked is its own affair
+    if not _is_ours(type(thing)):  # attributes of the user's objects may run code of theirs
         return
     value = getattr(thing, "value", None)
     if not isinstance(value, Value):
         value = getattr(getattr(thing, "engine", None), "frag", None)
     if isinstance(value, Value) and not isinstance(value, Constant):
         op = value.op
+        # A special register is called tid_x until a variable names it: that says more.
         of_register = isinstance(op, Op) and op.opcode == "sreg" and value.hint == op.attrs["name"].replace(".", "_")
         if value.hint is None or of_register:
             value.hint = name

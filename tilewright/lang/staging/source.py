@@ -91,6 +91,7 @@ def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
         return None
     if found is None or compiled is None:
         return None
+    # Code objects compare by content: an equal one shows that the text is what Python compiled.
     flags = code.co_flags & FUTURES
     forms = (compiled.module, compiled.alone)
     return found if any(code in _compiled(form, code.co_filename, flags) for form in forms) else None

@@ -48,8 +48,8 @@ class UserLine(NamedTuple):
 
 @contextlib.contextmanager
 def blamed() -> Iterator[None]:
-    """Name the user's line in errors of ours that do not, and make StagingErrors of Python's complaints about operands
-    (a tensor added to a string), about attributes of our objects, and about what a function of ours was given.
+    """Add the user's line to errors of ours that lack it, and turn Python's errors about operands (a tensor added to a
+    string), attributes of our objects and arguments of our functions into StagingErrors.
     Whatever else the user's code raises passes as it is."""
     try:
         yield
@@ -150,6 +150,7 @@ def show_users_frames(error: Exception) -> None:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
+    # ``contextlib`` stands between: ``blamed`` is a generator.
     if not _debugging() and (isinstance(error, TilewrightError) or not is_ours(frames[-1].tb_frame.f_code)):
         kept = None
         for frame in reversed(frames):

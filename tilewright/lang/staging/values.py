@@ -212,6 +212,7 @@ class ProtocolSpec(Spec):
         got: Any = value.type
         if want == got:
             return value
+        # A pointer that is aligned better than the shape says may take its place, not the other way round.
         if _same_but_for_alignment(want, got) and got.align % want.align == 0:
             return Builder.current().ptr_cast(value, want)
         shown = describe(self.template)
@@ -311,6 +312,7 @@ def _number_of_member(value: Any) -> Any:
 def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
     weak_a, weak_b = type(a) in LITERALS, type(b) in LITERALS
     if weak_a and weak_b:
+        # Two Python numbers: equal ones stay static, others become a run-time number that holds both.
         if type(a) is type(b):
             if same_static(a, b):
                 return StaticSpec(a)

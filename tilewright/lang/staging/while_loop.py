@@ -80,6 +80,8 @@ class While:
 
     def _probed(self, known: bool | Value, variables: tuple[Any, ...]) -> bool:
         self.region.close()
+        # Known now: what the condition emitted is part of the program, and Python's loop goes on. At run time it was a
+        # probe: its ops are dropped, what it changed is put back, and the loop is traced.
         if not isinstance(known, Value):
             Builder.current().block.ops += self.blocks[0].ops
             self.finished = not known

@@ -66,6 +66,7 @@ def _same(before: Any, after: Any) -> bool:
     """Whether the value after the region holds for those who did not run it."""
     if before is after or isinstance(after, Undefined):
         return True
+    # Run-time values computed inside do not exist for threads that did not run the body.
     if values.spec_of(after, promote=False).types():
         return False
     return isinstance(before, Undefined) or objects.same_static(before, after)
