@@ -29,6 +29,7 @@ class Matrix:
 
     @classmethod
     def of(cls, name: str, source: Any) -> Matrix:
+        """``source`` as (M, N, L), of a matrix or a stack (L, M, N); ArgumentError also where a gradient is wanted."""
         rank = len(getattr(source, "shape", ()))
         if rank not in (2, 3):
             found = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__

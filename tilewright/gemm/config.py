@@ -190,6 +190,7 @@ class SmallMConfig(GemmConfig):
         return super().with_operands(a, b, replace(c, copy_bits=min(c.copy_bits, most)), smem)
 
     def check(self) -> None:
+        """ConstraintError for sizes that the kernel for few rows does not have, or that would change nothing in it."""
         bM, bN, bK = self.tile
         wide = all(x.major is Major.K and (x.copy_bits, x.dtype.width) == (128, 16) for x in (self.a, self.b))
         if (bM, bN % 8, bK % 32, self.warps[0]) != (16, 0, 0, 1) or not wide:

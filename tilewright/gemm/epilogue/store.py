@@ -46,6 +46,7 @@ def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int, rank: int 
     rows = cute.make_rmem_tensor(len(numbers), Int32)
     for i, number in enumerate(numbers):
         rows[i] = Int32(number)
+    # C and D have the same rows but may have other strides, so their rows are elsewhere.
     shift = {stores: shifts(indices, rows, extent, strides[stores]) for stores in (False, True)}
 
     def one_by_one(atom: Any, source: Any, target: Any, inside: Any, stores: bool) -> None:
@@ -158,6 +159,7 @@ class SharedEpilogue:
             return source.load()
 
         sums = applied(function, acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
+        # (MMA, MMA_M, MMA_N) into the swizzled tile, and out of it as (CPY, CPY_M, CPY_N).
         cute.autovec_copy(rounded(sums, dtype), tCsD)
         cute.arch.sync_threads()
         vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)

@@ -104,8 +104,10 @@ class TmaStoreEpilogue:
             part = applied(function, part, tiles[turn])
             results = rounded(part, self.config.c.dtype)
             cute.copy(store, store.retile(results), tRS_sD[None, None, None, turn % buffers])
+            # Threads wrote through the generic proxy; the TMA store reads through the async proxy.
             cute.arch.fence_proxy("async.shared", space="cta")
             if storing:
+                # At most ``buffers - 2`` stores may still read: then the buffer of the next part is free.
                 cute.arch.cp_async_bulk_wait_group(buffers - 2, read=True)
             barrier.arrive_and_wait()
             if storing:

@@ -61,6 +61,7 @@ class GemmUniversalArguments:
     avail_sms: int = -1
 
     def __post_init__(self) -> None:
+        """Check the mode and counts, and in mode "array" that the lists are of one length."""
         try:
             mode = GemmUniversalMode(self.mode)
         except ValueError:

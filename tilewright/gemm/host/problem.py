@@ -261,6 +261,7 @@ def check_operands(A: Matrix, B: Matrix, C: Matrix | None) -> tuple[int, int, in
 
 
 def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
+    """ArgumentError for a D of another shape, in the operands' memory, on another device, or not writable."""
     if D.shape != shape:
         raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
     if C is not None and C.dtype is not D.dtype:

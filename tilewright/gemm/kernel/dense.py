@@ -22,6 +22,7 @@ class DenseGemm(WarpSpecializedGemm):
         self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
         operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
+        """All warps multiply; between k tiles the first of them also issues the copies."""
         stages, split = self.config.stages, self.config.split
         A, B = operands()
         part = (warpgroup // split[1], warpgroup % split[1])
@@ -36,6 +37,7 @@ class DenseGemm(WarpSpecializedGemm):
         loaded()
         reduce(warpgroup)
         self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+        # Other blocks of the cluster signal this one's mbarriers: it stays until their last signal has come.
         if warp == 0:
             ring.producer_tail(producer)
 

@@ -72,6 +72,7 @@ class OffsetGroups:
             odd = odd | end % self.step
             if i < problem:
                 before = before + self.tiles(end - begin, config)
+        # Each lane has looked at every 32nd group: the sums are those of all groups.
         before, wrong, odd = (cute.arch.warp_reduction_sum(number) for number in (before, wrong, odd))
         begin, end = self.begin(problem), Int32(self.extents[self.mode])
         if problem < groups:

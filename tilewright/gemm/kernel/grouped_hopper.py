@@ -87,6 +87,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         function: EpilogueFunction, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         sD_layout: cutlass.Constexpr, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
+        """The tiles of all problems by persistent blocks: one warp loads, the other warpgroups multiply and store."""
         config = self.config
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)

@@ -86,6 +86,7 @@ class MultistageGemm:
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
+        """A block's share of the work: the decomposition calls ``piece`` for each of its parts of tiles."""
         follow()
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz

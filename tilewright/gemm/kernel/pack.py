@@ -55,6 +55,7 @@ class PackMatrices:
         across, down = cute.ceil_div(k, columns), cute.ceil_div(m, rows)
         at = (block // across % down, block % across)
         batch = block // (across * down)
+        # Threads go along K, so that a warp reads neighbours; in a narrow tile they cover several rows at once.
         threads = cute.make_layout((THREADS // columns, columns) if columns < THREADS else (1, THREADS),
                                    stride=(columns, 1) if columns < THREADS else (0, 1))  # fmt: skip
         tidx, _, _ = cute.arch.thread_idx()
@@ -62,6 +63,7 @@ class PackMatrices:
         for tensor in (source[None, None, batch], target[None, None, batch], cute.make_identity_tensor((m, k))):
             mine.append(cute.local_partition(cute.local_tile(tensor, self.tile, at), threads, tidx))
         from_, to, coordinates = mine  # (rows, columns) of one thread
+        # All loads are issued before the first store waits for its element.
         held = cute.make_rmem_tensor(EACH, target.element_type)
         for e in cutlass.range_constexpr(EACH):
             if cute.elem_less(coordinates[e], (m, k)):

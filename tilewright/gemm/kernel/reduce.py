@@ -62,6 +62,7 @@ class ReduceSplitK:
             sums.fill(0)
             base, (step, _, apart) = slices.iterator, slices.stride
             for number in cutlass.range(0, cute.size(slices, mode=[2]), unroll=READ_AT_ONCE):
+                # In 64 bits: all slices together may have more than 2**31 elements.
                 offset = cutlass.Int64(number) * apart + (cutlass.Int64(m) * step + group * vector)
                 here = cute.make_tensor((base + offset).align(16), cute.make_layout((1, vector)))
                 fetched = cute.make_rmem_tensor((1, vector), self.acc_dtype)

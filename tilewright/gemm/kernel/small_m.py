@@ -146,6 +146,7 @@ class SmallMGemm:
     def add_up(self, acc: cute.Tensor, warp: Any, lane: Any) -> None:
         """The sums of all warps into those of the first, in the order of the warps."""
         count = cute.size(acc)
+        # (accumulators, lanes, warps): the lanes of a warp touch 32 neighbouring words, a bank each.
         smem = utils.SmemAllocator().allocate_tensor(
             Float32, cute.make_layout((count, 32, self.warps), stride=(32, 1, 32 * count)), 16
         )

@@ -130,6 +130,7 @@ class WarpSpecializedGemm:
             cpasync.prefetch_descriptor(tma_D)
         # Blocks of a cluster lie side by side in the grid, along M first, then along N, then along K.
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        # ``place`` is (m, n, k) of the block in its cluster.
         cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
 
@@ -143,6 +144,7 @@ class WarpSpecializedGemm:
         )
         order = self.order(warpgroup) if config.pingpong else None
         feed = decomposition.feed(config, rank)
+        # One barrier of the cluster for all mbarriers initialised above (``defer_sync``).
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
         wait_for_earlier()

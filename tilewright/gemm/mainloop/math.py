@@ -66,6 +66,7 @@ class SimtMath:
         rows = 16
         columns = self.config.threads // rows
         op = cute.nvgpu.MmaUniversalOp(self.config.acc_dtype)
+        # The permutation gives thread (r, c) the neighbouring rows 4r .. 4r + 3 and columns 4c .. 4c + 3.
         return cute.make_tiled_mma(
             op,
             cute.make_layout((rows, columns, 1), stride=(columns, 1, 0)),

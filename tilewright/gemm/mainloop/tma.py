@@ -169,6 +169,7 @@ class TmaMainloop:
         ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
     ) -> Any:  # fmt: skip
         """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
+        # One stage behind ``state``: the stage that the wgmma in flight may still read.
         release = state.clone()
         tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         ring.consumer_wait(state)
@@ -249,6 +250,7 @@ class TmaMainloop:
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
     ) -> None:
         """Issue the wgmma of one stage as one group."""
+        # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
         for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
             here = (None, None, k_block, stage)

@@ -14,6 +14,7 @@ from tilewright.utils import LayoutEnum, hopper_helpers
 def wgmma_op(config: HopperConfig, columns: int) -> Any:
     """The instruction for 64 rows and ``columns`` columns."""
     dtype = config.a.dtype
+    # One instruction takes 64 rows and 32 bytes of K, whatever the type.
     shape = (64, columns, 256 // dtype.width)
     source = warpgroup.OperandSource.SMEM
     majors = tuple(

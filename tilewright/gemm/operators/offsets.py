@@ -110,6 +110,7 @@ class CutProduct:
 
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernel: Any) -> CutProduct:
+        """Check the operands against each other, and make the output where none is given."""
         mode, shape = form(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))
         A, B = Matrix.of("a", a), Matrix.of("b", b)
         if A.dtype is not B.dtype:

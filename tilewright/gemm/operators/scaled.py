@@ -113,6 +113,7 @@ class ScaledRequest(Request):
         return {**super().given(), "scale_a": self.scale_a, "scale_b": self.scale_b}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:
+        """The kernels for these scales: those of blocks need one that has the sums of each k tile on their own."""
         if dtype not in FAST:
             known = " or ".join(x.__name__ for x in FAST)
             raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")

@@ -119,6 +119,7 @@ class _Machine:
         self.last = last
 
     def run(self, number: int, block: Block) -> None:
+        """Put a block on the multiprocessor that is free first, and its pieces one after the other from then on."""
         if not block.pieces:
             return
         time, place, sm = heapq.heappop(self.free)
