@@ -19,7 +19,7 @@ class TilewrightError(Exception):
     ...     Layout((4, 8), (1, 2, 3))
     ... except TilewrightError as error:
     ...     print(error)
-    Layout: the stride (1,2,3) has not the profile of the shape (4,8)
+    Layout: the stride (1,2,3) does not have the profile of the shape (4,8)
     """
 
 

@@ -2,7 +2,7 @@
 
 What is read may decide what code runs, so only files of the user are taken: each folder is the user's and closed to
 others (mode 0700), each file a regular one of the user. Files are written under a temporary name and renamed, so that
-readers and concurrent writers see whole files only. ``TILEWRIGHT_CACHE_DIR`` moves the folders; by default they lie
+readers and concurrent writers see whole files only. ``TILEWRIGHT_CACHE_DIR`` moves the folders; by default they are
 where the platform keeps what can be made again (:func:`base`).
 """
 
@@ -90,7 +90,7 @@ def is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
     """Whether a file is of the kind asked for, belongs to this user and can be written by no other."""
     if not is_kind(found.st_mode):
         return False
-    if not hasattr(os, "geteuid"):  # Windows: the folder lies in the user's profile
+    if not hasattr(os, "geteuid"):  # Windows: the folder is in the user's profile
         return True
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

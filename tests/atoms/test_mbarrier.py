@@ -301,7 +301,7 @@ def test_a_deadlock_report_says_what_the_mbarrier_lacks() -> None:
 
 def test_what_the_instructions_refuse_while_staging() -> None:
     k = Barriers(gptr(I64))
-    with pytest.raises(ConstraintError, match="lies in shared memory"):
+    with pytest.raises(ConstraintError, match="must be in shared memory"):
         k.call(MbarrierArrive(), [k.args[0]])
     with pytest.raises(ConstraintError, match="not known to be aligned to 8 bytes"):
         k.call(MbarrierArrive(), [k.smem_alloc(4, 8, 4, I32)])

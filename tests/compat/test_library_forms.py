@@ -285,7 +285,7 @@ def store_one_too_many(out: cute.Tensor) -> None:
 
 def test_a_store_of_a_register_that_is_not_there_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     out = np.zeros(4, np.float32)
-    with pytest.raises(ConstraintError, match=r"coordinate 2 lies outside .*TILEWRIGHT_OUTSIDE_REGISTERS=undefined"):
+    with pytest.raises(ConstraintError, match=r"coordinate 2 is outside .*TILEWRIGHT_OUTSIDE_REGISTERS=undefined"):
         run(store_one_too_many, out, threads=1)
     monkeypatch.setenv("TILEWRIGHT_OUTSIDE_REGISTERS", "undefined")
     run(store_one_too_many, out, threads=1)

@@ -238,9 +238,9 @@ def test_kernels_without_pointers_run_on_the_current_device(driver: Driver) -> N
 @pytest.mark.parametrize(
     "wrong, message",
     (
-        (dict(grid=(0, 1, 1)), r"grid \(0, 1, 1\) lies outside 1..\(2147483647, 65535, 65535\) of Imaginary GPU"),
+        (dict(grid=(0, 1, 1)), r"grid \(0, 1, 1\) is outside 1..\(2147483647, 65535, 65535\) of Imaginary GPU"),
         (dict(grid=(1, 70000, 1)), "grid"),
-        (dict(block=(1, 1, 65)), "block .* lies outside"),
+        (dict(block=(1, 1, 65)), "block .* is outside"),
         (dict(block=(1024, 2, 1)), "2048 threads, Imaginary GPU allows 1024"),
         (dict(block=(1024, 1, 1)), "registers allow 512"),
         (dict(smem=300_000), "300000 bytes of shared memory a block, Imaginary GPU allows 232448"),

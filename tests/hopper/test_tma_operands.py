@@ -79,11 +79,11 @@ def refused(words: str, body: Callable[[Parts], Any], *given: Any, **options: An
     ("words", "body"),
     [
         ("the global side is the TMA tensor", lambda p: p.load(p.partition()[0], cute.local_tile(p.x, TILE, (0, 0)))),
-        ("the other side lies in shared memory",
+        ("the other side must be in shared memory",
          lambda p: p.load(cute.local_tile(p.x, TILE, (0, 0)), p.partition()[1])),
-        ("the other side lies in shared memory",
+        ("the other side must be in shared memory",
          lambda p: p.load(cute.make_rmem_tensor(1024, cutlass.Float16), p.partition()[1])),
-        ("the other side lies in shared memory", lambda p: p.load(p.partition()[1], p.partition()[1])),
+        ("the other side must be in shared memory", lambda p: p.load(p.partition()[1], p.partition()[1])),
         ("takes its mbarrier as tma_bar_ptr", lambda p: p.load(*p.partition(), mbar_ptr=p.full)),
         ("which do not make up the shared-memory tensor", lambda p: p.load(p.shared(512), p.partition()[1])),
         ("which do not make up the TMA tensor",
@@ -135,7 +135,7 @@ def test_refusals(words: str, body: Callable[[Parts], Any]) -> None:
     [
         ("takes no tma_bar_ptr; wait for its group", lambda p: cute.copy(p.atom, *p.partition(), tma_bar_ptr=p.full)),
         ("takes no mcast_mask; wait for its group", lambda p: cute.copy(p.atom, *p.partition(), mcast_mask=1)),
-        ("the other side lies in shared memory", lambda p: cute.copy(p.atom, p.x, p.partition()[1])),
+        ("the other side must be in shared memory", lambda p: cute.copy(p.atom, p.x, p.partition()[1])),
     ],
 )
 def test_stores(words: str, body: Callable[[Parts], Any]) -> None:

@@ -142,7 +142,7 @@ def test_fragments(stage) -> None:
         (0, 1, 2, 3, 4, 5), (5,), (2,),
     ]  # fmt: skip
     for coord in (6, (2, 0), (0, -1)):
-        with pytest.raises(ConstraintError, match="lies outside"):
+        with pytest.raises(ConstraintError, match="is outside"):
             r[coord] = 1.0
 
 

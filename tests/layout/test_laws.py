@@ -362,7 +362,7 @@ def test_a_swizzle_permutes_its_period(swizzle: Swizzle) -> None:
 def test_congruence_is_kept_by_the_constructor_of_users() -> None:
     from tilewright.layout import make_layout
 
-    with pytest.raises(LayoutError, match="has not the profile"):
+    with pytest.raises(LayoutError, match="does not have the profile"):
         make_layout((4, (2, 3)), stride=(1, 4))
     with pytest.raises(LayoutError, match="not a positive extent"):
         make_layout((4, 0))

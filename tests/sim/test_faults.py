@@ -149,7 +149,7 @@ def test_arguments() -> None:
     k = Kernel(gptr(F32), I32)
     with pytest.raises(ArgumentError, match="takes 2 arguments, 1 given"):
         k.run(np.zeros(1, np.float32))
-    with pytest.raises(ArgumentError, match="lies on cuda:0"):
+    with pytest.raises(ArgumentError, match="is on cuda:0"):
         k.run(DevicePointer(0, "cuda:0", 0, 4, None), 1)
 
 
@@ -160,7 +160,7 @@ def test_an_address_in_no_known_array() -> None:
     p = k.emit("ptr.fromint", (k.args[1],), (gptr(F32),)).result
     k.store(k.args[0], k.load(p))
     address = hidden.__array_interface__["data"][0]
-    assert "lies in no array that this launch knows" in (text := fault(k, x, address)) and "sim.expose" in text
+    assert "is in no array that this launch knows" in (text := fault(k, x, address)) and "sim.expose" in text
     sim.expose(hidden)
     try:
         k.run(x, address)
@@ -196,7 +196,7 @@ def test_exposing_an_empty_array_makes_nothing_known() -> None:
     sim.expose(empty)
     try:
         for place in (around[2:], around[4:]):
-            assert "lies in no array" in fault(k, x, place.__array_interface__["data"][0])
+            assert "is in no array" in fault(k, x, place.__array_interface__["data"][0])
     finally:
         sim.conceal(empty)
 

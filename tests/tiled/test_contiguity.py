@@ -64,7 +64,7 @@ CASES = {
     "slice": (from_shared(COLUMNS, 1), "UniversalCopy<uint128_t>", "V0 and V1", ROWS),
     "torn": (
         from_shared(Layout((64, (4, 16)), (4, (1, 256)))), "UniversalCopy<uint128_t>",
-        "V3 and V4 (at (0,(3,0)) and (0,(0,1))) lie 253 elements apart", Layout((64, (4, 16)), (64, (1, 4))),
+        "V3 and V4 (at (0,(3,0)) and (0,(0,1))) are 253 elements apart", Layout((64, (4, 16)), (64, (1, 4))),
     ),
 }  # fmt: skip
 
@@ -156,7 +156,7 @@ def test_the_part_is_named_where_the_tensor_is_not_known() -> None:
         column = cute.make_tensor(x.iterator, make_layout(8, stride=64))
         cute.copy(universal(128), column, cute.make_fragment_like(column))
 
-    with pytest.raises(ConstraintError, match=r"in the source, the part 8:64, thread T0's values V0 and V1 lie 64"):
+    with pytest.raises(ConstraintError, match=r"in the source, the part 8:64, thread T0's values V0 and V1 are 64"):
         run(body, X)
 
 
@@ -184,7 +184,7 @@ def test_run_time_strides_are_told_apart() -> None:
     with pytest.raises(ConstraintError) as caught:
         run(first_tile, np.asfortranarray(X), dynamic=True)
     text = str(caught.value)
-    assert "the tensor (16,64):(1,?), thread T0's values V0 and V1 (at (0,0) and (0,1)) lie a run-time" in text, text
+    assert "the tensor (16,64):(1,?), thread T0's values V0 and V1 (at (0,0) and (0,1)) are a run-time" in text, text
     assert "(leading_dim), or give the tensor a layout such as (16,64):(64,1), or copy 16 bits at a time" in text, text
 
 

@@ -285,7 +285,7 @@ def test_contiguity_is_checked() -> None:
         column = x[0, None]
         cute.copy(universal(128), column, cute.make_fragment_like(column))
 
-    with pytest.raises(ConstraintError, match="thread T0's values V0 and V1 lie 8 elements apart"):
+    with pytest.raises(ConstraintError, match="thread T0's values V0 and V1 are 8 elements apart"):
         stage(body, np.asfortranarray(np.zeros((8, 8), np.float16)))
 
 

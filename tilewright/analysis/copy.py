@@ -217,7 +217,7 @@ def _report_of(
 
 
 def _memory_of(access: Access) -> MemSpace | None:
-    """Where a bare layout of this side lies; None where a tensor must say."""
+    """The memory space of a bare layout on this side; None where a tensor must say."""
     named = [space for space in access.memories if space is not MemSpace.GENERIC]
     return named[0] if len(named) == 1 else None
 

@@ -65,7 +65,7 @@ def _of_tensor(x: Tensor, what: str) -> MemoryTile | None:
     pointer = x.engine
     if not isinstance(pointer, Pointer):
         if x.is_coordinate:
-            raise ArgumentError(f"analyse_copy: the {what} {x} is a coordinate tensor: it lies in no memory")
+            raise ArgumentError(f"analyse_copy: the {what} {x} is a coordinate tensor: it is not in memory")
         return None
     layout = x.linear
     if pointer.swizzle is not None:

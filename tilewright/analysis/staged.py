@@ -83,7 +83,7 @@ def _issues(op: Op, tiled: TiledCopy) -> list[Issue]:
         values = _consecutive(repetitions(op), tiled.num_val_src)
         return [Issue(atom, "source", values), Issue(atom, "destination", values)]
     side = "destination" if op.attrs["store"] else "source"
-    if atom.exchanges:  # a lane's row lies in memory, its registers hold parts of other lanes' rows
+    if atom.exchanges:  # a lane's row is in memory, its registers hold parts of other lanes' rows
         per_lane = tiled.num_val_dst if op.attrs["store"] else tiled.num_val_src
         return [Issue(atom, side, _consecutive(repetitions(op), per_lane))]
     # The fragment is compact, so that its registers are numbered as the values of the partition.

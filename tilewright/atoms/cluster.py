@@ -149,7 +149,7 @@ class StoreAsync(Instruction):
             "st.async takes (pointer, mbarrier, value, rank: i32)",
         )
         pointer, barrier, value, _ = op.operands
-        for what, kind in (("it stores", pointer.type), ("its mbarrier lies", barrier.type)):
+        for what, kind in (("it stores", pointer.type), ("its mbarrier is", barrier.type)):
             need(
                 op,
                 isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,

@@ -73,7 +73,7 @@ class CopyInstruction(Instruction):
         return max(element_bits, min(self.widths)) if self.widths else float("inf")
 
     def contiguity_hint(self) -> str:
-        """What else to try where values that it takes as neighbours do not lie side by side."""
+        """What else to try where values that it takes as neighbours are not side by side."""
         return ""
 
     def accessed(self, op: Op) -> list[tuple[Value, Access]]:
@@ -190,7 +190,7 @@ def combine(lanes: Lanes, predicate: Any) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def as_index(registers: tuple[int, ...]) -> Any:
-    """The registers as a slice when they lie side by side (a view, no gather), else as a list."""
+    """The registers as a slice when they are side by side (a view, no gather), else as a list."""
     first = registers[0]
     if registers == tuple(range(first, first + len(registers))):
         return slice(first, first + len(registers))

@@ -23,7 +23,7 @@ _CPP = {"f32": "float", "f64": "double", "f16": "half_t", "bf16": "bfloat16_t", 
 
 
 class Block(NamedTuple):
-    """Registers ``[K, M]``: ``first`` where they lie side by side, else ``where`` they are."""
+    """Registers ``[K, M]``: ``first`` where they are side by side, else ``where`` they are."""
 
     shape: tuple[int, int]
     first: int | None

@@ -50,7 +50,7 @@ class _Mbarrier(Instruction):
             )
         kind = op.operands[0].type
         if not isinstance(kind, PtrType) or kind.space is not MemSpace.SMEM:
-            raise ConstraintError(f"{self.mnemonic()}: an mbarrier lies in shared memory, not at {kind}{where}")
+            raise ConstraintError(f"{self.mnemonic()}: an mbarrier must be in shared memory, not at {kind}{where}")
         if kind.align % BYTES:
             raise ConstraintError(
                 f"{self.mnemonic()}: {kind} is not known to be aligned to 8 bytes; allocate mbarriers as Int64{where}"

@@ -121,7 +121,7 @@ class Mma(Instruction):
         self._verify_packing(role, layout, offset, wanted)
 
     def _verify_packing(self, role: str, layout: Layout, offset: int, type_: ScalarType) -> None:
-        """Values narrower than a 32-bit register must lie side by side."""
+        """Values narrower than a 32-bit register must be side by side."""
         per = 32 // type_.width if 8 <= type_.width < 32 else 1
         if per == 1:
             return

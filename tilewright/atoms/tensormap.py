@@ -206,7 +206,7 @@ def _check_memory(what: str, op: Op, value: Value, spaces: tuple[MemSpace, ...] 
     kind = value.type
     if not isinstance(kind, PtrType) or kind.space not in spaces:
         names = " or ".join(s.value for s in spaces)
-        raise ConstraintError(f"{what}: a tensor map lies in {names}, not at {kind}{_at(op)}")
+        raise ConstraintError(f"{what}: a tensor map must be in {names}, not at {kind}{_at(op)}")
     if kind.align % align:
         raise ConstraintError(
             f"{what}: a tensor map in memory is 128 bytes aligned to {align}; the pointer is only known to be a "

@@ -256,8 +256,7 @@ def check_map(what: str, value: Value, where: str) -> None:
     kind = value.type
     if kind != TENSOR_MAP and not (isinstance(kind, PtrType) and kind.align % 64 == 0):
         raise ConstraintError(
-            f"{what}: a tensor map is a parameter of the kernel or lies in memory aligned to 64 bytes, not "
-            f"{kind}{where}"
+            f"{what}: a tensor map is a parameter of the kernel or in memory aligned to 64 bytes, not {kind}{where}"
         )
 
 
@@ -272,7 +271,7 @@ def check_mbarrier(what: str, value: Value, where: str) -> None:
 def check_box(what: str, value: Value, where: str) -> None:
     kind = value.type
     if not isinstance(kind, PtrType) or kind.space is not MemSpace.SMEM:
-        raise ConstraintError(f"{what}: the box lies in shared memory, not at {kind}{where}")
+        raise ConstraintError(f"{what}: the box must be in shared memory, not at {kind}{where}")
     if kind.align % ALIGNMENT:
         raise ConstraintError(
             f"{what}: the box in shared memory is aligned to {ALIGNMENT} bytes, but its address is only known to be a "

@@ -197,7 +197,7 @@ def _inside(tensor_map: TensorMap, coordinates: tuple[int, ...]) -> tuple[list[i
 def _view(
     lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], start: list[int], count: list[int], writes: bool
 ) -> Array:
-    """The live bytes of the part of the box that lies in the tensor, outermost mode first."""
+    """The live bytes of the part of the box that is in the tensor, outermost mode first."""
     size = tensor_map.element.bytes
     strides = [size, *tensor_map.strides]
     address = tensor_map.address + sum((c + s) * d for c, s, d in zip(coordinates, start, strides, strict=True))
@@ -214,7 +214,7 @@ def _part(tensor_map: TensorMap, block: Array, start: list[int], count: list[int
 
 
 def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
-    """The bytes of a box, zeros where it lies outside the tensor."""
+    """The bytes of a box, zeros where it is outside the tensor."""
     inside = _inside(tensor_map, coordinates)
     block = np.zeros(tensor_map.box_bytes, np.uint8)
     if inside is not None:
@@ -223,7 +223,7 @@ def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) 
 
 
 def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
-    """Write the part of the box that lies in the tensor, combined with what is there."""
+    """Write the part of the box that is in the tensor, combined with what is there."""
     inside = _inside(tensor_map, coordinates)
     if inside is None:
         return

@@ -1,6 +1,6 @@
 """``wgmma``: matrix instructions of four warps, as data: shapes, types and thread-value layouts.
 
-B always, and A in the SS form, lies in shared memory and is read by the whole warpgroup: its layout gives every thread
+B always, and A in the SS form, is in shared memory and is read by the whole warpgroup: its layout gives every thread
 the whole tile (thread stride 0). A in the RS form and C are registers; their pattern is that of mma.sync with a fourth
 thread mode, the warp, that steps 16 rows.
 """
@@ -58,7 +58,7 @@ def accumulator_layout(n: int) -> Layout:
 
 @dataclass(frozen=True, repr=False)
 class WgmmaAtom(Mma):
-    """The data of one wgmma instruction; ``source`` (``SS``, ``RS``) is where A lies, ``majors`` are A's and B's.
+    """The data of one wgmma instruction; ``source`` (``SS``, ``RS``) is where A is, ``majors`` are A's and B's.
 
     >>> WgmmaAtom((64, 128, 16), F32, F16, F16)
     SM90_64x128x16_F32F16F16_SS<K,K>
@@ -118,7 +118,7 @@ class WgmmaAtom(Mma):
         return self.majors["AB".index(operand)]
 
     def reads_shared(self, operand: str) -> bool:
-        """Whether operand ``A`` or ``B`` lies in shared memory, named by descriptors."""
+        """Whether operand ``A`` or ``B`` is in shared memory, named by descriptors."""
         return operand == "B" or operand == "A" and self.source == "SS"
 
     # -- checks, action, text --------------------------------------------------------------------------------------

@@ -339,7 +339,7 @@ class _Product:
 def addresses(
     words: tuple[int, ...], layout: Any, major: str, bits: int, stride: int, rows: int, k: int, type_: ScalarType
 ) -> Array:
-    """``[units, pieces]``: where in shared memory the pieces of 16 bytes lie that descriptors with these low words and
+    """``[units, pieces]``: where in shared memory the pieces of 16 bytes are that descriptors with these low words and
     a call's ``layout`` name, by repetition, then in the order of :func:`chunk_table`."""
     steps = offsets(layout[1])[:, None] + offsets(layout[2])[None, :]
     low = np.array(words, np.int64)

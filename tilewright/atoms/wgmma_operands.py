@@ -58,6 +58,6 @@ def _verify_values_in_order(atom: WgmmaAtom, op: Op) -> None:
     values = offsets(op.attrs["d_layout"][0])
     if (values != range(values.size)).any():
         raise ConstraintError(
-            f"{atom}: the accumulators of one instruction must lie side by side in the fragment, but D is "
+            f"{atom}: the accumulators of one instruction must be side by side in the fragment, but D is "
             f"{op.attrs['d_layout']}: make it with make_fragment_C"
         )

@@ -71,7 +71,7 @@ def _is_here() -> bool:
 
 
 def _path(name: str) -> list[str]:
-    """Where the other modules of the package lie, if it is installed."""
+    """Where the other modules of the package are, if it is installed."""
     try:
         spec = importlib.util.find_spec(name)
     except (ModuleNotFoundError, ValueError):

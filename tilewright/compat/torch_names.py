@@ -201,7 +201,7 @@ def _own(function: Any) -> Any:
 
 
 def _custom_op(real: Callable[..., Any], is_cuda: Callable[[Any], bool], mode: Callable[[], Any]) -> Any:
-    """``torch.library.custom_op``: an operator of CUDA tensors is one of the CPU's, where the tensors lie. PyTorch
+    """``torch.library.custom_op``: an operator of CUDA tensors is one of the CPU's, where the tensors are. PyTorch
     calls its function outside every mode, so it enters the program's again."""
 
     def custom_op(name: str, fn: Any = None, /, *, device_types: Any = None, **kwargs: Any) -> Any:

@@ -74,7 +74,7 @@ def _reach(x: torch.Tensor) -> None:
 
 
 class CudaOnCpu(TorchFunctionMode):
-    """Turns "cuda" into "cpu" in the arguments of PyTorch's functions, and marks what would lie on the GPU."""
+    """Turns "cuda" into "cpu" in the arguments of PyTorch's functions, and marks what would be on the GPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

@@ -154,7 +154,7 @@ def _loaded() -> ctypes.CDLL:
 
 
 def _names() -> tuple[str, ...]:
-    """What the driver's library is called; under WSL it may lie where the loader does not look."""
+    """What the driver's library is called; under WSL it may be where the loader does not look."""
     if chosen := os.environ.get("TILEWRIGHT_LIBCUDA"):
         return (chosen,)
     usual = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")

@@ -67,7 +67,7 @@ def check_launch(
     name = function.name
     for what, size, bound in (("grid", config.grid, device.grid), ("block", config.block, device.block)):
         if any(not 1 <= n <= most for n, most in zip(size, bound, strict=True)):
-            raise ArgumentError(f"{name}: {what} {size} lies outside 1..{bound} of {device.name}")
+            raise ArgumentError(f"{name}: {what} {size} is outside 1..{bound} of {device.name}")
     threads, built = math.prod(config.block), function.attrs.get("max_threads")
     if threads > device.threads:
         raise ArgumentError(

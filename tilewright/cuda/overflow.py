@@ -3,7 +3,7 @@
 C++ leaves an overflow of signed integers undefined, and its compilers use that: with ``i`` and ``n`` not negative,
 ``i * n < 0`` is false whatever the bits say. An op that may overflow has the attribute ``wraps`` and is printed in
 unsigned arithmetic. The exception is an index: what only becomes an address is assumed to fit, as an element that is
-accessed lies inside its tensor, and the compiler may then add its parts in 64 bits and put constants into immediate
+accessed is inside its tensor, and the compiler may then add its parts in 64 bits and put constants into immediate
 offsets.
 """
 

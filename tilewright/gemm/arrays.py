@@ -57,7 +57,7 @@ class Matrix:
         return Matrix(self.name, self.source, self.array._replace(shape=(n, m, batch), stride=(dn, dm, dl)))
 
     def moved_to(self, address: int) -> Matrix:
-        """A matrix that lies the same way elsewhere."""
+        """A matrix of the same layout elsewhere."""
         return replace(self, array=self.array._replace(address=address))
 
     def batches(self, first: int, last: int) -> Matrix:

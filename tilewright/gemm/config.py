@@ -28,8 +28,8 @@ class Major(Enum):
 
 @dataclass(frozen=True)
 class Operand:
-    """How one matrix lies in global memory: its element type, its contiguous mode and the widest aligned access in
-    bits. ``granules``: cp.async cannot copy its rows of K, and the loader of granules can read them."""
+    """How one matrix is laid out in global memory: its element type, its contiguous mode and the widest aligned access
+    in bits. ``granules``: cp.async cannot copy its rows of K, and the loader of granules can read them."""
 
     dtype: Any
     major: Major
@@ -84,8 +84,8 @@ class GemmConfig:
         return self.granules and operand.granules
 
     def shared_major(self, operand: Operand) -> Major:
-        """How A or B lies in shared memory. Where the instructions cannot read the source's major, tiles are turned on
-        their way in, element by element: ldmatrix transposes 16-bit elements only."""
+        """How A or B is laid out in shared memory. Where the instructions cannot read the source's major, tiles are
+        turned on their way in, element by element: ldmatrix transposes 16-bit elements only."""
         return operand.major if operand.dtype.width == 16 else Major.K
 
     def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
@@ -151,7 +151,7 @@ class GemmConfig:
 
 @dataclass(frozen=True)
 class SimtConfig(GemmConfig):
-    """A kernel that multiplies with FMAs, one for each element: operands lie MN-major in shared memory."""
+    """A kernel that multiplies with FMAs, one for each element: operands are MN-major in shared memory."""
 
     math = "simt"
     tensor_cores = False

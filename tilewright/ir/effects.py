@@ -22,7 +22,7 @@ class Access:
     Attributes:
         does: ``read``, ``write`` or ``update`` (read-modify-write: an accumulator, an atomic, an mbarrier).
         role: the operand's name in messages: ``source``, ``destination``, ``mbarrier``...
-        spaces: where it may lie; ``MemSpace.RMEM`` stands for registers (a fragment).
+        spaces: where it may be; ``MemSpace.RMEM`` stands for registers (a fragment).
         operand: the position among the call's operands. Copies, which repeat, say it in ``accessed`` instead.
         bits: contiguous bits that each lane accesses at its own address; 0 where the element type or the instruction
             itself (a TMA box, a wgmma tile) decides.

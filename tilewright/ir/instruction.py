@@ -182,7 +182,7 @@ class Lanes(Protocol):
     def global_bytes(
         self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool
     ) -> np.ndarray[Any, Any]:
-        """A live view of bytes of global memory; the last mode is contiguous. All must lie in one array."""
+        """A live view of bytes of global memory; the last mode is contiguous. All must be in one array."""
         ...
 
     # -- state beside memory -------------------------------------------------------------------------------------------

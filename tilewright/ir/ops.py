@@ -188,7 +188,7 @@ def _vec_pick(op: Op) -> None:
     need(op, isinstance(src, VecType), "needs a vector")
     assert isinstance(src, VecType)
     picks = [op.attrs["index"]] if op.opcode == "vec.extract" else list(op.attrs["indices"])
-    need(op, all(0 <= i < src.n for i in picks), f"an index of {picks} lies outside {src.n} elements")
+    need(op, all(0 <= i < src.n for i in picks), f"an index of {picks} is outside {src.n} elements")
     want: Type = src.elem if op.opcode == "vec.extract" else VecType(src.elem, len(picks))
     need(op, op.result.type == want, f"gives {want}")
 
@@ -269,7 +269,7 @@ def _frag_access(op: Op) -> None:
         need(op, isinstance(index[0].type, ScalarType) and index[0].type.is_integer, "the index is an integer")
     else:
         inside = all(0 <= o < frag.n for o in offsets)
-        need(op, inside, f"an offset of {tuple(offsets)} lies outside {frag.n} registers")
+        need(op, inside, f"an offset of {tuple(offsets)} is outside {frag.n} registers")
 
 
 @rule("smem.alloc")

@@ -73,7 +73,7 @@ class TensorMap:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one copy brings; what lies outside the tensor arrives as zeros and counts, too."""
+        """Bytes that one copy brings; what is outside the tensor arrives as zeros and counts, too."""
         return math.prod(self.box) * self.element.bytes
 
     def image(self) -> np.ndarray[Any, Any]:

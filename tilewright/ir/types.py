@@ -137,7 +137,7 @@ class ScalarType(Type):
 class VecType(Type):
     """An SSA vector of ``n`` elements: the value of a TensorSSA, a wide load, or an operand of a wide store.
 
-    Elements of 4 and 6 bits lie in a byte each, as scalars of theirs do; ``bitcast`` packs them."""
+    Elements of 4 and 6 bits are in a byte each, as scalars of theirs do; ``bitcast`` packs them."""
 
     elem: ScalarType
     n: int

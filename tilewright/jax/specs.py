@@ -76,7 +76,7 @@ def _permutation(what: str, given: tuple[int, ...] | None, rank: int) -> tuple[i
 
 
 def compact(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a compact array whose dimensions lie in ``order``, slowest first.
+    """Strides of a compact array whose dimensions are in ``order``, slowest first.
 
     >>> compact((4, 8), (0, 1)), compact((4, 8), (1, 0))
     ((8, 1), (1, 4))

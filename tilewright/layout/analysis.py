@@ -77,7 +77,7 @@ def is_compact(layout: Any) -> bool:
 
 
 def contiguity(layout: Any) -> int:
-    """How many first elements lie one after another from offset 0 on.
+    """How many first elements are one after another from offset 0 on.
 
     >>> contiguity(Layout((4, (2, 3)), (1, (4, 10)))), contiguity(Layout((4, 2), (2, 1)))
     (8, 1)

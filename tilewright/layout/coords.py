@@ -161,7 +161,9 @@ def compact_order(shape: Any, order: Any) -> Any:
 def _sizes_at(shape: Any, order: Any, out: list[Any]) -> None:
     if type(order) is tuple:
         if type(shape) is not tuple or len(shape) != len(order):
-            raise LayoutError(f"the order {format_tree(order)} has not the profile of the shape {format_tree(shape)}")
+            raise LayoutError(
+                f"the order {format_tree(order)} does not have the profile of the shape {format_tree(shape)}"
+            )
         for s, o in zip(shape, order, strict=True):
             _sizes_at(s, o, out)
     else:

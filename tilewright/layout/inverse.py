@@ -98,7 +98,7 @@ def _collect_moving(modes: list[Any], shape: Any, stride: Any) -> bool:
 def _by_stride(modes: list[Any], text: str) -> list[Any]:
     """Modes (stride, extent, ...) in the order of their strides.
 
-    With run-time strides the next mode is one at whose end, or above it, all others lie: their strides are multiples.
+    With run-time strides the next mode is one at whose end, or above it, all others are: their strides are multiples.
     """
     if all(mode[0].__class__ is int for mode in modes):
         return sorted(modes, key=lambda mode: mode[0])

@@ -58,7 +58,7 @@ class Layout(Drawable):
             stride = compact(shape)
         elif (len(shape) if type(shape) is tuple else 0) != (len(stride) if type(stride) is tuple else 0):
             raise LayoutError(
-                f"Layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
+                f"Layout: the stride {format_tree(stride)} does not have the profile of the shape {format_tree(shape)}"
             )
         _set_shape(self, shape)
         _set_stride(self, stride)
@@ -250,7 +250,7 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
     stride = as_int_tuple(stride, "stride")
     if not is_congruent(shape, stride):
         raise LayoutError(
-            f"make_layout: the stride {format_tree(stride)} has not the profile of the shape {format_tree(shape)}"
+            f"make_layout: the stride {format_tree(stride)} does not have the profile of the shape {format_tree(shape)}"
         )
     return Layout(shape, stride)
 

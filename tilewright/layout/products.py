@@ -44,7 +44,7 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
     try:
         gaps, inner = complement_of(block, product(block.shape) * count, covers=False)
         if static and count > size(gaps) and (inner == len(gaps) or size(gaps) == 1):
-            # The holes of the block are not filled by copies of it: more copies than they hold lie above the block.
+            # The holes of the block are not filled by copies of it: more copies than they hold are above the block.
             gaps, _ = complement_of(block, 2 * cosize(block), covers=False)
         copies = compose_layouts(gaps, tiler.shape, tiler.stride, static)
     except LayoutError as error:

@@ -149,7 +149,7 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> An
 
 
 def max_alignment(input: Any) -> int:
-    """The widest unit in which the layout can be moved: all its offsets lie in whole runs of ``n``, ``n`` apart.
+    """The widest unit in which the layout can be moved: all its offsets are in whole runs of ``n``, ``n`` apart.
 
     Run-time extents and strides are taken to be large multiples.
 

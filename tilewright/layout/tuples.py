@@ -176,7 +176,7 @@ def transform_leaf(f: Callable[..., Any], *args: Any) -> Any:
         return f(*args)
     for other in args[1:]:
         if not isinstance(other, tuple) or len(other) != len(first):
-            raise LayoutError(f"transform_leaf: {other} has not the profile of {first}")
+            raise LayoutError(f"transform_leaf: {other} does not have the profile of {first}")
     return tuple([transform_leaf(f, *parts) for parts in zip(*args, strict=True)])
 
 

@@ -128,7 +128,7 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
         if isinstance(arg, DevicePointer):
             if arg.device != "cpu":
                 raise ArgumentError(
-                    f"argument {index} of {name!r} lies on {arg.device}; the simulator reaches CPU memory only"
+                    f"argument {index} of {name!r} is on {arg.device}; the simulator reaches CPU memory only"
                 )
             buffer = space.buffer(arg.low, arg.high, arg.owner)
             buffer.shapes[index] = arg.extents

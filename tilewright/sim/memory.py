@@ -268,7 +268,7 @@ class AddressSpace:
         return pointer if pointer.buf is self.any else Ptr(self.any, pointer.off + pointer.buf.base)
 
     def view(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
-        """A live view of bytes from an absolute address on, which must lie in one array."""
+        """A live view of bytes from an absolute address on, which must be in one array."""
         reach = sum((n - 1) * d for n, d in zip(shape, strides, strict=True)) + 1
         for buffer in self.exposed():
             if buffer.base + buffer.low <= address and address + reach <= buffer.base + buffer.high:
@@ -276,7 +276,7 @@ class AddressSpace:
         else:
             # Never another array's bytes, though they may be readable: on a GPU they would be of another allocation.
             raise Fault(
-                f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which lie in no "
+                f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which are in no "
                 "array that this launch knows",
                 fix="the tensor map describes more than its array has: check the tensor's layout; arrays that only "
                 "device code names are made known with tilewright.sim.expose(array)",
@@ -371,7 +371,7 @@ class AbsoluteMemory:
             buffer.store(group, off - shift, value, access, mask if len(parts) == 1 else lanes)
 
     def resolve(self, group: Any, off: Any, access: VectorAccess, verb: str, mask: Mask) -> list[tuple[Any, int, Any]]:
-        """``(buffer, its base, lanes)`` for every buffer that an active lane's address lies in."""
+        """``(buffer, its base, lanes)`` for every buffer that an active lane's address is in."""
         if type(off) is int:
             return [self._find(group, off, access, verb, mask)]
         left = np.ones(off.shape, bool) if mask is None else mask.copy()
@@ -391,7 +391,7 @@ class AbsoluteMemory:
             if buffer.base + buffer.low <= address < buffer.base + buffer.high:
                 return buffer, buffer.base, lanes
         raise Fault(
-            f"{verb} of {access.describe()} at address {address:#x}, which lies in no array that this launch knows",
+            f"{verb} of {access.describe()} at address {address:#x}, which is in no array that this launch knows",
             lanes,
             fix="pass the array to the kernel, or make it known with tilewright.sim.expose(array)",
         )

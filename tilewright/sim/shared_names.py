@@ -15,7 +15,7 @@ UNNAMED = "smem"  # an allocation that no variable was assigned
 
 class NamedRange(NamedTuple):
     """The bytes ``start`` to ``stop`` of a block's shared memory, elements of ``size`` bytes each. ``layout``: of a
-    tensor whose elements have a place of their own; ``alloc``: the allocation that it lies in."""
+    tensor whose elements have a place of their own; ``alloc``: the allocation that it is in."""
 
     start: int
     stop: int

@@ -1,6 +1,6 @@
 """While loops that turn without changing anything: what they read, and whether one more turn could differ.
 
-Spinning is how GPU programs wait for memory, so the simulator must neither let a spinning warp run for ever (the one it
+Spinning is how GPU programs wait for memory, so the simulator must neither let a spinning warp run forever (the one it
 waits for would never come) nor call it a hang too early. It cannot know what a loop is for, but it can know that one
 more turn would be like the last one.
 
@@ -92,7 +92,7 @@ def _place(group: Group, lane: int, pointer: Value, slot: int, mbarrier: bool) -
     if held is None or not isinstance(kind, PtrType):
         return ""
     off, buffer = held.off if isinstance(held.off, int) else int(held.off[lane]), held.buf
-    if isinstance(buffer, AbsoluteMemory):  # an address without an array of its own: find the array that it lies in
+    if isinstance(buffer, AbsoluteMemory):  # an address without an array of its own: find the array that it is in
         buffer = next((b for b in buffer.space.exposed() if b.base + b.low <= off < b.base + b.high), None)
         if buffer is None:
             return f"address {off:#x}"

@@ -64,7 +64,7 @@ def _apart(
     place = f" (at {at[v - 1]} and {at[v]})" if at is not None else ""
     text = (
         f"{atom}: reads or writes {count} contiguous elements for each thread, but in the {side}, {_named(tensor)}, "
-        f"thread T0's values V{v - 1} and V{v}{place} lie {distance} elements apart"
+        f"thread T0's values V{v - 1} and V{v}{place} are {distance} elements apart"
     )
     fixes = list(first_fixes)
     if origin is not None and at is not None and (better := _contiguous_layout(origin, at)) is not None:
@@ -136,7 +136,7 @@ def _named(tensor: Tensor) -> str:
 
 
 def _coordinates(origin: Partition, count: int) -> list[str] | None:
-    """Where thread 0's first values lie in the whole tensor."""
+    """Where thread 0's first values are in the whole tensor."""
     index = _indices(origin, count, _column_major(origin))
     if index is None:
         return None
@@ -162,7 +162,7 @@ def _indices(origin: Partition, count: int, whole: Layout) -> list[int] | None:
 
 
 def _contiguous_layout(origin: Partition, at: list[str]) -> Layout | None:
-    """A compact layout of the tensor's shape in which the values lie side by side: modes in the order they vary."""
+    """A compact layout of the tensor's shape in which the values are side by side: modes in the order they vary."""
     numbers = _column_major(origin)
     flat = flatten_to_tuple(numbers.shape)
     index = _indices(origin, len(at), numbers) or []

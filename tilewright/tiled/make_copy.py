@@ -28,7 +28,7 @@ from tilewright.tiled.tiled_mma import TiledMma
 def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """A tiled copy from a layout (thread, value) -> coordinate in the tile, and the tile.
 
-    Raises ConstraintError when a coordinate lies outside the tile or the instruction does not fit.
+    Raises ConstraintError when a coordinate is outside the tile or the instruction does not fit.
 
     >>> from tilewright import Float32, cute
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)

@@ -51,7 +51,7 @@ def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> 
 
 
 def memory_pointers(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout) -> list[Value]:
-    """One pointer for each repetition, after checking that a thread's values lie side by side."""
+    """One pointer for each repetition, after checking that a thread's values are side by side."""
     pointer = tensor.engine
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")

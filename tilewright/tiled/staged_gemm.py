@@ -24,7 +24,7 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
     """``d = a * b + c`` with the instruction of ``atom``.
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
-    value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may lie in shared memory: they are copied to
+    value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may be in shared memory: they are copied to
     registers first. ``c`` may be ``d``. For wgmma, operands in shared memory are tensors of descriptors
     (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added.
 

@@ -147,7 +147,7 @@ def make_smem_layout_epi(
 def cluster_shape_to_tma_atom_A(
     cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
 ) -> CopyBulkTensorTileG2SOp:
-    """The TMA operation that loads A: multicast where blocks lie side by side along N. ``atom_thr_id``: how many
+    """The TMA operation that loads A: multicast where blocks are side by side along N. ``atom_thr_id``: how many
     blocks work on one MMA; two need sm_100 (ConstraintError)."""
     return _load(cluster_shape_mnk, 1, atom_thr_id)
 
@@ -155,7 +155,7 @@ def cluster_shape_to_tma_atom_A(
 def cluster_shape_to_tma_atom_B(
     cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
 ) -> CopyBulkTensorTileG2SOp:
-    """The TMA operation that loads B: multicast where MMAs of other blocks lie side by side along M."""
+    """The TMA operation that loads B: multicast where MMAs of other blocks are side by side along M."""
     return _load(cluster_shape_mnk, 0, atom_thr_id)
 
 

@@ -35,8 +35,8 @@ class GroupSearchResult:
 
 @dataclass
 class GroupedGemmGroupSearchState:
-    """Where the search goes on: at ``start_group_idx``, before which lie ``tile_count_prev_group`` clusters of tiles.
-    ``tile_count_searched`` counts those up to and with the group that was found."""
+    """Where the search goes on: at ``start_group_idx``, after ``tile_count_prev_group`` clusters of tiles of earlier
+    groups. ``tile_count_searched`` counts those up to and with the group that was found."""
 
     start_group_idx: Any
     tile_count_prev_group: Any

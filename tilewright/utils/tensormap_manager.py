@@ -53,7 +53,7 @@ class TensorMapManager:
         it, as a generic address to copy by it."""
         if address_space not in (AddressSpace.gmem, AddressSpace.generic):
             raise ConstraintError(
-                f"get_tensormap_ptr: a tensor map that is copied by lies in gmem, not {address_space}"
+                f"get_tensormap_ptr: a tensor map that is copied by must be in gmem, not {address_space}"
             )
         value = ptr.value()
         kind = value.type

@@ -26,7 +26,7 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
             wavefronts are counted below the picture.
 
     Raises:
-        ArgumentError: ``vector`` does not divide the row, or its elements do not lie side by side in memory.
+        ArgumentError: ``vector`` does not divide the row, or its elements are not side by side in memory.
         LayoutError: ``access`` reaches outside the tile, or its vectors are not neighbours in memory.
 
     >>> from tilewright.layout import Layout
@@ -83,7 +83,7 @@ def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int,
 
 
 def _offset(layout: AnyLayout, row: int, column: int, vector: int) -> int:
-    """Where the vector in a cell begins; all of it must lie in one piece."""
+    """Where the vector in a cell begins; all of it must be in one piece."""
     first = column * vector
     offsets = [int(layout((row, first + v) if len(layout) > 1 else first + v)) for v in range(vector)]
     if offsets != list(range(offsets[0], offsets[0] + vector)):

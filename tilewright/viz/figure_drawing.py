@@ -182,7 +182,7 @@ def _breaks(panel: Panel, rows: dict[int, float], columns: dict[int, float], wid
 
 
 def _stretches(at: dict[int, float], size: float) -> list[tuple[float, float]]:
-    """From where to where cells lie side by side."""
+    """From where to where cells are side by side."""
     found: list[tuple[float, float]] = []
     for start in at.values():
         if found and abs(found[-1][1] - start) < size / 2:

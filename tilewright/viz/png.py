@@ -58,7 +58,7 @@ class PngCanvas(Canvas):
         width, height = self.width + MARGIN, self.height + MARGIN
         scale = min(SCALE, (MOST_PIXELS / (width * height)) ** 0.5)
         sheet = _Sheet(round(width * scale), round(height * scale), scale)
-        ticks = [(segment, kind) for segment, kind in self._lines if kind == "tick"]  # these lie below the bars
+        ticks = [(segment, kind) for segment, kind in self._lines if kind == "tick"]  # these are below the bars
         for segment, kind in ticks:
             sheet.line(segment, kind)
         for rect in self._rects:
@@ -182,7 +182,7 @@ def _blend(ground: Pixels, ink: str, cover: Pixels) -> Pixels:
 
 @cache
 def _glyph(character: str, size: float, bold: bool) -> tuple[Pixels, int, int]:
-    """The cover of a character in SHADES parts, and where its corner lies from the baseline's start."""
+    """The cover of a character in SHADES parts, and where its corner is from the baseline's start."""
     from PIL import ImageFont
 
     name = "DejaVuSansMono-Bold.ttf" if bold else "DejaVuSansMono.ttf"

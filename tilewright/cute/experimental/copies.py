@@ -51,7 +51,7 @@ def copy(
     src: Tensor, dst: Tensor, *, copy_atom: CopyAtom, loc: Any = None, ip: Any = None,
     **options: Unpack[staged_copy.CopyOptions],
 ) -> None:  # fmt: skip
-    """``cute.copy(copy_atom, src, dst)`` of the elements that lie inside the kernel's arguments.
+    """``cute.copy(copy_atom, src, dst)`` of the elements that are inside the kernel's arguments.
 
     What a load into registers would read outside becomes zero; stores outside are left out. Where the extents are not
     known to be multiples of what one instruction moves, elements are copied one by one.
@@ -94,7 +94,7 @@ def _divisor(extent: Any) -> int:
 
 
 def _predicates(sides: list[BoundedTensor], values: int) -> Tensor:
-    """One Boolean for every ``values`` elements: whether the first of them lies inside."""
+    """One Boolean for every ``values`` elements: whether the first of them is inside."""
     count = int(size(sides[0].linear)) // values
     inside = make_rmem_tensor(count, Boolean)
     for i in range(count):

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class OperandSource(Enum):
-    """Where operand A lies: registers or shared memory.
+    """Where operand A is: registers or shared memory.
 
     >>> from tilewright import Float16, Float32, cute
     >>> from tilewright.cute.nvgpu import OperandMajorMode, warpgroup

@@ -37,8 +37,8 @@ class EpilogueFunction(Protocol):
     vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library checks their extents, and
     loads them earlier. A function that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and
     whether it is written (and, third, how many columns of D one of its own stands for): the library checks their
-    extents, and that nothing else lies where one is written. ``untransposed`` is true of a function that cannot be
-    applied by kernels that compute the transposed product.
+    extents, and that one which is written shares no memory with others. ``untransposed`` is true of a function that
+    cannot be applied by kernels that compute the transposed product.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...

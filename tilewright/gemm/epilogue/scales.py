@@ -62,7 +62,7 @@ class BlockScales:
     """acc[m, n] = the sum over k tiles of weights(m, n, k tile) * the tile's sums.
 
     ``rows`` of A, ``columns`` of B and 128 elements of K share a scale; ``rows`` and ``columns`` are 1 or 128. A k tile
-    of the main loop has 128 elements, and the warpgroup's part of a tile lies within 128 rows and 128 columns.
+    of the main loop has 128 elements, and the warpgroup's part of a tile is within 128 rows and 128 columns.
     """
 
     a: cute.Tensor  # (M / rows, K / 128)
@@ -121,7 +121,7 @@ class TileScales:
 
 def fits_block_scales(config: Any) -> bool:
     """Whether a Hopper size can apply scales of blocks: it has the sums of each k tile on their own, a k tile is a
-    block long, and a warpgroup's part of a tile lies within one block of rows and one of columns."""
+    block long, and a warpgroup's part of a tile is within one block of rows and one of columns."""
     parts = all(BLOCK % extent == 0 for extent in config.part)
     plain = not (config.pingpong or config.transposed) and config.cluster_k == 1 and config.producers
     return bool(config.promote == 1 and config.tile[2] == BLOCK and parts and plain)

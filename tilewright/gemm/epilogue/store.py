@@ -34,7 +34,7 @@ def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int, rank: int 
     """``move(atom, source, target, inside, stores)``: a copy of partitions between registers and D or C.
 
     ``scatter`` is None, or D's row indices and the stride of its rows: then row ``numbers[i]``, which goes along
-    ``mode`` of the partitions, lies where the indices say.
+    ``mode`` of the partitions, is where the indices say.
     """
 
     def plain(atom: Any, source: Any, target: Any, inside: Any, stores: bool) -> None:

@@ -41,7 +41,7 @@ class GroupedFamily(ABC):
 
     @abstractmethod
     def sizes(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> list[AnyConfig]:
-        """The sizes of a kernel for operands that lie as these do."""
+        """The sizes of a kernel for operands with the layouts of these."""
 
     @abstractmethod
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:

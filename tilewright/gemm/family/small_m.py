@@ -22,7 +22,7 @@ class SmallM(KernelFamily):
         return SmallMGemm(config)
 
     def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
-        return each(product, SmallMGemm.ACCESS)[:2]  # D and C may lie anyhow
+        return each(product, SmallMGemm.ACCESS)[:2]  # D and C may have any layout
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         if product.indirect is not None:

@@ -1,4 +1,4 @@
-"""Configurations for matrices that lie as those of a product do."""
+"""Configurations for the layouts of a product's matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewright.gemm.family.entry import KernelEntry
 
 
 def with_operands(entry: KernelEntry, product: ProductOperands) -> AnyConfig:
-    """The entry's configuration for matrices that lie as the product's do."""
+    """The entry's configuration for the layouts of the product's matrices."""
     config = entry.config
     a, b, c = product.operands(config.transposed, config.a.dtype, family_of(config).whole_rows)
     bM, bN, bK = config.tile
@@ -34,7 +34,7 @@ def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyCon
 
 
 def suited_entry(entry: KernelEntry, product: ProductOperands) -> KernelEntry:
-    """The entry for matrices that lie as the product's do; in its form for narrow accesses or for granules where they
+    """The entry for the layouts of the product's matrices; in its form for narrow accesses or for granules where they
     force these."""
     config = with_operands(entry, product)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:

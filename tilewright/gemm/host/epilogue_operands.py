@@ -10,7 +10,7 @@ from tilewright.lang.arguments.arrays import Array
 
 
 def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
-    """ArgumentError for vectors and matrices of a function that do not fit D, or lie where something else is written.
+    """ArgumentError for vectors and matrices of a function that do not fit D, or overlap with what is written.
 
     A tensor without an array of its own (made in a kernel, say) is the caller's to check.
     """
@@ -52,7 +52,7 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
 
 
 def check_places(read: list[tuple[str, Array]], written: list[tuple[str, Array]], problem: Problem) -> None:
-    """ArgumentError where an array of an epilogue is on another device, or lies where something else is written."""
+    """ArgumentError where an array of an epilogue is on another device, or overlaps with what is written."""
     for what, array in (*read, *written):
         if array.device != problem.D.device:
             raise ArgumentError(f"{what} is on {array.device}, the matrices are on {problem.D.device}")

@@ -100,7 +100,7 @@ def gemm(
     problem = Problem.of(a, b, c, out, entries[0].config.c.dtype)
     where = machine_name(machine, problem)
     target = machine_of("cpu" if where == "cpu" else "cuda")
-    # A copy on another machine may lie otherwise than the array.
+    # A copy on another machine may have another layout than the array.
     elsewhere = where != problem.machine and not problem.is_empty
     moved = transfer(problem, target) if elsewhere else problem
     ready = GemmUniversal(kernel, decomposition, reduction).ready(moved, alpha, beta, epilogue, where)

@@ -85,7 +85,7 @@ class Handle:
         objects: tuple[Any, ...] = function, how
         if seen.indirect is not None:
             addressing = seen.indirect.addressing(beside(target, D))
-            if following is not None:  # the slices lie in the workspace at strides
+            if following is not None:  # the slices are in the workspace at strides
                 addressing = replace(addressing, scatter_D=None)
             objects = function, how, addressing
         family = family_of(config)
@@ -137,7 +137,7 @@ def handle_of(
     kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
 ) -> Handle:
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
-    reads the ``tensors`` follows from ``config``, from which way the ``matrices`` lie, and how far they reach."""
+    reads the ``tensors`` follows from ``config``, from the majors of the ``matrices``, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
     wide = tuple(tensor.engine.wide for tensor in tensors)  # offsets of 64 bits
     key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards, wide

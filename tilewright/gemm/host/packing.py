@@ -1,4 +1,4 @@
-"""Matrices that a kernel cannot access as they lie, copied to rows that it can: before a product A, B and C, after it
+"""Matrices that a kernel cannot access as they are, copied to rows that it can: before a product A, B and C, after it
 D.
 
 A Hopper kernel with a copy before it is faster than a kernel that reads unaligned rows as soon as the product is more

@@ -1,4 +1,5 @@
-"""How a problem will be multiplied: the kernel with its tile, suited to how the operands lie, and the decomposition."""
+"""How a problem will be multiplied: the kernel with its tile, suited to the layouts of the operands, and the
+decomposition."""
 
 from __future__ import annotations
 

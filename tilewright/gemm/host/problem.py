@@ -159,8 +159,8 @@ class Problem:
         return tuple(m.read_as(first.dtype) for m in self.indirect.matrices(operand, first))
 
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
-        """How A, B and D (with C) lie, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K). ``whole``
-        rows of A and B are whole accesses. Several kernels ask for the same."""
+        """How A, B and D (with C) are laid out, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K).
+        ``whole`` rows of A and B are whole accesses. Several kernels ask for the same."""
         known: dict[Any, tuple[Operand, Operand, Operand]] = self.__dict__.setdefault("_operands", {})
         key = transposed, dtype, whole
         if key not in known:
@@ -179,7 +179,7 @@ class Problem:
         return a, b, c
 
     def _transposed_operands(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
-        """B^T lies as B seen as (N, K), and A^T seen as (N, K) as A."""
+        """B^T has the layout of B seen as (N, K), and A^T seen as (N, K) that of A."""
         a, b, _ = self.operands(False, dtype, whole)
         results = (self.D, self.C) if self.has_c else (self.D,)
         return b, a, operand_of(tuple(matrix.transposed() for matrix in results), WIDEST)
@@ -227,7 +227,7 @@ def machine_name(machine: str, problem: Problem) -> str:
 
 
 def one_by_one(operand: Operand) -> Operand:
-    """How rows are read that lie anywhere: element by element where vectors would go across them."""
+    """How rows at any address are read: element by element where vectors would go across them."""
     return operand if operand.major is Major.K else replace(operand, copy_bits=operand.dtype.width)
 
 

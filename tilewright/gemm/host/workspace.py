@@ -92,7 +92,7 @@ def workspace_memory(workspace: Any, needed: Workspace, device: str) -> Workspac
 
 
 def check_apart(memory: WorkspaceBuffer, matrices: Sequence[Matrix]) -> None:
-    """ArgumentError for a workspace that lies where an operand does."""
+    """ArgumentError for a workspace that overlaps with an operand."""
     if memory.array is None:
         return
     low, high = memory.array.bounds

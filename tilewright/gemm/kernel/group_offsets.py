@@ -19,7 +19,7 @@ from tilewright.gemm.kernel.overlap import follow
 MODES = ((0, 2), (1, 2), (0, 1))
 """The modes of A, B and D: 0 is M, 1 is N, 2 is K."""
 COLUMNS_OF = ((0,), (1,), (2, 3))
-"""Columns of the table from ADDRESS and from PITCH on that say where A, B and D lie; C is D."""
+"""Columns of the table from ADDRESS and from PITCH on that say where A, B and D are; C is D."""
 LANES = 32
 
 
@@ -107,7 +107,7 @@ class OffsetGroups:
 
     @cute.jit
     def write(self, table: cute.Tensor, problem: Any, begin: Any, end: Any, config: AnyConfig) -> None:
-        """Where the group of the elements ``begin`` to ``end`` lies."""
+        """Write where the group of the elements ``begin`` to ``end`` is."""
         groups = cute.size(self.offsets)
         of_group = cute.min(problem, groups - 1)
         for i, operand in enumerate((config.a, config.b, config.c)):

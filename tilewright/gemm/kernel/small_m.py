@@ -1,8 +1,8 @@
 """Products with few rows (M <= 16): the time is that of reading B once, so everything serves the stream of B.
 
-Each warp reads rows of B (that is columns of the product, which lie along K) with 16-byte loads straight into the
-registers that mma.sync takes: nothing goes through shared memory. The warps of a block take different k tiles of the
-same columns, and add up their sums in the end.
+Each warp reads rows of B (that is columns of the product, which are contiguous along K) with 16-byte loads straight
+into the registers that mma.sync takes: nothing goes through shared memory. The warps of a block take different k tiles
+of the same columns, and add up their sums in the end.
 
 mma.sync 16x8x16 gives a thread the k elements 2t, 2t + 1, 2t + 8 and 2t + 9 of its row, t being the lane modulo 4. A
 sum over k may be taken in any order, so k elements of memory are renamed: of 32, thread t holds 8t .. 8t + 7, which are
@@ -104,8 +104,8 @@ class SmallMGemm:
         return (matrix.iterator + (cute.min(index, last) * matrix.stride[0] + lane % 4 * VECTOR)).align(16)
 
     def fragments(self, steps: int) -> tuple[Any, Any]:
-        """Registers of A (MMA, MMA_M, MMA_K) and B (MMA, MMA_N, MMA_K): the k elements of one row or column lie side by
-        side, as they come from memory."""
+        """Registers of A (MMA, MMA_M, MMA_K) and B (MMA, MMA_N, MMA_K): the k elements of one row or column are
+        neighbours, as they come from memory."""
         dtype, groups = self.config.a.dtype, self.groups
         a = cute.make_layout(((2, 2, 2), 1, (2, steps)), stride=((1, VECTOR, 2), 0, (4, 2 * VECTOR)))
         b = cute.make_layout(((2, 2), groups, (2, steps)), stride=((1, 2), VECTOR, (4, groups * VECTOR)))
@@ -131,7 +131,7 @@ class SmallMGemm:
     def multiply_last(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any, K: Any, lane: Any
     ) -> None:
-        """One step whose vectors may lie beyond K: they are zero."""
+        """One step whose vectors may be beyond K: they are zero."""
         rA, rB = self.fragments(1)
         rA.fill(0)
         rB.fill(0)

@@ -128,7 +128,7 @@ class WarpSpecializedGemm:
             cpasync.prefetch_descriptor(tma_A)
             cpasync.prefetch_descriptor(tma_B)
             cpasync.prefetch_descriptor(tma_D)
-        # Blocks of a cluster lie side by side in the grid, along M first, then along N, then along K.
+        # Blocks of a cluster are neighbours in the grid, along M first, then along N, then along K.
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
         # ``place`` is (m, n, k) of the block in its cluster.
         cluster_layout = cute.make_layout((cM, cN, cK))

@@ -1,8 +1,8 @@
 """The loader of an operand whose rows begin anywhere: whole granules of 16 bytes, shifted into place.
 
-A vector of 16 bytes for shared memory lies across two *granules*, the aligned 16 bytes that memory is read by. Loading
+A vector of 16 bytes for shared memory crosses two *granules*, the aligned 16 bytes that memory is read by. Loading
 both and shifting takes a fifth of the instructions that single elements would. Every granule that is read has bytes of
-the matrix in it, so it never lies in a page that is not there; but at the matrix's two ends it has foreign bytes, too,
+the matrix in it, so it is never in a page that is not there; but at the matrix's two ends it has foreign bytes, too,
 and there the elements are read one by one.
 """
 

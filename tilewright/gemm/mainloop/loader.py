@@ -83,7 +83,7 @@ class TileLoader:
             cute.copy(self.atom, source, self.staging, pred=predicate)
 
     def _gather(self, source: Any, stage: Any, predicate: Any) -> None:
-        """The same, row by row: each lies somewhere else."""
+        """The same, row by row: each is somewhere else."""
         if not self.asynchronous:
             self.staging.fill(0)
         for row in range_constexpr(cute.size(self.shift)):

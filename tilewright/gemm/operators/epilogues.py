@@ -80,7 +80,7 @@ def seen_as_matrices(functions: tuple[Any, ...]) -> list[Any]:
         view = view_of(x, (prod(x.shape[:-1]), x.shape[-1])) if len(x.shape) > 2 else x
         if view is None:
             raise ArgumentError(
-                f"epilogue: an array of shape {tuple(x.shape)} lies so that its rows are not those of a matrix"
+                f"epilogue: an array of shape {tuple(x.shape)} is laid out so that its rows are not those of a matrix"
             )
         found.append(view)
     return found

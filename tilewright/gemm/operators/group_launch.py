@@ -1,4 +1,4 @@
-"""One launch for problems of a group whose operands lie the same way: the kernel, its size, its table."""
+"""One launch for problems of a group whose operands have the same layouts: the kernel, its size, its table."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Shape = tuple[int, int, int, int]
 
 
 class TableLaunch(ABC):
-    """One kernel for products whose operands lie the same way, in a table of ``rows`` rows that ``groups`` may fill.
-    The ``problems``, whose operands have those of the products in them, are turned as the configuration says."""
+    """One kernel for products whose operands have the same layouts, in a table of ``rows`` rows that ``groups`` may
+    fill. The ``problems``, whose operands have those of the products in them, are turned as the configuration says."""
 
     groups: Groups
     rows: int
@@ -80,9 +80,9 @@ class TableLaunch(ABC):
         config, first = self.config, self.problems[0].read_as(self.config.a.dtype)
         rows = [
             replace(
-                x, array=x.array._replace(shape=(1, x.shape[1], 1) if lies.major is Major.K else (x.shape[0], 1, 1))
+                x, array=x.array._replace(shape=(1, x.shape[1], 1) if operand.major is Major.K else (x.shape[0], 1, 1))
             )
-            for x, lies in ((first.A, config.a), (first.B.transposed(), config.b), (first.D, config.c))
+            for x, operand in ((first.A, config.a), (first.B.transposed(), config.b), (first.D, config.c))
         ]
         return family_of(config).tensors(config, *rows)
 
@@ -189,21 +189,21 @@ def refusal(entry: KernelEntry, problem: Problem, version: int) -> str | None:
 
 
 def majors(problem: Problem) -> Any:
-    """Which mode of each operand is contiguous. C lies as D does, or is turned into a kind of its own."""
+    """Which mode of each operand is contiguous. C is laid out as D, or is turned into a kind of its own."""
     A, B, C, D = problem.A, problem.B.transposed(), problem.C, problem.D
     return A.major(), B.major(), D.major(), C.major()
 
 
 def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str) -> AnyConfig:
-    """The size that takes least time for all, by the model's rates, for operands as these lie; in the simulator the one
-    that it finishes first."""
+    """The size that takes least time for all, by the model's rates, for operands with these layouts; in the simulator
+    the one that it finishes first."""
     return fastest_for([problem.shape for problem in problems], problems, entry, gpu, machine)
 
 
 def fastest_for(
     shapes: Sequence[Shape], problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str
 ) -> AnyConfig:  # fmt: skip
-    """The same for products of these ``shapes`` of operands that lie as those of the problems."""
+    """The same for products of these ``shapes`` of operands laid out as those of the problems."""
     groups = entry.family.grouped
     sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
     if machine == "cpu" and plan.simulated().sizes == "simulator":

@@ -58,7 +58,7 @@ def gemm_grouped(
     ``problems`` has (a, b) or (a, b, c) for each: matrices of one framework on one device, with one dtype for all.
     Results go into ``out``, or into arrays that are made. ``bias`` has a vector of N_i numbers for each problem, of one
     dtype; ``activation`` is one of :func:`matmul`'s. Persistent blocks take the tiles of all problems in turn, so small
-    ones fill the GPU together. Problems whose operands lie differently (row- or column-major) need different kernels:
+    ones fill the GPU together. Problems whose operands have other layouts (row- or column-major) need other kernels:
     there is one launch for each kind. Matrices without a contiguous mode (slices with steps, reversed or broadcast
     along both modes), and a C that is row-major where D is column-major, are copied first. On Hopper problems that TMA
     cannot take (rows that do not begin at multiples of 16 bytes, K = 0) take the mma.sync kernel; the result's
@@ -103,7 +103,7 @@ def gemm_grouped(
 
 def with_contiguous(problems: list[Problem]) -> tuple[list[Handle], list[Problem], list[Handle]]:
     """The problems as kernels of groups can take them, with the copies that this wants before and after the launches:
-    of matrices that have no contiguous mode, and of C where it lies otherwise than D."""
+    of matrices that have no contiguous mode, and of C where its layout is not that of D."""
     before, seen, after = [], [], []
     for problem in problems:
         packing = None if problem.is_empty else Packing.needed(problem, group_accesses(problem))
@@ -227,7 +227,7 @@ def problem_of(number: int, arrays: Sequence[Any], out: Any, kernel: Any) -> Pro
 
 
 def check_apart(problems: list[Problem]) -> None:
-    """No result may lie where another problem reads or writes: problems run in any order."""
+    """No result may overlap with what another problem reads or writes: problems run in any order."""
     writes = sorted((*problem.D.array.bounds, i) for i, problem in enumerate(problems))
     for (_, high, i), (low, _, j) in zip(writes, writes[1:], strict=False):
         if low < high:

@@ -44,7 +44,7 @@ def grouped_matmul(
 ) -> Any:  # fmt: skip
     """The products of groups, whose sizes only the device has to know: mixtures of experts.
 
-    Group i is what lies between ``offsets[i - 1]`` (0 for the first group) and ``offsets[i]`` of the mode that is cut:
+    Group i is what is between ``offsets[i - 1]`` (0 for the first group) and ``offsets[i]`` of the mode that is cut:
 
     | a | b | result | group i |
     |---|---|---|---|
@@ -57,7 +57,7 @@ def grouped_matmul(
         a, b: of one dtype, PyTorch tensors, or NumPy or CuPy arrays. Groups may begin anywhere. Faster kernels take
             rows of the whole matrices that begin at multiples of 16 bytes, and, where the offsets cut the contiguous
             mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
-        offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What lies beyond the
+        offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What is beyond the
             last one belongs to no group: rows or columns of the result are zero there.
         out: where the result goes; made if it is None.
         out_dtype: of the result, by default that of ``out`` or of ``a``: a framework's dtype or a numeric class.
@@ -237,12 +237,12 @@ class OffsetLaunch(TableLaunch):
 
     def offset_groups(self, product: CutProduct, step: int) -> OffsetGroups:
         config, problem = self.config, self.problem
-        matrices, lie = (problem.A, problem.B.transposed(), problem.D), (config.a, config.b, config.c)
+        matrices, operands = (problem.A, problem.B.transposed(), problem.D), (config.a, config.b, config.c)
         stack = next(x for x, modes in zip(matrices, MODES, strict=True) if self.mode not in modes)
         return OffsetGroups(
             from_dlpack(product.offsets).mark_layout_dynamic(),
             tuple(Int64(x.array.address) for x in matrices),
-            tuple(Int64(pitch(x, operand)) for x, operand in zip(matrices, lie, strict=True)),
+            tuple(Int64(pitch(x, operand)) for x, operand in zip(matrices, operands, strict=True)),
             Int64(stack.stride[2] * stack.dtype.bytes if stack.shape[2] > 1 else 0),
             tuple(Int32(extent) for extent in problem_extents(problem)),
             self.mode,
@@ -261,8 +261,8 @@ class OffsetLaunch(TableLaunch):
 
 
 def any_begin(problem: Problem, mode: int) -> list[Problem]:
-    """The product, and what is left of it where a group begins at the second element of the mode: how both lie says
-    which accesses are aligned wherever a group begins."""
+    """The product, and what is left of it where a group begins at the second element of the mode: how both are laid out
+    says which accesses are aligned wherever a group begins."""
     if problem_extents(problem)[mode] < 2:
         return [problem]
 

@@ -66,7 +66,7 @@ WORKSPACES = Workspaces()
 
 class Slot(NamedTuple):
     """A value of the host code that is an address: its place in the list, whose it is, where the array begins and ends,
-    seen from there, and how many bytes after the operand's address it lies (a later batch)."""
+    seen from there, and how many bytes after the operand's address it begins (a later batch)."""
 
     place: int
     operand: int

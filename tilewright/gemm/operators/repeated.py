@@ -22,7 +22,7 @@ class RepeatedProduct:
     dtype: Any
     spans: tuple[tuple[int, int], ...]
     same: bool
-    """Whether C and D lie alike, so that one may be the other."""
+    """Whether C and D have one layout, so that one may be the other."""
     written: tuple[int, ...] = (3,)
     """The operands that are written: D, and outputs of the epilogue."""
 
@@ -35,7 +35,7 @@ class RepeatedProduct:
         return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride, written)
 
     def results_are_disjoint(self, addresses: tuple[int, ...]) -> bool:
-        """Whether what is written lies where nothing else is; C may be the result itself."""
+        """Whether the output overlaps with no input; C may be the result itself."""
         for written in self.written:
             low, high = self.spans[written]
             at = addresses[written]

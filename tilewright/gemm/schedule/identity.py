@@ -1,7 +1,7 @@
 """The identity threadblock swizzle of CUTLASS 2.x, number for number: a grid of tiles, and of parts of K.
 
 The grid is three-dimensional: x and y say which output tile a block makes, z which part of K. Groups of ``2 **
-log_tile`` columns of tiles are folded into x, so that blocks that start one after the other lie close together in both
+log_tile`` columns of tiles are folded into x, so that blocks that start one after the other are close together in both
 modes of the output, and share rows of A and columns of B in the L2 cache.
 """
 
@@ -80,7 +80,7 @@ def folded(x: Any, y: Any, width: Any) -> tuple[Any, Any]:
 
 def gemm_k_size(k: int, slices: int, bits: tuple[int, int], k_majors: bool) -> int:
     """K elements of each part of a split K: in whole vectors of 128 bits, or in whole cache lines where both operands
-    (of ``bits`` each) lie along K (``k_majors``) and K itself is a multiple of them.
+    (of ``bits`` each) are contiguous along K (``k_majors``) and K itself is a multiple of them.
 
     >>> gemm_k_size(1000, 3, (16, 16), True), gemm_k_size(1024, 3, (16, 16), True)
     (336, 384)

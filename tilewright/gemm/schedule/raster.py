@@ -59,7 +59,7 @@ class GroupedRaster:
 @dataclass(frozen=True)
 class HilbertRaster:
     """Follow the Hilbert curve through the smallest square of a power of two that holds the matrix, and leave out the
-    tiles beyond it: any run of tiles lies close together, whatever the number of blocks that run at once.
+    tiles beyond it: any run of tiles is compact, whatever the number of blocks that run at once.
 
     The tile is found from the top down. The curve visits the four quadrants of a square one after the other, and how
     many tiles of the matrix a quadrant has is a product of two extents, so the index says which quadrant it is in and

@@ -154,7 +154,7 @@ def data_parallel(
         tiles_m, tiles_n, _ = tiled_shape
         cohorts_m, cohorts_n = ceil_div(tiles_m, COHORT_M), ceil_div(tiles_n, COHORT_N)
         cohort_blocks = cohorts_m * cohorts_n * COHORT_M * COHORT_N
-        # SK tiles are not asked whether they exist: all of theirs must be cohorts that lie inside the matrix.
+        # SK tiles are not asked whether they exist: all of theirs must be cohorts inside the matrix.
         last = (sk_tiles - 1) // (COHORT_M * COHORT_N)
         row, column = divmod(last, cohorts_n)
         reach_n = cohorts_n if row > 0 else column + 1

@@ -158,7 +158,7 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
 def ways_to_lie(
     problem: Problem, entries: list[KernelEntry], taken: KernelEntry
 ) -> Iterator[tuple[Problem, KernelEntry, Packing | None]]:
-    """The problem as it lies, with the kernel that takes it so; and as copies of its matrices lie, with the faster
+    """The problem as it is laid out, with the kernel that takes it so; and as its copies are, with the faster
     kernels before that one."""
     yield problem, suited_entry(taken, problem), None
     for entry in entries[: entries.index(taken)]:

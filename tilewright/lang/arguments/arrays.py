@@ -47,7 +47,7 @@ class Array(NamedTuple):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether it lies in the host's memory, also for the program: not where the CPU serves a CUDA device."""
+        """Whether it is in the host's memory, also for the program: not where the CPU serves a CUDA device."""
         return self.device == "cpu" and self.owner is not None and not getattr(self.owner, SERVED, False)
 
     @property

@@ -48,7 +48,7 @@ def make_fake_tensor(
     TensorType(element_type='f16', memspace='gmem', alignment=16, layout=(?{div=8},64):(64,1))
     """
     if memspace not in (AddressSpace.gmem, AddressSpace.generic):
-        raise ArgumentError(f"make_fake_tensor: arguments lie in global memory (gmem), not in {memspace}")
+        raise ArgumentError(f"make_fake_tensor: arguments must be in global memory (gmem), not in {memspace}")
     if len(shape) != len(stride):
         raise ArgumentError(f"make_fake_tensor: shape {shape} and stride {stride} differ in rank")
     align = assumed_align or element_bytes(dtype)

@@ -4,7 +4,7 @@ Followed are the globals and closure variables that the staged functions read (t
 they call included), their defaults, and the attributes of the user's modules: a variable has changed when it holds
 another object that is not equal to the old one. Of the lists, dicts, objects and classes among them, and of the objects
 that are part of the program (``self``, ``Constexpr`` parameters), the elements and attributes are compared, too, but
-not what lies deeper.
+not what is deeper.
 """
 
 from __future__ import annotations

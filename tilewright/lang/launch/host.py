@@ -85,7 +85,7 @@ class HostCode:
                 )
         if len(devices) > 1:
             found = ", ".join(devices)
-            raise ArgumentError(f"the arrays of one call lie on several devices ({found}); move them to one")
+            raise ArgumentError(f"the arrays of one call are on several devices ({found}); move them to one")
         for i, j in self.equal:
             if values[i] != values[j]:
                 first, second = (self.function.params[k].hint for k in (i, j))

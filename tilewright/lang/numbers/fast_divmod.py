@@ -28,7 +28,7 @@ class FastDivmodDivisor:
     ``divmod(x, divisor)``, ``x // divisor`` and ``x % divisor`` give Int32. A number of the run time is prepared where
     the object is made: in the host function, once for all threads, where that is passed on to kernels. A divisor that
     is known while staging (a Python int) needs no preparation. ``is_power_of_2=True`` promises that it is one, and
-    divides by a shift. Raises ConstraintError where a known number lies outside of its range.
+    divides by a shift. Raises ConstraintError where a known number is outside of its range.
 
     >>> divmod(Int32(17), FastDivmodDivisor(5)), Int32(17) // FastDivmodDivisor(Int32(5))
     ((Int32(3), Int32(2)), Int32(3))

@@ -39,7 +39,7 @@ def is_user_file(filename: str) -> bool:
 
 
 def register_code(code: CodeType) -> None:
-    """Count the frames of ``code`` as user code wherever its file lies (kernels of our own library)."""
+    """Count the frames of ``code`` as user code wherever its file is (kernels of our own library)."""
     if not is_user_file(code.co_filename):
         STAGED_LIBRARY_CODE[id(code)] = code
 

@@ -1,4 +1,4 @@
-"""Where the elements of a tensor lie, and reading and writing them with wide accesses.
+"""Where the elements of a tensor are, and reading and writing them with wide accesses.
 
 ``places(layout)`` gives every element's offset as (run-time part, static part). Elements with one run-time part whose
 static parts follow each other are one run; a run is read as vectors as wide as the pointer's alignment proves.
@@ -140,7 +140,7 @@ def places(layout: Any, count: int) -> list[Place]:
 
 
 def runs(where: Sequence[Place]) -> Iterator[list[int]]:
-    """Maximal groups of positions whose elements lie one after another in memory."""
+    """Maximal groups of positions whose elements are one after another in memory."""
     groups: dict[int, list[int]] = {}
     for i, (dynamic, _) in enumerate(where):
         groups.setdefault(0 if isinstance(dynamic, int) else id(dynamic), []).append(i)

@@ -119,7 +119,7 @@ def domain_offset(coord: Any, tensor: Any, *, loc: Any = None, ip: Any = None) -
 
 _FAR = 1 << 16
 """The product of a stride of 32 bits with a known coordinate that is negative, or as large as this, is made in 64: such
-an origin may lie outside of the array, where the stride's type promises nothing."""
+an origin may be outside of the array, where the stride's type promises nothing."""
 
 
 def _far_offset(layout: Any, coord: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Pointers into parts of a shared-memory tensor that may lie beyond its end."""
+"""Pointers into parts of a shared-memory tensor that may be beyond its end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tilewright.lang.tensors.tensor import Tensor
 
 
 class OverhungPointer(Pointer):
-    """A pointer whose address is not given out, ``why`` says why: some of its elements are not the tensor's, and what
-    lies there is other memory. A copy with predicates takes the plain pointer by :func:`guarded`."""
+    """A pointer whose address is not given out, ``why`` says why: some of its elements are not the tensor's but
+    other memory. A copy with predicates takes the plain pointer by :func:`guarded`."""
 
     __slots__ = ("why",)
     why: str

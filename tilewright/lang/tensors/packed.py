@@ -1,4 +1,4 @@
-"""Pointers to numbers of 4 and 6 bits, which lie in memory without gaps: the first in the low bits of its byte.
+"""Pointers to numbers of 4 and 6 bits, which are in memory without gaps: the first in the low bits of its byte.
 
 Threads load and store whole bytes. Any element can be read; what is written must fill its bytes, as a byte that two
 threads write in parts would lose one of them.
@@ -39,7 +39,7 @@ class PackedPointer(Pointer):
 
     @property
     def alignment(self) -> int:
-        """Known alignment in bytes; 1 where the element may lie inside a byte."""
+        """Known alignment in bytes; 1 where the element may be inside a byte."""
         return self.under.alignment if isinstance(self.rest, int) and self.rest == 0 else 1
 
     max_alignment = alignment

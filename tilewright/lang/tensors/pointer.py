@@ -2,7 +2,7 @@
 
 A pointer keeps the static part of its offset apart from the address, so that ``p + i + 8`` and ``p + i`` share
 ``p + i`` and alignment facts survive. A *swizzled* pointer keeps its whole offset apart and permutes it at each
-access: layouts on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which lies
+access: layouts on top of it stay linear. Its swizzle is stated in bytes and counts from the pointer's base, which is
 on a multiple of the swizzle's span, so that it is the same permutation of address bits that TMA and wgmma apply.
 """
 
@@ -83,7 +83,7 @@ class Pointer:
 
     @property
     def memspace(self) -> AddressSpace:
-        """Where it points to. In host code the arrays of the CPU lie in ``generic`` memory, as documented; in kernels,
+        """Where it points to. In host code the arrays of the CPU are in ``generic`` memory, as documented; in kernels,
         which the simulator runs on them, in ``gmem``."""
         space = AddressSpace(self._type.space.value)
         return AddressSpace.generic if space is AddressSpace.gmem and self._on_cpu else space

@@ -170,7 +170,7 @@ class Registers:
 
 
 def alloc(dtype: Any, count: int, hint: str | None = None) -> Registers:
-    """Fresh registers: ``count`` elements of ``dtype``, undefined; those of fewer than 8 bits lie in bytes."""
+    """Fresh registers: ``count`` elements of ``dtype``, undefined; those of fewer than 8 bits are in bytes."""
     if is_packed(dtype):
         size = -(-count * dtype.width // 24) * 3 if dtype.width == 6 else -(-count * dtype.width // 8)
         builder = Builder.current()

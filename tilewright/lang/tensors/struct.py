@@ -316,7 +316,7 @@ class struct:
 
 
 def union(declared: type) -> Any:
-    """``@cute.union``: like :class:`struct`, but all members lie at the same place, the first byte.
+    """``@cute.union``: like :class:`struct`, but all members are at the same place, the first byte.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute

@@ -128,7 +128,7 @@ class Tensor(Drawable):
     def memspace(self) -> AddressSpace:
         found = getattr(self.engine, "memspace", None)
         if found is None:
-            raise ConstraintError(f"{self} is a coordinate tensor: it lies in no memory")
+            raise ConstraintError(f"{self} is a coordinate tensor: it is not in memory")
         return found
 
     @property
@@ -464,7 +464,7 @@ def _tree(coord: Any) -> Any:
 def _outside(coord: Any, tensor: Tensor) -> str:
     """What is wrong with a static coordinate, empty if nothing: at once, so that the error names the line."""
     if isinstance(tensor.linear, Layout) and not _inside(coord, tensor.linear.shape):
-        return f"the coordinate {format_tree(coord)} lies outside {tensor}"
+        return f"the coordinate {format_tree(coord)} is outside {tensor}"
     return ""
 
 

@@ -109,7 +109,7 @@ class TensorSSA:
         if not isinstance(index, int):
             return self._pick(index)
         if not 0 <= index < self.numel:
-            raise ConstraintError(f"index {coord} lies outside the shape {format_tree(self.shape)}")
+            raise ConstraintError(f"index {coord} is outside the shape {format_tree(self.shape)}")
         return wrap(Builder.current().extract(self.value, index))
 
     def _pick(self, index: Any) -> Any:

@@ -15,7 +15,7 @@ COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = 75, 76
 H100 = 132
 MEASURED = {1: 132, 2: 66, 4: 30, 8: 15, 16: 7}
 """Clusters of one block a multiprocessor on an H100 or H200 (``cuOccupancyMaxActiveClusters``): the multiprocessors of
-a cluster lie in one GPC, and what is left over in each GPC stays idle."""
+a cluster are in one GPC, and what is left over in each GPC stays idle."""
 
 
 @takes_location

@@ -54,7 +54,7 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
     template, *values = args if isinstance(args[0], str) else (" ".join("{}" for _ in args), *args)
     if isinstance(template, Text):
         template, values = _with_fields(template, values)
-    values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that lie in a struct
+    values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that are in a struct
     template = template if template.endswith("\n") or not end else template + end
     python = _is_python(template, values)
     text, operands = _expand(template, values) if python else _expand_c(template, values)

@@ -207,5 +207,5 @@ RULES: dict[str, Rule] = {
 
 
 def rule_of(op: Op) -> Rule:
-    """How the op hands on what is undefined; those without a rule of their own do it element by element."""
+    """How the op passes on what is undefined; those without a rule of their own do it element by element."""
     return RULES.get(op.opcode, _elementwise)

@@ -1,4 +1,4 @@
-"""What is seen where a launch stands still: one lane of one warp before a Python line."""
+"""What a stopped launch shows: one lane of one warp before a Python line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BarrierState(NamedTuple):
 
 
 class Frame:
-    """A launch that stands still. It can be read until the launch goes on.
+    """A stopped launch. It can be read until the launch goes on.
 
     Attributes:
         kernel: the kernel's name.

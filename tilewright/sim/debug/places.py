@@ -33,7 +33,7 @@ class PlacePattern(NamedTuple):
         return cls(head, "", int(tail)) if head.endswith(".py") else cls("", head, int(tail))
 
     def in_kernel(self, function: Function) -> bool:
-        """Whether it may lie in this kernel."""
+        """Whether it may be in this kernel."""
         if self.kernel and function.name != self.kernel:
             return False
         files = {op.loc.file for op in function.walk() if op.loc is not None}

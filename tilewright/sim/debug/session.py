@@ -1,4 +1,4 @@
-"""Scripted debugging: a program runs in a thread of its own, and stands still where it is told to."""
+"""Scripted debugging: a program runs in a thread of its own, and stops where it is told to."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _place(outcome: Outcome) -> str:
-    """The line, its file as seen from the current directory if it lies below."""
+    """The line, its file as seen from the current directory if it is below."""
     found = outcome.mutant.location
     if found is None:
         return ""

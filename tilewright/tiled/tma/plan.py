@@ -366,7 +366,7 @@ class TmaPlan:
             known = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
             if not known or sum((n - 1) * strides[m] for m, n in others) + step > strides[e]:
                 return (
-                    f"{names}, so what lies past the end of {_mode_name(e)} would be taken from another: make its "
+                    f"{names}, so what is past the end of {_mode_name(e)} would be taken from another: make its "
                     "extent a known multiple of the tile's"
                 )
         return ""

@@ -41,7 +41,7 @@ def stage_copy(
     if mbar_ptr is not None:
         raise ConstraintError(f"cute.copy: {instruction} takes its mbarrier as tma_bar_ptr, not as mbar_ptr")
     if pred is not None:
-        raise ConstraintError(f"cute.copy: {instruction} takes no pred; TMA itself leaves out what lies outside")
+        raise ConstraintError(f"cute.copy: {instruction} takes no pred; TMA itself leaves out what is outside")
     _outside_elect_one(instruction, "cute.copy")
     if isinstance(instruction, TmaLoad):
         _check_sides(atom, dst, src, "cute.copy(atom, TMA tensor, shared-memory tensor, tma_bar_ptr=...)")
@@ -77,7 +77,7 @@ def _outside_elect_one(instruction: TmaCopy, what: str) -> None:
     if inside("elect_one block"):
         raise ConstraintError(
             f"{what}: {instruction} is called by a whole warp and elects the thread that issues; inside "
-            "`with elect_one():` it would wait for the other 31 for ever: move it out of the block"
+            "`with elect_one():` it would wait for the other 31 forever: move it out of the block"
         )
 
 
@@ -114,7 +114,7 @@ def _check_sides(atom: TmaCopyAtom, smem: Tensor, gmem: Tensor, usage: str) -> N
             f"partitioned by tma_partition, not {gmem}: {usage}"
         )
     if smem.is_coordinate or smem.memspace is not AddressSpace.smem:
-        raise ConstraintError(f"{atom.instruction}: the other side lies in shared memory, not {smem}: {usage}")
+        raise ConstraintError(f"{atom.instruction}: the other side must be in shared memory, not {smem}: {usage}")
     _check_elements(atom, smem)
 
 

@@ -47,7 +47,7 @@ class MmaOp:
 
 
 class OperandSource(Enum):
-    """Where operand A lies."""
+    """Where operand A is."""
 
     TMEM = "tmem"
     SMEM = "smem"
