@@ -47,9 +47,9 @@ class DenseGemm(WarpSpecializedGemm):
         B: TmaOperand, where: Any, loads: Any, tile: Any, k_begin: Any, k_end: Any, states: tuple,
     ) -> Any:  # fmt: skip
         """A warpgroup's part of one output tile."""
-        acc = self.accumulators(tiled_mma)
+        acc, at = self.accumulators(tiled_mma), where(tile)
         states = self.mainloop.multiply_and_load(
-            tiled_mma, acc, tCrA, tCrB, A, B, ring, *states, loads, *where(tile), k_begin, k_end
+            tiled_mma, acc, tCrA, tCrB, A, B, ring, *states, loads, *at, k_begin, k_end
         )
-        finish(acc, tile, k_begin, k_end)
+        finish(acc, tile, at, k_begin, k_end)
         return states

@@ -133,6 +133,9 @@ class WarpSpecializedGemm:
         # ``place`` is (m, n, k) of the block in its cluster.
         cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
+        # Where a worker begins takes divisions, which need not wait for the kernel before.
+        cluster = cute.arch.block_idx()[0] // config.cluster_size
+        first = self.place_of(decomposition, tiles, place, cluster)
 
         stages, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
@@ -150,19 +153,18 @@ class WarpSpecializedGemm:
         wait_for_earlier()
 
         count = tiles[0] * tiles[1] * tiles[2]
-        cluster = cute.arch.block_idx()[0] // config.cluster_size
         walk = partial(decomposition.run, cluster, count, k_tiles, feed=feed)
         loaded = partial(self.loaded, decomposition, count, k_tiles)
-        where = partial(self.tile_of, decomposition, tiles, place)
+        where = partial(self.tile_of, decomposition, tiles, place, cluster, first)
 
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
         fragments = partial(self.fragments, tiled_mma, sA, sB)
         scratch = cute.recast_ptr(stages, dtype=config.acc_dtype)
         finish = partial(
-            self.finish, epilogue_mma, where, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
+            self.finish, epilogue_mma, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
         )
         reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, scratch)
-        scales = partial(self.scales_of_tile, tiled_mma, where, tD, block_scales(function))
+        scales = partial(self.scales_of_tile, tiled_mma, tD, block_scales(function))
         self.roles(
             warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, scales, finish, reduce,
             tiled_mma,
@@ -220,12 +222,12 @@ class WarpSpecializedGemm:
                 consumer = self.mainloop.skip(consumer, mine * k_tiles)
                 part = (0, 0)
                 tCrA, tCrB = fragments(part)
-                piece = partial(self.multiply_in_turn, ring, tiled_mma, tCrA, tCrB, partial(finish, mine, part))
+                piece = partial(self.multiply_in_turn, ring, tiled_mma, tCrA, tCrB, where, partial(finish, mine, part))
                 walk(piece, (consumer, order), mine, config.warpgroups)
             else:
                 part = (mine // config.split[1], mine % config.split[1])
                 tCrA, tCrB = fragments(part)
-                how = ring, tiled_mma, tCrA, tCrB, partial(scales, part)
+                how = ring, tiled_mma, tCrA, tCrB, where, partial(scales, part)
                 walk(partial(self.multiply, *how, partial(finish, mine, part)), consumer)
                 # Here, where these warps have all their registers.
                 reduce(mine)
@@ -267,7 +269,17 @@ class WarpSpecializedGemm:
         shape = (self.config.part[mode], self.config.tile[2], self.config.stages)
         return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
-    def tile_of(self, decomposition: Any, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
+    @cute.jit
+    def tile_of(
+        self, decomposition: Any, tiles: tuple, place: tuple, cluster: Any, first: tuple, index: Any
+    ) -> tuple[Any, Any, Any]:
+        """(tile_m, tile_n, batch) of this block for cluster tile ``index``; ``first``: those of tile ``cluster``."""
+        m, n, batch = first
+        if index != cluster:
+            m, n, batch = self.place_of(decomposition, tiles, place, index)
+        return m, n, batch
+
+    def place_of(self, decomposition: Any, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
         tiles_m, tiles_n, _ = tiles
         per_batch = tiles_m * tiles_n
@@ -288,14 +300,14 @@ class WarpSpecializedGemm:
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
     def scales_of_tile(
-        self, tiled_mma: cute.TiledMma, where: Any, tD: cute.Tensor, scales: BlockScales | None, part: tuple,
-        tile: Any, k_begin: Any, k_end: Any,
+        self, tiled_mma: cute.TiledMma, tD: cute.Tensor, scales: BlockScales | None, part: tuple, at: tuple,
+        k_begin: Any, k_end: Any,
     ) -> TileScales | None:  # fmt: skip
         """The scales of a consumer warpgroup's part of an output tile; None without scales of blocks."""
         if scales is None:
             return None
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
-        cD = self.part_of_tile(cute.make_identity_tensor(extent), where(tile), part)
+        cD = self.part_of_tile(cute.make_identity_tensor(extent), at, part)
         tidx = cute.arch.thread_idx()[0] % 128
         tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
         held = EpilogueTile(tCcD, extent, no_source, self.config.transposed)
@@ -309,22 +321,23 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def multiply(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, scales: Any, finish: Any,
-        tile: Any, k_begin: Any, k_end: Any, state: Any,
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, where: Any, scales: Any,
+        finish: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
     ) -> Any:  # fmt: skip
-        """A consumer warpgroup's part of one output tile."""
+        """A consumer warpgroup's part of one output tile. Where it goes is computed while the first operands come."""
         acc, k_tiles = self.accumulators(tiled_mma), k_end - k_begin
-        of_tile = scales(tile, k_begin, k_end)
+        at = where(tile)
+        of_tile = scales(at, k_begin, k_end)
         if cutlass.const_expr(of_tile is None):
             state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
         else:
             state = self.mainloop.multiply_scaled(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
-        finish(acc, tile, k_begin, k_end)
+        finish(acc, tile, at, k_begin, k_end)
         return state
 
     @cute.jit
     def multiply_in_turn(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, where: Any, finish: Any,
         tile: Any, k_begin: Any, k_end: Any, state: tuple,
     ) -> tuple:  # fmt: skip
         """A consumer warpgroup's output tile, while the other one is at the tile before or after it.
@@ -335,31 +348,33 @@ class WarpSpecializedGemm:
         so each of them has seen the stage full.
         """
         consumer, order = state
-        acc = self.accumulators(tiled_mma)
+        acc, at = self.accumulators(tiled_mma), where(tile)
         order.wait()
         consumer = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, consumer, k_end - k_begin, order.arrive)
         order.wait()
-        finish(acc, tile, k_begin, k_end)
+        finish(acc, tile, at, k_begin, k_end)
         order.arrive()
         return self.mainloop.skip(consumer, k_end - k_begin), order
 
     @cute.jit
     def finish(
-        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        mD: Any, sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, k_tiles: Any, scratch: Any,
-        rank: Any, mine: Any, part: tuple, acc: cute.Tensor, tile: Any, k_begin: Any, k_end: Any,
+        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any,
+        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, k_tiles: Any, scratch: Any, rank: Any,
+        mine: Any, part: tuple, acc: cute.Tensor, tile: Any, at: tuple, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
-        """Write warpgroup ``mine``'s sums, or hand them to the worker that finishes the tile."""
+        """Write warpgroup ``mine``'s sums of ``tile``, which is ``at`` (tile_m, tile_n, batch), or hand them to the
+        worker that finishes the tile."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
-        to = where if decomposition.sums != "kept" else partial(self.slice_of_tile, where)
-        write = partial(self.write, epilogue_mma, to, tma_D, tD, mC, sD, function, mine, part, tile)
+        if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
+            at = (at[0], at[1], cute.arch.block_idx()[1])
+        write = partial(self.write, epilogue_mma, tma_D, tD, mC, sD, function, mine, part, at)
         if cutlass.const_expr(self.config.cluster_k > 1):
             self.exchange(write, tidx, acc, scratch, rank)
         elif cutlass.const_expr(decomposition.sums == "in_turn"):
-            first = partial(self.write, epilogue_mma, to, tma_D, tD, mC, sD)
-            others = partial(self.write, epilogue_mma, to, tma_D, tD, mD, sD)
-            self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile)
+            first = partial(self.write, epilogue_mma, tma_D, tD, mC, sD)
+            others = partial(self.write, epilogue_mma, tma_D, tD, mD, sD)
+            self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile, at)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(self.epilogue.parts(acc))
         elif cutlass.const_expr(decomposition.handed_over):
@@ -375,24 +390,19 @@ class WarpSpecializedGemm:
                 self.fixup.take(decomposition, tile, tidx, acc)
             write(self.epilogue.parts(acc))
 
-    def slice_of_tile(self, where: Any, tile: Any) -> tuple[Any, Any, Any]:
-        """(tile_m, tile_n, slice): where the sums of a slice of K go that is an output of its own."""
-        m, n, _ = where(tile)
-        return m, n, cute.arch.block_idx()[1]
-
     @cute.jit
     def add_in_turn(
         self, first: Any, others: Any, tidx: Any, acc: cute.Tensor, function: Any,
-        decomposition: SerialSplitK, mine: Any, part: tuple, tile: Any,
+        decomposition: SerialSplitK, mine: Any, part: tuple, tile: Any, at: tuple,
     ) -> None:  # fmt: skip
         """Add this block's sums to D when the block before has done so."""
         turn, turns = decomposition.turn(), decomposition.slices
         sync = self.together.arrive_and_wait
         decomposition.wait(tile, tidx, sync)
         if turn == 0:
-            first(of_k_partition(function, 0, turns), mine, part, tile, self.epilogue.parts(acc))
+            first(of_k_partition(function, 0, turns), mine, part, at, self.epilogue.parts(acc))
         else:
-            others(of_k_partition(function, turn, turns), mine, part, tile, self.epilogue.parts(acc))
+            others(of_k_partition(function, turn, turns), mine, part, at, self.epilogue.parts(acc))
         self.epilogue.written(cute.arch.thread_idx()[0] % 128)
         decomposition.release(tile, tidx, sync)
 
@@ -408,16 +418,16 @@ class WarpSpecializedGemm:
         config = self.config
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
         sD = sD[None, None, None, mine]
-        write = partial(self.write, epilogue_mma, where, tma_D, tD, mC, sD, function, mine)
+        write = partial(self.write, epilogue_mma, tma_D, tD, mC, sD, function, mine)
         sums = SumPartition.of(
             self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
         )
-        self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write))
+        self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write, where))
 
-    def write_reduced(self, write: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
+    def write_reduced(self, write: Any, where: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
         """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
         part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
-        write(part, tile, [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
+        write(part, where(tile), [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
 
     @cute.jit
     def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
@@ -442,15 +452,14 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def write(
-        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple, tile: Any, parts: list,
+        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, sD: cute.Tensor,
+        function: EpilogueFunction, mine: Any, part: tuple, at: tuple, parts: list,
     ) -> None:  # fmt: skip
-        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of one output tile."""
-        found = where(tile)
-        batch = found[2]
+        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``."""
+        batch = at[2]
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
-            self.part_of_tile(tensor, found, part)
+            self.part_of_tile(tensor, at, part)
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128

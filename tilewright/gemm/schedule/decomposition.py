@@ -99,8 +99,10 @@ class PersistentTiles(StaticSchedule):
     ) -> Any:  # fmt: skip
         """``turn`` of ``turns``: this caller takes every ``turns``-th of the worker's tiles."""
         workers = self.blocks(tiles)
-        for tile in range(worker + turn * workers, tiles, turns * workers, unroll=1):
+        tile = worker + turn * workers
+        while tile < tiles:  # a range with this step would divide, to count its turns
             state = piece(tile, 0, k_tiles, state)
+            tile += turns * workers
         return state
 
 
