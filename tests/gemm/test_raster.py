@@ -39,6 +39,11 @@ def test_groups_along_n_are_groups_along_m_of_the_transposed_matrix(m: int, n: i
     assert order(GroupedRaster(group, "n"), m, n) == [(i, j) for j, i in order(GroupedRaster(group), n, m)]
 
 
+@given(st.sampled_from((*EVERY, IdentityRaster(4))), sides, sides)
+def test_a_prepared_raster_has_the_same_order(raster: Raster, m: int, n: int) -> None:
+    assert order(raster.prepared(m, n), m, n) == order(raster, m, n)
+
+
 @given(st.integers(0, 5), st.integers(1, 31), st.integers(1, 31))
 def test_the_hilbert_curve_leaves_out_what_lies_beyond_the_matrix(log_side: int, m: int, n: int) -> None:
     side = 1 << log_side

@@ -77,9 +77,10 @@ class WarpSpecializedGemm:
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
         clusters, slices, _ = decomposition.grid(tiles[0] * tiles[1] * batch, 1)
         read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None
+        raster = self.raster.prepared(*tiles[:2]), cute.FastDivmodDivisor(tiles[0] * tiles[1])
         self.kernel(
-            tma_A, tA, tma_B, tB, tma_D, tD, mC, read, function, decomposition, tiles, decomposition.k_tiles(k, bK),
-            sA_layout, sB_layout, self.epilogue.layout,
+            tma_A, tA, tma_B, tB, tma_D, tD, mC, read, function, decomposition, tiles, raster,
+            decomposition.k_tiles(k, bK), sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(
             grid=(clusters * config.cluster_size, slices, 1),
@@ -115,7 +116,7 @@ class WarpSpecializedGemm:
     def kernel(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
         tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
-        decomposition: Any, tiles: tuple, k_tiles: Any,
+        decomposition: Any, tiles: tuple, raster: tuple, k_tiles: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -135,7 +136,8 @@ class WarpSpecializedGemm:
         place = cluster_layout.get_flat_coord(rank)
         # Where a worker begins takes divisions, which need not wait for the kernel before.
         cluster = cute.arch.block_idx()[0] // config.cluster_size
-        first = self.place_of(decomposition, tiles, place, cluster)
+        to_tile = partial(self.place_of, decomposition, tiles, raster, place)
+        first = to_tile(cluster)
 
         stages, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
@@ -155,7 +157,7 @@ class WarpSpecializedGemm:
         count = tiles[0] * tiles[1] * tiles[2]
         walk = partial(decomposition.run, cluster, count, k_tiles, feed=feed)
         loaded = partial(self.loaded, decomposition, count, k_tiles)
-        where = partial(self.tile_of, decomposition, tiles, place, cluster, first)
+        where = partial(self.tile_of, to_tile, cluster, first)
 
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
         fragments = partial(self.fragments, tiled_mma, sA, sB)
@@ -270,21 +272,20 @@ class WarpSpecializedGemm:
         return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
     @cute.jit
-    def tile_of(
-        self, decomposition: Any, tiles: tuple, place: tuple, cluster: Any, first: tuple, index: Any
-    ) -> tuple[Any, Any, Any]:
+    def tile_of(self, to_tile: Any, cluster: Any, first: tuple, index: Any) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``; ``first``: those of tile ``cluster``."""
         m, n, batch = first
         if index != cluster:
-            m, n, batch = self.place_of(decomposition, tiles, place, index)
+            m, n, batch = to_tile(index)
         return m, n, batch
 
-    def place_of(self, decomposition: Any, tiles: tuple, place: tuple, index: Any) -> tuple[Any, Any, Any]:
+    def place_of(
+        self, decomposition: Any, tiles: tuple, raster: tuple, place: tuple, index: Any
+    ) -> tuple[Any, Any, Any]:
         """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
-        tiles_m, tiles_n, _ = tiles
-        per_batch = tiles_m * tiles_n
-        batch = index // per_batch
-        m, n = decomposition.place(self.raster, index - batch * per_batch, tiles_m, tiles_n)
+        order, per_batch = raster
+        batch, inside = divmod(index, per_batch)
+        m, n = decomposition.place(order, inside, *tiles[:2])
         return m * self.config.cluster[0] + place[0], n * self.config.cluster[1] + place[1], batch
 
     @cute.jit

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tilewright import Int32, cute
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.identity import LEAST_COLUMNS
+from tilewright.lang.numbers.fast_divmod import FastDivmodDivisor
 from tilewright.lang.tensors.select import select
 
 
@@ -20,6 +21,10 @@ class Raster(Protocol):
 
     def tile(self, index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
         """(tile_m, tile_n) of linear block ``index`` among ``tiles_m * tiles_n``."""
+        ...
+
+    def prepared(self, tiles_m: Any, tiles_n: Any) -> Raster:
+        """The same order of ``tiles_m * tiles_n`` tiles, with what the host can compute once for all blocks."""
         ...
 
 
@@ -55,6 +60,40 @@ class GroupedRaster:
         inside = index - band * per_band
         return first + inside % height, inside // height
 
+    def prepared(self, tiles_m: Any, tiles_n: Any) -> Raster:
+        grouped, crossed = (tiles_n, tiles_m) if self.along == "n" else (tiles_m, tiles_n)
+        last = cute.max(grouped % self.group, 1)
+        return PreparedRaster(self, FastDivmodDivisor(self.group * crossed), FastDivmodDivisor(last))
+
+
+@dataclass(frozen=True)
+class PreparedRaster:
+    """A :class:`GroupedRaster` of one problem, in a kernel without divisions: a division of integers takes about 100
+    cycles, and a block of a small product begins with three of them, one after the other. A band is ``group`` tiles
+    high, the last one as many as are left over."""
+
+    raster: GroupedRaster
+    per_band: FastDivmodDivisor
+    last: FastDivmodDivisor
+
+    def tile(self, index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        """As :meth:`GroupedRaster.tile` of the numbers of tiles that it was prepared for."""
+        if self.raster.along == "n":
+            n, m = self._tile(index, tiles_n)
+            return m, n
+        return self._tile(index, tiles_m)
+
+    def _tile(self, index: Any, grouped: Any) -> tuple[Any, Any]:
+        band, inside = divmod(index, self.per_band)
+        first = band * self.raster.group
+        whole = first + self.raster.group <= grouped
+        height = select(whole, self.raster.group, self.last.divisor)
+        across = select(whole, inside // self.raster.group, inside // self.last)
+        return first + inside - across * height, across
+
+    def prepared(self, tiles_m: Any, tiles_n: Any) -> Raster:
+        return self
+
 
 @dataclass(frozen=True)
 class HilbertRaster:
@@ -80,6 +119,9 @@ class HilbertRaster:
                 half //= 2
             return at[1], at[2]
         return self._tile(index, tiles_m, tiles_n)
+
+    def prepared(self, tiles_m: Any, tiles_n: Any) -> Raster:
+        return self
 
     @cute.jit
     def _tile(self, index: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
@@ -144,6 +186,9 @@ class IdentityRaster:
             if 1 << log <= self.n:
                 width = select(tiles_n >= least, 1 << log, width)
         return GroupedRaster(width, "n").tile(index, tiles_m, tiles_n)
+
+    def prepared(self, tiles_m: Any, tiles_n: Any) -> Raster:
+        return self
 
 
 def raster_of(config: AnyConfig) -> Raster:
