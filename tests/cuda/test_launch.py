@@ -19,7 +19,8 @@ import pytest
 
 from tests.counting import calls_in
 from tests.cuda.build import HOST, Kernel, pointer
-from tilewright.cuda import libcuda, limits
+from tilewright.atoms.dependents import GridDependency
+from tilewright.cuda import capture, libcuda, limits
 from tilewright.cuda import machine as gpu
 from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError, MachineError
@@ -300,6 +301,52 @@ def test_kernels_overlap_where_gpu_and_driver_can(
     driver.set("attribute_count", 0)
     kernel(config((4, 1, 1), attributes=("use_pdl",)), [at(16), 5])
     assert ctypes.c_int.in_dll(driver.library, "attribute_count").value == overlaps
+
+
+@pytest.mark.parametrize("repeated", (False, True))
+def test_a_captured_launch_overlaps_behind_kernels_that_let_the_next_begin(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, repeated: bool
+) -> None:
+    """In a graph a programmatic edge behind another kernel costs more than a plain one; in a stream it never does."""
+    machine = gpu.machine()
+    how = config((4, 1, 1), stream=7, attributes=("use_pdl",))
+    kernel = machine.load(small())
+    launch = kernel.repeat("cuda:0", how, (16, 5)) if repeated else lambda: kernel.on("cuda:0")(how, (16, 5))
+    nodes = (ctypes.c_void_p * 4).in_dll(driver.library, "nodes")
+
+    def overlaps(*before: int) -> bool:
+        """Behind nodes of a graph: handles of kernels, 0 for a copy."""
+        driver.set("node_count", len(before))
+        for place, handle in enumerate(before):
+            nodes[place] = handle
+        launch()
+        identifier, value = (ctypes.c_int * 16).in_dll(driver.library, "attributes_seen")[:2]
+        assert identifier == 6
+        return bool(value)
+
+    plain, ours = 77, 78
+    monkeypatch.setattr(capture, "_triggering", {ours})
+    assert overlaps(plain)
+    driver.set("capturing", 1)
+    assert not overlaps() and not overlaps(plain) and not overlaps(0) and not overlaps(ours, plain)
+    assert overlaps(ours) and overlaps(ours, ours)
+    driver.set("capturing", 0)
+    assert overlaps(plain)
+
+
+@pytest.mark.parametrize("action", ("wait", "launch_dependents"))
+def test_kernels_that_let_the_next_begin_are_remembered(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    monkeypatch.setattr(capture, "_triggering", set())
+    k = Kernel("starts", {}, x=pointer(F32), n=I32)
+    k.call(GridDependency(action), ())
+    k.store(k.at(k.x, k.sreg("tid.x")), k.cast(k.n, F32))
+    gpu.machine().load(k.done()).on("cuda:1")
+    driver.set("capturing", 1)
+    driver.set("node_count", 1)
+    (ctypes.c_void_p * 4).in_dll(driver.library, "nodes")[0] = 8 + 2  # its handle, as this driver numbers them
+    assert capture.may_overlap(7) is (action == "launch_dependents")
 
 
 def test_clusters_need_hopper(driver: Driver) -> None:

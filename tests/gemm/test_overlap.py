@@ -90,3 +90,35 @@ def test_chains_of_products_on_the_gpu(shape: tuple[int, int, int]) -> None:
         matmul(buffers[step % 2], turned, out=buffers[(step + 1) % 2])
         expected = expected[:, torch.argsort(order)]
     assert torch.equal(buffers[0], expected)
+
+
+@pytest.mark.gpu
+def test_products_of_a_graph_overlap_with_products_only() -> None:
+    """Edges behind PyTorch's kernels are plain ones, which cost less there; in a stream every launch may overlap."""
+    import torch
+
+    from tilewright.cuda.capture import may_overlap
+    from tilewright.gemm import launcher
+
+    a = torch.randint(-3, 4, (128, 128), device="cuda").half()
+    order = torch.randperm(128, device="cuda")
+    turned = torch.eye(128, device="cuda", dtype=torch.float16)[order]
+    middle, out = torch.empty_like(a), torch.empty_like(a)
+    first, second = launcher(a, a, middle), launcher(middle, turned, out)
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    seen = []
+    with torch.cuda.stream(stream):
+        first(), second()
+        assert may_overlap(stream.cuda_stream)
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream):
+            for step in (a.neg_, first, second, out.neg_):
+                step()
+                seen.append(may_overlap(stream.cuda_stream))
+        for _ in range(3):
+            graph.replay()
+        stream.synchronize()
+    assert seen == [False, True, True, False]
+    exact = a.double() @ a.double()
+    assert torch.equal(middle.double(), exact)
+    assert torch.equal(out.double(), -(exact @ turned.double()))

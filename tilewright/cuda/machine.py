@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tilewright.atoms.dependents import OVERLAPPING
-from tilewright.cuda import libcuda
+from tilewright.cuda import capture, libcuda
 from tilewright.cuda.arrays import DeviceArray, download, upload, zeros
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
@@ -231,6 +231,8 @@ class Placed:
         self.threads = libcuda.function_attribute(self.handle, libcuda.FUNC_MAX_THREADS_PER_BLOCK)
         self.static_smem = libcuda.function_attribute(self.handle, libcuda.FUNC_SHARED_SIZE_BYTES)
         self._allowed_smem = DEFAULT_SMEM - self.static_smem
+        if _lets_next_begin(function):
+            capture.remember_triggering(self.handle)
         # By item, and so without argtypes: what it takes is made of ctypes already.
         self._submit = libcuda.library()["cuLaunchKernelEx"]
         self._configurations: dict[LaunchConfig, tuple[LaunchConfiguration, Callable[[], int]]] = {}
@@ -322,7 +324,11 @@ class Placed:
     def submission(self, config: LaunchConfiguration, parameters: Parameters) -> Callable[[], int]:
         """The driver's launch with arguments that are converted already."""
         pointers = map(ctypes.c_void_p.from_param, (self.handle, parameters.pointers.value))
-        return functools.partial(self._submit, ctypes.byref(config), *pointers, None)
+        go = functools.partial(self._submit, ctypes.byref(config), *pointers, None)
+        for attribute in config.attributes[: config.count]:
+            if attribute.id == libcuda.PROGRAMMATIC_STREAM_SERIALIZATION:
+                return functools.partial(capture.submit, go, config, attribute)
+        return go
 
     def _allow(self, smem: int, cluster: int) -> None:
         """Opt in to more than 48 KiB of shared memory and to clusters of more than 8 blocks."""
@@ -348,8 +354,9 @@ class Repeat:
         self.placed, self.config, self.values = placed, config, values
         self.parameters = placed.parameters.copy()
         self.parameters.pack(values)
-        self.known = known = placed.configuration(config)  # kept, for it owns the attributes
-        own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, known.attributes, known.count)
+        known = placed.configuration(config)
+        attributes = (LaunchAttribute * known.count)(*known.attributes[: known.count])
+        own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
         self.submit = placed.submission(own, self.parameters)
 
     def __call__(self) -> None:
@@ -357,6 +364,12 @@ class Repeat:
             return self.placed.launch(self.config, self.values)
         if code := self.submit():
             self.placed.again(self.submit, code, self.config)
+
+
+def _lets_next_begin(function: Function) -> bool:
+    """Whether a kernel says that the next one may begin before it has ended."""
+    calls = (op for op in function.walk() if op.opcode == "call")
+    return any(op.attrs["atom"].grid_dependency == "launch_dependents" for op in calls)
 
 
 def overlapping(device: int) -> bool:
