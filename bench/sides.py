@@ -56,7 +56,7 @@ class Side:
         repeat = max(1, round(seconds / (each * len(sets))))
         self.spacers: torch.cuda.CUDAGraph | None = None
         if behind:
-            before = spacer(behind)
+            self.before = before = spacer(behind)  # kept: the graphs write what it writes
             self.spacers, _ = graph_of(before, sets, repeat)
             self.graph, self.products = graph_of(lambda *s: (before(*s), run(*s)), sets, repeat)
         else:
