@@ -200,8 +200,8 @@ def _assign(out: Emitter, result: str, call: str, type_: Type) -> None:
 
 @dataclass(frozen=True)
 class OrderedLoad(Instruction):
-    """``ld.{sem}.{scope}``: one 32- or 64-bit scalar that other blocks write meanwhile. Operand: pointer; ``sem``:
-    relaxed, acquire."""
+    """``ld.{sem}.{scope}``: one 32- or 64-bit scalar that other blocks may write at any time. Operand: pointer;
+    ``sem``: relaxed, acquire."""
 
     sem: str = "acquire"
     scope: str = "gpu"

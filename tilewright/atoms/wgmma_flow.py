@@ -38,7 +38,7 @@ def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
 
 def missing_fences(function: Function) -> dict[Op, Op]:
     """The instructions of a kernel before which a fence is missing, each with the access to its registers that the
-    fence would stand behind.
+    fence would come after.
 
     PTX ISA, "wgmma.fence": it is needed before the first instruction and between an access of a register and an
     instruction that uses it. What instructions do to their own accumulators is in order.

@@ -60,7 +60,7 @@ def first_cuda(arch: Architecture) -> Version:
 def nvrtc_for(arch: Architecture) -> Nvrtc:
     """The NVRTC to compile for ``arch`` with. Raises MachineError, with the wheel to install, without one.
 
-    Where all that know ``arch`` are newer than the driver, the newest is given all the same: the driver may load its
+    Where all that know ``arch`` are newer than the driver, the newest is given nevertheless: the driver may load its
     code, and says so if not.
     """
     found = installed()

@@ -1,6 +1,6 @@
-"""The operations on arrays that NumPy has not, or not with the meaning of the machine.
+"""The operations on arrays that NumPy lacks, or has with another meaning than the machine's.
 
-All take NumPy scalars (values that are the same for all lanes) and arrays alike.
+All take NumPy scalars (values that are the same for all lanes) and arrays.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def _overlap(d: Any, s: Any, above: Any) -> bool:
 def left_inverse(input: Any) -> Any:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
 
-    In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives some one, perhaps past
+    In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives one, possibly past
     the end of the last mode. Offsets that ``input`` skips are bridged by stride-0 modes. A run-time extent is taken to
     end below the next larger stride.
 

@@ -91,7 +91,7 @@ class PipelineAsync:
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
-        """Wait until the stage is empty; not where ``try_acquire_token`` says that it is."""
+        """Wait until the stage is empty, unless ``try_acquire_token`` says that it is."""
         wait_unless(try_acquire_token, self.sync_object_empty, state)
 
     def producer_try_acquire(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
@@ -121,7 +121,7 @@ class PipelineAsync:
     def consumer_wait(
         self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
-        """Wait until the stage is full; not where ``try_wait_token`` says that it is."""
+        """Wait until the stage is full, unless ``try_wait_token`` says that it is."""
         wait_unless(try_wait_token, self.sync_object_full, state)
 
     def consumer_try_wait(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
@@ -183,7 +183,7 @@ class PipelineCpAsync(PipelineAsync):
 
 
 def wait_unless(token: Any, barriers: MbarrierArray, state: PipelineState) -> None:
-    """Wait for the stage and phase of ``state``; not where ``token`` says that it is complete."""
+    """Wait for the stage and phase of ``state``, unless ``token`` says that it is complete."""
     if token is None:
         barriers.wait(state.index, state.phase)
     else:

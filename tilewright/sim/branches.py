@@ -107,7 +107,7 @@ def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_
         m = g.mask
         t = c if m is None else c & m
         f = ~c if m is None else ~c & m
-        # A warp whose lanes all go one way becomes part of a group that stands on that side alone, so that a barrier
+        # A warp whose lanes all go one way becomes part of a group on that side alone, so that a barrier
         # there is met by whole warps and waits for no warp of the other side. A warp that diverges inside runs both
         # sides under masks, one after the other, as the device does.
         some_t, some_f = t.reshape(-1, WARP).any(1), f.reshape(-1, WARP).any(1)

@@ -105,7 +105,7 @@ class ClusterWait:
 
     def take(self, rows: Array) -> ClusterWait:
         mask = None if self.mask is None else self.mask.reshape(-1, WARP)[rows].reshape(-1)
-        # Not made anew: a thread may have arrived at a later phase since.
+        # Copied, not computed again: a thread may have arrived at a later phase since.
         new = ClusterWait.__new__(ClusterWait)
         new.barriers, new.warps, new.mask, new.op = self.barriers, self.warps[rows], mask, self.op
         new.target, new.cluster = self.target[rows], self.cluster[rows]

@@ -87,7 +87,7 @@ class Launch:
         return self._run_reporting_nodes if "entered" in listened or self.events.sleeps else self._run
 
     def sleep(self, observer: Observer) -> None:
-        """``observer`` does not listen for the events ``asleep`` for now; unless others listen for every op anyhow."""
+        """``observer`` does not listen for the events ``asleep`` for now; unless others listen for every op anyway."""
         assert self.events is not None
         self.events.dismiss([])
         self.execute = self._loop()
@@ -241,7 +241,7 @@ class Launch:
 
     @staticmethod
     def _bound(spinning: list[Group]) -> float:
-        """Rounds of nothing but spinning, though not with the same values, that make a hang likely."""
+        """Rounds of spinning alone, though not with the same values, that make a hang likely."""
         return STUCK if all(g.still or (g.spin.quiet and g.spin.reads) for g in spinning) else float("inf")
 
     def bounded(self, group: Group) -> None:
@@ -250,7 +250,7 @@ class Launch:
             raise SimulationError(hangs.endless(self, group), None, *hangs.waiting_ops([group]))
 
     def waits(self, group: Group, turns: int) -> None:
-        """A group has used up its turns in a loop whose condition nothing has changed meanwhile."""
+        """A group has used up its turns in a loop whose condition nothing has changed in the meantime."""
         # An effect under way, or a block that has not begun, may still change it.
         if self.later:
             self._land_next()

@@ -90,7 +90,7 @@ class Observer:
     def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """An asynchronous unit is about to read or write bytes, whose last mode is contiguous. ``memory`` ``"shared"``:
         ``start`` counts from the first byte of the wave's shared memory; ``"global"``: an absolute address. Whether it
-        reads or writes stands in the accesses of the op."""
+        reads or writes is stated by the accesses of the op."""
 
     def pieces(self, group: Group, start: np.ndarray, rows: np.ndarray) -> None:
         """An asynchronous unit is about to read pieces of 16 bytes, which begin at ``start [units, n]`` (bytes from the

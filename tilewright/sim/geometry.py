@@ -1,4 +1,4 @@
-"""Where threads stand: the special registers of a group of warps, and the split of a grid into waves of resident
+"""The places of threads: the special registers of a group of warps, and the split of a grid into waves of resident
 blocks."""
 
 from __future__ import annotations

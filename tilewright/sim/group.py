@@ -1,4 +1,4 @@
-"""A group: warps of one wave that stand at the same place, with their registers.
+"""A group: warps of one wave at the same place, with their registers.
 
 All of a group's registers are arrays over its lanes, so that one step of the program is a few NumPy calls however many
 warps there are. The rows of a group never change: whoever holds one of its arrays (a register, a mask, an instruction's
@@ -133,7 +133,7 @@ class SplitSide:
 
 
 def lane_rows(warps: np.ndarray) -> Any:
-    """The rows of these warps: a slice where they stand together, else an index array."""
+    """The rows of these warps: a slice where they are neighbours, else an index array."""
     # A slice makes views of the parent's arrays. They are not shared: the parent ends, and no two parts have a row in
     # common.
     if warps.size and warps[-1] - warps[0] + 1 == warps.size:
@@ -152,7 +152,7 @@ def merge(groups: list[Group]) -> Group:
     """One group of several of the same wave, tag and place."""
     first = groups[0]
     program = first.program
-    # Rows stand in the order of warp numbers, whatever the order of the groups: instructions on warpgroups rely on
+    # Rows are in the order of warp numbers, whatever the order of the groups: instructions on warpgroups rely on
     # neighbours being neighbours, and messages name warps by row.
     warps = np.concatenate([g.warps for g in groups])
     by_warp = np.argsort(warps, kind="stable")

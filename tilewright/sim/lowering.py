@@ -171,7 +171,7 @@ class Lowering:
         self.enclosing.pop()
 
     def blocks(self, block: Block) -> bool:
-        """Whether a blocking instruction stands anywhere in ``block``."""
+        """Whether there is a blocking instruction anywhere in ``block``."""
         found = self.blocking.get(id(block))  # asked at each level of nesting: remembered, as walking is quadratic
         if found is None:
             found = any(op.opcode == "call" and op.attrs["atom"].blocking for op in block.walk())

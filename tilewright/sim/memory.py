@@ -248,7 +248,7 @@ class GlobalBuffer(Buffer):
 class AddressSpace:
     """All memory that a launch can reach: gives absolute addresses a buffer."""
 
-    WINDOW = 1 << 56  # where shared memory stands among the absolute addresses
+    WINDOW = 1 << 56  # where the absolute addresses of shared memory begin
 
     def __init__(self) -> None:
         self.buffers: list[GlobalBuffer] = []
@@ -303,7 +303,7 @@ def expose(array: np.ndarray) -> np.ndarray:
     Raises nothing: an address outside of all arrays that are known is an error of the launch that uses it.
 
     >>> data = np.arange(4.0)
-    >>> expose(data) is data  # its address may now stand in an array of pointers
+    >>> expose(data) is data  # its address may now be in an array of pointers
     True
     >>> conceal(data)
     """

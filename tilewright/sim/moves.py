@@ -2,7 +2,7 @@
 
 A copy of a thread's part of a tile is one instruction for each vector. Where the pointers of several differ by just the
 bytes of one, and their registers follow each other, too, all of them are one gather of wider items. Observers hear of
-every instruction all the same.
+every instruction nevertheless.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def move(
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
     if not store and all(mask is None for mask in masks) and _load_by_plan(group, fragment, registers, pointers):
         return
-    # A mask of all lanes is none: so more repetitions can be joined.
+    # A mask of all lanes is dropped, so that more repetitions can be joined.
     whole = [None if mask is None or mask.all() else mask for mask in masks]
     for first, stop in _runs(registers, pointers, whole):
         if stop - first == 1 or not _as_one_access(

@@ -142,7 +142,7 @@ class WavefrontCounter:
 
 
 def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
-    """The offsets of the first block, and how often they stand there, where all blocks access the same places."""
+    """The offsets of the first block, and how often they occur, where all blocks access the same places."""
     blocks = group.warps // group.wave.geometry.warps
     block = WARP * int(np.count_nonzero(blocks == blocks[0]))
     if lanes.size == block or lanes.size % block:

@@ -1,7 +1,7 @@
 """While loops that turn and write memory: whether they come nearer to their end.
 
 A loop that changes nothing is recognised at once (:mod:`.spins`). One that writes in each turn is not, and may wait for
-ever all the same: ``while load(flag) == 0: count += 1``. What can end it is what its condition is computed from: memory
+ever nevertheless: ``while load(flag) == 0: count += 1``. What can end it is what its condition is computed from: memory
 and carried values, traced back through the loop. As long as these stay as they are, the loop *waits*, whatever else it
 does; if all that it carries and writes stays as well, it *repeats* itself.
 

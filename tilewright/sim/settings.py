@@ -24,7 +24,7 @@ class SimulatorOptions:
     conditions are computed from changes. ``check``: what to look for (docs/checking.md): ``"default"`` (data
     races and their like, as far as that costs little), ``"all"``, ``"none"``, or names of checkers with commas between
     them. ``sms``: multiprocessors of the simulated GPU: a block must not wait for one that need not be resident.
-    ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it has not are errors;
+    ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it lacks are errors;
     ``""``: any. ``sizes``: which kernel and tiles ``gemm`` takes where it may choose: ``"simulator"``, those that are
     simulated soonest, or ``"gpu"``, those (and the sharing of tiles) that suit a GPU of ``sms`` multiprocessors."""
 

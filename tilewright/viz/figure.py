@@ -41,7 +41,7 @@ class Border:
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The labels next to the rows, or above the columns: a name for each, and names for groups of neighbours, each
-    (first, the one after the last, name). Without names the numbers stand there."""
+    (first, the one after the last, name). Without names the numbers are shown."""
 
     names: tuple[str, ...] = ()
     groups: tuple[tuple[int, int, str], ...] = ()

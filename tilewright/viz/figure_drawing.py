@@ -23,8 +23,8 @@ class PanelMetrics:
 
     cell_width: float
     cell_height: float
-    row_labels: float  # width of what stands to the left of the rows
-    column_labels: float  # and height of what stands above the columns
+    row_labels: float  # width of the labels to the left of the rows
+    column_labels: float  # and height of those above the columns
 
     @classmethod
     def of(cls, figure: Figure) -> PanelMetrics:

@@ -31,7 +31,7 @@ def layout_figure(
 
     Args:
         layout: a static layout, composed or not; one of rank 1 becomes a row.
-        show: what stands in a cell: ``"offset"``, ``"index"`` (1-D, colexicographic), ``"coordinate"`` (natural), or
+        show: what a cell shows: ``"offset"``, ``"index"`` (1-D, colexicographic), ``"coordinate"`` (natural), or
             several of them, a line each.
         title: instead of the layout in CuTe notation.
         color_by: what colours stand for: "offset", "index", "row", "column", "bank", or a function of the offset that

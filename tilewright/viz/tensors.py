@@ -27,7 +27,7 @@ def tensor_figure(
     Args:
         tensor: a tensor in host memory (``from_dlpack``, or any array that has DLPack, such as NumPy's), a tiled or
             sliced one too; or a tensor of coordinates, as ``make_identity_tensor`` gives.
-        show: what stands in a cell: "value", "offset", "index", "coordinate", or several of them, a line each.
+        show: what a cell shows: "value", "offset", "index", "coordinate", or several of them, a line each.
         title: instead of element type and layout.
         color_by: "value" (from the smallest to the largest that is drawn), "offset", "index", "row", "column", "bank",
             or a function of the offset that gives a number.

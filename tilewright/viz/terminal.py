@@ -57,7 +57,7 @@ def _append_panel(out: Text, panel: Panel) -> None:
 
 
 def _namer(axis: Axis) -> Callable[[int], str]:
-    """What stands beside a row or above a column; those of nested modes have their number, as groups have no line."""
+    """The label beside a row or above a column; those of nested modes have their number, as groups have no line."""
     return str if axis.groups else axis.name
 
 

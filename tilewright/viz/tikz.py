@@ -2,7 +2,7 @@ r"""Drawings as LaTeX: a document of class ``standalone`` with one TikZ picture.
 
 pdfTeX keeps a page in a memory of five million words until it is written, and a node of TikZ takes about 500 of them.
 So rectangles and texts are macros on the lower layers of PGF and TeX, which the document defines itself: each takes
-about 100. What is too large all the same is refused, with a word on what to use in TeX's place.
+about 100. What is still too large is refused, with a word on what to use instead of TeX.
 """
 
 from __future__ import annotations

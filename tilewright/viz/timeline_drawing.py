@@ -44,7 +44,7 @@ def draw_timeline(canvas: Canvas, timeline: Timeline) -> None:
     canvas.write(left + WIDTH + 3 * PADDING, top + CAPTION - PADDING, timeline.unit, "caption")
     middles = []
     thick = timeline.height * FULL
-    every = max(1, round(CAPTION / timeline.height))  # names of rows that are too thin for them stand at some of them
+    every = max(1, round(CAPTION / timeline.height))  # where rows are too thin for their names only some are named
     for number, name in enumerate(timeline.rows):
         middles.append(top + LINE * CAPTION + (number + 0.5) * timeline.height)
         if number % every == 0:

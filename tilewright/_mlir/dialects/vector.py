@@ -84,7 +84,7 @@ def bitcast(result: Any, source: Any, *, loc: Any = None, ip: Any = None) -> Val
     """The same bits as a vector of another type."""
     vector, kind = _vector(source, "bitcast")
     if not isinstance(result, VecType) or result.n * result.elem.width != kind.n * kind.elem.width:
-        raise ConstraintError(f"vector.bitcast: {kind} has not as many bits as {result}")
+        raise ConstraintError(f"vector.bitcast: {kind} and {result} have different numbers of bits")
     return Builder.current().bitcast(vector, result)
 
 

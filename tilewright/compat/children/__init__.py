@@ -18,7 +18,7 @@ VARIABLE = "TILEWRIGHT_SERVED"
 
 @contextmanager
 def served(cpu: bool, replace: bool) -> Iterator[None]:
-    """Children that are started meanwhile begin with ``compat.install(cpu, replace)``."""
+    """Children that are started inside begin with ``compat.install(cpu, replace)``."""
     before = {name: os.environ.get(name) for name in ("PYTHONPATH", VARIABLE)}
     os.environ["PYTHONPATH"] = os.pathsep.join([FOLDER, *filter(None, [before["PYTHONPATH"]])])
     os.environ[VARIABLE] = ",".join(name for name, on in (("cpu", cpu), ("replace", replace)) if on)

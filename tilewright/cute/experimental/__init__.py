@@ -1,4 +1,4 @@
-"""``cute.experimental``: kernels whose copies leave out by themselves what is outside the arguments.
+"""``cute.experimental``: kernels whose copies leave out what is outside the arguments.
 
 Tensor arguments of an ``@experimental.kernel`` remember the coordinates of their elements through divisions, tiles and
 slices; :func:`copy` makes predicates of them. The rest of ``cute`` is used as in other kernels.

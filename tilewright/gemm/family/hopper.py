@@ -106,4 +106,4 @@ class Hopper(KernelFamily):
             return "its warpgroups take turns (pingpong) on whole tiles, which blocks cannot share"
         if any(size.cluster_k > 1 for size in sizes):
             return "the blocks of its clusters (cluster_k) share the k tiles of one tile already"
-        return "blocks of its clusters exchange no sums by themselves: take a cluster of (1, 1), or give a StreamK"
+        return "blocks of its clusters do not exchange sums: take a cluster of (1, 1), or give a StreamK"

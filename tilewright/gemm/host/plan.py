@@ -185,7 +185,7 @@ class Plan:
         )
 
     def renumbered(self) -> Plan:
-        """Blocks and tiles numbered as the library does, without blocks for nothing but adding up."""
+        """Blocks and tiles numbered as the library does, without reduction blocks."""
         assert isinstance(self.shares, StreamK)
         shares = replace(self.shares, reduction_blocks=0, remap_block_indices=False)
         return replace(self, shares=shares, numbered=False)

@@ -235,7 +235,7 @@ class Prepared:
                         value = value._replace(owner=None)
                     value = value if values[1] is not None else value.address
                 values.append(value)
-        handle.executor.release()  # the kernel was perhaps compiled with these tensors
+        handle.executor.release()  # the kernel may have been compiled with these tensors
         return Step(code, values, slots)
 
 

@@ -1,4 +1,4 @@
-"""Products that differ in nothing but the number of rows, as those of a model whose batches grow and shrink.
+"""Products that differ in the number of rows alone, as those of a model whose batches grow and shrink.
 
 The first product of a kind is read, checked, planned and bound at length. Another number of rows changes the extents of
 A, C and D and nothing else that a launch is given, as long as kernel and decomposition stay; so its launch is a copy of

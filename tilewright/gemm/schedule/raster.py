@@ -1,7 +1,7 @@
 """Which output tile a thread block computes: an order in which blocks that run together share operands in L2.
 
 A raster maps a linear index to a tile, ``tile(index, tiles_m, tiles_n) -> (tile_m, tile_n)``, for Python ints (a
-picture, a test) and for run-time integers (a kernel) alike. Each of the ``tiles_m * tiles_n`` tiles has one index.
+picture, a test) and for run-time integers (a kernel). Each of the ``tiles_m * tiles_n`` tiles has one index.
 """
 
 from __future__ import annotations

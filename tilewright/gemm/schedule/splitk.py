@@ -1,6 +1,6 @@
 """Split-K: every output tile's k tiles are dealt out to as many workers, and their sums added up.
 
-:func:`slice_of` is the rule, for Python ints (a picture, a test, a model of time) and for run-time integers alike.
+:func:`slice_of` is the rule, for Python ints (a picture, a test, a model of time) and for run-time integers.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def keep(key: str, candidate: Candidate) -> Path:
     """Store a result and return the file. Raises ArgumentError where it cannot be written."""
     path = place()
     with _LOCK:
-        found = {**read(path), key: candidate}  # another process may have written meanwhile
+        found = {**read(path), key: candidate}  # another process may have written in the meantime
         body = json.dumps({key: one.to_json() for key, one in sorted(found.items())}, indent=1).encode()
         try:
             own_files.write(path, checksum(path.name, body) + b"\n" + body)

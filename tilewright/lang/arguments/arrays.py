@@ -1,4 +1,4 @@
-"""Arrays of the user's frameworks seen alike: address, device, shape, strides in elements, numeric type, owner.
+"""Arrays of the user's frameworks in one form: address, device, shape, strides in elements, numeric type, owner.
 
 NumPy arrays (with ml_dtypes' bf16 and fp8) and PyTorch tensors are read directly, which is quicker than DLPack and
 knows the types that DLPack does not; anything else comes through ``__cuda_array_interface__`` or a DLPack capsule.

@@ -205,7 +205,7 @@ def load(
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """One element that others may write meanwhile, as ``dtype`` (the pointer's own, if left out).
+    """One element that others may write at any time, as ``dtype`` (the pointer's own, if left out).
 
     ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer
     is one to shared memory, of the block (cta) or the cluster. Cache hints are not followed: a ``HintWarning`` says so.
@@ -236,7 +236,7 @@ def store(
     loc: Any = None,
     ip: Any = None,
 ) -> None:
-    """Write one element that other threads may read meanwhile. ``sem``: relaxed (the default), release; the others as
+    """Write one element that other threads may read at any time. ``sem``: relaxed (the default), release; the others as
     in :func:`load`.
 
     >>> from tilewright.cute import arch

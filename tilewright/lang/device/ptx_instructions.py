@@ -31,7 +31,7 @@ _VECTOR = re.compile(
 
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
-    ``mapa`` made of pointers, and bulk sums. Four numbers are stored one by one: their bytes count all the same."""
+    ``mapa`` made of pointers, and bulk sums. Four numbers are stored one by one: their bytes count nevertheless."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)

@@ -13,7 +13,7 @@ def rematerialize(value: Any) -> Any:
     """``value`` (an integer, taken as Int32), with what is computed from the result kept behind this point.
 
     Addresses that derive from the thread's index and are needed after a long loop would otherwise be computed before
-    it and occupy registers meanwhile. Numbers that are known while staging are returned as they are.
+    it and occupy registers in the meantime. Numbers that are known while staging are returned as they are.
     """
     number = Int32(value)
     if number.is_static:

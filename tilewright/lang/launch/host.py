@@ -46,7 +46,8 @@ def launches(op: Op) -> bool:
 
 
 def narrow_floats(function: Function) -> list[Value]:
-    """Parameters that hold Python floats (of 64 bits) and that the host computes with: launches round by themselves."""
+    """Parameters that hold Python floats (of 64 bits) and that the host computes with: launches round them on their
+    own."""
     used = {v for op in function.body.walk() if op.opcode != "launch" for v in op.operands}
     kinds = [(p, p.type) for p in function.params if p in used]
     return [p for p, kind in kinds if isinstance(kind, ScalarType) and kind.is_float and kind.width < 64]

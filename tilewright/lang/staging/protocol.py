@@ -12,7 +12,7 @@ from tilewright.lang.staging import values as values_of
 
 
 def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a helper that emits ops. Locations are found by themselves here; ``loc`` and ``ip`` default to None.
+    """Mark a helper that emits ops. Locations are found automatically here; ``loc`` and ``ip`` default to None.
 
     >>> import tilewright as cutlass
     >>> from tilewright.testing import per_thread

@@ -79,7 +79,7 @@ def emit_branch(
 ) -> list[Value]:
     """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
     builder = Builder.current()
-    # What both arms leave alike needs no result.
+    # What both arms leave the same needs no result.
     wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
     results = [a for a, _ in pairs]
     scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)

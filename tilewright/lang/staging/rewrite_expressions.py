@@ -87,7 +87,7 @@ class Expressions(ast.NodeTransformer):
         return spread(call, call)
 
     def refuse_walrus(self, at: ast.AST, *nodes: ast.AST) -> None:
-        """Refuse ``:=`` in expressions that are evaluated in a region of their own, perhaps."""
+        """Refuse ``:=`` in expressions that may be evaluated in a region of their own."""
         if not all(map(is_ours, NameUses(nodes).bound)):
             raise self.error(at, "`:=` where it may be evaluated at run time only: assign the variable in a statement")
 
@@ -136,7 +136,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             found = tool("builtin", node.func, node.func)
-            # A generator runs item by item, perhaps inside a region: what it may change is looked at.
+            # A generator runs item by item, possibly inside a region: what it may change is looked at.
             lazily = node.func.id in ("any", "all")
             node.func = self.reaching(found, *node.args) if lazily else found
         return node

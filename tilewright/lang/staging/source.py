@@ -1,9 +1,9 @@
 """A function's own syntax tree: found in its file (or notebook cell) by name and line, and checked against its code.
 
-Python does not keep the text that a function was compiled from, and the text that is under its file's name now may be
-another one: the file was edited after it was imported, or the name (``<string>``) stands for many texts. Therefore a
-marked function remembers the text of its file from the moment at which it is marked, and the definition that is found
-in a text is compiled and compared with the function: what is staged is what Python would run, or nothing.
+Python does not keep the text that a function was compiled from, and the text of its file may now be another one: the
+file was edited after it was imported, or the name (``<string>``) stands for many texts. Therefore a marked function
+remembers the text of its file from the moment at which it is marked, and the definition that is found in a text is
+compiled and compared with the function: what is staged is what Python would run, or nothing.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def show_users_frames(error: Exception) -> None:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    # ``contextlib`` stands between: ``blamed`` is a generator.
+    # ``contextlib`` has frames in between: ``blamed`` is a generator.
     if not _debugging() and (isinstance(error, TilewrightError) or not is_ours(frames[-1].tb_frame.f_code)):
         kept = None
         for frame in reversed(frames):

@@ -72,7 +72,7 @@ class Spec:
 
 
 class NumberSpec(Spec):
-    """One numeric. ``weak``: it began as a Python number. ``facts`` are told of the rebuilt number."""
+    """One numeric. ``weak``: it began as a Python number. ``facts`` hold for the rebuilt number."""
 
     __slots__ = ("cls", "facts", "weak")
 

@@ -566,7 +566,7 @@ def complement(input: Any, cotarget: Any=None, *, loc: Any=None, ip: Any=None) -
 def left_inverse(input: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
 
-    In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives some one, perhaps past
+    In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives one, possibly past
     the end of the last mode. Offsets that ``input`` skips are bridged by stride-0 modes. A run-time extent is taken to
     end below the next larger stride.
 

@@ -1,4 +1,4 @@
-"""Instructions that the GPU a kernel is meant for has not: with ``sim.options(arch="sm_80")``."""
+"""Instructions that the GPU which a kernel is meant for lacks: with ``sim.options(arch="sm_80")``."""
 
 from __future__ import annotations
 

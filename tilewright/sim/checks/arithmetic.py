@@ -120,7 +120,7 @@ def _wrong(op: Op, values: list[Array], result: Array) -> Any:
             out = out | ((result >> distance) != a) & ~out
         return out
     if op.opcode == "add":
-        # A sum has overflowed if both operands have the sign that the result has not.
+        # A sum has overflowed if both operands have the sign that the result lacks.
         return ((a ^ result) & (b ^ result)) < 0
     if op.opcode == "sub":
         return ((a ^ b) & (a ^ result)) < 0

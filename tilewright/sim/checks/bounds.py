@@ -1,6 +1,6 @@
 """Coordinates outside the shape of the tensor that is indexed.
 
-The address may well be in memory that the launch has: the next row, or the tensor that stands behind it in shared
+The address may well be in memory that the launch has: the next row, or the tensor that follows it in shared
 memory.
 """
 

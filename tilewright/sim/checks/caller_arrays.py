@@ -26,7 +26,7 @@ class CallerArrays:
         self.held: dict[Any, UninitialisedBytes] = {}
         for buffer in space.exposed() if any_marked() and not is_measuring() else ():
             record = marked_array_at(buffer.base + buffer.low)
-            # Behind a bare address the buffer goes on forever.
+            # The buffer of a bare address has no end.
             high = buffer.high if record is None else min(buffer.high, record.high - buffer.base)
             if 0 < high - buffer.low <= LARGEST:
                 found = UninitialisedBytes(buffer.bytes[:high], WHOLE if record is None else record.granule)

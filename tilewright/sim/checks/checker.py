@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class Checker(Observer):
     """Base class. A subclass defines the events that it listens to (:class:`tilewright.sim.events.Observer`), calls
-    ``self.findings.add(Finding(...))``, and stands in :data:`tilewright.sim.checks.registry.CHECKERS`.
+    ``self.findings.add(Finding(...))``, and is listed in :data:`tilewright.sim.checks.registry.CHECKERS`.
 
     Class attributes:
         name: by which users choose it: ``check="races,mbarriers"``.

@@ -283,7 +283,7 @@ class Clocks:
         self.step(warps)
 
     def merge_lanes(self, warps: Array) -> None:
-        """The lanes of each of these warps have synchronised: what one knew all know, and what stands in the clocks of
+        """The lanes of each of these warps have synchronised: what one knew all know, and what is in the clocks of
         whole warps as well is forgotten."""
         for warp in warps.tolist() if self.lane_clocks else ():
             lane_clocks = self.lane_clocks.get(warp)

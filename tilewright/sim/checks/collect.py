@@ -64,7 +64,7 @@ _current: list[Report] = []
 def collecting() -> Iterator[Report]:
     """Launches inside end as they do; what their checks find goes into the report instead of raising an error.
 
-    A launch that cannot go on (a hang, a fault) raises all the same.
+    A launch that cannot go on (a hang, a fault) still raises.
 
     >>> import numpy as np
     >>> from tilewright import cute, sim

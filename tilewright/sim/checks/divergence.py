@@ -168,7 +168,7 @@ class Divergence(Checker):
         return found
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        """Some wait in vain at a barrier whose last phase counted one warp twice: perhaps in their place."""
+        """Some wait in vain at a barrier whose last phase counted one warp twice: possibly in their place."""
         for (_, key), state in self.phases.items():
             if state.last_twice is not None and any(clock for _, clock in state.came.values()):
                 self._arrived_twice(state.last_twice, key % NAMED)

@@ -73,7 +73,7 @@ class Flags:
         """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory. ``holds``:
         what is there now, to find which of several values a loop has waited for."""
         releases = site.order in ("release", "acq_rel") and verb != "load"
-        # No release has been made, and this access makes none: so it is with most counters and locks.
+        # No release has been made, and this access makes none: the case of most counters and locks.
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
         written: set[int] = set()  # by this instruction: what is there between its lanes is unknown

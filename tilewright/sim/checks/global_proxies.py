@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
-LANE = 20  # bits of a lane's number in its wave; above stands the number of the write
+LANE = 20  # bits of a lane's number in its wave; above it the number of the write
 LARGEST = 1 << 30  # bytes of an array that is looked at
 
 

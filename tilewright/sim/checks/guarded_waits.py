@@ -6,7 +6,7 @@ from tilewright.ir.core import Constant, Function, Op, Value
 
 
 def guarded_waits(function: Function) -> dict[Op, frozenset[Op]]:
-    """The waits that stand alone in a branch which tokens decide, each with the ``try_wait`` that give those.
+    """The waits that are alone in a branch which tokens decide, each with the ``try_wait`` that give those.
 
     Branches that anything else may decide, too, are left out: of those nothing can be said.
     """

@@ -34,7 +34,7 @@ def _follow(block: Block, written: Written, found: set[Op]) -> Written:
             after = _follow(op.regions[0], dict(written), found)
             written = after if _turns(op) else written
         elif op.opcode == "while":
-            # The condition of a while loop is evaluated at least once, its body perhaps never.
+            # The condition of a while loop is evaluated at least once, its body possibly never.
             written = _follow(op.regions[0], written, found)
             _follow(op.regions[1], dict(written), found)
         else:

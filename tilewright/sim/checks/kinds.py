@@ -39,7 +39,7 @@ def is_signed(elem: ScalarType) -> bool:
 
 class PollingLoop(NamedTuple):
     """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads.
-    ``steps``: the arithmetic inside of the loop that gives the bound, perhaps only after the read."""
+    ``steps``: the arithmetic inside of the loop that gives the bound, possibly after the read."""
 
     holds: Callable[[Any, Any], Any]
     bound: Value

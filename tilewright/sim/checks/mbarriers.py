@@ -1,7 +1,7 @@
 """mbarriers: initialised where all who use them see it, the right number of bytes, and no data in their place.
 
 What an mbarrier refuses at once (more arrivals than it counts, a use before any init, a second init) is a fault of the
-simulator (``atoms/mbarrier_state.py``); here stands what depends on who knows what, and on when bytes come.
+simulator (``atoms/mbarrier_state.py``); here is what depends on who knows what, and on when bytes come.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every rule here is one of the PTX ISA's memory model: program order of a lane; barriers, ``bar.warp.sync``, mbarriers
 and the cluster's barrier; release and acquire of atomics, loads and stores, also by fences; the groups of asynchronous
-copies. What an instruction orders stands on its class.
+copies. What an instruction orders is stated in its class.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class PendingAccesses:
     def __init__(self, shadow: Shadow, size: int, order: HappensBefore, clocks: Clocks) -> None:
         self.shadow, self.size, self.order, self.clocks = shadow, size, order, clocks
         self.records: list[AccessRecord] = []
-        self.changes = 0  # counts whatever loads may have to be compared with
+        self.changes = 0  # counts the writes that loads may have to be compared with
         self.limit = FEW
         # Loads of threads at one moment (group, version of the clocks, changes): bytes around them that no write
         # reaches which these might race with, and the records of the loads.

@@ -63,7 +63,7 @@ class Reach:
         return self.low % 16 == self.high % 16 == 0
 
     def lines(self) -> Any:
-        """The lines of 16 bytes, some perhaps without need: their numbers, or a slice."""
+        """The lines of 16 bytes, some possibly without need: their numbers, or a slice."""
         if self._lines is None:
             self._lines = self._find_lines()
         return self._lines

@@ -1,10 +1,11 @@
 """``wgmma``: registers between its issue and the wait for its group, and instructions that four warps execute together.
 
-Accumulators, and A in registers, others may not touch meanwhile (PTX ISA, "wgmma.wait_group"); wgmma itself may add to
-its accumulators. Fences, commits and waits are ``.aligned``, like wgmma: the four warps of a warpgroup execute the same
-ones in the same order. A group of wgmma belongs to the warpgroup (PTX ISA, "wgmma.commit_group"), so that a warp which
-has waited for it knows that the operands of all four have been read, and may release their buffer for the others. That
-holds only if all four do wait: a wait that one warp executes alone says nothing.
+No other instruction may touch the accumulators, or A in registers, before the wait (PTX ISA, "wgmma.wait_group"); wgmma
+itself may add to its accumulators. Fences, commits and waits are ``.aligned``, like wgmma: the four warps of a
+warpgroup execute the same ones in the same order. A group of wgmma belongs to the warpgroup (PTX ISA,
+"wgmma.commit_group"), so that a warp which has waited for it knows that the operands of all four have been read, and
+may release their buffer for the others. That holds only if all four do wait: a wait that one warp executes alone says
+nothing.
 """
 
 from __future__ import annotations

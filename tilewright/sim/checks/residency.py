@@ -164,5 +164,5 @@ class Residency(Checker):
                 "blocks than are resident (persistent blocks); sim.options(sms=...) says how large the GPU is",
             )
         )  # fmt: skip
-        # A grid of such blocks may take the simulator long, and the GPU forever: no more of it is needed.
+        # A grid of such blocks may take the simulator long, and the GPU forever: the launch ends here.
         raise Fault(f"block {who[0].block} waits for block {who[1].block}, which need not be resident")

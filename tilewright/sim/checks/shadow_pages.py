@@ -1,7 +1,8 @@
 """Shadow memory of large arrays: only of the pages of cells that are touched.
 
 A launch on an array of gigabytes touches little of it in a simulator, and eight bytes for each of its cells may be more
-than the machine has. The cells of touched pages stand one page after another, in the order in which they were touched.
+than the machine has. The cells of touched pages are kept one page after another, in the order in which they were
+touched.
 """
 
 from __future__ import annotations

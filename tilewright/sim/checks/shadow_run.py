@@ -1,6 +1,6 @@
 """Instructions carried out on what is undefined instead of on numbers.
 
-What an instruction does to undefined values its own ``simulate`` says: a copy moves patterns of bits, so it is run on
+An instruction's own ``simulate`` says what it does to undefined values: a copy moves patterns of bits, so it is run on
 patterns that are all ones where a value is undefined and zero elsewhere; a product is run on ones and zeros, where a
 result that is not zero depends on an undefined factor.
 """

@@ -25,7 +25,7 @@ Origins = Array | None
 
 
 def rows_of(group: Group) -> Any:
-    """Where the lanes of a group stand among those of its wave."""
+    """The rows of the lanes of a group among those of its wave."""
     found = group.registers.get("check.rows")
     if found is None:
         warps = group.warps

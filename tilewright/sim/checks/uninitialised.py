@@ -106,7 +106,7 @@ class Uninitialised(FromArrays):
             return
         low, high, _ = pointer.root.range
         low, high = low + pointer.add, high + pointer.add + access.nbytes
-        # Where all is written, loads find nothing, and stores change nothing but by undefined values.
+        # Where all is written, loads find nothing, and only stores of undefined values change anything.
         first, stop = low >> self.shift, -(-high >> self.shift)
         if self.landing is None and not high >> RANK_SHIFT and self.written_cells[group.wave].has(first, stop):
             op = group.lanes.op

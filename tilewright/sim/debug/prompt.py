@@ -26,7 +26,7 @@ def names(frame: Frame) -> DebuggerNames:
 def prompt(frame: Frame) -> None:
     """Open what ``breakpoint()`` opens (``pdb``, or what PYTHONBREAKPOINT says), at the kernel's own line."""
     print(frame)
-    # Code that seems to stand at the kernel's line: the debugger then shows the kernel's source around it.
+    # Code that seems to be at the kernel's line: the debugger then shows the kernel's source around it.
     text = "\n" * (frame.location.line - 1) + "breakpoint()"
     # What the user types at the prompt is Python.
     exec(compile(text, frame.location.file, "exec"), {"__name__": frame.kernel, **names(frame)})

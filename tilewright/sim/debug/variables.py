@@ -77,7 +77,7 @@ class Variables:
         return max((self.positions.get(o, -1) for o in owners), default=-1)
 
     def _open(self, op: Op) -> bool:
-        """Whether ``op`` stands in a block around the place."""
+        """Whether ``op`` is in a block around the place."""
         return any(op in block.ops for block, _ in self.around)
 
     def _carried(self) -> Iterator[tuple[str, float, Value]]:
@@ -226,7 +226,7 @@ class Variables:
 
 
 def _around(block: Block, op: Op, owner: Op | None = None) -> list[tuple[Block, Op | None]]:
-    """The blocks that ``op`` stands in, outermost first, each with the op that it is a region of; empty if none."""
+    """The blocks that ``op`` is in, outermost first, each with the op that it is a region of; empty if none."""
     if op in block.ops:
         return [(block, owner)]
     for inner in block.ops:

@@ -41,7 +41,7 @@ def with_stops(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class Switch:
-    """At ``place`` agent ``to`` went on instead. ``before``: the op that the agent of the place stands at; ``next_op``:
+    """At ``place`` agent ``to`` went on instead. ``before``: the op that the agent of the place is at; ``next_op``:
     the one that the other goes on with."""
 
     place: SwitchPoint
@@ -104,7 +104,7 @@ class PolicyLaunch(Launch):
     # -- the schedule --------------------------------------------------------------------------------------------------
 
     def _able(self) -> list[Group]:
-        # A wait ends when its warp has its turn, not before: another may have completed the next phase meanwhile.
+        # A wait ends when its warp has its turn, not before: another may have completed the next phase in the meantime.
         return [g for g in self.groups if not g.yielded and (g.wait is None or g.wait.ready().all())]
 
     def _able_agents(self) -> list[int]:

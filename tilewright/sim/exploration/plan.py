@@ -1,6 +1,6 @@
 """Plans: who goes on at each place where a warp can be stopped, and when asynchronous effects take place.
 
-A place is named by the warp that stands there and the number of steps (accesses to memory, synchronisation) that it has
+A place is named by the warp that is there and the number of steps (accesses to memory, synchronisation) that it has
 made, an effect by the warp that issued it and its number among those that it issued: so that names keep their meaning
 when other parts of a plan are left out.
 """
@@ -40,7 +40,7 @@ class SchedulingPolicy:
     seed = 0
 
     def at_stop(self, place: SwitchPoint, able: Able, clock: int, progressed: bool) -> int | None:
-        """Who goes on instead of the agent that stands at ``place``; None: itself. ``able()`` gives those who could;
+        """Who goes on instead of the agent at ``place``; None: itself. ``able()`` gives those who could;
         ``progressed``: that may have changed since the last stop; ``clock`` counts the steps of all."""
         return None
 

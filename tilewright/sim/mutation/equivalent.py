@@ -54,7 +54,7 @@ class CountingWait(Instruction):
 
 
 class LaunchEvidence(Observer):
-    """What the launches of a kernel show. Made for one kernel, and told of several of its launches."""
+    """What several launches of one kernel show."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -95,7 +95,7 @@ class LaunchEvidence(Observer):
         if _is(op, WgmmaFence):
             return "the verifier: no register of the instructions behind it is accessed before it"
         if _is(op, FenceMbarrierInit) and _made_up(self.function, op):
-            return "another fence.mbarrier_init stands behind the same mbarrier.init"
+            return "another fence.mbarrier_init follows the same mbarrier.init"
         if _is(op, MbarrierWait) and self.alone and id(op) not in self.followed:
             return "nothing follows in the threads that wait, and their block is a cluster of its own"
         return ""

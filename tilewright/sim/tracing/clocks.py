@@ -1,4 +1,4 @@
-"""The clocks of a wave: where every warp stands in the model's time, and when units and barriers are free."""
+"""The clocks of a wave: how far every warp is in the model's time, and when units and barriers are free."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 It is a model, not a measurement: it shows what overlaps with what, and what waits for what. A warp executes its
 instructions in program order and each takes the cycles given here; the tensor cores of a quarter of the multiprocessor
-and the multiprocessor's TMA unit do one thing after another; whatever is asynchronous ends after its latency and its
+and the multiprocessor's TMA unit do one thing after another; an asynchronous effect ends after its latency and its
 bytes. Caches, the clock, contention for L2 and memory, and warps that share an issue slot are not modelled. Numbers are
 those of an H100 as far as it is documented or commonly measured, rounded.
 """

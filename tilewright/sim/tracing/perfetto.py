@@ -15,7 +15,7 @@ UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003}
 """Thread numbers of the units; those of a warp's wgmma are further on, one for each warp."""
 NAMES = {"load": "TMA loads", "store": "TMA stores", "wgmma": "wgmma", "cp.async": "cp.async"}
 BARRIERS = 1 << 16  # thread numbers of barriers begin here
-SCALE = 1e-3  # times stand in microseconds: a cycle is a nanosecond
+SCALE = 1e-3  # times are in microseconds: a cycle is a nanosecond
 
 
 def write(trace: Trace, path: Path) -> Path:
