@@ -11,8 +11,12 @@ BIN  := $(VENV)/bin
 BASE := $(VENV)/.tilewright-base
 DEV  := $(VENV)/.tilewright-dev
 
+# Pyodide, for the explorer: its version stands in tilewright/explorer/site.py.
+RUNTIME = test -f build/explorer/node_modules/pyodide/pyodide.mjs || npm install --silent --no-fund --no-audit --prefix build/explorer \
+  $$(sed -n 's/^PYODIDE = "\(.*\)"/pyodide@\1/p' tilewright/explorer/site.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint site bench clean setup
+.PHONY: help demo test lint site explorer bench clean setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +34,12 @@ lint: $(DEV)  ## ruff, mypy, the order of imports between packages, and whether 
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+explorer: $(BASE)  ## explore layouts, swizzles, TMA, Stream-K and kernels in the browser (needs npm, for Pyodide)
+	@$(RUNTIME)
+	@$(BIN)/tilewright explore $(ARGS)
+
 site: $(DEV)  ## the documentation as a site, in build/site; warnings and broken links are errors
+	@if command -v npm >/dev/null; then $(RUNTIME); fi
 	@$(BIN)/python -m tools.website
 
 bench: $(DEV)  ## time the layout algebra, the simulator and, where there is one, the GPU

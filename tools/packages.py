@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "packages.svg"
 
 SUBJECTS = {
-    "cli": "the command", "jax": "JAX operations", "compat": "import cutlass", "cute_viz": "cute-viz's names",
+    "cli": "the command", "explorer": "this package in the browser",
+    "jax": "JAX operations", "compat": "import cutlass", "cute_viz": "cute-viz's names",
     "viz": "pictures", "gemm": "the GEMM library", "cute": "the CuTe DSL's names", "utils": "its helpers",
     "pipeline": "mbarriers, stages", "analysis": "costs before a run", "tiled": "TiledCopy, TiledMma, TMA",
     "export": "compiled functions as C", "lang": "the Python front", "sim": "the CPU machine",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tilewright import layout as algebra
-from tilewright.cli.expression import FUNCTIONS, evaluate
 from tilewright.errors import ParseError
+from tilewright.explorer.expression import FUNCTIONS, evaluate
 from tilewright.layout import ComposedLayout, Layout, Swizzle
 
 

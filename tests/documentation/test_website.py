@@ -33,7 +33,18 @@ def test_the_navigation_has_every_page_of_the_reference() -> None:
 
 def test_every_public_package_is_in_the_reference() -> None:
     named = {name.split(".")[1] for names in api.PAGES.values() for name in names if "." in name}
-    internal = {"atoms", "base_dsl", "cli", "cutlass_dsl", "ir", "lang", "own_files", "pytest_plugin", "tiled"}
+    internal = {
+        "atoms",
+        "base_dsl",
+        "cli",
+        "cutlass_dsl",
+        "explorer",
+        "ir",
+        "lang",
+        "own_files",
+        "pytest_plugin",
+        "tiled",
+    }
     internal |= {"cuda_version", "disk_cache", "location_keywords", "reports", "stand_ins"}
     found = {path.stem for path in (ROOT / "tilewright").iterdir() if path.suffix in ("", ".py")}
     assert {name for name in found if not name.startswith("_")} - internal == named
@@ -67,7 +78,20 @@ def test_every_block_of_the_gallery_draws_a_picture(tmp_path: Path) -> None:
 
 def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
     page = commands.text()
-    for name in ("run", "check", "mutate", "gemm", "tune", "streamk", "show", "analyse", "layout", "atom", "demo"):
+    for name in (
+        "run",
+        "check",
+        "mutate",
+        "gemm",
+        "tune",
+        "streamk",
+        "show",
+        "analyse",
+        "layout",
+        "atom",
+        "demo",
+        "explore",
+    ):
         assert f"## tilewright {name} {{" in page
     assert "| `--schedules` |" in page and "| `A.npy` | m x k matrix | required |" in page
 

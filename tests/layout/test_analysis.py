@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ from tilewright.layout import (
     tiled_divide,
     zipped_divide,
 )
+from tilewright.layout.banks import lanes_together, request_wavefronts, wavefronts
 
 
 @given(st.one_of(any_layouts(), compact_layouts(), injective_layouts()))
@@ -224,3 +226,14 @@ def test_explanations_end_with_the_result() -> None:
         assert str(operands[0]) in lines[0]
     with pytest.raises(LayoutError, match="no explanation of size"):
         explain("size", a)
+
+
+def test_the_short_cut_for_many_requests_counts_what_the_rule_counts() -> None:
+    rng = np.random.default_rng(7)
+    for width in (1, 2, 4, 8, 16):
+        requests = rng.integers(0, 64, (50, lanes_together(width))) * width
+        requests[rng.random(requests.shape) < 0.2] = -1  # idle lanes
+        requests[:, 0] = np.maximum(requests[:, 0], 0)
+        costs, ideals = request_wavefronts(requests, width)
+        expected = [wavefronts([start for start in row if start >= 0], width) for row in requests.tolist()]
+        assert list(zip(costs.tolist(), ideals.tolist(), strict=True)) == expected

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{page.name}" for page in ROOT.glob("docs/*.md"))]
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-MADE = ("api/", "command_line.md")  # pages that `make site` makes, which checks the links to them
+MADE = ("api/", "command_line.md", "explorer/")  # pages that `make site` makes, which checks the links to them
 ON_A_GPU = [program for program in PROGRAMS if '"cuda"' in program]
 ON_THE_CPU = [program for program in PROGRAMS if '"cuda"' not in program]
 

@@ -11,6 +11,7 @@ from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.cute.nvgpu import CopyUniversalOp, warpgroup
 from tilewright.gemm.schedule.gantt import BlockSpan, Schedule
+from tilewright.ir.types import F16
 from tilewright.layout import ComposedLayout, Layout, Swizzle, parse
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, LaunchRecord
@@ -37,6 +38,7 @@ from tilewright.viz import (
     tiled_copy_figure,
     tiled_mma_figure,
     timeline,
+    tma_box_figure,
     tv_figure,
 )
 from tilewright.viz.gantt import COLOURS
@@ -115,6 +117,7 @@ PICTURES = {
     "coordinate tensor": lambda: tensor_figure(cute.make_identity_tensor((4, 6))),
     "bits of a swizzle": lambda: swizzle_bits_figure(Swizzle(3, 3, 3), 0b101_011_010),
     "cluster": lambda: cluster_figure((2, 4), (1, 2)),
+    "TMA box": lambda: tma_box_figure(Layout((100, 72), (72, 1)), (16, 64), (92, 32), F16, swizzle=128),
     "plan": lambda: streamk_plan_figure(150, 32, 108, 2),
     "timeline": lambda: timeline(trace()),
     "stalls": lambda: timeline(trace(), stalls=True),

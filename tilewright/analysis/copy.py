@@ -258,7 +258,7 @@ def _cost(tiled: TiledCopy, memory: MemoryTile, places: np.ndarray[Any, Any], is
     lanes = _busy(issues[0], tiled.size)
     width = len(issues[0].values[0]) * tiled.scalar.bytes
     count = wavefronts_of if memory.space == MemSpace.SMEM else sectors_of
-    found = count(places[lanes][:, firsts], width)
+    found = count(places[lanes][:, firsts].tolist(), width)
     phases = tuple((int(lanes[t]), firsts[n], cost, ideal) for t, n, cost, ideal in found.phases)
     report = AccessReport(phases, found.unit)
     return InstructionCost(issues[0].instruction.mnemonic(), 8 * width, len(firsts), report)

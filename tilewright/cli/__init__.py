@@ -1,9 +1,9 @@
 """The command line: ``tilewright run``, ``check``, ``mutate``, ``gemm``, ``tune``, ``streamk``, ``show``, ``analyse``,
-``layout``, ``atom``, ``stubs`` and ``demo``.
+``layout``, ``atom``, ``explore``, ``stubs`` and ``demo``.
 
 ``app.py`` declares the commands and their options; each command is the function ``run`` of the module of its name,
-imported when it is called. ``output.py`` and ``report.py`` print, ``drawing.py`` writes pictures, ``expression.py``
-reads layout expressions, ``scripts.py`` runs users' programs. Start with ``app.py`` and ``gemm.py``.
+imported when it is called. ``output.py`` and ``report.py`` print, ``drawing.py`` writes pictures, ``scripts.py``
+runs users' programs. Start with ``app.py`` and ``gemm.py``.
 
 Exit codes: 2 and one line on standard error for a mistake of the user; 1 for a wrong result, a finding or a failing
 machine; 130 when interrupted.
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = app(args=argv, prog_name="tilewright", standalone_mode=False)
     except ParseError as error:
-        from tilewright.cli.expression import pointed
+        from tilewright.explorer.expression import pointed
 
         print(f"tilewright: {pointed(error)}", file=sys.stderr)
         return 2

@@ -195,6 +195,22 @@ def demo(
     run(machine.value, pictures, verbose)
 
 
+@app.command()
+def explore(
+    port: Annotated[int, typer.Option(help="of the local server; 0 takes a free one", min=0, max=65535)] = 8765,
+    runtime: Annotated[Path | None, typer.Option(help="folder of Pyodide's npm package")] = None,
+    browser: Annotated[bool, typer.Option(help="whether to open the page")] = True,
+    write: Annotated[Path | None, typer.Option(help="write the page into this folder instead of serving it")] = None,
+) -> None:
+    """Explore layouts, swizzles, threads and values, TMA boxes, Stream-K and kernels in the browser.
+
+    The page runs Tilewright itself by Pyodide (`npm install pyodide`); nothing leaves this computer.
+    """
+    from tilewright.cli.explore import run
+
+    run(port, runtime, browser, write)
+
+
 @app.command(context_settings={
     "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
 })  # fmt: skip
@@ -220,10 +236,10 @@ def check(
     synchronisation of a small kernel is run.
     """
     if schedules or systematic:
-        from tilewright.cli.explore import run as explore
+        from tilewright.cli.schedules import run as under_schedules
 
         raise typer.Exit(
-            explore(
+            under_schedules(
                 script, context.args, check=check, seed=seed, schedules=schedules, systematic=systematic, limit=limit,
                 compare=compare, json_file=json, sarif_file=sarif,
             )

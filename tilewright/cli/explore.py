@@ -1,51 +1,52 @@
-"""``tilewright check --schedules N`` and ``--systematic``: a script's kernels under other schedules."""
+"""``tilewright explore``: the explorer's page from a local server."""
 
 from __future__ import annotations
 
+import functools
+import tempfile
+import webbrowser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from tilewright.errors import ArgumentError
+from tilewright.explorer.site import find_runtime, write
 
-from tilewright import sim
-from tilewright.cli.check import no_kernels, served, write
-from tilewright.cli.scripts import own_traceback, run_script
-from tilewright.sim.checks import chosen
-from tilewright.sim.exploration import Exploration, ExplorationResult
+HERE = "127.0.0.1"  # nobody else can reach it
 
 
-def run(
-    script: Path, arguments: list[str], *, check: str, seed: int, schedules: int, systematic: bool, limit: int,
-    compare: bool, json_file: Path | None = None, sarif_file: Path | None = None,
-) -> int:  # fmt: skip
-    """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
-    found = Exploration()
-    try:
-        with own_traceback(script), served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
-            found = sim.explore(
-                lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
-                compare=compare, limit=limit, check=check,
-            )  # fmt: skip
-    finally:
-        write(found.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in found.launches])
-    console = Console(stderr=True)
-    for launch in found.launches:
-        style = "green" if launch.failure is None else "red"
-        console.print(str(launch), style=style, markup=False, highlight=False, soft_wrap=True)
-    if not found.launches:
-        raise no_kernels(script)
-    return 0 if found else 1
+class Handler(SimpleHTTPRequestHandler):
+    """Files of one folder, quietly; browsers load modules and WebAssembly by these types only."""
 
-
-def _as_json(launch: ExplorationResult) -> dict[str, Any]:
-    """What was explored of a launch, and what came of it."""
-    said: dict[str, Any] = {
-        "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),
-        "schedules": launch.schedules, "steps": launch.steps, "complete": launch.complete,
+    extensions_map = {
+        **SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript", ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
     }  # fmt: skip
-    if launch.claim:
-        said["claim"] = launch.claim
-    failure = launch.failure
-    if failure is not None:
-        said["failure"] = {"kind": failure.kind, "seed": failure.seed, "order": failure.order, "text": str(failure)}
-    return said
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def run(port: int, runtime: Path | None, browser: bool, write_to: Path | None) -> None:
+    """Serve the page until interrupted; or write its files into a folder, for a server of files."""
+    found = find_runtime(runtime)
+    if write_to is not None:
+        write(write_to, found)
+        print(f"wrote {write_to}/index.html; it needs a server: python -m http.server -d {write_to}")
+        return
+    with tempfile.TemporaryDirectory(prefix="tilewright_") as folder:
+        write(Path(folder), found)
+        with serving(Path(folder), port) as server:
+            address = f"http://{HERE}:{server.server_port}/"
+            print(f"the explorer is at {address} (Ctrl-C ends it)", flush=True)
+            if browser:
+                webbrowser.open(address)
+            server.serve_forever()
+
+
+def serving(folder: Path, port: int = 0) -> ThreadingHTTPServer:
+    """A server of the files in ``folder``; port 0 is any that is free."""
+    try:
+        return ThreadingHTTPServer((HERE, port), functools.partial(Handler, directory=str(folder)))
+    except OSError as error:
+        raise ArgumentError(f"port {port} cannot be used: {error.strerror}; --port 0 takes a free one") from error

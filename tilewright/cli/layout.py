@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from tilewright.cli.drawing import check_names, draw
-from tilewright.cli.expression import evaluate
 from tilewright.errors import ArgumentError
+from tilewright.explorer.expression import evaluate
 from tilewright.layout import ComposedLayout, Layout, Swizzle, cosize, format_tree, product, size
 from tilewright.viz import figure_of
 

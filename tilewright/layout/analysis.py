@@ -6,12 +6,13 @@ moves 32-byte sectors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.banks import WARP, lanes_together, request_wavefronts
-from tilewright.layout.evaluate import offsets
+from tilewright.layout.banks import WARP, lanes_together, wavefronts
+from tilewright.layout.evaluate import check_size, offsets, require_offsets
 from tilewright.layout.inverse import max_common_vector
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
@@ -19,9 +20,6 @@ from tilewright.layout.simplify import filter
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple
 from tilewright.reports import Shown
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SECTOR = 32  # bytes
 
@@ -124,30 +122,32 @@ class AccessReport(Shown):
         return f"{text}; worst: {where}: {worst[2]} {self.unit} instead of {worst[3]}"
 
 
-def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> np.ndarray[Any, Any]:
-    """Byte address of every (thread, vector); checks that each vector is contiguous and aligned."""
-    import numpy as np
-
+def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> list[list[int]]:
+    """Byte address of every [thread][vector]; checks that each vector is contiguous and aligned."""
     if vector < 1 or vector * element_bits not in (8, 16, 32, 64, 128):
         raise LayoutError(f"no instruction accesses {vector} x {element_bits} bits: they move 1, 2, 4, 8 or 16 bytes")
-    table = offsets(layout)
-    pattern = offsets(access, (size(access[0]), size(access[1])))
-    beyond = pattern[(pattern < 0) | (pattern >= len(table))]
-    if len(beyond):
-        raise LayoutError(f"the access {access} reaches element {beyond[0]} of {layout}, which has {len(table)}")
-    if pattern.shape[1] % vector:
-        raise LayoutError(f"{pattern.shape[1]} values a thread are not a whole number of vectors of {vector}")
-    element = table[pattern].reshape(pattern.shape[0], -1, vector)
-    scattered = (element != element[:, :, :1] + np.arange(vector)).any(axis=2)
-    broken = np.argwhere(scattered | (element[:, :, 0] % vector != 0))
-    if len(broken):
-        thread, index = broken[0]
-        raise LayoutError(
-            f"thread {thread} cannot access values {index * vector}..{(index + 1) * vector - 1} as one vector of "
-            f"{vector}: {layout} places them at {format_tree(element[thread, index].tolist())}"
-        )
-    first: np.ndarray[Any, Any] = element[:, :, 0]
-    return first * element_bits // 8
+    require_offsets(layout)
+    require_offsets(access)
+    threads, values, count = size(access[0]), size(access[1]), size(layout)
+    check_size(access, threads * values)
+    pattern = [[access(thread + threads * value) for value in range(values)] for thread in range(threads)]
+    for element in (element for row in pattern for element in row):
+        if not 0 <= element < count:
+            raise LayoutError(f"the access {access} reaches element {element} of {layout}, which has {count}")
+    if values % vector:
+        raise LayoutError(f"{values} values a thread are not a whole number of vectors of {vector}")
+    addresses: list[list[int]] = []
+    for thread, row in enumerate(pattern):
+        places = [int(layout(element)) for element in row]
+        for first in range(0, values, vector):
+            found = places[first : first + vector]
+            if found[0] % vector or found != list(range(found[0], found[0] + vector)):
+                raise LayoutError(
+                    f"thread {thread} cannot access values {first}..{first + vector - 1} as one vector of "
+                    f"{vector}: {layout} places them at {format_tree(tuple(found))}"
+                )
+        addresses.append([place * element_bits // 8 for place in places[::vector]])
+    return addresses
 
 
 def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1) -> AccessReport:
@@ -164,20 +164,17 @@ def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1)
     return wavefronts_of(addresses, vector * element_bits // 8, vector)
 
 
-def wavefronts_of(addresses: np.ndarray[Any, Any], width: int, vector: int = 1) -> AccessReport:
-    """Shared-memory wavefronts of accesses of ``width`` bytes at byte ``addresses`` [thread, access].
+def wavefronts_of(addresses: Sequence[Sequence[int]], width: int, vector: int = 1) -> AccessReport:
+    """Shared-memory wavefronts of accesses of ``width`` bytes at byte ``addresses`` [thread][access].
 
     ``vector`` is how many values an access moves; phases are named by their first value.
     """
-    import numpy as np
-
     together = lanes_together(width)
-    threads = -(-len(addresses) // together) * together
-    padded = np.full((threads, addresses.shape[1]), -1, np.int64)  # the last phase may be partial
-    padded[: len(addresses)] = addresses
-    costs, ideals = request_wavefronts(padded.T.reshape(-1, together), width)
-    starts = [(t, v * vector) for v in range(addresses.shape[1]) for t in range(0, threads, together)]
-    phases = [(*at, int(cost), int(ideal)) for at, cost, ideal in zip(starts, costs, ideals, strict=True)]
+    phases = [
+        (first, v * vector, *wavefronts([row[v] for row in addresses[first : first + together]], width))
+        for v in range(len(addresses[0]))
+        for first in range(0, len(addresses), together)
+    ]
     return AccessReport(tuple(phases), "wavefronts")
 
 
@@ -191,14 +188,12 @@ def coalescing(layout: Any, access: Any, element_bits: int, vector: int = 1) -> 
     return sectors_of(addresses, vector * element_bits // 8, vector)
 
 
-def sectors_of(addresses: np.ndarray[Any, Any], width: int, vector: int = 1) -> AccessReport:
-    """Global-memory sectors of accesses of ``width`` bytes at byte ``addresses`` [thread, access], as wavefronts_of."""
-    import numpy as np
-
+def sectors_of(addresses: Sequence[Sequence[int]], width: int, vector: int = 1) -> AccessReport:
+    """Global-memory sectors of accesses of ``width`` bytes at byte ``addresses`` [thread][access], as wavefronts_of."""
     phases = []
-    for v in range(addresses.shape[1]):
-        for t in range(0, addresses.shape[0], WARP):
-            touched = np.unique(addresses[t : t + WARP, v])
-            sectors = np.unique(np.concatenate([touched // SECTOR, (touched + width - 1) // SECTOR]))
-            phases.append((t, v * vector, len(sectors), -(-len(touched) * width // SECTOR)))
+    for v in range(len(addresses[0])):
+        for first in range(0, len(addresses), WARP):
+            touched = {row[v] for row in addresses[first : first + WARP]}
+            sectors = {byte // SECTOR for start in touched for byte in (start, start + width - 1)}
+            phases.append((first, v * vector, len(sectors), -(-len(touched) * width // SECTOR)))
     return AccessReport(tuple(phases), "sectors")

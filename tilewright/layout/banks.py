@@ -7,6 +7,8 @@ busiest bank has different words to deliver.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,8 +26,18 @@ def lanes_together(width: int) -> int:
     return WARP if width <= WORD else WARP * WORD // width
 
 
+def wavefronts(starts: Iterable[int], width: int) -> tuple[int, int]:
+    """(wavefronts, the least possible) of one request, whose lanes access ``width`` bytes from each byte of ``starts``.
+
+    >>> wavefronts([0, 4, 128], 4), wavefronts([0, 0, 2], 2)  # bytes 0 and 128 are in bank 0; one word is served once
+    ((2, 1), (1, 1))
+    """
+    words = {start // WORD + word for start in starts for word in range(max(1, width // WORD))}
+    return max(Counter(word % BANKS for word in words).values()), -(-len(words) // BANKS)
+
+
 def request_wavefronts(offsets: np.ndarray[Any, Any], width: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """(wavefronts, the least possible) of each request; none where every lane is idle.
+    """:func:`wavefronts` of many requests at once; (0, 0) of one whose lanes are all idle.
 
     ``offsets [requests, lanes_together(width)]`` are the bytes where the lanes' accesses of ``width`` bytes begin,
     negative for idle lanes.

@@ -33,26 +33,32 @@ def offsets(layout: Any, shape: Any = None) -> np.ndarray[Any, Any]:
 def _flat(layout: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    if not is_static(layout):
-        raise LayoutError(f"offsets({layout}): only a static layout can be tabulated")
-    _check_size(layout, product(layout.shape))
+    require_offsets(layout)
+    check_size(layout, product(layout.shape))
     if isinstance(layout, ComposedLayout):
         inner = _flat(layout.outer) + layout.offset
         try:
             return np.asarray(layout.inner(inner))
         except (LayoutError, TypeError):
             return np.array([layout.inner(int(i)) for i in inner])
-    flat_d = flatten_to_tuple(layout.stride)
-    if any(isinstance(d, ScaledBasis) for d in flat_d):
-        raise LayoutError(f"offsets({layout}): a layout with basis strides gives coordinates, not offsets")
     result = np.zeros(1, np.int64)
-    for s, d in zip(flatten_to_tuple(layout.shape), flat_d, strict=True):
+    for s, d in zip(flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride), strict=True):
         # The next mode is slower: its steps are the rows, everything so far the columns.
         result = (np.arange(s, dtype=np.int64)[:, None] * d + result[None, :]).reshape(-1)
     return result
 
 
-def _check_size(text: Any, count: int) -> None:
+def require_offsets(layout: Any) -> None:
+    """Raise LayoutError unless ``layout`` is static and gives offsets."""
+    if not is_static(layout):
+        raise LayoutError(f"offsets({layout}): only a static layout can be tabulated")
+    plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+    if any(isinstance(d, ScaledBasis) for d in flatten_to_tuple(plain.stride)):
+        raise LayoutError(f"offsets({plain}): a layout with basis strides gives coordinates, not offsets")
+
+
+def check_size(text: Any, count: int) -> None:
+    """Raise LayoutError unless a table of ``count`` elements of ``text`` fits into memory."""
     if count > LARGEST_TABLE:
         raise LayoutError(f"{text}: a table of all its {count} elements is too large (at most {LARGEST_TABLE})")
 
@@ -68,5 +74,5 @@ def coordinates(shape: Any) -> np.ndarray[Any, Any]:
     flat = flatten_to_tuple(shape)
     if not is_static(flat):
         raise LayoutError(f"coordinates({format_tree(shape)}): only a static shape can be tabulated")
-    _check_size(format_tree(shape), product(flat))
+    check_size(format_tree(shape), product(flat))
     return np.stack(np.unravel_index(np.arange(product(flat)), flat, order="F"), axis=1)

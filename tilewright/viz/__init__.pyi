@@ -36,4 +36,5 @@ from tilewright.viz.thread_values import (
     mma_figure as mma_figure, tiled_copy_figure as tiled_copy_figure, tiled_mma_figure as tiled_mma_figure,
     tv_figure as tv_figure,
 )
+from tilewright.viz.tma_box import tma_box_figure as tma_box_figure
 from tilewright.viz.timeline import Timeline as Timeline, timeline as timeline

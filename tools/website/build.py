@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tilewright.errors import ArgumentError
+from tilewright.explorer import site as explorer
 from tools.website import api, commands, gallery, links, notebooks, path
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +107,16 @@ def localise() -> None:
     shutil.copy(OWN / "404.html", SITE / "404.html")
 
 
+def explore() -> None:
+    """Add the explorer, with its runtime where npm has installed that (``make site`` does)."""
+    try:
+        runtime = explorer.find_runtime(None)
+    except ArgumentError as error:
+        runtime = None
+        print(f"the explorer of the site will not run: {error}")
+    explorer.write(SITE / "explorer", runtime)
+
+
 def check() -> None:
     """Exit with the list of broken links, if there are any."""
     if found := links.broken(SITE):
@@ -120,6 +132,7 @@ STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),
     ("offline", localise),
+    ("explorer", explore),
     ("links", check),
 )
 

@@ -57,26 +57,23 @@ class Outcome:
         return self.seconds * 1e6 if self.seconds is not None else self.schedule.time
 
 
-class Comparison:
-    """``C = A @ B`` of small integers in float16, in each decomposition.
+class Decompositions:
+    """One product in each decomposition, by the model alone.
 
-    ``sms`` multiprocessors are planned for (by default those of the GPU, or 132), of which Stream-K balances over
-    ``available``; ``occupancy`` blocks fit on each (by default what registers and shared memory allow). ``split`` is
-    the factor of split-K, ``tile`` the kernel's.
+    ``sms`` multiprocessors with ``smem`` bytes of shared memory for a block are planned for, of which Stream-K balances
+    over ``available``; ``occupancy`` blocks fit on each (by default what registers and shared memory allow). ``split``
+    is the factor of split-K.
     """
 
     def __init__(
-        self, problem: tuple[int, int, int], *, machine: str = "cpu", sms: int | None = None,
-        tile: tuple[int, int, int] | None = None, split: int = 2, available: int | None = None,
-        occupancy: int | None = None, kernel: str = "tensorop_f16",
+        self, problem: tuple[int, int, int], entry: KernelEntry, *, sms: int, smem: int, split: int = 2,
+        available: int | None = None, occupancy: int | None = None,
     ) -> None:  # fmt: skip
-        self.problem, self.machine = problem, machine
-        self.entry = entry_of(kernel, tile)
-        config = self.entry.config
+        self.problem, self.entry = problem, entry
+        config = entry.config
         assert isinstance(config, GemmConfig)
         (m, n, k), (bM, bN, bK) = problem, config.tile
-        here, smem = limits(machine)
-        self.sms, self.occupancy = sms or here, occupancy or config.blocks_at_once(smem)
+        self.sms, self.occupancy = sms, occupancy or config.blocks_at_once(smem)
         self.tiles, self.k_tiles = -(-m // bM) * -(-n // bN), -(-k // bK)
 
         def plan(**numbers: Any) -> StreamK:
@@ -99,6 +96,29 @@ class Comparison:
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
         self.costs = Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))
 
+    def schedule(self, variant: Variant) -> Schedule:
+        """When each block of a variant runs on which multiprocessor."""
+        return schedule(variant.blocks, self.sms, self.occupancy, self.costs)
+
+
+class Comparison(Decompositions):
+    """``C = A @ B`` of small integers in float16, in each decomposition; on a GPU, or in the simulator.
+
+    ``sms`` are by default those of the GPU, or 132; ``tile`` is the kernel's.
+    """
+
+    def __init__(
+        self, problem: tuple[int, int, int], *, machine: str = "cpu", sms: int | None = None,
+        tile: tuple[int, int, int] | None = None, split: int = 2, available: int | None = None,
+        occupancy: int | None = None, kernel: str = "tensorop_f16",
+    ) -> None:  # fmt: skip
+        self.machine = machine
+        here, smem = limits(machine)
+        entry = entry_of(kernel, tile)
+        super().__init__(
+            problem, entry, sms=sms or here, smem=smem, split=split, available=available, occupancy=occupancy
+        )
+
     def run(self, iterations: int = 10, progress: Callable[[float], None] | None = None) -> Iterator[Outcome]:
         """Each variant's outcome; on a GPU the average time of ``iterations`` launches."""
         m, n, k = self.problem
@@ -115,7 +135,7 @@ class Comparison:
             report = gemm(a, b, kernel=self.entry, machine=self.machine, decomposition=variant.how, progress=part)
             passed = bool(np.array_equal(report.d, expected))
             seconds = self.time(a, b, variant, iterations) if self.machine == "gpu" else None
-            yield Outcome(variant, passed, schedule(variant.blocks, self.sms, self.occupancy, self.costs), seconds)
+            yield Outcome(variant, passed, self.schedule(variant), seconds)
 
     def time(self, a: Any, b: Any, variant: Variant, iterations: int) -> float:
         """Seconds of a launch, on average, as the example program has it: one after the other on the same arrays."""

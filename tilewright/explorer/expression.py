@@ -29,6 +29,17 @@ COMPLETE = re.compile(r"[\d)>]\s*$")  # behind this, notation has no parenthesis
 KEYWORD = re.compile(r"\s*([A-Za-z]\w*)\s*=")
 
 
+def parts(text: str) -> list[tuple[str, Any]]:
+    """What an expression consists of, each with its value: operands and calls from the inside out, itself last.
+
+    >>> parts("coalesce(composition((4,8):(13,1), 8:2))")[2:]
+    [('composition((4,8):(13,1), 8:2)', (2,4):(26,1)), ('coalesce(composition((4,8):(13,1), 8:2))', (2,4):(26,1))]
+    """
+    reader = _Reader(text, explain=False)
+    reader.whole()
+    return reader.parts
+
+
 def evaluate(text: str, explain: bool = False) -> Any:
     """The value of an expression; or, with ``explain``, the steps of its outermost operation as text.
 
@@ -42,11 +53,7 @@ def evaluate(text: str, explain: bool = False) -> Any:
     >>> evaluate("(4,8):(8,1)(3,2)")
     26
     """
-    reader = _Reader(text, explain)
-    value = reader.expression()
-    if reader.rest():
-        reader.fail("nothing more was expected here")
-    return value
+    return _Reader(text, explain).whole()
 
 
 def pointed(error: ParseError) -> str:
@@ -71,6 +78,14 @@ def _leaves(value: Any) -> int:
 class _Reader:
     def __init__(self, text: str, explain: bool) -> None:
         self.text, self.at, self.explain, self.depth = text, 0, explain, 0
+        self.parts: list[tuple[str, Any]] = []
+
+    def whole(self) -> Any:
+        """The value of the text; nothing may follow it."""
+        value = self.expression()
+        if self.rest():
+            self.fail("nothing more was expected here")
+        return value
 
     def rest(self) -> str:
         return self.text[self.at :].strip()
@@ -89,7 +104,11 @@ class _Reader:
             if not callable(value):
                 self.fail(f"{value} is not a layout: it takes no coordinate")
             self.at = self.text.index("(", self.at) + 1
-            value = self.apply(value, str(value), start)
+            value = self.part(start, self.apply(value, str(value), start))
+        return value
+
+    def part(self, start: int, value: Any) -> Any:
+        self.parts.append((self.text[start : self.at].strip(), value))
         return value
 
     def called(self, call: re.Match[str]) -> Any:
@@ -106,7 +125,7 @@ class _Reader:
         function = partial(algebra.explain, name) if explain else getattr(algebra, name)
         value = self.apply(function, name, start)
         self.depth -= 1
-        return value
+        return self.part(start, value)
 
     def apply(self, function: Any, name: str, start: int) -> Any:
         """Call ``function`` with the arguments up to the closing parenthesis."""
@@ -158,4 +177,4 @@ class _Reader:
             message = str(error).removeprefix(f"{stripped!r}: ").replace(f" at {error.position},", ",")
             self.fail(message, start + error.position)
         self.at = end
-        return value
+        return self.part(start, value)

@@ -1,0 +1,1 @@
+from tests.cli.conftest import command  # noqa: F401  a fixture

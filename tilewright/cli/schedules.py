@@ -1,0 +1,51 @@
+"""``tilewright check --schedules N`` and ``--systematic``: a script's kernels under other schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tilewright import sim
+from tilewright.cli.check import no_kernels, served, write
+from tilewright.cli.scripts import own_traceback, run_script
+from tilewright.sim.checks import chosen
+from tilewright.sim.exploration import Exploration, ExplorationResult
+
+
+def run(
+    script: Path, arguments: list[str], *, check: str, seed: int, schedules: int, systematic: bool, limit: int,
+    compare: bool, json_file: Path | None = None, sarif_file: Path | None = None,
+) -> int:  # fmt: skip
+    """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
+    found = Exploration()
+    try:
+        with own_traceback(script), served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
+            found = sim.explore(
+                lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
+                compare=compare, limit=limit, check=check,
+            )  # fmt: skip
+    finally:
+        write(found.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in found.launches])
+    console = Console(stderr=True)
+    for launch in found.launches:
+        style = "green" if launch.failure is None else "red"
+        console.print(str(launch), style=style, markup=False, highlight=False, soft_wrap=True)
+    if not found.launches:
+        raise no_kernels(script)
+    return 0 if found else 1
+
+
+def _as_json(launch: ExplorationResult) -> dict[str, Any]:
+    """What was explored of a launch, and what came of it."""
+    said: dict[str, Any] = {
+        "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),
+        "schedules": launch.schedules, "steps": launch.steps, "complete": launch.complete,
+    }  # fmt: skip
+    if launch.claim:
+        said["claim"] = launch.claim
+    failure = launch.failure
+    if failure is not None:
+        said["failure"] = {"kind": failure.kind, "seed": failure.seed, "order": failure.order, "text": str(failure)}
+    return said
