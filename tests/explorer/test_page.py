@@ -14,7 +14,7 @@ import pytest
 from tilewright.cli.explore import serving
 from tilewright.errors import ArgumentError
 from tilewright.explorer.site import RUNTIME, bundle, find_runtime, write
-from tilewright.explorer.tabs import TABS, described
+from tilewright.explorer.tabs import MODULES, described, tab_of
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120_000  # milliseconds that Python may take to load
@@ -95,15 +95,15 @@ def go(page: Any, address: str, fragment: str) -> None:
     answered(page)
 
 
-@pytest.mark.parametrize("tab", [*TABS])
+@pytest.mark.parametrize("tab", [*MODULES])
 def test_each_tab_at_two_widths(page: Any, tab: str) -> None:
     page.click(f"nav button[value={tab}]")
-    if not TABS[tab].live:
+    if not tab_of(tab).live:
         page.click("#run")
     answered(page)
     assert page.locator("#answer svg, #answer .code").count() >= 1
     assert page.locator("#error").is_hidden() and not page.failures
-    assert page.locator("nav button[aria-selected=true]").inner_text() == TABS[tab].title
+    assert page.locator("nav button[aria-selected=true]").inner_text() == tab_of(tab).title
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width

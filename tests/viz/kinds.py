@@ -41,7 +41,7 @@ from tilewright.viz import (
     tma_box_figure,
     tv_figure,
 )
-from tilewright.viz.gantt import COLOURS
+from tilewright.viz.gantt_chart import COLOURS
 
 ATOM = MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"]
 SWIZZLED = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))

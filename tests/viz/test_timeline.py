@@ -13,8 +13,8 @@ from tilewright.sim.tracing import Arrow, LaunchRecord, Phase, Span
 from tilewright.sim.tracing.clocks import WaitSource
 from tilewright.viz import timeline
 from tilewright.viz.colour import distinct
-from tilewright.viz.timeline import ENDS, WAIT
 from tilewright.viz.timeline_drawing import WIDTH, ticks
+from tilewright.viz.timeline_figure import ENDS, WAIT
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -85,7 +85,7 @@ LAYOUTS = Tab(
     ),
     layouts,
 )  # fmt: skip
-SWIZZLES = Tab(
+SWIZZLE = Tab(
     "swizzle", "Swizzle", "Bank conflicts of a tile in shared memory, before and after a swizzle.",
     (
         Field("tile", "Tile", "(8,64):(64,1)"),

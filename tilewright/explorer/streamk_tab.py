@@ -55,7 +55,7 @@ def stream_k(form: Form) -> Answer:
     )
 
 
-STREAM_K = Tab(
+STREAMK = Tab(
     "streamk", "Stream-K", "Data-parallel, split-K and Stream-K on one product: when each block runs, and why.",
     (
         Field("m", "M", "384"), Field("n", "N", "384"), Field("k", "K", "2048"),

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from tilewright.explorer.answer import Tab, answer, tex
-from tilewright.explorer.kernel_tab import KERNEL
-from tilewright.explorer.layouts_tab import LAYOUTS, SWIZZLES
-from tilewright.explorer.streamk_tab import STREAM_K
-from tilewright.explorer.threads_tab import THREADS, TMA
 
-TABS = {tab.name: tab for tab in (LAYOUTS, SWIZZLES, THREADS, TMA, STREAM_K, KERNEL)}
+# Imported when they are asked for: the browser shows the first tab before it has read what the others need.
+MODULES = {
+    "layouts": "layouts_tab", "swizzle": "layouts_tab", "threads": "threads_tab", "tma": "threads_tab",
+    "streamk": "streamk_tab", "kernel": "kernel_tab",
+}  # fmt: skip
+
+
+def tab_of(name: str) -> Tab:
+    """The tab called ``name``.
+
+    >>> tab_of("tma").title
+    'TMA box'
+    """
+    found: Tab = getattr(import_module(f"tilewright.explorer.{MODULES[name]}"), name.upper())
+    return found
 
 
 def described() -> list[dict[str, Any]]:
@@ -21,7 +32,7 @@ def described() -> list[dict[str, Any]]:
     >>> [tab["name"] for tab in described()]
     ['layouts', 'swizzle', 'threads', 'tma', 'streamk', 'kernel']
     """
-    return [_described(tab) for tab in TABS.values()]
+    return [_described(tab_of(name)) for name in MODULES]
 
 
 def _described(tab: Tab) -> dict[str, Any]:
@@ -39,7 +50,7 @@ def respond(request: str) -> str:
     '{"error": {"message": "expected ), found the end", "field": "expression", "position": 4}}'
     """
     asked = json.loads(request)
-    tab = TABS[asked["tab"]]
+    tab = tab_of(asked["tab"])
     if "tex" in asked:
         return json.dumps({"tex": tex(tab, asked["texts"], asked["tex"])})
     return json.dumps(answer(tab, asked["texts"]))

@@ -3,7 +3,7 @@
 from tilewright.viz.banks import bank_figure as bank_figure
 from tilewright.viz.cluster import cluster_figure as cluster_figure
 from tilewright.viz.figure import Axis as Axis, Border as Border, Cell as Cell, Figure as Figure, Panel as Panel
-from tilewright.viz.gantt import gantt as gantt
+from tilewright.viz.gantt_chart import gantt as gantt
 from tilewright.viz.layouts import (
     layout_figure as layout_figure, layout_slice_figure as layout_slice_figure, swizzle_figure as swizzle_figure,
 )
@@ -37,4 +37,4 @@ from tilewright.viz.thread_values import (
     tv_figure as tv_figure,
 )
 from tilewright.viz.tma_box import tma_box_figure as tma_box_figure
-from tilewright.viz.timeline import Timeline as Timeline, timeline as timeline
+from tilewright.viz.timeline_figure import Timeline as Timeline, timeline as timeline

@@ -10,7 +10,7 @@ from tilewright.viz.colour import text_colour
 from tilewright.viz.figure_drawing import draw_legend, draw_notes
 
 if TYPE_CHECKING:
-    from tilewright.viz.timeline import Bar, Timeline
+    from tilewright.viz.timeline_figure import Bar, Timeline
 
 WIDTH = 960.0  # pixels from the first to the last cycle
 FULL = 0.73  # how much of a row a bar takes

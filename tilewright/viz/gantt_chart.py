@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.blocks import DATA_PARALLEL, REDUCTION, SPLIT_K, STREAM_K
 from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, BlockSpan, Schedule
-from tilewright.viz.timeline import Bar, Timeline, TimelineLink
+from tilewright.viz.timeline_figure import Bar, Timeline, TimelineLink
 
 COLOURS = {
     DATA_PARALLEL: "#9cc3ea", STREAM_K: "#f0c893", SPLIT_K: "#9cc685", REDUCTION: "#c4aece", EXCHANGE: "#d98388",
