@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 pytest.importorskip("griffe")
 
 
+from tilewright.explorer.answer import answer
+from tilewright.explorer.tabs import tab_of
 from tools.website import api, build, commands, gallery, links
 from tools.website.docstrings import markdown
 
@@ -76,6 +79,15 @@ def test_every_block_of_the_gallery_draws_a_picture(tmp_path: Path) -> None:
     assert made.count("](gallery/") == len(pictures) == made.count('<div class="beside" markdown>') - 1
 
 
+def test_pictures_link_to_the_explorer_with_their_state() -> None:
+    states = [shown.state for shown in gallery.blocks(ROOT / "docs" / "five_posts" / "1_layouts.md") if shown.state]
+    assert len(states) >= 6
+    for state in states:
+        tab, query = state.split("?")
+        found = answer(tab_of(tab), dict(parse_qsl(query, strict_parsing=True)))
+        assert "error" not in found and found["pictures"], state
+
+
 def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
     page = commands.text()
     for name in (
@@ -113,6 +125,8 @@ def test_docstrings_as_markdown() -> None:
         ('<a href="c.html">', "no such file"),
         ('<a href="b.html#y">', "no such anchor"),
         ('<a href="#y">', "no such anchor"),
+        ('<a href="b.html#x?state=1">', None),
+        ('<a href="b.html#y?state=1">', "no such anchor"),
         ('<a href="/b.html">', "absolute"),
         ('<img src="b.png">', "no such file"),
         ('<script src="https://example.org/x.js"></script>', "from elsewhere"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.viz.reading import read_svg
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, Layout, Swizzle
+from tilewright.layout import ComposedLayout, Layout, Swizzle, bank_conflicts, size
 from tilewright.viz import bank_figure
 
 TILE = Layout((8, 64), (64, 1))
@@ -42,3 +44,42 @@ def test_vectors_must_be_rows_of_neighbours() -> None:
         bank_figure(TILE, 16, vector=7)
     with pytest.raises(ArgumentError, match="elements 0 to 1 of row 0 are not neighbours"):
         bank_figure(Layout((8, 64)), 16, vector=2)
+
+
+@pytest.mark.parametrize(
+    ("bits", "vector", "access"),
+    [
+        (16, 8, Layout((8, 8), (1, 8))),  # a column of vectors by a quarter of a warp
+        (16, 8, Layout(((8, 4), 16), ((1, 64), 8))),  # four phases of threads, two vectors each
+        (16, 2, Layout((32, 4), (0, 8))),  # all lanes the same: served together
+        (32, 1, Layout((32, 2), (8, 1))),
+        (64, 1, Layout((8, 8), (8, 1))),
+        (8, 1, Layout((32, 1), (1, 0))),
+    ],
+)
+@pytest.mark.parametrize("swizzled", [False, True])
+def test_accessed_cells_have_their_phase_and_their_conflict(
+    bits: int, vector: int, access: Layout, swizzled: bool
+) -> None:
+    layout = ComposedLayout(Swizzle(3, 3, 3), 0, TILE) if swizzled else TILE
+    panel = read_svg(bank_figure(layout, bits, vector=vector, access=access).svg()).panels[-1]
+    report = bank_conflicts(layout, access, bits, vector)
+    together = 32 if vector * bits <= 32 else 1024 // (vector * bits)
+    threads = size(access[0])
+    expected: dict[tuple[int, int], set[int]] = {}
+    for thread in range(threads):
+        for value in range(0, size(access[1]), vector):
+            column, row = divmod(access((thread, value)), 8)
+            phase = value // vector * -(-threads // together) + thread // together
+            expected.setdefault((row, column // vector), set()).add(phase)
+    worst: dict[int, int] = {}
+    for place, cell in panel.cells.items():
+        assert (cell.fill == "#ffffff") == (place not in expected)
+        marks = re.findall(r"p(\d+)(?: x(\d+))?", " ".join(cell.lines[1:]))
+        if len(report.phases) == 1:
+            marks = [("0", " ".join(cell.lines[1:]).removeprefix("x"))] if place in expected else []
+        assert {int(phase) for phase, _ in marks} == set(sorted(expected.get(place, ()))[:2])
+        for phase, degree in marks:
+            worst[int(phase)] = max(worst.get(int(phase), 1), int(degree or 1))
+    assert worst == {number: phase[2] for number, phase in enumerate(report.phases) if number in worst}
+    assert worst

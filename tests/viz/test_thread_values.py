@@ -11,6 +11,7 @@ from tests.viz.reading import DrawnPanel, read_svg
 from tilewright import Float16, cute
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.atoms.names import copy_by_name
 from tilewright.errors import ArgumentError
 from tilewright.layout import Layout, make_layout_tv, parse, product
 from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_mma
@@ -188,3 +189,17 @@ def test_what_cannot_be_drawn_says_why() -> None:
         tv_figure(Layout((2, 2)), (2, 2, 1))
     with pytest.raises(ArgumentError, match="tv_layout_A"):
         mma_atom_figure(object())
+
+
+@pytest.mark.parametrize("name", [name for name in COPIES if "LDSM" in name or "STSM" in name])
+def test_the_matrices_of_ldmatrix_and_stmatrix_are_apart(name: str) -> None:
+    count = copy_by_name(name).num_matrices
+    drawn = copy_atom_figure(copy_by_name(name))
+    memory, registers = drawn.panels if "LDSM" in name else drawn.panels[::-1]
+    assert len(memory.row_axis.groups) == len(registers.row_axis.groups) == (count if count > 1 else 0)
+    for first, last, title in memory.row_axis.groups:
+        n = int(title.removeprefix("matrix "))
+        held = {word for cell in memory.cells if first <= cell.row < last for word in cell.lines if word[0] == "T"}
+        assert held == {f"T{thread}" for thread in range(8 * n, 8 * n + 8)}, "lane 8n + i gives the row i of matrix n"
+        held = {word for cell in registers.cells if first <= cell.row < last for word in cell.lines if word[0] == "V"}
+        assert held == {f"V{2 * n}", f"V{2 * n + 1}"}

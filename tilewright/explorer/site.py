@@ -18,13 +18,18 @@ PYODIDE = "314.0.7"
 INSTALL = f"npm install pyodide@{PYODIDE}"
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 PLACES = (Path("node_modules/pyodide"), Path("build/explorer/node_modules/pyodide"))
+BUTTON = '<button type="button" role="tab" id="{name}" value="{name}">{title}</button>'
 SOURCES = (".py", ".pyi", ".toml")
 
 
 def write(folder: Path, runtime: Path | None) -> None:
     """Write the page into ``folder``, with the files of Pyodide from ``runtime``, if it is known."""
     shutil.copytree(PAGE, folder, dirs_exist_ok=True)
-    (folder / "tabs.json").write_text(json.dumps(described()), encoding="utf-8")
+    tabs = described()
+    (folder / "tabs.json").write_text(json.dumps(tabs), encoding="utf-8")
+    buttons = "".join(BUTTON.format(**tab) for tab in tabs)
+    page = (PAGE / "index.html").read_text(encoding="utf-8").replace("<!-- tabs -->", buttons)
+    (folder / "index.html").write_text(page, encoding="utf-8")
     (folder / "tilewright.zip").write_bytes(bundle())
     if runtime is not None:
         (folder / "pyodide").mkdir(exist_ok=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TypeAlias
+
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, bank_conflicts, product
-from tilewright.layout.banks import BANKS, WORD
-from tilewright.viz.colour import distinct
+from tilewright.layout import ComposedLayout, bank_conflicts, product, size
+from tilewright.layout.banks import BANKS, WORD, lanes_together
+from tilewright.viz.colour import BLANK, distinct
 from tilewright.viz.figure import Cell, Figure, Panel
 from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 from tilewright.viz.layouts import grid_shape
 from tilewright.viz.thread_values import stacked_if_wide
 from tilewright.viz.windows import MOST_CELLS, cut
+
+MOST_MARKS = 2  # phases that are written into one cell
 
 
 def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access: AnyLayout | None = None) -> Figure:
@@ -23,15 +28,18 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
         element_bits: the width of an element.
         vector: neighbours in the row that are accessed together; they share a cell.
         access: maps (thread, value) to the 1-D coordinate of what is accessed, ``vector`` values at a time; its
-            wavefronts are counted below the picture.
+            wavefronts are counted below the picture, and only the accessed cells are coloured. ``p2`` is a cell of
+            phase 2 (the lanes that are served together), ``x8`` one whose bank has eight words to deliver in that
+            phase, one after the other.
 
     Raises:
         ArgumentError: ``vector`` does not divide the row, or its elements are not side by side in memory.
         LayoutError: ``access`` reaches outside the tile, or its vectors are not neighbours in memory.
 
     >>> from tilewright.layout import Layout
-    >>> len(bank_figure(Layout((8, 32), (32, 1)), 32).panels)
-    1
+    >>> figure = bank_figure(Layout((4, 16), (16, 1)), 64, vector=2, access=Layout((4, 2), (1, 4)))
+    >>> figure.panels[0].cells[0].lines, figure.panels[0].cells[1].lines
+    (('0', 'x4'), ('4',))
     """
     require_static(layout)
     if not hasattr(element_bits, "__index__") or element_bits < 1:
@@ -40,15 +48,64 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
     versions = [("", layout)]
     if isinstance(layout, ComposedLayout):
         versions = [("without the swizzle", without_swizzle(layout)), ("with it", layout)]
-    panels = [_panel(version, element_bits, vector, title, (0, n)) for n, (title, version) in enumerate(versions)]
-    if access is not None:
-        counts = [(title, bank_conflicts(version, access, element_bits, vector)) for title, version in versions]
-        for title, report in counts:
+    panels = []
+    for number, (title, version) in enumerate(versions):
+        marks = None
+        if access is not None:
+            report = bank_conflicts(version, access, element_bits, vector)
             where = f"access {access} {title}".strip()
             notes = (*notes, f"{where}: wavefronts {report.cost}, ideal {report.ideal}")
+            marks = _marks(version, access, element_bits, vector)
+        panels.append(_panel(version, element_bits, vector, title, (0, number), marks))
+    written = {word[0] for panel in panels for cell in panel.cells for line in cell.lines[1:] for word in line.split()}
+    if access is not None:
+        notes += ("white: not accessed",)
+    notes += tuple(meaning for mark, meaning in MEANING.items() if mark in written)
     cell = "an element" if vector == 1 else f"{vector} elements"
     what = f"number and colour: bank of the first byte; a cell is {cell} of {element_bits} bits"
     return Figure(f"banks of {layout}", stacked_if_wide(tuple(panels)), notes=(*notes, what))
+
+
+MEANING = {
+    "p": "p and a number: the phase in which a cell is accessed; the lanes of a phase are served together",
+    "x": "x and a number: the words that its bank delivers in that phase, one after the other",
+}
+Marks: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
+"""Row and column of a cell: the phases in which it is accessed, each with the words that its bank delivers then."""
+
+
+def _marks(layout: AnyLayout, access: AnyLayout, bits: int, vector: int) -> Marks:
+    """The accessed cells. Phases are counted as :func:`bank_conflicts` reports them: along the threads first."""
+    rows = _size(grid_shape(layout)[0])
+    width = vector * bits // 8
+    together, threads = lanes_together(width), size(access[0])
+    marks: Marks = {}
+    phase = 0
+    for value in range(0, size(access[1]), vector):
+        for first in range(0, threads, together):
+            lanes = range(first, min(first + together, threads))
+            indices = {int(access(lane + threads * value)) for lane in lanes}
+            words = {index: _words(int(layout(index)) * bits // 8, width) for index in indices}
+            banks = Counter(word % BANKS for word in {word for own in words.values() for word in own})
+            for index, own in words.items():
+                place = index % rows, index // rows // vector
+                marks.setdefault(place, []).append((phase, max(banks[word % BANKS] for word in own)))
+            phase += 1
+    return marks if phase > 1 else {place: [(-1, found[0][1])] for place, found in marks.items()}
+
+
+def _words(byte: int, width: int) -> range:
+    """The words that an access of ``width`` bytes wants."""
+    return range(byte // WORD, (byte + width - 1) // WORD + 1)
+
+
+def _mark(found: list[tuple[int, int]]) -> str:
+    """What is written into an accessed cell: phases and conflicts, the first few."""
+    words = [
+        " ".join(filter(None, (f"p{phase}" if phase >= 0 else "", f"x{degree}" if degree > 1 else "")))
+        for phase, degree in found[:MOST_MARKS]
+    ]
+    return " ".join(words) + (" .." if len(found) > MOST_MARKS else "")
 
 
 def bank_of(offset: int, element_bits: int) -> int:
@@ -60,7 +117,9 @@ def bank_of(offset: int, element_bits: int) -> int:
     return offset * element_bits // (8 * WORD) % BANKS
 
 
-def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int]) -> Panel:
+def _panel(
+    layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int], marks: Marks | None
+) -> Panel:  # fmt: skip
     if len(layout) > 2:
         raise ArgumentError(f"a bank map shows the two modes of a tile; {layout} has {len(layout)}: slice it first")
     down, across = grid_shape(layout)
@@ -77,7 +136,16 @@ def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int,
     for (i, j), first in firsts.items():
         banks = f"bank {first}" if words == 1 else f"banks {first} to {(first + words - 1) % BANKS}"
         remark = f"({i},{j * vector}): offset {offsets[i, j]}, {banks}"
-        cells.append(Cell(i, j, (str(first),), distinct(first // step), remark))
+        lines, fill = (str(first),), distinct(first // step)
+        if marks is not None and (i, j) in marks:
+            lines = tuple(filter(None, (*lines, _mark(marks[i, j]))))
+            remark += "".join(
+                f"; {f'phase {phase}: ' if phase >= 0 else ''}{degree} of its bank's words wanted"
+                for phase, degree in marks[i, j]
+            )
+        elif marks is not None:
+            fill, remark = BLANK, f"{remark}; not accessed"
+        cells.append(Cell(i, j, lines, fill, remark))
     return Panel(title, extents[0], extents[1] // vector, tuple(cells), at, breaks(down),
                  row_window=rows, column_window=columns)  # fmt: skip
 

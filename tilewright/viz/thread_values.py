@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.errors import ArgumentError, LayoutError
 from tilewright.layout import product, size, upcast
 from tilewright.viz.colouring import ColorBy, ThreadColours
-from tilewright.viz.figure import Figure, Panel
+from tilewright.viz.figure import Axis, Figure, Panel
 from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, extents_of_tile
 from tilewright.viz.owners import ElementOwners
@@ -122,8 +123,8 @@ def copy_atom_figure(
 ) -> Figure:  # fmt: skip
     """Draw a copy atom: the elements that one instruction moves, with who reads and who receives each.
 
-    The values of one source thread make a row. A bare instruction knows bits only: ``value_bits`` of them are
-    then drawn as one element.
+    The values of one source thread make a row; of ldmatrix and stmatrix the matrices are named. A bare instruction
+    knows bits only: ``value_bits`` of them are then drawn as one element.
 
     >>> from tilewright.atoms.names import copy_by_name
     >>> len(copy_atom_figure(copy_by_name("SM75_U32x4_LDSM_N")).panels)  # source and destination
@@ -134,9 +135,16 @@ def copy_atom_figure(
         source, destination = in_values(atom, value_bits)
     row = int(product(source.shape[1]))
     rows = max(_reach(source), _reach(destination)) // row + 1
-    return _source_and_destination(
+    figure = _source_and_destination(
         _name(atom), source, destination, (row, rows), transposed=True, thread=thread, color_by=color_by
     )
+    instruction = getattr(atom, "instruction", atom)
+    if not isinstance(instruction, MatrixCopy) or instruction.num_matrices == 1:
+        return figure
+    each = rows // instruction.num_matrices
+    matrices = [(n * each, (n + 1) * each, f"matrix {n}") for n in range(instruction.num_matrices)]
+    axis, breaks = Axis(groups=tuple(matrices)), tuple(first for first, _, _ in matrices[1:])
+    return replace(figure, panels=tuple(replace(p, row_axis=axis, row_breaks=breaks) for p in figure.panels))
 
 
 def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:

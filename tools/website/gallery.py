@@ -14,6 +14,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from tilewright.errors import TilewrightError
+from tilewright.explorer.expression import evaluate
+from tilewright.explorer.instructions import find
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (DOCS / "gallery.md", *sorted((DOCS / "five_posts").glob("[0-9]*.md")))
@@ -21,10 +26,12 @@ BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
 class Shown(NamedTuple):
-    """A block of the page: its text, the SVG of what it ends in ("" if it is not a figure), and what it prints."""
+    """A block of the page: its text, the SVG of what it ends in ("" if it is not a figure) and the state in which the
+    explorer draws the same ("" if none does), and what it prints."""
 
     code: str
     svg: str
+    state: str
     printed: str
 
 
@@ -41,7 +48,24 @@ def blocks(page: Path) -> Iterator[Shown]:
             with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(compile(tree, str(source), "exec"), names)
                 value = eval(compile(ast.Expression(last.value), str(source), "eval"), names) if last else None
-            yield Shown(code, value.svg() if hasattr(value, "svg") else "", printed.getvalue().rstrip())
+            svg = value.svg() if hasattr(value, "svg") else ""
+            yield Shown(code, svg, explored(getattr(value, "title", "")), printed.getvalue().rstrip())
+
+
+def explored(title: str) -> str:
+    """The explorer's state for a figure: where its title is an expression of layouts, or the name of an instruction.
+
+    >>> explored("zipped_divide(8:1, 2) = (2,4):(1,2)"), explored("SM75_U32x4_LDSM_N"), explored("a race")
+    ('layouts?expression=zipped_divide%288%3A1%2C+2%29', 'threads?atom=SM75_U32x4_LDSM_N', '')
+    """
+    text = title.split(" = ")[0]
+    for tab, name, known in (("layouts", "expression", evaluate), ("threads", "atom", find)):
+        try:
+            known(text)
+        except TilewrightError:
+            continue
+        return f"{tab}?{urlencode({name: text})}"
+    return ""
 
 
 def write(folder: Path) -> None:
@@ -64,6 +88,9 @@ def write_page(source: Path, page: Path) -> None:
             said = text.split(block)[0].rstrip().rsplit("\n\n", 1)[-1]  # the paragraph above the block
             what = what if said.startswith(("```", "#", "</div>")) else " ".join(said.split()).replace("`", "")
             after = f"\n![{what}]({page.stem}/{number}.svg)\n"
+            if shown.state:
+                up = "../" * len(source.relative_to(DOCS).parent.parts)
+                after += f"\n[In the explorer]({up}explorer/index.html#{shown.state})\n"
         elif shown.printed:
             after = f"\n``` {{ .text .output }}\n{shown.printed}\n```\n"
         if after:

@@ -130,11 +130,8 @@ form.addEventListener("keydown", (event) => {
 });
 
 const navigation = document.querySelector("nav");
-for (const one of tabs) {
-  const button = make("button", { type: "button", value: one.name }, one.title);
-  button.setAttribute("role", "tab");
-  button.addEventListener("click", () => { open(one.name, kept[one.name]); changed(); });
-  navigation.append(button);
+for (const button of navigation.children) {
+  button.addEventListener("click", () => { open(button.value, kept[button.value]); changed(); });
 }
 navigation.addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
