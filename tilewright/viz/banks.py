@@ -136,7 +136,8 @@ def _panel(
     for (i, j), first in firsts.items():
         banks = f"bank {first}" if words == 1 else f"banks {first} to {(first + words - 1) % BANKS}"
         remark = f"({i},{j * vector}): offset {offsets[i, j]}, {banks}"
-        lines, fill = (str(first),), distinct(first // step)
+        lines: tuple[str, ...] = (str(first),)
+        fill = distinct(first // step)
         if marks is not None and (i, j) in marks:
             lines = tuple(filter(None, (*lines, _mark(marks[i, j]))))
             remark += "".join(
