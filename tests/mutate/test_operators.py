@@ -66,6 +66,6 @@ def test_what_is_done_to_the_kernels_operations(kernel: Function) -> None:
 def test_a_line_that_repeats_an_operation(kernel: Function) -> None:
     every, chosen = mutants(kernel, every=True), mutants(kernel)
     assert len(chosen) < len(every)
-    assert all(mutant.alike > 1 for mutant in every if mutant.instruction == "mbarrier.init")
+    assert all(mutant.repeats > 1 for mutant in every if mutant.instruction == "mbarrier.init")
     places = Counter((m.location, m.instruction, m.what) for m in chosen)
     assert max(places.values()) == 2

@@ -37,6 +37,7 @@ class Breakpoint:
         if lane is not None and not 0 <= lane < WARP:
             raise ArgumentError(f"lane={lane}; a warp has lanes 0 to {WARP - 1}")
         _all.append(self)
+        # Launches are intercepted only while there are breakpoints: others run at full speed.
         if len(_all) == 1:
             _installed.enter_context(intercepting(_run))
 
@@ -106,6 +107,7 @@ class DebuggedLaunch(Launch):
     """A launch that looks for breakpoints wherever a line begins."""
 
     def stops(self, group: Group, op: Op) -> bool:
+        # An action may remove breakpoints, its own among them.
         for point in list(_all):
             if point.times is not None and point.hits >= point.times:
                 continue

@@ -86,7 +86,7 @@ class Frame:
 
     def value(self, name: str, all_lanes: bool = False) -> Any:
         """The number in a variable, of this lane; ``all_lanes``: an array of the warp's 32."""
-        self._stands()
+        self._check_stopped()
         seen = self._variables(None if all_lanes else self.lane)
         thing = seen.find(name)
         if hasattr(thing, "linear"):
@@ -102,7 +102,7 @@ class Frame:
     def tensor(self, name: str) -> np.ndarray:
         """The elements of a tensor (shared or global memory, registers) as this lane sees them: a copy, with an axis
         for each mode of its layout. Elements out of the memory's bounds are masked."""
-        self._stands()
+        self._check_stopped()
         seen = self._variables(self.lane)
         thing = seen.find(name)
         if not hasattr(thing, "linear"):
@@ -120,10 +120,11 @@ class Frame:
 
     def barriers(self) -> list[BarrierState]:
         """The block's mbarriers, its barriers that threads have arrived at, and its cluster's barrier."""
-        self._stands()
+        self._check_stopped()
         wave = self._group.wave
         found: list[BarrierState] = []
         table: Mbarriers | None = wave.kept.get(Mbarriers)
+        # Rows of ``expected`` 0 are free, or of mbarriers that have been invalidated.
         for row in np.flatnonzero(table.expected > 0).tolist() if table is not None else ():
             assert table is not None
             block, offset = int(table.where[row]) >> 32, int(table.where[row]) & 0xFFFFFFFF
@@ -148,7 +149,7 @@ class Frame:
 
     def waits(self) -> str:
         """Where each warp of the block is: what it waits for, in which loop it turns, or that it can go on."""
-        self._stands()
+        self._check_stopped()
         return hangs.block(self._launch, self._group.wave, self.slot)
 
     def __str__(self) -> str:
@@ -160,6 +161,6 @@ class Frame:
     def _variables(self, lane: int | None) -> Variables:
         return Variables(self._launch.program, self._group, self._op, self._row, lane)
 
-    def _stands(self) -> None:
+    def _check_stopped(self) -> None:
         if self.over:
             raise SimulationError(f"the launch of {self.kernel!r} has gone on: this frame can no longer be read")

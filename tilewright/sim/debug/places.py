@@ -66,6 +66,7 @@ def beginnings(function: Function) -> set[int]:
     def walk(block: Block) -> None:
         before: Location | None = None
         for op in block.ops:
+            # These end a region and carry the line of its loop or branch: no line of the user begins there.
             if op.opcode not in ("yield", "condition"):
                 if op.loc is not None and op.loc != before:
                     found.add(id(op))

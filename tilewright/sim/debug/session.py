@@ -19,7 +19,7 @@ class _SessionEnded(BaseException):
 
 class Session:
     """Runs ``act`` from one place to the next. Use it in a ``with`` block: at its end the program is abandoned where it
-    stands.
+    is.
 
     >>> import numpy as np
     >>> from tilewright import cute, sim
@@ -38,8 +38,9 @@ class Session:
 
     def __init__(self, act: Callable[[], Any]) -> None:
         self._act = act
-        self._told: queue.Queue[Frame | BaseException | None] = queue.Queue()
-        self._go: queue.Queue[bool] = queue.Queue()
+        # From the program: a frame where it has stopped, its error, or None at its end; to it: whether to go on.
+        self._reports: queue.Queue[Frame | BaseException | None] = queue.Queue()
+        self._orders: queue.Queue[bool] = queue.Queue()
         self._point: Breakpoint | None = None
         self._thread: threading.Thread | None = None
         self.frame: Frame | None = None
@@ -50,7 +51,7 @@ class Session:
 
     def __exit__(self, *error: object) -> None:
         if self._thread is not None and not self.over:
-            self._go.put(False)
+            self._orders.put(False)
             self._thread.join()
         self._clear()
         self.over = True
@@ -70,7 +71,7 @@ class Session:
         def stop(frame: Frame) -> None:
             left[0] -= 1
             if left[0] == 0:
-                self._stand(frame)
+                self._pause(frame)
 
         return self._run(Breakpoint(where, block, warp, lane, stop, None), f"{where!r}")
 
@@ -83,7 +84,7 @@ class Session:
 
         def stop(frame: Frame) -> None:
             if Path(frame.location.file) == Path(file) and frame.location.line != line and frame.kernel == now.kernel:
-                self._stand(frame)
+                self._pause(frame)
 
         return self._run(Breakpoint(None, now.block, now.warp, now.lane, stop, None), "another line")
 
@@ -93,28 +94,30 @@ class Session:
         if self.over:
             return
         self._resume()
-        told = self._told.get()
+        report = self._reports.get()
         self.over = True
-        if isinstance(told, BaseException):
-            raise told
+        if isinstance(report, BaseException):
+            raise report
 
     # -- the two threads -----------------------------------------------------------------------------------------------
 
     def _run(self, point: Breakpoint, what: str) -> Frame:
+        """Let the program go on until ``point`` stops it. ``what``: the place, for the error of a program that ends."""
+        # The new breakpoint is set before the old one goes: without any, launches are not intercepted.
         old, self._point = self._point, point
         if old is not None:
             old.remove()
         if self.over:
             raise SimulationError("the program has ended")
         self._resume()
-        told = self._told.get()
-        if isinstance(told, Frame):
-            self.frame = told
-            return told
+        report = self._reports.get()
+        if isinstance(report, Frame):
+            self.frame = report
+            return report
         self.over = True
         self._clear()
-        if told is not None:
-            raise told
+        if report is not None:
+            raise report
         raise SimulationError(f"the program has ended without coming to {what}")
 
     def _resume(self) -> None:
@@ -122,21 +125,23 @@ class Session:
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
         else:
-            self._go.put(True)
+            self._orders.put(True)
 
     def _work(self) -> None:
         try:
             self._act()
+        # Raised inside the launch by ``_pause``: the program itself sees it as it would see a KeyboardInterrupt.
         except _SessionEnded:
             return
         except BaseException as error:
-            self._told.put(error)
+            self._reports.put(error)
         else:
-            self._told.put(None)
+            self._reports.put(None)
 
-    def _stand(self, frame: Frame) -> None:
-        self._told.put(frame)
-        if not self._go.get():
+    def _pause(self, frame: Frame) -> None:
+        """Runs in the program's thread, inside its breakpoint: the launch stops until the session decides."""
+        self._reports.put(frame)
+        if not self._orders.get():
             raise _SessionEnded
 
     def _clear(self) -> None:

@@ -54,6 +54,7 @@ class Variables:
         """What ``name`` stands for here: what was assigned to it last, in this file if it was there, or what a loop or
         a branch has made of it."""
         notes = [v for v in self.function.variables if v.name == name and _is_shown(v.thing)]
+        # Helpers in other files have variables of the same names.
         file = self.op.loc.file if self.op.loc is not None else ""
         notes = [v for v in notes if v.loc.file == file] or notes
         before: list[tuple[float, int, Any]] = [(self._at(v), k, v.thing) for k, v in enumerate(notes)]
@@ -105,12 +106,14 @@ class Variables:
 
     def _held(self, value: Value) -> Any:
         """The same for all lanes of the group, as registers hold it."""
+        # Optimisation may have replaced the value that the variable was assigned by an equal one.
         value = self.function.replaced.get(value, value)
         if isinstance(value, Constant):
             return constant_value(value)
         slot = self.slots.get(value)
         if slot is None:
             return self._computed(value)
+        # A register's slot is emptied after its last use.
         held = self.group.slots[slot]
         if held is None:
             raise ValueUnavailable("it has no value here: not yet assigned, or not used any more")
@@ -121,6 +124,7 @@ class Variables:
         op = value.op
         if op is None or op.opcode not in PURE | {"sreg"}:
             raise ValueUnavailable("the kernel never uses it when it runs, so that it is not computed")
+        # The op is run on registers of its own: nothing of the launch changes.
         registers = [*map(self._held, op.operands), None]
         STEPS[op.opcode](op, list(range(len(op.operands))), [len(op.operands)])(self.group, registers)
         return registers[-1]
@@ -161,6 +165,7 @@ class Variables:
             held = np.asarray(self.register(engine.frag))
             found: np.ndarray = held[offsets + int(self.number(engine.offset))]
             return found
+        # Engines of fragments have ``frag``, those of memory ``base``; those of coordinates have neither.
         if not hasattr(engine, "base"):
             raise ArgumentError("a tensor of coordinates, or of descriptors of wgmma, has no elements in memory")
         pointer = self.register(engine.base)
@@ -184,14 +189,17 @@ class Variables:
         return owner.copy()
 
     def _loaded(self, pointer: Ptr, moved: np.ndarray, kind: Any) -> np.ndarray:
+        """The elements at these bytes from ``pointer``, masked where they are out of the bounds of its memory."""
         assert isinstance(kind, PtrType)
         buffer, off = pointer.buf, int(pointer.off) + moved
         if isinstance(buffer, AbsoluteMemory):
+            # A pointer that the kernel has read from memory: its number tells which of the arrays it points into.
             found = [b for b in buffer.space.exposed() if b.base + b.low <= int(pointer.off) < b.base + b.high]
             if not found:
                 raise ValueUnavailable("it points to no array that the launch knows")
             buffer, off = found[0], off - found[0].base
         if isinstance(buffer, SharedBuffer):
+            # Shared memory is one array for all blocks of the wave: a row of ``stride`` bytes for each.
             block = int(self.group.warps[self.row]) // self.group.wave.geometry.warps
             off = off + block * buffer.stride
             low, high = block * buffer.stride, (block + 1) * buffer.stride
@@ -199,6 +207,7 @@ class Variables:
             low, high = buffer.low, buffer.high
         access = VectorAccess(kind.elem, 1, kind.elem.bytes, True)
         inside = (off >= low) & (off <= high - access.nbytes)
+        # Read at an address that is valid, then mask: one gather for all elements.
         flat = np.where(inside, off, low).reshape(-1)
         raw = buffer.bytes[flat[:, None] + np.arange(access.nbytes)]
         values = (raw[:, 0] != 0) if access.bool_ else np.ascontiguousarray(raw).view(access.dtype)[:, 0]

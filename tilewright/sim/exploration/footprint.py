@@ -47,26 +47,33 @@ def relation(first: PhaseAccess, second: PhaseAccess, place: str) -> int:
     kinds = {first.what, second.what}
     if place == "wgmma":  # instructions are numbered; a wait for some of them is over when all four warps issued them
         return ORDERED if (first.what, second.what) == (ADD, PASSED) and first.phase <= second.phase else APART
+    # Initialising an mbarrier, or a strong store or atomic: whatever else happens there sees another state.
     if WRITE in kinds:
         return RACE
     if kinds <= {PASSED, TESTED, UNPASSED, READ}:
         return APART
+    # Arrivals at one phase only add up. One that belongs to the next phase needs the last arrival of this one.
     if kinds == {ADD}:
         return RACE if first.phase != second.phase else APART
     if first.what == ADD:
+        # Before an arrival that completed a phase, the parity that was tested named the phase before: complete.
         if second.what == UNPASSED:
             return RACE if first.done else APART
+        # An arrival at a later phase does not matter to a wait that this phase has ended already.
         if first.phase > second.phase:
             return APART
+        # A wait cannot pass before the arrival that completes its phase; a test could, with the answer "not yet".
         return RACE if second.what == TESTED and first.done and first.phase == second.phase else ORDERED
     if first.what == UNPASSED:
         return RACE if second.done and second.phase == first.phase else APART
+    # A wait names its phase by parity: had the next phase been completed before it, it would wait for the one after.
     return RACE if place == "mbarrier" and second.done and second.phase > first.phase else APART
 
 
 def between(first: Footprint, second: Footprint) -> int:
     """The strongest relation of two steps in this order."""
     found = APART
+    # Most steps touch few places: look for those of the smaller footprint in the larger.
     small, large = (first, second) if len(first) < len(second) else (second, first)
     for place in small:
         if place in large:

@@ -57,6 +57,7 @@ class PolicyLaunch(Launch):
     most = 64  # agents; in larger launches several warps are one
 
     def __init__(self, *arguments: Any, plan: SchedulingPolicy) -> None:
+        """``arguments``: of :class:`Launch`. ``numbers``, ``keys``, ``names``: agents as (wave, tag) and as warps."""
         super().__init__(*arguments)
         self.plan = plan
         self.switches: list[Switch] = []
@@ -78,6 +79,7 @@ class PolicyLaunch(Launch):
     def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
         parts = [np.array([warp]) for warp in warps]
         if len(parts) > self.most:
+            # Which warps share an agent is drawn too, so that over many schedules all pairs are separated.
             shuffled = list(warps)
             random.Random(self.plan.seed).shuffle(shuffled)
             parts = [np.sort(np.array(shuffled[k :: self.most])) for k in range(self.most)]
@@ -121,8 +123,10 @@ class PolicyLaunch(Launch):
             return self.current
         else:
             agent = self.numbers[self.current]
+            # It has blocked or ended: the plan has to name another.
             place = SwitchPoint(agent, self.steps[agent], True)
         chosen = self.plan.at_block(place, able)
+        # Only deviations from the plain order are written down: what shrinking takes away are these.
         if chosen != SchedulingPolicy().at_block(place, able):
             self._note(place, chosen)
         return self.keys[chosen]
@@ -134,8 +138,10 @@ class PolicyLaunch(Launch):
         self.clock += 1
         self._land_due()
         place = SwitchPoint(agent, self.steps[agent], False)
+        # Only calls (synchronisation, atomics) can end a wait: after other ops the same agents are able as before.
         progressed, self.progressed = self.progressed, op.opcode == "call"
         wanted = self.plan.at_stop(place, self._able_agents, self.clock, progressed)
+        # A recorded switch may name an agent that is blocked once others have been left out: it has no effect.
         if wanted is None or wanted == agent or wanted not in self._able_agents():
             return False
         self.requested = wanted

@@ -57,6 +57,7 @@ class OrderSearch:
         if self.depth < len(self.stack):
             node = self.stack[self.depth]
         else:
+            # A new state: the agent that runs goes on if it may, so that counterexamples have few switches.
             sleep = self._inherited()
             awake = [a for a in enabled if a not in sleep]
             if not awake:
@@ -76,6 +77,7 @@ class OrderSearch:
         if not self.stack:
             return {}
         parent = self.stack[-1]
+        # Orders that begin with what the parent has tried have been run: it sleeps until a step clashes with it.
         asleep = {**parent.sleep, **parent.tried}
         return {a: f for a, f in asleep.items() if a != parent.chosen and not clash(f, parent.footprint)}
 
@@ -86,6 +88,7 @@ class OrderSearch:
         self._races()
         while self.stack:
             node = self.stack[-1]
+            # Depth first: the deepest state with an agent left to try is where the next run leaves the last one.
             node.tried[node.chosen] = node.footprint
             left = sorted(node.wanted - node.tried.keys() - node.sleep.keys())
             if left:
@@ -95,11 +98,13 @@ class OrderSearch:
         return False
 
     def _races(self) -> None:
+        """Find the races of the run that has ended: steps that clash and are not ordered by steps in between."""
         before: list[int] = []  # for each step the steps that happen before it, as bits
         last: dict[Agent, int] = {}
         by_place: dict[object, list[int]] = {}
         for j, node in enumerate(self.stack):
             direct = 0
+            # A copy happens after the step that issued it, a wave of blocks after all steps of the wave before.
             begin, after_all = self.begins.get(node.chosen, (-1, False))
             if begin >= 0:
                 direct |= (1 << (begin + 1)) - 1 if after_all else 1 << begin
@@ -128,6 +133,8 @@ class OrderSearch:
     def _reverse(self, i: int, j: int, before: list[int]) -> None:
         """Make the node before step ``i`` try an agent from which step ``j`` is reached without ``i``."""
         seen, mask, initials = set(), 0, []
+        # The steps in between that do not depend on step i can be run without it, and then j. Any agent whose first
+        # step among them depends on none of the others may begin ("initials"); one that is wanted already suffices.
         for k in [k for k in range(i + 1, j) if not before[k] >> i & 1] + [j]:
             agent = self.stack[k].chosen
             if agent not in seen and not (before[k] & mask):
@@ -136,6 +143,7 @@ class OrderSearch:
             mask |= 1 << k
         node = self.stack[i]
         if not node.wanted & set(initials):
+            # Not enabled there: its step depends on something that the footprints do not show; then all are tried.
             possible = [a for a in initials if a in node.enabled]
             node.wanted |= {possible[0]} if possible else set(node.enabled)
 

@@ -16,7 +16,7 @@ DEEPEST = 4  # changes of priority in one schedule
 
 
 class SwitchPoint(NamedTuple):
-    """Where agent ``agent`` stands after ``steps`` of its steps; ``blocked``: it cannot go on there."""
+    """Where agent ``agent`` is after ``steps`` of its steps; ``blocked``: it cannot go on there."""
 
     agent: int
     steps: int
@@ -107,6 +107,7 @@ class RandomPlan(SchedulingPolicy):
         if changed:
             self.least -= 1.0
             self.priorities[place.agent] = self.least
+        # The one that runs has the highest priority of those able; that changes only by these.
         if not (changed or progressed):
             return None
         best = self._best({*able(), place.agent})

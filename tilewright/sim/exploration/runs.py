@@ -55,6 +55,7 @@ class FailingSchedule(Shown):
         return "" if self.order is None else f"number {self.order} of all orders (--systematic)"
 
     def __str__(self) -> str:
+        """The error under the own schedule as it is; else the deviations from the plain order, one a line."""
         if self.seed is None and self.order is None:
             return self.text
         which = f"the schedule of seed {self.seed}" if self.order is None else f"schedule number {self.order}"
@@ -77,10 +78,12 @@ class FailingSchedule(Shown):
 
     def _switch(self, switch: Switch) -> str:
         if switch.place.blocked:
-            stands = f"{self.names(switch.place.agent)} cannot go on"
+            reached = f"{self.names(switch.place.agent)} cannot go on"
         else:
-            stands = f"{self.names(switch.place.agent)} stops before {_where(switch.before)}"
-        return f"{stands}; {self.names(switch.to)} goes on{f' with {_where(switch.next_op)}' if switch.next_op else ''}"
+            reached = f"{self.names(switch.place.agent)} stops before {_where(switch.before)}"
+        return (
+            f"{reached}; {self.names(switch.to)} goes on{f' with {_where(switch.next_op)}' if switch.next_op else ''}"
+        )
 
 
 def _where(op: Op | None) -> str:
@@ -134,6 +137,7 @@ class LaunchRuns:
         self, make: Callable[..., PolicyLaunch], observers: Sequence[Any] = (), program: Program | None = None
     ) -> FailingSchedule | None:
         """Run it once; the failure, if it fails."""
+        # The launches before this one are not run again: all begin with the memory as it was then.
         self.replay.restore(self.before)
 
         def keep(*arguments: Any) -> PolicyLaunch:
@@ -142,6 +146,7 @@ class LaunchRuns:
 
         own = program or with_stops(self.replay.kernel.program)
         try:
+            # A kernel that prints would do so once for each schedule.
             with contextlib.redirect_stdout(io.StringIO()):
                 self.replay.run(own, [*observers, IssueObserver()], keep)
         except SimulationError as error:

@@ -129,6 +129,7 @@ def exploring(
 
 
 def _drawn(runs: LaunchRuns, explored: ExplorationResult, schedules: int, seed: int) -> None:
+    # Counts the steps among which a plan draws its changes. The own schedule was clean, and this is the same order.
     runs.under(SchedulingPolicy())
     explored.steps = runs.planned.clock
     for k in range(schedules):

@@ -15,6 +15,7 @@ def shrink(parts: Sequence[Part], fails: Callable[[Sequence[Part]], bool], tries
     >>> shrink(range(100), lambda kept: 13 in kept and 70 in kept)
     [13, 70]
     """
+    # Leave out one of ``pieces`` parts at a time; when none can go, halve them, down to single elements.
     kept, pieces, left = list(parts), 2, tries
     if kept and left and fails([]):
         return []

@@ -105,12 +105,14 @@ class OrderedLaunch(PolicyLaunch):
     def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
         first = len(self.keys)
         parts = super().sets(wave, warps)
+        # Blocks of a later wave are resident only when those before have ended.
         if self.running is not None:
             for number in range(first, len(self.keys)):
                 self.orders.born((number, -1), after_all=True)
         return parts
 
     def _pick(self) -> Group | None:
+        """The group that goes on. Copies are agents as well: theirs is a step of one effect, made here."""
         while True:
             self._ended()
             groups = {(self.agent(g), -1): g for g in self._able()}
@@ -153,6 +155,7 @@ class OrderedLaunch(PolicyLaunch):
         self.last[self.running] = footprint
         for group in self.groups:
             name = (self.agent(group), -1)
+            # A loop that spins is run again only when something that it reads has changed.
             if group.yielded and name != self.running and clash(self.last.get(name, {}), footprint):
                 group.yielded = False
 

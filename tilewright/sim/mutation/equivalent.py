@@ -59,6 +59,7 @@ class LaunchEvidence(Observer):
     def __init__(self, function: Function) -> None:
         self.function = function
         self.watched = {id(op): CountingWait(op.attrs["atom"]) for op in function.walk() if _is(op, *WAITS)}
+        # The waits are replaced by ones that count, and the counts belong to the original ops.
         self.edits = [
             Edit(block, op, [replace_atom(op, self.watched[id(op)])])
             for block in blocks(function.body) for op in block.ops if id(op) in self.watched
@@ -67,10 +68,10 @@ class LaunchEvidence(Observer):
         self.seen: set[int] = set()
         self.followed: set[int] = set()  # waits for an mbarrier after which a thread that waited did something
         self.waited: dict[tuple[Wave, int], set[int]] = {}
-        self.alone = True
+        self.no_clusters = True
 
     def wave(self, wave: Wave) -> None:
-        self.alone &= wave.geometry.cluster_size == 1
+        self.no_clusters &= wave.geometry.cluster_size == 1
 
     def executed(self, group: Group, op: Op) -> None:
         name = self.names.get(id(op), id(op))
@@ -78,6 +79,7 @@ class LaunchEvidence(Observer):
         if _is(op, MbarrierWait):
             for warp in group.warps:
                 self.waited.setdefault((group.wave, int(warp)), set()).add(name)
+        # The wait orders what comes after it in its own thread: if nothing does, its removal cannot be seen.
         elif self.waited and _acts(op):
             for warp in group.warps:
                 self.followed |= self.waited.pop((group.wave, int(warp)), set())
@@ -87,6 +89,7 @@ class LaunchEvidence(Observer):
         ops = mutant.ops
         if not any(id(op) in self.seen for op in ops):
             return "not executed in this launch"
+        # The other reasons are about one op, not about several that are removed together.
         if len(ops) > 1:
             return ""
         op, watched = ops[0], self.watched.get(id(ops[0]))
@@ -94,9 +97,9 @@ class LaunchEvidence(Observer):
             return "never finds more groups pending than it allows"
         if _is(op, WgmmaFence):
             return "the verifier: no register of the instructions behind it is accessed before it"
-        if _is(op, FenceMbarrierInit) and _made_up(self.function, op):
+        if _is(op, FenceMbarrierInit) and _another_fence_follows(self.function, op):
             return "another fence.mbarrier_init follows the same mbarrier.init"
-        if _is(op, MbarrierWait) and self.alone and id(op) not in self.followed:
+        if _is(op, MbarrierWait) and self.no_clusters and id(op) not in self.followed:
             return "nothing follows in the threads that wait, and their block is a cluster of its own"
         return ""
 
@@ -117,12 +120,13 @@ def _acts(op: Op) -> bool:
     return op.opcode == "call" and not op.attrs["atom"].pure and not _is(op, MbarrierWait)
 
 
-def _made_up(function: Function, removed: Op) -> bool:
+def _another_fence_follows(function: Function, removed: Op) -> bool:
     """Whether every initialisation before the fence is followed, wherever it is executed, by another one."""
     placed = list(_placed(function.body, ()))
     at = next(k for k, (op, _) in enumerate(placed) if op is removed)
     fences = [(k, path) for k, (op, path) in enumerate(placed) if _is(op, FenceMbarrierInit) and k != at]
     inits = [(k, path) for k, (op, path) in enumerate(placed[:at]) if _is(op, MbarrierInit)]
+    # A fence in a block around the initialisation is executed whenever that is; one in another branch may not be.
     return all(any(f > i and path == around[: len(path)] for f, path in fences) for i, around in inits)
 
 

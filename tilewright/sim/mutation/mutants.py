@@ -23,13 +23,13 @@ class Edit(NamedTuple):
 
 @dataclass(eq=False)
 class Mutant:
-    """``what`` is done to the ops of ``edits``; ``alike``: how many ops of the same line could be changed in the same
+    """``what`` is done to the ops of ``edits``; ``repeats``: how many ops of the same line could be changed in the same
     way (unrolled loops repeat a line), of which this is the ``number``-th."""
 
     function: Function
     edits: list[Edit]
     what: str
-    alike: int = 1
+    repeats: int = 1
     number: int = 1
 
     @property
@@ -80,7 +80,7 @@ def mutants(function: Function, every: bool = False) -> list[Mutant]:
     chosen: list[Mutant] = []
     for group in groups.values():
         for number, mutant in enumerate(group, 1):
-            mutant.alike, mutant.number = len(group), number
+            mutant.repeats, mutant.number = len(group), number
         chosen += group if every else group[:1] + group[1:][-1:]
     return chosen
 

@@ -183,6 +183,7 @@ def _copies_arrive(op: Op, atom: CpAsyncMbarrierArrive) -> Iterator[Change]:
 @_on(CpAsyncWait, WgmmaWait)
 def _wait_group(op: Op, atom: CpAsyncWait | WgmmaWait) -> Iterator[Change]:
     yield REMOVED, []
+    # wgmma.wait_group takes 0 to 7.
     if not (isinstance(atom, WgmmaWait) and atom.pending == 7):
         yield "leaves one group more", [_with_atom(op, replace(atom, pending=atom.pending + 1))]
 

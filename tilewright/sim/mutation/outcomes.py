@@ -104,7 +104,7 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
         return
     before = replay.memory()
     own: list[MemoryContents] = []
-    for k in range(SEEDS + schedules):  # what the kernel itself does not pass, it cannot be asked of its mutants
+    for k in range(SEEDS + schedules):  # the kernel itself has to pass whatever its mutants are judged by
         replay.restore(before)
         if k < SEEDS:
             with options(seed=seed + k):
@@ -112,11 +112,13 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
         else:
             replay.run(with_stops(replay.kernel.program), [IssueObserver()], _planned(seed + k - SEEDS))
         own.append(replay.memory())
+    # Bytes that differ between schedules of the kernel itself (an order of claims, sums of floats) prove nothing.
     firm = [np.logical_and.reduce([o == first for o in others]) for first, *others in zip(*own, strict=True)]
     wanted = own[0], firm
     witness = _witness(replay, before)
     for mutant in chosen:
         outcome = _judged(replay, mutant, before, wanted, seed, None)
+        # Evidence is looked for only where it is needed: a mutant that is noticed is not equivalent.
         if outcome.verdict == MISSED:
             reason = witness.reason(mutant) or known.reason(mutant)
             if reason:

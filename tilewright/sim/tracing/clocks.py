@@ -32,10 +32,12 @@ class SerialUnit:
 
     def take(self, at: float, duration: float) -> float:
         """When a request of ``duration`` cycles that comes at ``at`` begins."""
+        # ``starts`` and ``ends`` are sorted and do not overlap: behind the gap before ``i`` everything starts later.
         i = bisect_right(self.ends, at)
         while i < len(self.starts) and self.starts[i] < at + duration:
             at = max(at, self.ends[i])
             i += 1
+        # Requests without a gap between them are joined: the lists stay short.
         if i and self.ends[i - 1] == at:
             self.ends[i - 1] = at + duration
         else:
@@ -52,6 +54,7 @@ class CommitGroups:
     ends: list[float] = field(default_factory=list)
 
     def commit(self, now: float) -> None:
+        # Groups of one agent end in the order in which they were committed.
         self.ends.append(max(now, self.open, self.ends[-1] if self.ends else 0.0))
         self.open = 0.0
 
@@ -60,6 +63,7 @@ class CommitGroups:
         cut = len(self.ends) - pending
         found = self.ends[cut - 1] if cut > 0 else 0.0
         if cut > 0:
+            # Later waits ask for groups that are at least as new.
             del self.ends[:cut]
         return found
 

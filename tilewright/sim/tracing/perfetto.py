@@ -24,6 +24,8 @@ def write(trace: Trace, path: Path) -> Path:
 
 
 def events(trace: Trace) -> list[dict[str, Any]]:
+    """The events of the trace-event format: ``X`` spans, ``s`` and ``f`` the two ends of an arrow, ``M`` names, ``C``
+    counters, ``i`` instants."""
     found = _names(trace)
     for span in trace.spans:
         found.append({"ph": "X", "pid": _process(span.launch, span.block), "tid": _thread(span.kind, span.warp),
@@ -66,6 +68,7 @@ def _counters(trace: Trace) -> list[dict[str, Any]]:
         if span.kind == "wait" or span.bytes:
             name, amount = ("waiting warps", 1) if span.kind == "wait" else ("bytes under way", span.bytes)
             begun = span.start if span.begun is None else span.begun
+            # Changes by time, summed up below: spans begin and end in any order.
             changes[_process(span.launch, span.block), name][begun] += amount
             changes[_process(span.launch, span.block), name][span.end] -= amount
     found = []

@@ -45,6 +45,7 @@ class Stall(Shown):
 
 
 def stalls(trace: Trace, launch: int | None) -> list[Stall]:
+    # An arrow ends where and when the wait that it ended does.
     ends = {(a.launch, a.to_block, a.to_warp, a.to_time): a.kind for a in trace.arrows}
     cycles: dict[tuple[str, str, str, Location | None], float] = defaultdict(float)
     counts: dict[tuple[str, str, str, Location | None], int] = defaultdict(int)

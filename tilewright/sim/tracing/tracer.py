@@ -67,6 +67,7 @@ class Tracer(Observer):
         self.grid = launch.geometry.grid
 
     def end(self, launch: Launch) -> None:
+        # A warp that only waits for mbarriers that TMA fills consumes the data: its role is "reads".
         for offset in self.filled:
             for who in self.waited[offset]:
                 if not self.does[who]:
@@ -82,6 +83,7 @@ class Tracer(Observer):
         self.trace.launches.append(LaunchRecord(self.name, config.grid, config.block, self.start, self.end_time))
 
     def wave(self, wave: Wave) -> None:
+        # A wave begins when the last one has ended: its blocks take their places on the multiprocessors.
         x, y, z = wave.coords.T.astype(np.int64)
         self.blocks[wave] = x + self.grid[0] * (y + self.grid[1] * z)
         self.clocks[wave] = WarpTimes(len(wave.coords) * self.warps, self.end_time)
@@ -110,6 +112,8 @@ class Tracer(Observer):
     # -- instructions --------------------------------------------------------------------------------------------------
 
     def executed(self, group: Group, op: Op) -> None:
+        """The active warps spend the time of ``op``; ``access`` has already been called for its accesses to memory."""
+        # The op is kept in the entry, so that its id is not given to another one.
         known = self.costs.get(id(op))
         if known is None:
             known = self.costs[id(op)] = (op, costs.cycles(op), costs.agent_of(op))
@@ -136,6 +140,7 @@ class Tracer(Observer):
             cost = off.size * access.nbytes / max(1, warps.size) / costs.GLOBAL_BYTES
             latency = costs.GLOBAL_LATENCY
         self.clocks[group.wave].now[warps] += cost
+        # A store is over for the warp when it is issued. Loads of one op overlap: the latency counts once.
         if verb != "store":
             self.latency = latency
 
@@ -147,6 +152,7 @@ class Tracer(Observer):
             groups = clocks.groups[warp, agent]
             if agent == costs.WGMMA:
                 duration = costs.wgmma_cycles(op)
+                # The four warps of a warpgroup are on the four quarters of the multiprocessor, each with a tensor core.
                 unit = clocks.units["tensor cores", who[0], warp % 4]
                 start = unit.take(max(now, groups.open), duration)
                 groups.open = start + duration
@@ -155,6 +161,7 @@ class Tracer(Observer):
             elif agent in costs.STORES:
                 size = costs.stored_bytes(op)
                 start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, costs.transfer(size))
+                # The source may be overwritten once it has been read; the sum or store is visible a latency later.
                 read = start + costs.transfer(size)
                 clocks.groups[warp, costs.READS].open = read
                 clocks.groups[warp, costs.WRITES].open = read + costs.TMA_LATENCY
@@ -162,6 +169,7 @@ class Tracer(Observer):
                            begun=now, bytes=size)  # fmt: skip
                 self.does[who].add("stores")
             elif agent == costs.CP_ASYNC:
+                # cp.async has no unit that its copies queue at: the warps share the load path with ordinary loads.
                 groups.open = now + costs.GLOBAL_LATENCY
                 self._span("cp.async", who, now, groups.open, op.attrs["atom"].mnemonic(), loc=op.loc, begun=now)
                 self.does[who].add("loads")
@@ -214,6 +222,7 @@ class Tracer(Observer):
                 source = clocks.meetings.get((key, int(wait.target[row])), NO_SOURCE)
                 self._resume(wave, warp, source, f"barrier {key % NAMED}", loc)
             elif isinstance(wait, ClusterWait):
+                # Warps that exit count as arrived: a phase that they complete has no arrival here, and takes no time.
                 source = clocks.meetings.get(("cluster", int(wait.cluster[row]), int(wait.target[row])), NO_SOURCE)
                 self._resume(wave, warp, source, "barrier of the cluster", loc)
             else:
@@ -224,8 +233,10 @@ class Tracer(Observer):
         """The warp has seen the phase that the mbarrier completed last."""
         table: Mbarriers = wave.kept[Mbarriers]
         row = int(table.rows(np.array([place]))[0])
+        # The waiting warp may be more than a parity behind only by a mistake: the last complete phase is what it saw.
         phase = int(table.completed[row]) - 1
         source = self.clocks[wave].phases.get((place, phase), NO_SOURCE)
+        # A place is (slot of the block in the wave) << 32 | offset in its shared memory.
         offset = place & 0xFFFFFFFF
         who = self._who(wave, warp)
         self.ring[who] = offset
@@ -309,6 +320,7 @@ class Tracer(Observer):
             self._span("load", who, start, end, effect.op.attrs["atom"].mnemonic(), loc=effect.op.loc, begun=now,
                        bytes=effect.size)  # fmt: skip
             self.does[who].add("loads")
+        # These arrive at an mbarrier when the copies that the warp has issued so far have landed.
         elif agent not in (costs.WGMMA, costs.CP_ASYNC, *costs.STORES):  # cp.async.mbarrier.arrive, st.async
             warps = _active(group, effect.mask)
             waits = [clocks.groups[int(w), costs.CP_ASYNC].open for w in warps]
