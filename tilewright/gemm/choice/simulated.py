@@ -28,8 +28,8 @@ def in_order_of_simulation(entries: list[KernelEntry]) -> list[KernelEntry]:
         return entries
     types = first.acc_dtype, first.c.dtype
     others = (e for e in entries if not e.config.persistent)
-    alike = next((e for e in others if (e.config.acc_dtype, e.config.c.dtype) == types), None)
-    return entries if alike is None else [alike, *(e for e in entries if e is not alike)]
+    simple = next((e for e in others if (e.config.acc_dtype, e.config.c.dtype) == types), None)
+    return entries if simple is None else [simple, *(e for e in entries if e is not simple)]
 
 
 def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> KernelEntry:

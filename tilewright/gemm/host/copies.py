@@ -30,15 +30,18 @@ def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle:
     """The launch that copies the first matrix of each pair to the second, as far as both reach."""
     tensors, kinds, fewest = [], [], WIDE
     for source, target in pairs:
+        # A single row or column is contiguous along both modes: then the target says how it is meant.
         major = (source if source.shape[1 if source.major() is Major.K else 0] > 1 else target).major()
         operand = Operand(source.dtype, Major.K, source.dtype.width)
-        lying = [matrix if major is Major.K else matrix.transposed() for matrix in (source, target)]
-        shape = tuple(map(min, lying[0].shape, lying[1].shape))
-        lying = [replace(matrix, array=matrix.array._replace(shape=shape)) for matrix in lying]
-        tensors.append(tuple(matrix.tensor(operand) for matrix in lying))
-        backwards = tuple(stride < 0 for matrix in lying for stride in matrix.stride)
-        kinds.append((source.dtype, lying[0].stride[1] == 1, backwards))
+        rows = [matrix if major is Major.K else matrix.transposed() for matrix in (source, target)]
+        shape = tuple(map(min, rows[0].shape, rows[1].shape))
+        # The padded matrix is longer than its source, or the source of the copy back longer than D.
+        rows = [replace(matrix, array=matrix.array._replace(shape=shape)) for matrix in rows]
+        tensors.append(tuple(matrix.tensor(operand) for matrix in rows))
+        backwards = tuple(stride < 0 for matrix in rows for stride in matrix.stride)
+        kinds.append((source.dtype, rows[0].stride[1] == 1, backwards))
         fewest = min(fewest, shape[1])
+    # Threads go along the columns: a wide tile would leave most of them idle in a matrix of few.
     columns = WIDE if fewest > NARROW else NARROW
     kernel = PackMatrices(columns)
     key = PackMatrices, columns, tuple(kinds), tuple(tensor.engine.wide for pair in tensors for tensor in pair)

@@ -48,6 +48,7 @@ class IndirectOperands:
         a, b, d = (x if x is None else tensor_over(x).mark_layout_dynamic() for x in vectors)
         pointers = None
         if self.batches:
+            # (operand, batch): a block reads one address from each row.
             addresses = np.array([[m.array.address for m in batch] for batch in self.batches], np.int64).T.copy()
             pointers = tensor_over(array_of(upload(addresses))).mark_layout_dynamic()
         return Addressing(a, b, d, pointers)
@@ -62,6 +63,7 @@ def indices_of(name: str, source: Any, rows: int, device: str, unique: bool = Fa
         raise ArgumentError(f"{name} is on {array.device}, the operands are on {device}")
     if not array.shape[0]:
         return array
+    # This waits for the device. The kernel has no way to refuse an index, and would read past the matrix.
     low, high = int(source.min()), int(source.max())
     if low < 0 or high >= rows:
         raise ArgumentError(f"{name} names row {low if low < 0 else high}; there are {rows} (0 to {rows - 1})")
@@ -100,6 +102,7 @@ def check_disjoint(A: list[Matrix], B: list[Matrix], C: list[Matrix], D: list[Ma
     own = {id(matrix) for matrix in D}
     spans = [(*matrix.array.bounds, matrix) for matrix in (*A, *B, *D)]
     spans += [(*c.array.bounds, c) for c, d in zip(C, D, strict=True) if not c.same_view(d)]
+    # Sorted by where they begin, a span can only overlap the one before it that reaches furthest.
     spans.sort(key=lambda span: span[0])
     end, furthest = spans[0][0], spans[0][2]  # no span reaches beyond a result that one overlaps: it would, too
     for low, high, matrix in spans:

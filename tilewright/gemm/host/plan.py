@@ -67,6 +67,7 @@ class Plan:
         gpu = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
+        # On the GPU's order of kernels a product could take ten times as long to simulate, with the same result.
         if quick_to_simulate and decomposition in ("auto", "data_parallel"):
             entries = in_order_of_simulation(entries)
         candidate, passed_over = first_taker(entries, problem, decomposition, arch(machine), reduction)
@@ -77,6 +78,7 @@ class Plan:
             return cls.split(decomposition, suited, problem, gpu, passed_over)
         numbers = (split, available) != (1, -1)
         if numbers:  # which are Stream-K's: the callers refuse them for other decompositions
+            # The model of times compares plans of its own alone: a size is chosen first, then the plan for it is made.
             entry = size_to_share(suited, problem.shape, gpu)
             shares = shares_of(entry.config, problem, gpu, split, available)
         elif quick_to_simulate and decomposition in OWN_TILES:
@@ -110,6 +112,7 @@ class Plan:
             if packing is None:
                 continue
             seen = packing.placed(problem)
+            # The model of times has no measurement of this problem: only a clear advantage is worth the copies.
             there = KernelOptions.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
             if there > MUCH_FASTER * KernelOptions.of(otherwise, gpu).least_us(problem.shape, decomposition):
                 return None
@@ -132,11 +135,13 @@ class Plan:
         """Every tile in this many slices, or as many as it has k tiles, in the size that suits a batch of as many
         products with a part of K."""
         m, n, k, _ = problem.shape
-        alone = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
+        # Sizes whose blocks share K already, or whose warpgroups take turns at tiles, cannot split K once more.
+        single = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
         given = entry
-        entry, _ = best(replace(entry, small=alone), "data_parallel", part, gpu)
+        entry, _ = best(replace(entry, small=single), "data_parallel", part, gpu)
         config = with_operands(entry, problem)
+        # A slice of no k tile would add zeros, and wait for its turn to do so.
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
         if config.cluster_k > 1:
             raise ArgumentError(f"the kernel splits K within clusters (cluster_k = {config.cluster_k}) already")
@@ -166,6 +171,7 @@ class Plan:
             reduction = "atomic"
         band = 1 << how.persistent.log_swizzle_size
         raster = "m" if how.persistent.along_n else "n"  # along which mode a band is ``band`` clusters wide
+        # The schedule's numbers follow from the tile and the cluster: only a size with the same ones can run it.
         for option in (entry.config, *entry.small):
             if option.cluster != how.persistent.cluster_mn:
                 continue
@@ -270,7 +276,7 @@ def simulated() -> Any:
 
 
 def simulated_gpu() -> tuple[Any, ...]:
-    """What of the simulator's options decides about plans."""
+    """The options of the simulator that plans depend on."""
     options = simulated()
     return options.arch, options.sms, options.sizes
 

@@ -115,6 +115,7 @@ class Problem:
     def geometry(self) -> tuple[Any, ...]:
         """What a plan depends on: extents, strides, types, alignment, device."""
         arrays = [matrix.array for matrix in self.matrices]
+        # Addresses matter only by their alignment: a handle goes on with other matrices of the same geometry.
         where = [(array.shape, array.stride, array.dtype, array.address % 16, array.device) for array in arrays]
         if self.indirect is None:
             return (*where, self.has_c)
@@ -175,6 +176,7 @@ class Problem:
         c = operand_of((*self.every(3), *self.every(2)) if self.has_c else self.every(3), WIDEST)
         if self.indirect is None:
             return with_granules(a, A), with_granules(b, B), c
+        # Rows that are found by index may begin anywhere: no vector may reach from one row into the next.
         a, b, c = (one_by_one(x) if self.indirect.by_index(i) else x for x, i in ((a, 0), (b, 1), (c, 3)))
         return a, b, c
 
@@ -233,6 +235,7 @@ def one_by_one(operand: Operand) -> Operand:
 
 def with_granules(operand: Operand, matrices: tuple[Matrix, ...]) -> Operand:
     """A or B, with what the loader of granules says of it where cp.async cannot copy it."""
+    # cp.async copies 4 bytes at least; rows of odd length in 16-bit types allow less.
     narrow = operand.major is Major.K and operand.copy_bits < LEAST_ASYNCHRONOUS
     taken = narrow and all(GranuleLoader.ACCESS.takes(matrix, Major.K) for matrix in matrices)
     return replace(operand, granules=True) if taken else operand
@@ -269,6 +272,7 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
     for other in (A, B):
         if D.overlaps(other):
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
+    # Each element of D is written by the thread that has read the same element of C: one matrix for both is safe.
     if C is not None and D.overlaps(C) and not D.same_view(C):
         raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
     if D.array.readonly:

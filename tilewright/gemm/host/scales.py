@@ -26,13 +26,16 @@ def linear_combination(
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not isinstance(value, (numbers.Real, np.number)):
             raise ArgumentError(f"{name} must be a number, got {value!r}")
+        # NaN is the number that differs from itself.
         if value != value or abs(value) == float("inf"):
             raise ArgumentError(f"{name} is {value}: a scale must be finite")
+        # Int32 reaches one further below zero than above it.
         if abs(value + (acc.is_integer and value < 0)) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
             raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
     number = int if acc.is_integer else float
+    # 0 * NaN is NaN: the sums must not be used at all.
     if alpha == 0:
         return ScaledSource(acc(number(beta)))
     return LinearCombination(acc(number(alpha)), acc(number(beta)))

@@ -55,6 +55,7 @@ def check_named(decomposition: Any, reduction: str, batch: int) -> None:
             raise ArgumentError(f"{asked}the blocks of this schedule share none: leave it out; {TAKERS}")
         if reduction == "mixed" and decomposition.reduction_mode == "Nondeterministic":
             raise ArgumentError("reduction 'mixed' with a schedule whose reduction_mode is Nondeterministic")
+    # Stream-K balances the tiles of one product.
     if decomposition in ("auto", "stream_k") and batch != 1:
         raise ArgumentError(f"{asked}those of a batch of {batch} products share none: leave it out")
 

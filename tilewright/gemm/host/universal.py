@@ -121,6 +121,7 @@ class GemmUniversal:
             )
         check_apart(ready.memory, problem.all_matrices)
         function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
+        # The plan is the old one, so compiling finds the kernel in the cache: this makes the arguments anew.
         made = PreparedProblem(problem, function, ready.plan)
         made.asked = ready.asked
         made.compile(ready.memory)
@@ -158,6 +159,7 @@ class GemmUniversal:
         problem, how = Problem.of_arguments(arguments), self.decomposition
         split = 1
         if arguments.mode is Mode.kGemmSplitKParallel:
+            # CUTLASS gives these two modes the parts of K in batch_count, where they have no batch.
             parallel = SplitK(arguments.batch_count, "parallel")
             if how not in ("auto", parallel):
                 raise ArgumentError(
@@ -192,6 +194,7 @@ class GemmUniversal:
         """A problem that was read, with its epilogue function and its plan for ``machine``."""
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)
+        # A kernel for D^T would call the function with D's rows and columns exchanged.
         if is_untransposed(function):
             entries = [entry.untransposed for entry in entries]
         how = self.decomposition if decomposition is None else decomposition

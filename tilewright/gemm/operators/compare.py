@@ -92,6 +92,7 @@ class Decompositions:
             Variant(f"StreamK emulating Split-K GEMM with tile-splitting factor {split}", split_plan,
                     stream_k(split_plan), basic_split),
         ]  # fmt: skip
+        # Blocks that share a multiprocessor share its tensor cores: a k tile takes them longer.
         full, lone = k_tile_us(config, smem)
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
         self.costs = Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))

@@ -62,8 +62,10 @@ def workspace_of(plan: Shares, config: AnyConfig, shape: tuple[int, int, int, in
         holders = plan.sk_tiles if plan.shared_reduction else plan.sk_blocks
         flags = max(holders * config.cluster_size, plan.reduction_blocks)
     elif isinstance(plan, SplitK) and plan.mode == "serial":
+        # A semaphore for each tile.
         flags = -(-m // bM) * -(-n // bN)
     elif isinstance(plan, SplitK) and plan.mode == "parallel":
+        # A matrix for each slice.
         partials = plan.slices * m * padded(n, config.acc_dtype)
     return Workspace(partials, config.acc_dtype, flags)
 
@@ -80,6 +82,7 @@ def decomposition_of(
 ) -> Decomposition:  # fmt: skip
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
     dealt at run time. ``numbered``: blocks and tiles are numbered as Stream-K's plan has them, on Ampere."""
+    # The blocks of a cluster add up in shared memory: no plan, and no workspace.
     if config.cluster_k > 1:
         return ClusterSlices(config.cluster_k)
     if isinstance(plan, SplitK):
@@ -103,6 +106,7 @@ def decomposition_of(
 def workers_of(plan: StreamK | SharedUnits, config: AnyConfig, multiprocessors: int) -> int:
     """Clusters of a launch. ConstraintError where they have to run at once, and are more than the GPU holds."""
     at_once = clusters_at_once(multiprocessors, config.cluster_size)
+    # Each of them waits for the sums of the others: one that is not resident would never write its own.
     if plan.shared_reduction and plan.sk_blocks > at_once:
         raise ConstraintError(
             f"{plan.sk_blocks} {'blocks' if config.cluster_size == 1 else 'clusters'} share tiles and wait for each "

@@ -56,6 +56,7 @@ class GroupedRaster:
         per_band = self.group * crossed
         band = index // per_band
         first = band * self.group
+        # Tiles of a band have ids that go down its columns: blocks of one column share B, those of one row A.
         height = cute.min(grouped - first, self.group)
         inside = index - band * per_band
         return first + inside % height, inside // height
@@ -86,6 +87,7 @@ class PreparedRaster:
     def _tile(self, index: Any, grouped: Any) -> tuple[Any, Any]:
         band, inside = divmod(index, self.per_band)
         first = band * self.raster.group
+        # Two fixed divisors in place of one that the band decides about.
         whole = first + self.raster.group <= grouped
         height = select(whole, self.raster.group, self.last.divisor)
         across = select(whole, inside // self.raster.group, inside // self.last)

@@ -43,6 +43,7 @@ class SerialSplitK(StaticSchedule):
     @cute.jit
     def wait(self, tile: Any, tidx: Any, sync: Callable[[], None]) -> None:
         """The threads whose barrier is ``sync``: until the block before has written D."""
+        # The acquire of one thread, then the barrier: what the block before wrote is visible to all threads here.
         if tidx == 0:
             while cute.arch.load(self.semaphores.iterator + tile, sem="acquire", scope="gpu") != self.turn():
                 pass
@@ -51,6 +52,8 @@ class SerialSplitK(StaticSchedule):
     @cute.jit
     def release(self, tile: Any, tidx: Any, sync: Callable[[], None]) -> None:
         """They have written D. The last block of a tile sets its semaphore back for the next launch."""
+        # All threads have written before the one that releases: its release at gpu scope covers their writes, which the
+        # barrier orders before it.
         sync()
         if tidx == 0:
             following = self.turn() + 1

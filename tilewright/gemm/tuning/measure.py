@@ -35,6 +35,7 @@ class CandidateBenchmark:
         m, n, k, batch = self.problem = tuple(spec["shape"])
         dtype, out = (getattr(torch, spec[name]) for name in ("dtype", "out_dtype"))
         size = batch * (dtype.itemsize * (m + n) * k + out.itemsize * m * n)
+        # One replay goes through all sets: each product finds its operands in memory, not in L2.
         count = -(-3 * torch.cuda.get_device_properties(0).L2_cache_size // size)
         self.sets = []
         for _ in range(max(1, min(MOST_SETS, count))):
@@ -42,6 +43,7 @@ class CandidateBenchmark:
             d = torch.empty(batch, m, n, dtype=out, device="cuda")
             self.sets.append(tuple(x[0] if batch == 1 else x for x in (a, b, d)))
         a, b, _ = self.sets[0]
+        # 64 rows, anywhere, suffice to notice a wrong kernel.
         self.rows = torch.randperm(m, device="cuda")[:64]
         self.expected = a[..., self.rows, :].double() @ b.double()
         self.graphs: dict[Candidate, tuple[Any, int]] = {}

@@ -207,6 +207,7 @@ class Dependents(Checker):
     def _report(
         self, before: RunningKernel, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int
     ) -> None:  # fmt: skip
+        """The access of ``lane`` to an array that the kernel ``before``, which may still run, uses as well."""
         op = group.lanes.op
         warp, per = int(group.warps[lane // WARP]), group.wave.geometry.warps
         who = actor(self.launch, group.wave.coords[warp // per], warp % per, lane % WARP)

@@ -142,6 +142,7 @@ class GlobalProxies(Checker):
             return
 
     def _report(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
+        """The copy ``effect`` that ``warp`` issued touches the cell at ``at``, written by ``writer`` in ``write``."""
         per, theirs = group.wave.geometry.warps, writer // WARP
         wrote = actor(self.launch, write.wave.coords[theirs // per], theirs % per, writer % WARP)
         issuer = actor(self.launch, group.wave.coords[warp // per], warp % per, None, "")
