@@ -87,6 +87,22 @@ def test_every_layout_on_the_way_is_drawn() -> None:
     assert found["texts"] == [{"title": "size(coalesce(composition((4,8):(13,1), 8:2)))", "text": "8"}]
 
 
+@pytest.mark.parametrize(
+    ("expression", "drawn"),
+    [
+        ("composition((6,2):(8,2), (4,3):(3,1))", "the element of A that B picks"),
+        ("complement((2,2):(1,6), 24)", "(copy, element of A)"),
+        ("zipped_divide((8,16):(16,1), (4,8))", "colour: the tile"),
+        ("raked_product((2,2):(2,1), (2,3):(1,2))", "copies = (2,3):(1,2)"),
+        ("coalesce(composition((6,2):(8,2), (4,3):(3,1)))", ""),
+        ("composition((6,2):(8,2), (4,3):(3,1))(5)", ""),
+    ],
+)
+def test_an_operation_has_a_picture_that_links_its_operands(expression: str, drawn: str) -> None:
+    first = ask("layouts", expression=expression)["pictures"][0]
+    assert (first["title"] == "what goes where") == bool(drawn) and drawn in first["svg"]
+
+
 def test_the_designed_swizzle_is_free_of_conflicts() -> None:
     text = {one["title"]: one["text"] for one in ask("swizzle")["texts"]}
     assert text["the design and its proof"].startswith("Sw<3,3,3> o 0 o (8,64):(64,1)")

@@ -12,7 +12,7 @@ from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.cute.nvgpu import CopyUniversalOp, warpgroup
 from tilewright.gemm.schedule.gantt import BlockSpan, Schedule
 from tilewright.ir.types import F16
-from tilewright.layout import ComposedLayout, Layout, Swizzle, parse
+from tilewright.layout import ComposedLayout, Layout, Swizzle, parse, raked_product
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, LaunchRecord
 from tilewright.sim.tracing import Span as Traced
@@ -22,6 +22,7 @@ from tilewright.viz import (
     Timeline,
     bank_figure,
     cluster_figure,
+    complement_figure,
     composition_figure,
     copy_atom_figure,
     divide_figure,
@@ -29,6 +30,7 @@ from tilewright.viz import (
     layout_figure,
     layout_slice_figure,
     mma_atom_figure,
+    product_figure,
     raster_figure,
     retile_figure,
     streamk_plan_figure,
@@ -117,6 +119,8 @@ PICTURES = {
     "coordinate tensor": lambda: tensor_figure(cute.make_identity_tensor((4, 6))),
     "bits of a swizzle": lambda: swizzle_bits_figure(Swizzle(3, 3, 3), 0b101_011_010),
     "cluster": lambda: cluster_figure((2, 4), (1, 2)),
+    "complement": lambda: complement_figure(Layout((2, 2), (1, 6)), 24),
+    "product": lambda: product_figure(Layout((2, 2), (2, 1)), Layout((2, 3)), raked_product),
     "TMA box": lambda: tma_box_figure(Layout((100, 72), (72, 1)), (16, 64), (92, 32), F16, swizzle=128),
     "plan": lambda: streamk_plan_figure(150, 32, 108, 2),
     "timeline": lambda: timeline(trace()),

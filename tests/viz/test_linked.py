@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.viz.reading import read_svg
 from tilewright import Float16, Float32, cute
 from tilewright.cute.nvgpu import warp
 from tilewright.errors import ArgumentError, LayoutError
-from tilewright.layout import Layout, elem_less, make_identity_layout, size, zipped_divide
+from tilewright.layout import (
+    Layout,
+    blocked_product,
+    complement,
+    elem_less,
+    flat_product,
+    logical_product,
+    make_identity_layout,
+    raked_product,
+    size,
+    zipped_divide,
+)
 from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_copy_B, make_tiled_copy_C, make_tiled_mma
 from tilewright.viz import (
+    complement_figure,
     composition_figure,
     divide_figure,
+    product_figure,
     retile_figure,
     tiled_copy_figure,
     tiled_mma_figure,
@@ -38,6 +53,37 @@ def test_composition_links_what_b_picks(a: Layout, b: object) -> None:
     for (i, j), cell in in_a.cells.items():
         index = i + a.shape[0] * j
         assert cell.fill == picked.get(index, BLANK) and int(cell.lines[0]) == a(i, j)
+
+
+@pytest.mark.parametrize(
+    ("layout", "cotarget"),
+    [(Layout(4, 2), 24), (Layout((2, 2), (1, 6)), 24), (Layout((2, 3), (12, 1)), 29), (Layout(3), 7)],
+)
+def test_a_complement_and_its_layout_fill_memory(layout: Layout, cotarget: int) -> None:
+    own, copies, memory = read_svg(complement_figure(layout, cotarget).svg()).panels
+    starts = {j: complement(layout, cotarget)(j) for j in range(len(copies.cells))}
+    assert sorted(copies.numbers().values()) == sorted(starts.values())
+    filled = {starts[j] + layout(i): (j, i) for j in starts for i in range(size(layout))}
+    assert sorted(filled) == list(range(len(filled))) and len(filled) >= cotarget
+    width = max(column for _, column in memory.cells) + 1
+    for (row, column), cell in memory.cells.items():
+        offset = row * width + column
+        assert cell.lines == ["({},{})".format(*filled[offset])] if offset in filled else cell.fill == BLANK
+        if offset in filled:
+            assert cell.fill == distinct(filled[offset][0])
+    assert len(memory.cells) >= len(filled) and len(own.cells) == size(layout)
+
+
+@pytest.mark.parametrize("product_of", [logical_product, flat_product, blocked_product, raked_product])
+def test_a_product_has_copies_of_its_block(product_of: Callable[..., Layout]) -> None:
+    block, tiler = Layout((2, 2), (2, 1)), Layout((2, 3), (3, 1))
+    figure = product_figure(block, tiler, product_of)
+    cells = figure.panels[2].cells
+    offsets = {int(cell.remark.rsplit(" ", 1)[1]): cell.fill for cell in cells}
+    assert sorted(offsets) == list(range(24)) and len(cells) == 24
+    for copy in range(6):  # copies are compact here, one behind the other in the order of the tiler
+        place = tiler(copy)
+        assert {offsets[4 * place + element] for element in range(4)} == {distinct(copy)}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,17 @@ def parts(text: str) -> list[tuple[str, Any]]:
     return reader.parts
 
 
+def operation(text: str) -> tuple[str, tuple[Any, ...]]:
+    """The outermost call of an expression: the function's name and its operands; ("", ()) if there is none.
+
+    >>> operation("size(composition((4,8):(13,1), 8:2))"), operation("8:2")
+    (('size', ((2,4):(26,1),)), ('', ()))
+    """
+    reader = _Reader(text, explain=False)
+    reader.whole()
+    return reader.last_call
+
+
 def evaluate(text: str, explain: bool = False) -> Any:
     """The value of an expression; or, with ``explain``, the steps of its outermost operation as text.
 
@@ -79,6 +90,7 @@ class _Reader:
     def __init__(self, text: str, explain: bool) -> None:
         self.text, self.at, self.explain, self.depth = text, 0, explain, 0
         self.parts: list[tuple[str, Any]] = []
+        self.last_call: tuple[str, tuple[Any, ...]] = ("", ())
 
     def whole(self) -> Any:
         """The value of the text; nothing may follow it."""
@@ -153,6 +165,7 @@ class _Reader:
             # The algebra checks meanings, not kinds: a number in the place of a layout fails inside it.
             shown = ", ".join([*map(str, arguments), *(f"{key}={value}" for key, value in keywords.items())])
             self.fail(f"{name} does not take ({shown}): {error}", start)
+        self.last_call = (name, tuple(arguments)) if not keywords else ("", ())
         if _leaves(value) > MOST_MODES:
             self.fail(f"{name} gives a tuple of more than {MOST_MODES} numbers", start)
         return value

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from tilewright.errors import LayoutError
-from tilewright.explorer.answer import Answer, Field, FieldError, Form, Tab
-from tilewright.explorer.expression import NAME, evaluate, parts
-from tilewright.layout import ComposedLayout, Layout, Swizzle, bank_conflicts, format_tree, solve_swizzle
-from tilewright.viz import bank_figure, figure_of, layout_figure, swizzle_bits_figure, swizzle_figure
+from collections.abc import Callable
+from functools import partial
 
+import tilewright.layout as algebra
+from tilewright.errors import LayoutError, TilewrightError
+from tilewright.explorer.answer import Answer, Field, FieldError, Form, Tab
+from tilewright.explorer.expression import NAME, evaluate, operation, parts
+from tilewright.layout import ComposedLayout, Layout, Swizzle, bank_conflicts, format_tree, solve_swizzle
+from tilewright.viz import (
+    Figure,
+    bank_figure,
+    complement_figure,
+    composition_figure,
+    divide_figure,
+    figure_of,
+    layout_figure,
+    product_figure,
+    swizzle_bits_figure,
+    swizzle_figure,
+)
+
+OPERATIONS: dict[str, Callable[..., Figure]] = {
+    "composition": composition_figure,
+    "complement": complement_figure,
+    "zipped_divide": divide_figure,
+    **{name: partial(product_figure, product_of=getattr(algebra, name)) for name in dir(algebra) if "_product" in name},
+}
+"""Operations with a picture of their own, by name."""
 COLOURS = ("offset", "index", "row", "column")
 DESIGN = "design"
 
 
 def layouts(form: Form) -> Answer:
     """Every layout in the expression, drawn; the steps of its outermost operation."""
+    done = Answer(python=f'tilewright layout "{form["expression"]}" --explain')
     with form.at("expression"):
         found = dict(parts(form["expression"]))  # a part that stands twice is drawn once
-        done = Answer(python=f'tilewright layout "{form["expression"]}" --explain')
         for text, value in found.items():
             shown = format_tree(value) if isinstance(value, tuple) else str(value)
             title = shown if shown == text else f"{text} = {shown}"
@@ -27,6 +49,12 @@ def layouts(form: Form) -> Answer:
                 )
             elif text != shown:
                 done.texts.append((text, shown))
+    name, operands = operation(form["expression"])
+    if name in OPERATIONS:
+        try:
+            done.pictures.insert(0, ("what goes where", OPERATIONS[name](*operands)))
+        except TilewrightError:
+            pass  # the result has a picture all the same
     if NAME.match(form["expression"]):
         try:
             done.texts.append(("step by step", str(evaluate(form["expression"], explain=True))))

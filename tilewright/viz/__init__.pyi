@@ -7,7 +7,10 @@ from tilewright.viz.gantt_chart import gantt as gantt
 from tilewright.viz.layouts import (
     layout_figure as layout_figure, layout_slice_figure as layout_slice_figure, swizzle_figure as swizzle_figure,
 )
-from tilewright.viz.linked import composition_figure as composition_figure, divide_figure as divide_figure
+from tilewright.viz.linked import (
+    complement_figure as complement_figure, composition_figure as composition_figure, divide_figure as divide_figure,
+    product_figure as product_figure,
+)
 from tilewright.viz.picture import Picture as Picture
 from tilewright.viz.raster import (
     ORDERS as ORDERS, PanelReuse as PanelReuse, l2_reuse as l2_reuse, raster_figure as raster_figure,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tilewright.layout import (
     Layout,
+    complement,
     composition,
     elem_less,
+    filter,
     format_tree,
+    logical_product,
     make_identity_layout,
+    make_layout,
     product,
+    right_inverse,
     size,
     zipped_divide,
 )
@@ -22,6 +28,7 @@ from tilewright.viz.thread_values import stacked_if_wide
 from tilewright.viz.windows import MOST_CELLS, cut
 
 Colour = Callable[[int], str]  # of a 1-D index
+LINE_OF_MEMORY = 8  # offsets in a line of memory
 
 
 def composition_figure(a: AnyLayout, b: Any) -> Figure:
@@ -115,6 +122,97 @@ def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("p
     hangs_over = size(where) > len(tile_of)
     meaning = colours_of(f"the {names[1]}", tiles) + "; white: past the end of the layout" * hangs_over
     return _figure(title, shown, meaning)
+
+
+def complement_figure(layout: Layout, cotarget: Any = None) -> Figure:
+    """Draw a layout, its complement, and the memory that both fill: each cell says (copy, element of the layout).
+
+    Raises:
+        ArgumentError: not a layout, or one with run-time integers.
+        LayoutError: the layout has no complement.
+
+    >>> from tilewright.layout import Layout
+    >>> print(complement_figure(Layout(4, 2), 16).text())
+    complement(4:2, 16) = (2,2):(1,8)
+    A = 4:2
+       0  1  2  3
+    0  0  2  4  6
+    complement = (2,2):(1,8): where copies of A begin
+       0  1
+    0  0  8
+    1  1  9
+    memory, offsets 0 to 15: (copy, element of A)
+           0      1      2      3      4      5      6      7
+    0  (0,0)  (1,0)  (0,1)  (1,1)  (0,2)  (1,2)  (0,3)  (1,3)
+    1  (2,0)  (3,0)  (2,1)  (3,1)  (2,2)  (3,2)  (2,3)  (3,3)
+    colour: the copy
+    """
+    require_static(layout)
+    copies = complement(layout, cotarget)
+    places = make_layout(filter(layout), copies)  # without the modes of stride 0, to fill memory element by element
+    each, total = size(places, mode=[0]), size(places)
+    element = right_inverse(places)  # of an offset: all below the total are filled
+    width = min(total, LINE_OF_MEMORY)
+    memory = Layout((-(-total // width), width), (width, 1))
+
+    def owner(index: int) -> Any:
+        """(copy, element) at an index into the lines of memory; () past the end of the last line."""
+        return divmod(int(element(memory(index))), each) if memory(index) < total else ()
+
+    shown = [
+        (f"A = {layout}", layout, layout, lambda i: distinct(0)),
+        (f"complement = {copies}: where copies of A begin", copies, copies, distinct),
+        (
+            f"memory, offsets 0 to {total - 1}: (copy, element of A)", memory, owner,
+            lambda i: distinct(owner(i)[0]) if owner(i) else BLANK,
+        ),
+    ]  # fmt: skip
+    meaning = colours_of("the copy", size(copies)) + "; white: past the end of memory" * (total % width > 0)
+    given = "" if cotarget is None else f", {format_tree(cotarget)}"
+    figure = _figure(f"complement({layout}{given}) = {copies}", shown, meaning)
+    return replace(figure, panels=tuple(replace(panel, at=(n, 0)) for n, panel in enumerate(figure.panels)))
+
+
+def product_figure(block: Layout, tiler: Layout, product_of: Callable[..., Any] = logical_product) -> Figure:
+    """Draw a block, a layout of copies of it, and their product, in which a copy has one colour.
+
+    Args:
+        block, tiler: static layouts.
+        product_of: logical_product, zipped_product, tiled_product, flat_product, blocked_product or raked_product.
+
+    Raises:
+        ArgumentError: not a layout, or one with run-time integers.
+        LayoutError: there is no such product.
+
+    >>> from tilewright.layout import Layout, raked_product
+    >>> print(product_figure(Layout((1, 2), (2, 1)), Layout((1, 3)), raked_product).text())
+    raked_product((1,2):(2,1), (1,3):(0,1)) = ((1,1),(3,2)):((0,2),(2,1))
+    block = (1,2):(2,1)
+       0  1
+    0  0  1
+    copies = (1,3):(0,1)
+       0  1  2
+    0  0  1  2
+    product = ((1,1),(3,2)):((0,2),(2,1))
+       0  1  2  3  4  5
+    0  0  2  4  1  3  5
+    colour: the copy
+    """
+    require_static(block)
+    require_static(tiler)
+    result = product_of(block, tiler)
+    copies = logical_product(block, tiler)  # element of the block x copy: the other products order these anew
+    each = size(block)
+    copy_of: dict[Any, int] = {}
+    for i in range(size(copies)):
+        copy_of.setdefault(copies(i), i // each)
+    shown = [
+        (f"block = {block}", block, block, lambda i: distinct(0)),
+        (f"copies = {tiler}", tiler, tiler, distinct),
+        (f"product = {result}", result, result, lambda i: distinct(copy_of[result(i)])),
+    ]
+    name = getattr(product_of, "__name__", "product")
+    return _figure(f"{name}({block}, {tiler}) = {result}", shown, colours_of("the copy", size(tiler)))
 
 
 def _figure(title: str, shown: list[tuple[str, Any, Any, Colour]], meaning: str) -> Figure:
