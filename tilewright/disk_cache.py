@@ -6,7 +6,7 @@ treated as absent and written again.
 
 A cached entry is code that runs with the user's rights, so only the user's own files are taken: the entries are in a
 folder of the cache's own, which is the user's and closed to others (mode 0700), and each entry must be a regular file
-of the user. Eviction deletes nothing but files that the cache has written. ``TILEWRIGHT_CACHE_DIR`` moves the folder
+of the user. Eviction deletes only files that the cache has written. ``TILEWRIGHT_CACHE_DIR`` moves the folder
 (default: :func:`tilewright.own_files.base`), ``TILEWRIGHT_CACHE_MB`` bounds it (default 512; 0 turns the cache off).
 """
 

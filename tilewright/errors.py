@@ -252,7 +252,7 @@ def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordEr
 
 
 def attribute_text(thing: Any, name: str) -> str:
-    """What is wrong with ``thing.name``: not here yet, or unknown (with the nearest attribute).
+    """The error for ``thing.name``: not here yet, or unknown (with the nearest attribute).
 
     >>> attribute_text(1, "bit_lenght")
     "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"

@@ -29,7 +29,7 @@ def folder(name: str) -> Path:
 
 @functools.cache
 def _folder(name: str, chosen: str | None, *places: str | None) -> Path:
-    """What :func:`folder` gives in this environment."""
+    """The result of :func:`folder` in this environment."""
     return (Path(chosen) if chosen else base()) / name
 
 

@@ -38,7 +38,7 @@ class Report:
         raise NotImplementedError
 
     def rows(self) -> list[Row]:
-        """What is reported, in order."""
+        """The reported items, in order."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_s
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
 from tilewright.gemm.operators.compare import entry_of
-from tilewright.gemm.operators.grouped import biases, check_alike
+from tilewright.gemm.operators.grouped import biases, check_one_kind
 from tilewright.gemm.operators.grouped import check_apart as groups_apart
 from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.lang.numbers.numeric import Float16, Float32
@@ -132,13 +132,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a read-only workspace": (lambda: workspace_memory(read_only(64), WORKSPACE, "cpu"), "read-only"),
     "no stream": (lambda: check_stream("first", "cuda:0"), "stream must be a CUDA stream or its handle, got 'first'"),
     **{f"the {name} of a group elsewhere": (
-        lambda name=name: check_alike([problem(), elsewhere(name)], 0.0),
+        lambda name=name: check_one_kind([problem(), elsewhere(name)], 0.0),
         f"problem 1: {word} is Float16 on cuda:0, that of problem 0 Float16 on cpu") for name, word in GROUP.items()},
     **{f"another type of the {name} of a group": (
-        lambda name=name: check_alike([problem(), elsewhere(name, "cpu", Float32)], 0.0),
+        lambda name=name: check_one_kind([problem(), elsewhere(name, "cpu", Float32)], 0.0),
         f"problem 1: {word} is Float32 on cpu, that of problem 0 Float16") for name, word in GROUP.items()},
     "a c that only the first of a group has": (
-        lambda: check_alike([replace(problem(), has_c=True), problem()], 1.0), "problem 1: beta = 1.0 needs a matrix"),
+        lambda: check_one_kind([replace(problem(), has_c=True), problem()], 1.0),
+        "problem 1: beta = 1.0 needs a matrix"),
     "a bias elsewhere in a group": (
         lambda: biases([half(64), half(64)], [problem(), elsewhere("D")]), "problem 1: bias is Float16 on cpu: all"),
     "an unknown kernel to compare": (lambda: entry_of("fast", None), "no kernel 'fast' of float16 on mma.sync"),

@@ -1,4 +1,4 @@
-"""What a copy and a kernel cost, before anything runs: bank conflicts, sectors, registers, occupancy.
+"""The cost of a copy and of a kernel, before anything runs: bank conflicts, sectors, registers, occupancy.
 
 >>> from tilewright.analysis import occupancy
 >>> print(occupancy(threads=128, registers=244, smem=64 * 1024, arch="sm_90"))

@@ -1,4 +1,4 @@
-"""What a tiled copy costs on given tensors: instructions, bank conflicts, sectors, registers.
+"""The cost of a tiled copy on given tensors: instructions, bank conflicts, sectors, registers.
 
 The instructions come from staging ``cute.copy`` itself, the addresses from the layouts, and the counts from
 :mod:`tilewright.layout.analysis`; the simulator counts the same when it runs the copy.
@@ -43,8 +43,8 @@ class InstructionCost:
 
 @dataclass(frozen=True)
 class SideReport:
-    """What all threads together cost on one side. ``cost`` and ``ideal`` are wavefronts of shared memory or sectors of
-    global memory; ``bytes`` are those that active lanes access."""
+    """The cost of all threads together on one side. ``cost`` and ``ideal`` are wavefronts of shared memory or sectors
+    of global memory; ``bytes`` are those that active lanes access."""
 
     memory: MemoryTile
     instructions: tuple[InstructionCost, ...]
@@ -97,7 +97,7 @@ class SideReport:
 
 @dataclass(frozen=True)
 class CopyReport(Report):
-    """What one execution of a tiled copy by all its threads costs.
+    """The cost of one execution of a tiled copy by all its threads.
 
     ``instructions`` are the machine's by mnemonic, for each thread (and so for each warp). ``registers`` are the 32-bit
     registers of one thread that the data passes through; 0 for cp.async. A side is None where it is registers.

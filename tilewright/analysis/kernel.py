@@ -1,4 +1,5 @@
-"""What a kernel takes of a multiprocessor: registers, spills, shared memory, threads, and how many blocks fit."""
+"""The resources of a multiprocessor that a kernel takes: registers, spills, shared memory, threads, and how many blocks
+fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bulk groups: what a thread's stores by TMA, and its like, are waited for (``cp.async.bulk.commit_group``)."""
+"""Bulk groups: how a thread waits for its stores by TMA and other bulk copies (``cp.async.bulk.commit_group``)."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ GLOBAL, SHARED = (MemSpace.GMEM, MemSpace.GENERIC), (MemSpace.SMEM,)
 
 @dataclass(frozen=True, repr=False)
 class BulkCopy(CopyInstruction):
-    """What the bulk copies share. ``bits`` are those of one element: a copy takes any number of bytes that 16 "
-    "divides."""
+    """The common part of the bulk copies. ``bits`` are those of one element: a copy takes any number of bytes that 16
+    divides."""
 
     bits: int
     hint: bool = False

@@ -1,4 +1,4 @@
-"""What copy instructions share: bit layouts, the operands of a call, and the checks that every copy needs.
+"""The common part of copy instructions: bit layouts, the operands of a call, and the checks that every copy needs.
 
 A call stands for ``R`` repetitions of one instruction. Between registers and memory its operands are
 ``[fragment, pointer * R, predicate * R?]`` and its attribute ``registers`` gives, for each repetition, the fragment
@@ -73,7 +73,7 @@ class CopyInstruction(Instruction):
         return max(element_bits, min(self.widths)) if self.widths else float("inf")
 
     def contiguity_hint(self) -> str:
-        """What else to try where values that it takes as neighbours are not side by side."""
+        """The other instructions to try where values that it takes as neighbours are not side by side."""
         return ""
 
     def accessed(self, op: Op) -> list[tuple[Value, Access]]:

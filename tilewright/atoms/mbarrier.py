@@ -29,7 +29,7 @@ _UPDATE_CLUSTER = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed"
 
 
 class _Mbarrier(Instruction):
-    """What the instructions share: ``takes`` names the i32 operands after the pointer."""
+    """The common part of the instructions. ``takes`` names the i32 operands after the pointer."""
 
     takes: ClassVar[tuple[str, ...]] = ()
     remote: bool = False

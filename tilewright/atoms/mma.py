@@ -1,4 +1,5 @@
-"""What all matrix instructions share: operands, checks, and the simulator's one gather, one matmul, one scatter.
+"""The common part of all matrix instructions: operands, checks, and the simulator's one gather, one matmul, one
+scatter.
 
 A call carries fragments ``[d, a, b]`` and the static layouts ``d_layout (V, M, N)``, ``a_layout (V, M, K)``,
 ``b_layout (V, N, K)`` of the registers, with ``d_offset``, ``a_offset``, ``b_offset``. It means ``d += a * b`` for
@@ -54,7 +55,7 @@ class Mma(Instruction):
     type_b: ScalarType
     multiplies: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ()
-    """What of an atom of this instruction a program may change at run time (``MmaAtom.set``)."""
+    """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
     accesses: tuple[Access, ...] = (
         Access("update", "D", (MemSpace.RMEM,), 0),
         Access("read", "A", (MemSpace.RMEM,), 1),

@@ -62,7 +62,8 @@ class SetMaxRegisters(Instruction):
 
 
 class RegisterPools:
-    """What each warp of the resident blocks has (``held``, registers a thread) and what is in each block's pool."""
+    """The registers of each warp of the resident blocks (``held``, registers a thread) and what is in each block's
+    pool."""
 
     def __init__(self) -> None:
         self.held = np.zeros((0, WARPS), np.int64)

@@ -1,4 +1,4 @@
-"""TMA copies of boxes of a tensor: ``cp.async.bulk.tensor`` and its like (PTX ISA, "Data Movement and Conversion").
+"""TMA copies of boxes of a tensor: ``cp.async.bulk.tensor`` and others (PTX ISA, "Data Movement and Conversion").
 
 One call stands for ``count`` copies. Its operands are the tensor map (a parameter, or a pointer to 128 bytes of
 memory), then what all copies share (``shared``: mbarrier, multicast mask, cache policy), then for each copy the address
@@ -31,8 +31,8 @@ REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 @dataclass(frozen=True, repr=False)
 class TmaCopy(CopyInstruction):
-    """What the copies share. ``bits`` are those of the whole box, of which each block of a multicast issues a part;
-    ``rank`` is that of the tensor map; ``hint``: a cache policy is given."""
+    """The common part of the copies. ``bits`` are those of the whole box, of which each block of a multicast issues a
+    part; ``rank`` is that of the tensor map; ``hint``: a cache policy is given."""
 
     bits: int
     rank: int = 1

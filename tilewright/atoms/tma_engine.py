@@ -65,7 +65,7 @@ class Engine:
         for value in values:
             if np.ndim(value) and (value[leader : leader + WARP] != value[leader]).any():
                 raise self.lanes.fault(
-                    f"{self.name}: the coordinates of the box differ among the threads of a warp, of which one issues",
+                    f"{self.name}: the coordinates of the box differ among the threads of a warp, one of which issues",
                     fix="make them of numbers that are equal in the whole warp (make_warp_uniform)",
                 )
         found = tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)

@@ -59,7 +59,7 @@ def _threads(lanes: Lanes) -> np.ndarray[Any, Any]:
 
 
 def _nothing(dtype: np.dtype[Any]) -> Any:
-    """What a lane that takes no part seems to hold."""
+    """The value that a lane that takes no part seems to hold."""
     if dtype.kind == "b":
         return np.True_
     return np.frombuffer((b"\xcd" if dtype.kind in "iu" else b"\xff") * dtype.itemsize, dtype)[0]

@@ -72,7 +72,7 @@ def multiply(console: Console, machine: str, verbose: bool) -> None:
 
 
 def find_the_race(console: Console) -> None:
-    """What the default checks say of a kernel that lacks a barrier; always in the simulator."""
+    """The findings of the default checks in a kernel that lacks a barrier; always in the simulator."""
     from tilewright.cli import demo_race
     from tilewright.cli.check import tell
     from tilewright.sim.checks import collecting

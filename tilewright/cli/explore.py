@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.explorer.site import find_runtime, write
 
-HERE = "127.0.0.1"  # nobody else can reach it
+HERE = "127.0.0.1"  # not reachable from other machines
 
 
 class Handler(SimpleHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What a GEMM did, as a table; and whether it is right, against float64."""
+"""The report of a GEMM as a table, and its check against float64."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def _unit_roundoff(dtype: np.dtype[Any]) -> float:
 
 
 def _smallest(dtype: np.dtype[Any]) -> float:
-    """What rounding may add near zero: the spacing of subnormals; for integers nothing, but a safe divisor."""
+    """The error that rounding may add near zero: the spacing of subnormals; for integers nothing, but a safe
+    divisor."""
     return 2.0**-1000 if dtype.kind in "iu" else max(float(ml_dtypes.finfo(dtype).smallest_subnormal), 2.0**-149)
 
 

@@ -38,7 +38,7 @@ def run(
 
 
 def _as_json(launch: ExplorationResult) -> dict[str, Any]:
-    """What was explored of a launch, and what came of it."""
+    """The exploration of a launch and its result."""
     said: dict[str, Any] = {
         "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),
         "schedules": launch.schedules, "steps": launch.steps, "complete": launch.complete,

@@ -1,4 +1,4 @@
-"""What ``importlib.metadata`` says of ``nvidia-cutlass-dsl`` while ``cutlass`` is served."""
+"""The metadata of ``nvidia-cutlass-dsl`` for ``importlib.metadata`` while ``cutlass`` is served."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def cuCtxGetDevice() -> tuple[CUresult, CUdevice]:
 
 
 def _done(*_: Any) -> tuple[CUresult]:
-    """What has nothing to do: everything has ended already."""
+    """A call without effect: everything has ended already."""
     return (_OK,)
 
 

@@ -106,7 +106,7 @@ def uninstall() -> None:
 
 
 def summary() -> str:
-    """What was served, in a sentence; empty if nothing was."""
+    """The launches and tensors that were served, in a sentence; empty if none were."""
     said = []
     if counts.launches:
         total = sum(counts.launches.values())

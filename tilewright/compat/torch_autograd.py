@@ -18,7 +18,7 @@ _ON_CUDA = "_tilewright_on_cuda"
 def autograd(
     mode: Callable[[], Any], marked: Callable[[Any], bool], mark: Callable[[Any], Any]
 ) -> dict[Any, dict[str, Any]]:
-    """What takes the place of names of PyTorch's classes: class -> name -> object."""
+    """The replacements of names of PyTorch's classes: class -> name -> object."""
     forward: Any = Function.__dict__["apply"].__func__
     backward: Any = BackwardCFunction.apply
     saved: Any = torch._C._FunctionBase.saved_tensors

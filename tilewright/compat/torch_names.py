@@ -138,7 +138,7 @@ def nvtx_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
 
 
 def _nothing(device: Any = None) -> None:
-    """What has nothing to do on the CPU, where there is one device and its work has ended."""
+    """A call without effect on the CPU, where there is one device and its work has ended."""
 
 
 def _zero(device: Any = None) -> int:
@@ -150,7 +150,7 @@ def _no_seed(seed: int = 0) -> None:
 
 
 def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], Any]) -> dict[Any, dict[str, Any]]:
-    """What takes the place of PyTorch's own, by module. ``mode()`` is the function mode in which programs run."""
+    """The replacements of PyTorch's own names, by module. ``mode()`` is the function mode in which programs run."""
     manual_seed = torch.manual_seed
 
     def set_device_by_default(device: Any) -> None:

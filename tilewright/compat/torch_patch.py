@@ -1,4 +1,4 @@
-"""What PyTorch's functions do while the CPU serves its CUDA device: a function mode for the calls on tensors, and
+"""PyTorch's functions while the CPU serves its CUDA device: a function mode for the calls on tensors, and
 stand-ins for the names of ``torch.cuda``."""
 
 from __future__ import annotations

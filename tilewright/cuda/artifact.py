@@ -1,4 +1,4 @@
-"""What compiling one kernel gives, to look at and to load."""
+"""The result of compiling one kernel, to look at and to load."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Artifact(Report):
 
     @property
     def warnings(self) -> list[str]:
-        """What ptxas and NVRTC warn about: serialised wgmma, for one."""
+        """The warnings of ptxas and NVRTC: serialised wgmma, for one."""
         return [
             line for line in self.log.splitlines() if "warning" in line.lower() or "performance loss" in line.lower()
         ]

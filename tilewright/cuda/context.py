@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentError, MachineError
 
 
 class DeviceInfo(NamedTuple):
-    """What a device is: its number, name, compute capability, multiprocessors and shared memory of a block in bytes."""
+    """A device: its number, name, compute capability, multiprocessors and shared memory of a block in bytes."""
 
     device: int
     name: str
@@ -71,7 +71,7 @@ def get_compute_capability_major_minor(device_id: int = 0) -> tuple[int, int]:
 
 
 def get_device_info(device_id: int = 0) -> DeviceInfo:
-    """What the device is."""
+    """The properties of the device."""
     return DeviceInfo(
         device_id,
         libcuda.device_name(libcuda.handle(device_id)),

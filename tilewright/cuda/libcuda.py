@@ -155,7 +155,7 @@ def _loaded() -> ctypes.CDLL:
 
 
 def _names() -> tuple[str, ...]:
-    """What the driver's library is called; under WSL it may be where the loader does not look."""
+    """The file name of the driver's library; under WSL it may be where the loader does not look."""
     if chosen := os.environ.get("TILEWRIGHT_LIBCUDA"):
         return (chosen,)
     usual = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
@@ -262,7 +262,7 @@ class current:
 
 @contextlib.contextmanager
 def relaxed() -> Iterator[None]:
-    """What is done here is legal while a thread captures a graph; it is not a part of the graph."""
+    """Calls inside are legal while a thread captures a graph; they are not a part of the graph."""
     driver, mode = library(), c_int(CAPTURE_MODE_RELAXED)
     check(driver.cuThreadExchangeStreamCaptureMode(byref(mode)), "relaxing the capture mode")
     try:

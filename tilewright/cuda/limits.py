@@ -1,4 +1,4 @@
-"""What a device can launch, and the errors that say so before the driver does."""
+"""The limits of a device for launches, and the errors that name them before the driver does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limits:
 
     @property
     def arch(self) -> str:
-        """The architecture to compile for, with the features of this very chip from Hopper on: ``sm_90a``."""
+        """The architecture to compile for, with the features of this chip alone from Hopper on: ``sm_90a``."""
         major, minor = self.capability
         return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 

@@ -36,7 +36,7 @@ from tilewright.ir.types import PtrType
 REMEMBERED_CONFIGURATIONS = 256
 DEFAULT_SMEM = 48 * 1024
 OTHER_CONTEXT = (201, 400)
-"""What the driver answers, without launching, when the calling thread has no context or one of another device."""
+"""The driver's error, without a launch, when the calling thread has no context or one of another device."""
 
 
 def machine() -> CudaMachine:
@@ -87,7 +87,7 @@ def _tell_of_doubts(function: Function) -> None:
 
 
 def _arch_for(device: Limits, options: Any) -> str:
-    """What to compile for a launch on ``device``: the architecture that was asked for, if the device can run it."""
+    """The architecture to compile for on ``device``: the one that was asked for, if the device can run it."""
     wanted: str = getattr(options, "gpu_arch", "")
     if not wanted:
         return device.arch
@@ -379,7 +379,7 @@ def overlapping(device: int) -> bool:
 
 
 def _launch_attributes(config: LaunchConfig, overlaps: bool = True) -> list[LaunchAttribute]:
-    """What the driver is given besides grid, block, shared memory and stream."""
+    """The driver's launch attributes besides grid, block, shared memory and stream."""
     found = []
     if tuple(config.cluster) != (1, 1, 1):
         found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster)))

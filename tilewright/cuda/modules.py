@@ -87,7 +87,7 @@ def get_library_kernel(library: int, kernel_name: str) -> int:
 
 
 def get_function_from_kernel(kernel: int) -> int:
-    """What is launched in the current context for a kernel of a library."""
+    """The function that is launched in the current context for a kernel of a library."""
     function = c_void_p()
     _call("cuKernelGetFunction", byref(function), int(kernel), what="finding a kernel's function")
     return function.value or 0

@@ -42,7 +42,7 @@ PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\
 
 @dataclass(frozen=True)
 class Compiled:
-    """What NVRTC gives: ``log`` holds ptxas' resource report and warnings; ``seconds`` is the time of the call."""
+    """The result of NVRTC: ``log`` holds ptxas' resource report and warnings; ``seconds`` is the time of the call."""
 
     ptx: str
     cubin: bytes

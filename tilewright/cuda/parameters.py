@@ -97,7 +97,7 @@ def _place(kind: Type) -> tuple[str, int]:
 
 
 def _converter(kind: Type) -> Callable[[Any], Any] | None:
-    """What turns a Python number into what ``struct`` takes, where that is not the number itself."""
+    """The conversion of a Python number to what ``struct`` takes, where that is not the number itself."""
     if isinstance(kind, ScalarType) and kind.has_struct and kind.packing != "e":  # struct has no code for its numbers
         import numpy as np
 

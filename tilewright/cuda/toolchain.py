@@ -77,7 +77,7 @@ def nvrtc_for(arch: Architecture) -> Nvrtc:
 
 
 def mismatch(version: str) -> str:
-    """What to say of code by NVRTC ``version`` that the driver has refused to load; empty where the versions fit."""
+    """The message for code by NVRTC ``version`` that the driver has refused to load; empty where the versions fit."""
     driver, parts = driver_version(), version.split(".")
     if driver is None or not version or tuple(map(int, parts)) <= driver:
         return ""

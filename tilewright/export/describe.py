@@ -1,4 +1,4 @@
-"""What an exported function says of itself to :func:`tilewright.export.load.load_module`: its parameters and its host
+"""The description of an exported function for :func:`tilewright.export.load.load_module`: its parameters and its host
 function, as JSON."""
 
 from __future__ import annotations

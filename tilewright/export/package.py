@@ -1,4 +1,4 @@
-"""What a launcher carries in itself: the description of the function, from which it is called in Python, and the
+"""The contents of a launcher: the description of the function, from which it is called in Python, and the
 machine code of its kernels. One block of bytes, found again in an object file, an archive, a library or the C source.
 
 ``MAGIC``, format number and sizes, a SHA-256 of what follows; then a description in JSON, then the cubins.

@@ -71,7 +71,7 @@ def _number(value: Any) -> Any:
 
 
 def write(host: Function, kernels: list[Function]) -> dict[str, Any]:
-    """What :func:`read` makes the host function of."""
+    """The result of :func:`read`: the host function as data."""
     return {
         "name": host.name,
         "body": _Writer(kernels).block(host.body),

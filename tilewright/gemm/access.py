@@ -1,4 +1,4 @@
-"""What a loader or an epilogue assumes of a matrix in global memory: stated once, where the access is written.
+"""The assumptions of a loader or an epilogue about a matrix in global memory: stated once, where the access is written.
 
 A loader or epilogue that reads or writes vectors has an :class:`AccessRequirement` as its ``ACCESS``. Whatever depends
 on the assumption asks that object: whether a kernel can take an operand (``host/plan.py``), what is copied to aligned
@@ -19,7 +19,7 @@ VECTOR = 16
 
 
 class MatrixView(Protocol):
-    """What is asked of a :class:`~tilewright.gemm.arrays.Matrix`, (rows, columns, batch)."""
+    """The part that is needed of a :class:`~tilewright.gemm.arrays.Matrix`, (rows, columns, batch)."""
 
     @property
     def name(self) -> str: ...

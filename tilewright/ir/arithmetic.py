@@ -83,7 +83,7 @@ class Operation:
     predicate: bool = False
 
     def on(self, elem: ScalarType) -> Action | None:
-        """What the operation is on numbers of type ``elem``; None: it is not defined for them."""
+        """The operation's function for numbers of type ``elem``; None: it is not defined for them."""
         return self.boolean if elem == BOOL else self.integer if elem.is_integer else self.real
 
 
@@ -238,7 +238,7 @@ TABLE: dict[str, Operation] = {
 
 
 def action(opcode: str, elem: ScalarType) -> Action:
-    """What ``opcode`` is on numbers of type ``elem``; raises TypeError where it is not defined."""
+    """The function of ``opcode`` for numbers of type ``elem``; raises TypeError where it is not defined."""
     found = TABLE[opcode].on(elem)
     if found is None:
         raise TypeError(f"`{opcode}` is not defined on {elem}")
@@ -352,7 +352,7 @@ def _python(opcode: str, elem: ScalarType) -> Function:
 
 
 def evaluate(opcode: str, elem: ScalarType, *operands: Number) -> Number:
-    """What the operation gives on numbers of type ``elem``. Integer division by zero raises ZeroDivisionError."""
+    """The result of the operation on numbers of type ``elem``. Integer division by zero raises ZeroDivisionError."""
     found = _python(opcode, elem)(*operands)
     if TABLE[opcode].predicate:
         return bool(found)

@@ -1,4 +1,4 @@
-"""What an instruction reads, writes and orders, as data.
+"""The effects of an instruction as data: what it reads, writes and orders.
 
 These are the facts that tools ask an instruction's class for: direction and alignment checks, bank-conflict counts,
 spin detection, race checks. ``docs/instructions.md`` explains them with examples.

@@ -40,7 +40,7 @@ class HeldRegisters(Protocol):
 
 
 class Lanes(Protocol):
-    """What the simulator offers an instruction: a group of whole warps that execute one ``call`` together.
+    """The simulator's interface for an instruction: a group of whole warps that execute one ``call`` together.
 
     ``L = 32 * warps`` lanes. A scalar operand arrives as a NumPy scalar (same for every lane) or an array ``[L]``; a
     vector as ``[n]`` or ``[L, n]``; a fragment as the live array ``[L, n]`` (write to it in place, under the mask);
@@ -246,7 +246,7 @@ class Lanes(Protocol):
 
 
 class Emitter(Protocol):
-    """What the CUDA emitter offers an instruction while it prints one ``call``."""
+    """The CUDA emitter's interface for an instruction while it prints one ``call``."""
 
     def value(self, value: Value) -> str:
         """The C++ expression of a value (scalar, pointer, vector array name or fragment array name)."""
@@ -354,7 +354,8 @@ class Instruction:
         return {access.agent for access in self.accesses if access.agent}
 
     def orders_through(self, place: str, agent: str = "") -> Ordering | None:
-        """What it orders at this meeting place of :class:`Ordering` (of the accesses of ``agent``); None: nothing."""
+        """The order that it gives at this meeting place of :class:`Ordering` (of the accesses of ``agent``); None:
+        nothing."""
         return next((o for o in self.orders if o.through == place and o.agent == agent), None)
 
     def fences_async_proxy(self, memory: str) -> bool:
@@ -384,7 +385,7 @@ class Instruction:
 
     @classmethod
     def doubts(cls, function: Function) -> list[str]:
-        """What is wrong with how a kernel uses instructions of this class, though a GPU runs it: texts of warnings."""
+        """Warnings about how a kernel uses instructions of this class, though a GPU runs it."""
         return []
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

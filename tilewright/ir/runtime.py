@@ -1,4 +1,4 @@
-"""What crosses from the host to a machine: device pointers, launch configurations and the machine protocol."""
+"""The interface between the host and a machine: device pointers, launch configurations and the machine protocol."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16  # blocks
 
 
 def cluster_fault(grid: Sequence[int], cluster: Sequence[int], attributes: Sequence[str] = ()) -> str | None:
-    """What is wrong with launching ``grid`` in clusters, or None; the rule with the numbers that break it."""
+    """The rule, with the numbers, that forbids launching ``grid`` in clusters; None if none does."""
     shown, size = tuple(cluster), math.prod(cluster)
     if size == 1:
         return None

@@ -19,8 +19,8 @@ SMEM_RESERVED = 1024  # bytes that the system keeps for each block
 
 
 class Multiprocessor(NamedTuple):
-    """What one multiprocessor holds: KiB of shared memory for one block, warps and blocks; the usual ``device`` of the
-    architecture has ``sms`` of them; ``cuda`` is the first version of CUDA that compiles for it."""
+    """The resources of one multiprocessor: KiB of shared memory for one block, warps and blocks; the usual ``device``
+    of the architecture has ``sms`` of them; ``cuda`` is the first version of CUDA that compiles for it."""
 
     smem_kib: int
     warps: int
@@ -58,7 +58,7 @@ _NAME = re.compile(r"(sm_)?(\d{2,3})([af]?)")
 
 
 class Architecture(NamedTuple):
-    """``sm_90a``: compute capability 90, suffix ``a`` (the features of this very chip)."""
+    """``sm_90a``: compute capability 90, suffix ``a`` (the features of this chip alone)."""
 
     capability: int
     suffix: str
@@ -68,7 +68,7 @@ class Architecture(NamedTuple):
 
     @property
     def multiprocessor(self) -> Multiprocessor:
-        """What its multiprocessors hold. ArgumentError where the table has no such architecture."""
+        """The resources of its multiprocessors. ArgumentError where the table has no such architecture."""
         if self.capability not in MULTIPROCESSORS:
             known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
             raise ArgumentError(f"unknown compute capability {str(self)!r}; known are {known}")

@@ -61,7 +61,7 @@ class TensorMap:
         self.dims, self.strides, self.box = tuple(dims), tuple(strides), tuple(box)
         self.swizzle = swizzle
         self.encoded: bytes | None = None
-        """What the driver makes of it; filled in by the GPU machine."""
+        """The encoded descriptor; filled in by the GPU machine."""
 
     @property
     def rank(self) -> int:
@@ -126,7 +126,8 @@ class Leaf(NamedTuple):
 
 
 class ModePart(NamedTuple):
-    """What one mode of the tensor contributes to a TMA mode. ``contiguous``: its stride is 1, known while staging."""
+    """The contribution of one mode of the tensor to a TMA mode. ``contiguous``: its stride is 1, known while
+    staging."""
 
     mode: str
     """How the user's tensor calls it: ``mode 0``, ``mode (1,0)``."""

@@ -100,7 +100,7 @@ class Buffer(NamedTuple):
 
 
 Call = Callable[[list[Buffer], list[Buffer], int | None], None]
-"""What runs at an execution: with the arguments, the results, and the stream (None on the CPU)."""
+"""The function that runs at an execution: with the arguments, the results, and the stream (None on the CPU)."""
 CALLS: dict[int, Call] = {}
 
 

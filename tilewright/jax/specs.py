@@ -13,7 +13,7 @@ from tilewright.lang.numbers.dtypes import dtype as numeric
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """What a kernel sees of one array.
+    """One array as a kernel sees it.
 
     Attributes:
         layout: the array's dimensions from the slowest to the fastest in memory; None means row-major.

@@ -85,7 +85,7 @@ def contiguity(layout: Any) -> int:
 
 @dataclass(frozen=True)
 class AccessReport(Shown):
-    """What the accesses of a thread-value pattern cost.
+    """The cost of the accesses of a thread-value pattern.
 
     ``phases`` has one entry a phase: (first thread, first value, wavefronts or sectors, the least possible).
     """

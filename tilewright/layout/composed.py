@@ -139,7 +139,7 @@ def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayo
 class PartOfSwizzled(ComposedLayout):
     """The layout of a part of a swizzled tensor, whose ``offset`` counts from the memory ``origin``.
 
-    With a pointer that was made of a number it counts from where the part begins, as the number does:
+    With a pointer that was made from a number it counts from where the part begins, as the number does:
     ``inner(offset + outer(c)) - inner(offset)``.
     """
 

@@ -39,7 +39,7 @@ class RuntimeInt:
         raise UnhashableLeafError("a run-time int cannot be hashed: key by id(x) instead")
 
     def is_same(self, other: IntLike) -> bool:
-        """Whether ``other`` is provably this very value (identity unless a subclass knows better)."""
+        """Whether ``other`` is provably the same value (identity unless a subclass knows better)."""
         return self is other
 
     def known_quotient(self, other: IntLike) -> IntLike | None:

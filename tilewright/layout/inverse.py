@@ -246,7 +246,8 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
 
 
 def _overlap(d: Any, s: Any, above: Any) -> bool:
-    """Whether a mode and the one of stride ``above`` share offsets, as far as static ints tell, or start alike."""
+    """Whether a mode and the one of stride ``above`` share offsets, as far as static ints tell, or start with the same
+    ones."""
     return same_int(d, above) or (all(x.__class__ is int for x in (d, s, above)) and bool(s * d > above))
 
 
@@ -334,7 +335,8 @@ def max_common_layout(a: Any, b: Any) -> Layout:
 def max_common_vector(a: Any, b: Any) -> int:
     """How many elements both layouts keep contiguous and in order: the widest vector for a copy between them.
 
-    A swizzle ends the run at its chunk, unless both layouts have the same one: then both permute the run alike.
+    A swizzle ends the run at its chunk, unless both layouts have the same one: then both permute the run in the same
+    way.
 
     >>> max_common_vector(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4)))
     32

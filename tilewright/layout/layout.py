@@ -43,7 +43,7 @@ class Layout(Drawable):
     shape: Shape
     stride: Stride
     _hash: int | None
-    _memo: dict[Any, Any] | None  # results of the cheapest operations on this very layout, see kept()
+    _memo: dict[Any, Any] | None  # results of the cheapest operations on this layout object, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all, and refuses an

@@ -63,7 +63,7 @@ class _Reader:
         return self.checked(start, lambda: make_layout(tree, stride=stride))
 
     def checked(self, start: int, make: Callable[..., Any], *arguments: Any) -> Any:
-        """What ``make`` gives; its error points at ``start``."""
+        """The result of ``make``; its error points at ``start``."""
         try:
             return make(*arguments)
         except LayoutError as error:

@@ -1,4 +1,4 @@
-"""Groups of threads that take turns, such as two warpgroups of which one multiplies while the other stores.
+"""Groups of threads that take turns, such as two warpgroups, one of which multiplies while the other stores.
 
 Each turn has a barrier for each group. A group waits for its own; when it is done it arrives at that of the next group.
 """

@@ -1,4 +1,4 @@
-"""What named barriers, arrays of mbarriers and groups of bulk stores have in common."""
+"""The common interface of named barriers, arrays of mbarriers and groups of bulk stores."""
 
 from __future__ import annotations
 

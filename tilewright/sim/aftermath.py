@@ -1,4 +1,4 @@
-"""What a launch that ends with a fault of its mbarriers was about to do, for the checks to see.
+"""The rest of a launch that ends with a fault of its mbarriers, run for the checks to see.
 
 A consumer that reads a stage before its bytes have come also gives it back too early, and the mbarriers' counts go
 wrong before any copy has landed: copies land as late as waits allow. The early read is found when the bytes come. So

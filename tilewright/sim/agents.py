@@ -1,4 +1,4 @@
-"""Asynchronous effects: each group's queues of committed groups (cp.async and its like), landing as late as a wait
+"""Asynchronous effects: each group's queues of committed groups (cp.async and others), landing as late as a wait
 allows."""
 
 from __future__ import annotations

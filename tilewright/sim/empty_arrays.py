@@ -213,7 +213,7 @@ def _torch_made(function: str, tensor: Any) -> None:
 
 
 class UninitialisedBytes:
-    """What a launch's array, the bytes ``[low, high)`` from ``base`` on (a multiple of 8) in ``data``, holds
+    """The record of a launch's array, the bytes ``[low, high)`` from ``base`` on (a multiple of 8) in ``data``, holds
     uninitialised; ``data`` is looked at when it is asked."""
 
     def __init__(self, data: Array, granule: int) -> None:

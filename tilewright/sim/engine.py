@@ -402,7 +402,8 @@ class Launch:
 
     @staticmethod
     def _cause(error: BaseException) -> BaseException | None:
-        """What the user sees chained: nothing, unless TILEWRIGHT_DEBUG asks for the simulator's own traceback."""
+        """The chained exception that the user sees: none, unless TILEWRIGHT_DEBUG asks for the simulator's own
+        traceback."""
         return error if os.environ.get("TILEWRIGHT_DEBUG") else None
 
     def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:

@@ -1,4 +1,4 @@
-"""What happens in a simulated launch, told to observers: profiles, checkers, traces.
+"""The events of a simulated launch, for observers: profiles, checkers, traces.
 
 An observer is a class with some of the methods of :class:`Observer`. A factory makes one for each launch::
 
@@ -63,7 +63,7 @@ class Observer:
         Cheaper than ``executed`` for those who count."""
 
     def flow(self, group: Group, op: Op, flow: ControlFlow) -> None:
-        """A branch or loop decides by registers, and moves values (for it only ``executed`` is not told of)."""
+        """A branch or loop decides by registers, and moves values (only ``executed`` is not called for it)."""
 
     def fragment(self, group: Group, op: Op) -> None:
         """``op`` has read or written fragments that some wgmma of the kernel works on (or it is such a wgmma)."""

@@ -83,7 +83,7 @@ class Geometry:
         return linear // I32(self.block[0] * self.block[1])
 
     def existing(self, warps: np.ndarray) -> np.ndarray | None:
-        """bool ``[L]`` of the lanes that are threads, or None when the block is made of whole warps."""
+        """bool ``[L]`` of the lanes that are threads, or None when the block has whole warps only."""
         if self.threads % WARP == 0:
             return None
         linear = np.tile(np.arange(WARP), warps.size) + np.repeat(warps % self.warps * WARP, WARP)

@@ -1,4 +1,4 @@
-"""What instructions see of a group: the simulator's side of :class:`tilewright.ir.instruction.Lanes`."""
+"""The view that instructions have of a group: the simulator's side of :class:`tilewright.ir.instruction.Lanes`."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class Buffer:
     def fetch(
         self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
     ) -> Any:
-        """What the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load the same
-        place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
+        """The values that the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load
+        the same place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
         place = self._quick(group, pointer, access, "load", mask, each, None)
         if place is None:
             return None if each is not None else self.load(group, pointer.off, access, mask)

@@ -1,4 +1,4 @@
-"""What a kernel says: printf and assert."""
+"""The output of a kernel: printf and assert."""
 
 from __future__ import annotations
 

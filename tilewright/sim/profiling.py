@@ -244,7 +244,7 @@ class LaunchProfiler(Observer):
 
 
 class AccessCounts:
-    """What one op has done to one kind of memory."""
+    """The accesses of one op to one kind of memory."""
 
     __slots__ = ("name", "shared", "where", "bytes", "accesses", "requests", "wavefronts", "op")
 

@@ -117,7 +117,7 @@ class Program:
 
     @functools.cached_property
     def shared_names(self) -> SharedNames:
-        """What the kernel calls places in shared memory."""
+        """The kernel's names of places in shared memory."""
         return SharedNames(self.function)
 
     @functools.cache  # noqa: B019 - a program lives as long as its kernel

@@ -33,9 +33,9 @@ Sample = tuple[list[Any], list[Any] | None]  # the condition's values; the rest,
 
 
 class LoopInputs:
-    """What a while loop's condition is computed from: ``carried``, the numbers of carried values, and ``slots``, the
-    registers of what memory (or a clock) gave. ``pointers``: of the loads among them. ``places``: the pointers that the
-    loop stores through, with their registers, None where it changes what cannot be compared."""
+    """The values that a while loop's condition is computed from: ``carried``, the numbers of carried values, and
+    ``slots``, the registers of what memory (or a clock) gave. ``pointers``: of the loads among them. ``places``: the
+    pointers that the loop stores through, with their registers, None where it changes what cannot be compared."""
 
     __slots__ = ("carried", "slots", "pointers", "places")
 
@@ -91,7 +91,7 @@ class LoopInputs:
         return [*self.slots, *(slot for *_, slot in self.places or ())]
 
     def sample(self, group: Group, slots: list[Any], carried: list[int], changed: bool) -> Sample:
-        """What can be compared with a later turn. ``changed``: an atomic has changed its place."""
+        """The state of a turn that can be compared with a later one. ``changed``: an atomic has changed its place."""
         own = [_frozen(slots[carried[k]]) for k in self.carried] + [_frozen(slots[slot]) for slot in self.slots]
         if self.places is None or changed:
             return own, None
@@ -140,7 +140,7 @@ def ended(group: Group, op: Op) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """What a register holds, as what can be kept and compared."""
+    """The contents of a register in a form that can be kept and compared."""
     if isinstance(value, Ptr):
         return id(value.buf), _frozen(value.off)
     return value if value is None or isinstance(value, int) else (np.shape(value), np.asarray(value).tobytes())

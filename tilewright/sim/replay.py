@@ -64,7 +64,7 @@ class Replay:
 
 
 def kind(error: SimulationError) -> str:
-    """What an error of the simulator is: ``deadlock``, ``hang``, the rules of the checks that found something, or
+    """The kind of an error of the simulator: ``deadlock``, ``hang``, the rules of the checks that found something, or
     ``fault``."""
     first = str(error).split("\n", 1)[0]
     if first.startswith("deadlock"):
@@ -80,7 +80,7 @@ _handler: Handler | None = None
 
 
 def handler() -> Handler | None:
-    """What takes the launches at present."""
+    """The function that takes the launches at present."""
     return _handler
 
 

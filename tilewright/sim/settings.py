@@ -1,4 +1,4 @@
-"""What the user may choose about a simulation: the seed, the schedule, the checks and the number of lanes at once."""
+"""The options of a simulation: the seed, the schedule, the checks and the number of lanes at once."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Spinning is how GPU programs wait for memory, so the simulator must neither let 
 waits for would never come) nor call it a hang too early. It cannot know what a loop is for, but it can know that one
 more turn would be like the last one.
 
-A loop is *quiet* when its body writes nothing but what it carries. A turn of a quiet loop that leaves the carried
+A loop is *quiet* when its body writes only what it carries. A turn of a quiet loop that leaves the carried
 values as they were is *still*: the next one is the same unless another warp, or something asynchronous, changes memory.
 """
 
@@ -63,8 +63,8 @@ class SpinLoop:
         return self.quiet and not changed and all(map(_same, old, new))
 
     def describe(self, group: Group, row: int) -> str:
-        """What the first active lane of the warp in ``row`` reads, for its condition if that reads memory: each place
-        and what it holds."""
+        """The places that the first active lane of the warp in ``row`` reads, for its condition if that reads memory:
+        each place and what it holds."""
         mask = group.mask
         lanes = np.arange(row * 32, row * 32 + 32)
         active = lanes if mask is None else lanes[mask[lanes]]

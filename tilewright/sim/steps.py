@@ -135,7 +135,7 @@ def _repacked(a: int, d: int, width: int, to: int, dtype: Any) -> Closure:
 
 @step("select")
 def _select(op: Op, operands: list[int], results: list[int]) -> Closure:
-    """Lane by lane, element by element of a vector, or one of two whole values if all lanes choose alike."""
+    """Lane by lane, element by element of a vector, or one of two whole values if all lanes choose the same."""
     (c, a, b), (d,) = operands, results
     kind = kind_of(op.result.type)
     by_element = isinstance(op.operands[0].type, VecType)

@@ -95,7 +95,7 @@ def scalar_value(value: Any, elem: ScalarType) -> Any:
 
 
 def poison_value(elem: ScalarType) -> Any:
-    """What unwritten registers and bytes hold: NaN for floats, 0xCDCD... for integers, True for Booleans."""
+    """The contents of unwritten registers and bytes: NaN for floats, 0xCDCD... for integers, True for Booleans."""
     if elem.is_float:
         return np.asarray(np.nan).astype(elem.dtype)[()]
     if elem.kind == "bool":
@@ -194,7 +194,7 @@ def _join_pointers(values: list[Any], sizes: list[int], order: np.ndarray, memo:
         values = [first.buf.space.anywhere(v) for v in values]
         first = values[0]
     if any(v.add != first.add for v in values):
-        # Different constants: no root is common, so one is made of the offsets.
+        # Different constants: no root is common, so the offsets become one.
         values = [Ptr(v.buf, v.off) if v.root is not None else v for v in values]
     elif all(v.root is None for v in values):
         return first

@@ -18,7 +18,7 @@ from tilewright.tiled.views import Static
 
 
 class Atom(Static, Drawable):
-    """What MMA and copy atoms have in common: equality by content, and the printed form.
+    """The common part of MMA and copy atoms: equality by content, and the printed form.
 
     >>> from tilewright import Float16, Float32, cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
@@ -221,7 +221,7 @@ class CopyAtom(Atom):
 
 
 def bits_in_memory(scalar: ScalarType) -> int:
-    """What an element takes: 4 or 6 bits where several share a byte, else whole bytes."""
+    """The memory of an element: 4 or 6 bits where several share a byte, else whole bytes."""
     return scalar.width if scalar.packed else 8 * scalar.bytes
 
 

@@ -1,4 +1,4 @@
-"""What one copy instruction needs of memory: a thread's values side by side, and aligned.
+"""The memory that one copy instruction needs: a thread's values side by side, and aligned.
 
 The errors name the first thread and values that break it, the tensor, and a layout of it that would do.
 """

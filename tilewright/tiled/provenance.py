@@ -1,4 +1,4 @@
-"""What staging remembers of a kernel's partitions and fragments: for errors that name the whole tensor.
+"""The origins of a kernel's partitions and fragments, remembered while staging: for errors that name the whole tensor.
 
 A partition is an ordinary tensor; which tensor it was cut from is kept here, with the kernel's builder. Nothing depends
 on it but what errors say and which errors there are.
@@ -52,18 +52,19 @@ def remember_partition(part: Any, by: Any, operand: str, whole: Any) -> Any:
 
 
 def partition_of(tensor: Any, by: Any = None) -> Partition | None:
-    """What ``tensor``, a partition (``by`` this copy) or a slice of one that keeps its first mode, was cut from."""
+    """The tensor from which ``tensor``, a partition (``by`` this copy) or a slice of one that keeps its first mode, was
+    cut."""
     known = _known()
     base = getattr(getattr(tensor, "engine", None), "base", None)
     while known is not None and isinstance(base, Value):
         for origin in reversed(known.partitions.get(base, [])):
-            if (by is None or origin.by._key() == by._key()) and _alike(origin.part, tensor.linear):
+            if (by is None or origin.by._key() == by._key()) and _same_first_mode(origin.part, tensor.linear):
                 return origin
         base = base.op.operands[0] if base.op is not None and base.op.opcode.startswith("ptr") else None
     return None
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _same_first_mode(a: Any, b: Any) -> bool:
     """Whether two layouts have one first mode: by its text where run-time strides do not compare."""
     a, b = _first(a), _first(b)
     return bool(a == b) if is_static(a) and is_static(b) else str(a) == str(b)

@@ -95,7 +95,7 @@ def check_registers(copy: Any, registers: Any, numbers: tuple[tuple[int, ...], .
 
 @lru_cache(256)
 def _instructions(copy: Any, fragment: Layout, step: int) -> tuple[Layout, dict[tuple[int, ...], int]]:
-    """What ``retile`` gives, and the place in its order of every instruction's ``step`` registers."""
+    """The result of ``retile``, and the place in its order of every instruction's ``step`` registers."""
     wanted: Layout = copy.retile(fragment)
     order = static_offsets(wanted)
     return wanted, {order[i : i + step]: i // step for i in range(0, len(order), step)}

@@ -1,7 +1,7 @@
 """An instruction's thread-value table from first principles, in two ways.
 
-``derive_tv_from_thread_value`` goes by product and inverse: lay values under threads, invert, give it the shape
-(threads, values). ``thrfrg`` goes by divide and composition: cut the matrix into tiles, put a tile's table on each.
+``derive_tv_from_thread_value`` uses product and inverse: lay values under threads, invert, give it the shape
+(threads, values). ``thrfrg`` uses divide and composition: cut the matrix into tiles, put a tile's table on each.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def for_copies_with_predicates(x: Any, tile: tuple[int, ...], who: str) -> Any:
 
 
 def _overhang(x: Any, tile: tuple[int, ...], who: str) -> tuple[str, int] | None:
-    """What is wrong, and the extent of the tile, where ``x`` is a tensor in shared memory that the tile overhangs."""
+    """The error, and the extent of the tile, where ``x`` is a tensor in shared memory that the tile overhangs."""
     pointer = getattr(x, "engine", None)
     if getattr(pointer, "memspace", None) is not AddressSpace.smem:
         return None

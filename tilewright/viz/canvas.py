@@ -1,4 +1,4 @@
-"""What every drawing is made of: framed rectangles, text, lines and arrows, on a sheet that grows with them.
+"""The parts of every drawing: framed rectangles, text, lines and arrows, on a sheet that grows with them.
 
 :mod:`~tilewright.viz.svg`, :mod:`~tilewright.viz.png`, :mod:`~tilewright.viz.pdf` and :mod:`~tilewright.viz.tikz` each
 are a canvas, so one drawing function serves the four formats. Lengths are in pixels, y runs down.

@@ -23,7 +23,7 @@ LANES = 32
 GROUP = 4  # lanes in one row of a matrix instruction's accumulators
 BLANK = "#ffffff"
 BLACK, WHITE = "#10161c", "#ffffff"
-DARKEST, LIGHTEST = 0.64, 0.965  # lightness below which dark text is hard to read, and above which hues look alike
+DARKEST, LIGHTEST = 0.64, 0.965  # lightness below which dark text is hard to read, and above which hues look the same
 
 
 def distinct(number: int) -> str:

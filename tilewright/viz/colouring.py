@@ -18,7 +18,7 @@ OF_THREADS = ("thread", "warp", "lane", "value")
 
 @dataclass(frozen=True)
 class ElementDescription:
-    """What is known of an element of a layout."""
+    """The properties of an element of a layout."""
 
     row: int
     column: int

@@ -1,4 +1,4 @@
-"""What the drawings have in common: extents of modes, names and heavy lines of nested modes."""
+"""The common part of the drawings: extents of modes, names and heavy lines of nested modes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_static(layout: Any) -> AnyLayout:
 
 
 def without_swizzle(layout: ComposedLayout) -> AnyLayout:
-    """What a composed layout would be without its inner function.
+    """A composed layout without its inner function.
 
     >>> without_swizzle(ComposedLayout(int, 0, Layout((2, 2))))
     (2,2):(1,2)

@@ -184,7 +184,7 @@ def panels_of(
     layout: AnyLayout, show: tuple[str, ...], colour: Colouring, flat: bool = False, most: int = MOST_CELLS,
     word: Callable[[int], str] | None = None,
 ) -> tuple[tuple[Panel, ...], tuple[str, ...]]:  # fmt: skip
-    """The panels of a layout, and what of them is left out; ``word`` gives the "value" of an index."""
+    """The panels of a layout, and what is left out of them; ``word`` gives the "value" of an index."""
     down, across = grid_shape(layout)
     extents = int(product(down)), int(product(across))
     places = list(_slices(layout))
@@ -243,7 +243,7 @@ def _cell(
 
 
 def words_of(show: str | Sequence[str], choices: tuple[str, ...]) -> tuple[str, ...]:
-    """What a cell shows, of what it can show."""
+    """The texts that a cell shows."""
     wanted = (show,) if isinstance(show, str) else tuple(show)
     if not wanted or not set(wanted) <= set(choices):
         raise ArgumentError(f"a cell can show {', '.join(choices)}; not {show!r}")

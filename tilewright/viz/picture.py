@@ -1,4 +1,4 @@
-"""What every picture can do: write itself as SVG, PNG, PDF, LaTeX and text, and show itself in notebooks."""
+"""The base of all pictures: they write themselves as SVG, PNG, PDF, LaTeX and text, and show itself in notebooks."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
 
 
 def _raster(order: str, tiles: Tile, group: int) -> Raster:
-    """What a kernel of the GEMM library computes its tile with."""
+    """The raster that a kernel of the GEMM library takes its tile from."""
     rasters: dict[str, Raster] = {
         "along_m": GroupedRaster(tiles[0], "m"),
         "along_n": GroupedRaster(tiles[1], "n"),

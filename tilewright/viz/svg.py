@@ -52,7 +52,7 @@ class SvgCanvas(Canvas):
         self.reach(x + width, y + height)
 
     def text(self, x: float, y: float, content: str, kind: str, ink: str = "") -> None:
-        # A style sheet is stronger than an attribute, so a colour of one's own has to be a style.
+        # A style sheet is stronger than an attribute, so other colours have to be a style.
         colour = f' style="fill:{ink}"' if ink and ink != TEXTS[kind].colour else ""
         which = "" if kind == "cell" else f' class="{kind}"'
         self._parts.append(f'<text x="{short(x)}" y="{short(y)}"{which}{colour}>{escape(content)}</text>')

@@ -1,4 +1,4 @@
-"""What a swizzle does to the bits of one offset."""
+"""A drawing of what a swizzle does to the bits of one offset."""
 
 from __future__ import annotations
 

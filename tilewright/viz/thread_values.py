@@ -87,7 +87,7 @@ def mma_figure(
 
 
 def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
-    """Draw an MMA atom: who holds what of A, B and C.
+    """Draw an MMA atom: which thread holds which elements of A, B and C.
 
     >>> from tilewright.atoms.names import mma_by_name
     >>> len(mma_atom_figure(mma_by_name("SM80_16x8x8_F32F16F16F32_TN")).panels)  # A, B and C

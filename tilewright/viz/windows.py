@@ -38,7 +38,7 @@ def ends(indices: range | Window, count: int) -> Window:
 
 
 def left_out(window: Window, extent: int, what: str) -> str:
-    """What a window does not show; empty where it shows all.
+    """The part that a window does not show, in words; empty where it shows all.
 
     >>> left_out((0, 1, 6, 7), 8, "rows"), left_out((0, 1), 2, "rows")
     ('rows 2 to 5 of 8', '')

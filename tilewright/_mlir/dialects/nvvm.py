@@ -35,7 +35,7 @@ __all__ = [
 
 
 class AtomicOpKind(Enum):
-    """What :func:`atomicrmw` does with the old number and the operand."""
+    """The operation of :func:`atomicrmw` on the old number and the operand."""
 
     AND = "and"
     OR = "or"
@@ -53,7 +53,7 @@ class AtomicOpKind(Enum):
 
 
 class ReductionOp(Enum):
-    """What :func:`red` does; its type says whether an integer has a sign."""
+    """The operation of :func:`red`; its type says whether an integer has a sign."""
 
     AND = "and"
     OR = "or"
@@ -91,7 +91,7 @@ _UNSIGNED = (AtomicOpKind.UMIN, AtomicOpKind.UMAX, AtomicOpKind.INC, AtomicOpKin
 
 
 class MemOrderKind(Enum):
-    """What an atomic operation orders."""
+    """The memory order of an atomic operation."""
 
     RELAXED = "relaxed"
     ACQUIRE = "acquire"

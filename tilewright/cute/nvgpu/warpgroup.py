@@ -50,7 +50,7 @@ class OperandSource(Enum):
 
 
 class Field(Enum):
-    """What of a wgmma atom may change at run time: whether it accumulates or overwrites.
+    """The part of a wgmma atom that may change at run time: whether it accumulates or overwrites.
 
     >>> from tilewright import Float16, Float32
     >>> from tilewright.cute.nvgpu import OperandMajorMode, warpgroup

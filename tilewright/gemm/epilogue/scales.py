@@ -84,7 +84,7 @@ class BlockScales:
 
     @cute.jit
     def weights(self, tile: EpilogueTile, loaded: tuple) -> Any:
-        """What each accumulator of a k tile is multiplied by: a TensorSSA, or one number for all."""
+        """The factor of each accumulator of a k tile: a TensorSSA, or one number for all."""
         rows, columns = loaded
         of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)
         of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)
@@ -115,7 +115,7 @@ class TileScales:
         return self.scales.load(self.tile, cute.min(self.k_begin + i, self.k_end - 1))
 
     def weights(self, loaded: tuple) -> Any:
-        """What the sums of a k tile are multiplied by, of what :meth:`load` gave."""
+        """The factors of the sums of a k tile, from the result of :meth:`load`."""
         return self.scales.weights(self.tile, loaded)
 
 

@@ -1,4 +1,4 @@
-"""What an epilogue function may ask about the accumulators that it is given."""
+"""The view that an epilogue function gets of its accumulators: coordinates, values, other matrices."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class EpilogueTile:
         return loaded
 
     def repeated(self, elements: Any, mode: int) -> Any:
-        """What :meth:`elements` gives, for each accumulator: a TensorSSA."""
+        """The elements of :meth:`elements`, for each accumulator, as a TensorSSA."""
         once = self._once(mode)
         strides = tuple(s if extent > 1 else 0 for extent, s in zip(once, _compact(once), strict=True))
         repeated = cute.make_layout(cute.flatten(self.coordinates.shape), stride=strides)

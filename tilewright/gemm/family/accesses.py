@@ -1,4 +1,4 @@
-"""What a kernel assumes of its operands: the statements of its loaders and its epilogue, with the matrices."""
+"""The assumptions of a kernel about its operands: the statements of its loaders and its epilogue, with the matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.gemm.kernel import group_table
 
 
 class ProductOperands(Protocol):
-    """What families ask of a :class:`~tilewright.gemm.host.problem.Problem`."""
+    """The part that families need of a :class:`~tilewright.gemm.host.problem.Problem`."""
 
     @property
     def A(self) -> Matrix: ...

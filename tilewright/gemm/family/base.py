@@ -1,4 +1,4 @@
-"""What a kernel family answers, and the answers that most families share."""
+"""The interface of a kernel family, and the answers that most families share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models of time have in common. A model gives the microseconds of all options at once, as vectors with an
+"""The common part of the models of time. A model gives the microseconds of all options at once, as vectors with an
 element for each option: one estimate in plain Python would take as long as three operations on vectors of 500.
 """
 

@@ -31,7 +31,7 @@ class GroupedFamily(ABC):
         """The kernel, called with :meth:`arguments`."""
 
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
-        """What the kernel is called with: the table of the products, and what is in the launch
+        """The kernel's arguments: the table of the products, and what is in the launch
         (``operators.group_launch``)."""
         return table, blocks, launch.groups, launch.function
 

@@ -1,4 +1,4 @@
-"""What :class:`GemmUniversal` is asked to do: operands, scales, mode."""
+"""The arguments of :class:`GemmUniversal`: operands, scales, mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What epilogue functions say that they read and write beside C and D, checked before a launch."""
+"""The arrays that epilogue functions read and write beside C and D, checked before a launch."""
 
 from __future__ import annotations
 

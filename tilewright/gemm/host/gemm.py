@@ -48,7 +48,7 @@ class GemmReport(Report):
         return f"{' x '.join(map(str, self.d.shape))} product by {self.kernel}"
 
     def rows(self) -> list[Row]:
-        """What was computed how, line by line, for the printed report."""
+        """The lines of the printed report."""
         rows = [
             ("machine", self.machine),
             ("tile", " x ".join(map(str, self.tile))),

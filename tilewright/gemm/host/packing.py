@@ -20,7 +20,7 @@ from tilewright.gemm.host.workspace import WorkspaceBuffer
 
 ROW = 128  # bytes at whose multiples packed rows begin
 LAUNCH_US, BYTES_PER_US = 1.8, 2.0e6
-"""What a copy takes: once, and for the bytes that it reads and writes (estimated for an H200)."""
+"""The time of a copy: once, and for the bytes that it reads and writes (estimated for an H200)."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Packing:
 
     @classmethod
     def of(cls, problem: Problem, entry: KernelEntry) -> Packing | None:
-        """What has to be copied for the kernel; None where nothing has, or where copies do not help."""
+        """The copies that the kernel needs; None where it needs none, or where copies do not help."""
         if not entry.family.packs or problem.indirect is not None:
             return None
         return cls.needed(problem, entry.family.accesses(entry.config, problem))
 
     @classmethod
     def needed(cls, problem: Problem, listed: list[OperandAccess]) -> Packing | None:
-        """What has to be copied so that each operand can be accessed as ``listed``; None where nothing has."""
+        """The copies with which each operand can be accessed as ``listed``; None where none is needed."""
         names = [one.name for one in listed if one.refusal and (one.name != "C" or problem.has_c)]
         majors = {one.name: one.major for one in listed}
         whole = any(one.access.whole for one in listed if one.name == "D")

@@ -31,7 +31,7 @@ from tilewright.lang.tools.hardware import HardwareInfo, clusters_at_once
 
 OWN_TILES = ("auto", "data_parallel", "dynamic")  # decompositions whose blocks share no tiles, or need not
 Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
-"""What a user may ask for."""
+"""The values of the user's ``decomposition``."""
 
 MUCH_FASTER = 0.85
 """Copies are made if they cut the time to this part at least: estimates of two kernels are off by as much."""

@@ -1,4 +1,4 @@
-"""What a call says of blocks that share tiles: which reduction, over how many multiprocessors. What would have no
+"""The options of a call for blocks that share tiles: which reduction, over how many multiprocessors. What would have no
 effect is refused before anything is planned."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ LANES = 32
 
 
 class Groups(Protocol):
-    """What fills the table of a group."""
+    """The kernel that fills the table of a group."""
 
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
         """Write the row of ``problem``; by one warp."""
@@ -43,8 +43,8 @@ class OffsetGroups:
     """Group i has the elements ``offsets[i - 1]`` (0 of the first) to ``offsets[i]`` of ``mode``, which two of A, B and
     D have in common; the third is a stack of matrices, one for each group.
 
-    What of M or N belongs to no group is one more group, with K = 0, so that D is zero there. Offsets that fall, are
-    negative or exceed the extent make all groups empty: D is zero everywhere.
+    The part of M or N that belongs to no group is one more group, with K = 0, so that D is zero there. Offsets that
+    fall, are negative or exceed the extent make all groups empty: D is zero everywhere.
     """
 
     offsets: cute.Tensor  # (groups,) of Int32

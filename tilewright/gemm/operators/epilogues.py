@@ -59,7 +59,7 @@ def arrays_of(functions: tuple[Any, ...]) -> list[Any]:
 
 
 def key_of(functions: tuple[Any, ...], torch_key: Callable[..., Any]) -> tuple[Any, ...]:
-    """What a launch depends on of the functions, beside the addresses of their PyTorch tensors: everything."""
+    """The part of the functions in the key of a launch: everything but the addresses of their PyTorch tensors."""
     return tuple(
         (type(part), *(value_key(getattr(part, x.name), torch_key) for x in fields(part))) for part in functions
     )

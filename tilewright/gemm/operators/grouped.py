@@ -78,7 +78,7 @@ def gemm_grouped(
     if not made:
         return GroupResults()
     first = made[0]
-    check_alike(made, beta)
+    check_one_kind(made, beta)
     check_apart(made)
     vectors = biases(bias, made)
     entries = candidates(first.A.dtype, kernel)
@@ -118,7 +118,7 @@ def with_contiguous(problems: list[Problem]) -> tuple[list[Handle], list[Problem
     return before, seen, after
 
 
-def check_alike(problems: list[Problem], beta: float) -> None:
+def check_one_kind(problems: list[Problem], beta: float) -> None:
     """Refuse problems of several types or devices, and those without the c that is to be added."""
     first = problems[0]
     for i, problem in enumerate(problems):

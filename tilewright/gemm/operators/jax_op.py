@@ -124,7 +124,7 @@ def forward(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> tuple[An
 
 
 def backward(options: CallOptions, kept: Any, grad: Any) -> tuple[Any, ...]:
-    """Two products, and what of the result's gradient belongs to ``c`` and the bias."""
+    """Two products, and the part of the result's gradient that belongs to ``c`` and the bias."""
     a, b, c, bias, sums = kept
     if options.activation is not None:
         (grad,) = jax.vjp(JAX_ACTIVATIONS[options.activation], sums)[1](grad)

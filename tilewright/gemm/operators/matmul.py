@@ -183,7 +183,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """A call of :func:`matmul`, and what is made of it."""
+    """A call of :func:`matmul`: its arguments, read and checked, and the plan."""
 
     a: Any
     b: Any
@@ -300,7 +300,7 @@ class Request:
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:
-        """What the epilogue reads beside C, as it was given."""
+        """The arrays that the epilogue reads beside C, as they were given."""
         return (*(() if self.bias is None else (self.bias,)), *arrays_of(self.functions))
 
     def vectors(self, problem: Problem) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ from tilewright.lang.launch.machine import machine_of
 
 Zeros = Callable[[int, Any], Any]
 MOST_VECTORS = 16
-"""Arrays that an epilogue function of ``matmul`` and its like reads beside C."""
+"""Arrays that an epilogue function of ``matmul`` and similar operators reads beside C."""
 REPEATED = 512
 """Launches that a geometry keeps with their addresses; more than that are forgotten together."""
 

@@ -48,7 +48,7 @@ class RepeatedProduct:
 
 
 def torch_key(*tensors: Any) -> tuple[Any, ...]:
-    """What a launch depends on, beside the addresses themselves."""
+    """The key of a launch, without the addresses themselves."""
     return tuple(
         None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
         for t in tensors

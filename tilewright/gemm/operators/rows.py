@@ -70,7 +70,7 @@ def rows_of(x: Any) -> int:
 
 
 def rows_key(a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
-    """What a launch depends on beside addresses and the number of rows; None where it depends on more."""
+    """The key of a launch without addresses and the number of rows; None where it depends on more."""
     if b.ndim != 2 or rows_of(a) < 2:  # a vector is one row
         return None
     shape = (*a.shape[:-1], b.shape[1])
@@ -127,7 +127,7 @@ class LaunchesByRows:
 
 @dataclass(frozen=True)
 class LaunchKey:
-    """What a plan decides of a kernel and of its arguments, addresses and rows apart; hashed once."""
+    """The part of a kernel and of its arguments that its plan decides, without addresses and rows; hashed once."""
 
     parts: tuple[Any, ...]
 

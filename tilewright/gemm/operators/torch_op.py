@@ -62,7 +62,7 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """Two products, and what of the result's gradient belongs to ``c`` and the bias."""
+    """Two products, and the part of the result's gradient that belongs to ``c`` and the bias."""
     a, b = ctx.saved_tensors
     scaled = grad.to(a.dtype)
     needed = ctx.needs_input_grad  # of as many arguments as were given

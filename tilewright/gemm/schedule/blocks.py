@@ -28,7 +28,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Block:
-    """What one block does, one piece after the other. Padding does nothing."""
+    """The pieces of work of one block, in order. Padding does nothing."""
 
     kind: str
     pieces: tuple[Piece, ...]

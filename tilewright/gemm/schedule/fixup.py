@@ -39,7 +39,7 @@ IN_FLIGHT = 64  # of the next blocks' accumulators, where tiles are so small tha
 @dataclass(frozen=True)
 class SumPartition:
     """How a block's sums are cut into parts that several blocks add up: those of each group of ``threads`` into
-    ``parts``, of which one has of every ``apart`` accumulators of a thread the next ``run``: ``accumulators`` in all.
+    ``parts``: of every ``apart`` accumulators of a thread a part has the next ``run``, ``accumulators`` in all.
     ``scratch`` is shared memory that is not needed when sums are added up, for as much of ``at_once`` blocks."""
 
     threads: int

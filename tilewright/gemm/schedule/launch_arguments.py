@@ -53,7 +53,7 @@ class Workspace:
 
 
 def workspace_of(plan: Shares, config: AnyConfig, shape: tuple[int, int, int, int], dynamic: bool = False) -> Workspace:
-    """What a launch needs for an (M, N, K, L) problem, as the kernel sees it."""
+    """The memory that a launch needs for an (M, N, K, L) problem, as the kernel sees it."""
     (bM, bN, _), (m, n, _, _) = config.cluster_tile, shape
     partials, flags = 0, int(dynamic)
     if isinstance(plan, StreamK | SharedUnits):

@@ -63,7 +63,7 @@ def get_blocks(output_tiles: int, iters_per_tile: int, avail_sms: int, sm_occupa
 
 
 def candidates(output_tiles: int, avail_sms: int, sm_occupancy: int) -> Iterator[Candidate]:
-    """What Stream-K might take, in the order of trial.
+    """The possible Stream-K parts, in the order of trial.
 
     >>> list(candidates(9, 8, 1))
     [Candidate(tiles=9, waves=1, partial_wave=False)]

@@ -59,7 +59,7 @@ class Candidate:
         return entry.only(config)
 
     def decomposition(self, problem: Problem, multiprocessors: int, smem: int) -> str | StreamK:
-        """What :func:`~tilewright.gemm.gemm` takes as its ``decomposition``."""
+        """The ``decomposition`` for :func:`~tilewright.gemm.gemm`."""
         if self.shares is None:
             return "data_parallel"
         config = self.entry.config

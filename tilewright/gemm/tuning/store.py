@@ -1,4 +1,4 @@
-"""What tuning found, on disk: one file for each kind of GPU, driver and version of the library.
+"""The results of tuning, on disk: one file for each kind of GPU, driver and version of the library.
 
 A file is a checksum and, on the next line, JSON. A file whose checksum does not hold counts as empty, as does one of
 other users (``own_files``). Its contents can only choose among the sizes of known kernels.
@@ -30,7 +30,7 @@ _READ: dict[Path, dict[str, Candidate]] = {}
 
 
 def problem_key(problem: Problem) -> str | None:
-    """What tuned results are kept by: types, extents and majors; of matrices whose rows do not begin at multiples of 16
+    """The key of a tuned result: types, extents and majors; of matrices whose rows do not begin at multiples of 16
     bytes, at which multiples they do. None where rows or products are given by index or pointer."""
     if problem.indirect is not None:
         return None

@@ -188,7 +188,7 @@ def default_kernels(problem: Problem) -> list[KernelEntry]:
 
 
 def specification(problem: Problem, a_major: str, b_major: str) -> dict[str, Any]:
-    """What is passed to the process that measures the problem."""
+    """The message to the process that measures the problem."""
     names = {
         name: str(matrix.dtype.torch_dtype).removeprefix("torch.")
         for name, matrix in (("dtype", problem.A), ("out_dtype", problem.D))

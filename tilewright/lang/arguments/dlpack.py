@@ -147,7 +147,7 @@ class HostTensor(Tensor):
         """Shape and strides are passed at each call; the stride of ``leading_dim`` stays 1. Changes this tensor and
         returns it.
 
-        ``leading_dim`` is found by itself when exactly one mode has stride 1 (or one of them has an extent above 1).
+        ``leading_dim`` can be left out when exactly one mode has stride 1 (or one of them has an extent above 1).
         Raises ArgumentError when several have and none or more than one of them has an extent above 1, or when the one
         given has another stride. Where no mode has stride 1, all strides are passed.
         """
@@ -192,7 +192,7 @@ class HostTensor(Tensor):
         this tensor and returns it; other modes stay as they are, so that several can be marked one after the other.
 
         The array must be compact in ``stride_order`` (modes from slowest to fastest, as in PyTorch's ``dim_order``),
-        which is found by itself where the strides decide it. ``divisibility`` promises a divisor of the extent.
+        which can be left out where the strides decide it. ``divisibility`` promises a divisor of the extent.
         Modes whose extent is 1 get the stride 0.
         """
         self._need_flat("mark_compact_shape_dynamic")

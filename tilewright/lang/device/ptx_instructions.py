@@ -31,7 +31,7 @@ _VECTOR = re.compile(
 
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
-    ``mapa`` made of pointers, and bulk sums. Four numbers are stored one by one: their bytes count nevertheless."""
+    ``mapa`` made from pointers, and bulk sums. Four numbers are stored one by one: their bytes count nevertheless."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)
@@ -59,7 +59,7 @@ def _add_in_bulk(to: Value, of: Value, size: Value) -> bool:
 
 
 def _pointer(address: Value) -> Value | None:
-    """The pointer that ``address`` is, or was made of."""
+    """The pointer that ``address`` is, or was made from."""
     source = _source(address)
     if source.op is not None and source.op.opcode == "ptr.toint":
         source = source.op.operands[0]
@@ -85,7 +85,7 @@ def _store(numbers: list[Value], to: Value, at: Value) -> bool:
 
 
 def _mapped(address: Any) -> tuple[Any, Any]:
-    """The pointer into the block's own shared memory and the rank that ``address`` was made of, else (None, None)."""
+    """The pointer into the block's own shared memory and the rank that ``address`` was made from, else (None, None)."""
     op = _source(address).op
     if op is not None and op.opcode == "ptr.toint":
         op = op.operands[0].op

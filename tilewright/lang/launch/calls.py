@@ -28,7 +28,7 @@ from tilewright.lang.staging.location import GENERATED
 REMEMBERED = 1024
 """Combinations of shapes that a function keeps; more than that are forgotten together."""
 MISS = object()
-"""What an ``exact`` call gives for arguments of another specialisation."""
+"""The result of an ``exact`` call for arguments of another specialisation."""
 
 
 class Parameter(NamedTuple):

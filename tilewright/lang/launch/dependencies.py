@@ -1,4 +1,4 @@
-"""What a program was staged from besides its arguments: when it changes, the program must be staged again.
+"""The state that a program was staged from besides its arguments: when it changes, the program must be staged again.
 
 Followed are the globals and closure variables that the staged functions read (those of the user's plain functions that
 they call included), their defaults, and the attributes of the user's modules: a variable has changed when it holds

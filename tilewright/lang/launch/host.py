@@ -381,4 +381,4 @@ _SCOPE: dict[str, Any] = {
     "pointer": _pointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
     "float32": ctypes.c_float,
 }  # fmt: skip
-"""What every generated host function may use."""
+"""The names that every generated host function may use."""

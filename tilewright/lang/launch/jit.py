@@ -24,11 +24,11 @@ class JitFunction(MarkedFunction[P, R]):
 
     @functools.cached_property
     def cache(self) -> dict[Any, Any]:
-        """What was compiled, by the kinds of arguments."""
+        """The compiled functions, by the kinds of arguments."""
         return {}
 
     last: Any = None
-    """What the last call from Python ran."""
+    """The function that the last call from Python ran."""
 
     @functools.cached_property
     def adapts(self) -> bool:

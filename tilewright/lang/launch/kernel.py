@@ -43,7 +43,7 @@ class KernelFunction(MarkedFunction[P, Any]):
 
     @property
     def name(self) -> str:
-        """What the kernel is called in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
+        """The kernel's name in CUDA and in profiles: ``Gemm_kernel`` for a method ``kernel`` of ``Gemm``."""
         return self.prefix + self.function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
 
     def received(self, argument: Any) -> Any:
@@ -282,7 +282,7 @@ def _spec(name: str, annotation: Any, value: Any) -> Spec:
 
 
 def _learn(spec: Spec, value: Any) -> None:
-    """What is known of run-time integers stays known inside the kernel."""
+    """Facts about run-time integers of the host hold inside the kernel."""
     if isinstance(spec, run_time.NumberSpec) and isinstance(value, Integer) and not value.is_static:
         spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
     elif isinstance(spec, run_time.CompoundSpec):

@@ -1,4 +1,4 @@
-"""What functions marked ``@cute.jit`` and ``@cute.kernel`` have in common."""
+"""The common part of functions marked ``@cute.jit`` and ``@cute.kernel``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MarkedFunction(Generic[P, R]):
     __name__: str
     __qualname__: str
     prefix = ""
-    """What its names begin with: :meth:`set_name_prefix`."""
+    """The prefix of its names: :meth:`set_name_prefix`."""
     marked = True
     """The mark by which :mod:`~tilewright.lang.staging.contents` recognises such functions."""
 

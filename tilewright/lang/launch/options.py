@@ -21,7 +21,7 @@ from tilewright.lang.staging.ranges import HintWarning
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What was asked for.
+    """The options as they were given.
 
     Attributes:
         opt_level: 0 to 3, ptxas' optimisation level.

@@ -40,7 +40,7 @@ STARTED = time.time_ns()
 
 
 class Undescribed(Exception):
-    """A value of which nothing but its identity is known."""
+    """A value of which only the identity is known."""
 
 
 def name_of(key: Any) -> str | None:

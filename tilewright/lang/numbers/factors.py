@@ -17,7 +17,8 @@ def quotient(a: Value, b: Value | int, proven: bool = False) -> Value | int | No
     """``a / b`` as a product of factors of ``a``; None where the factors do not show that it is whole. ``proven``: only
     products that are known not to overflow are read back.
 
-    Of two numbers computed alike, each is the quotient of the other times 1, whether or not they are one value.
+    Of two numbers that are computed in the same way, each is the quotient of the other times 1, whether or not they are
+    one value.
     """
     kind = a.type
     if not isinstance(kind, ScalarType) or kind.kind != "int" or kind.width < 32:

@@ -56,7 +56,7 @@ def low_bit(known: Facts) -> int:
 
 
 def cut(known: Facts, kind: ScalarType) -> Facts:
-    """What is left of the facts of a whole number once it is reduced to the width of ``kind``: all where it fits.
+    """The facts of a whole number that are left once it is reduced to the width of ``kind``: all where it fits.
 
     >>> from tilewright.ir.types import U8
     >>> cut(Facts(True, 12, 200), U8) == Facts(True, 12, 200), cut(Facts(True, 12, 400), U8)
@@ -166,7 +166,7 @@ def _bits(opcode: str, a: Facts, b: Facts, result: Facts) -> int | None:
 
 
 def join(a: Facts, b: Facts) -> Facts:
-    """What holds of a value that is one or the other."""
+    """The facts that hold of a value that is one or the other."""
     bound = None if a.bound is None or b.bound is None else max(a.bound, b.bound)
     x, y = possible_bits(a), possible_bits(b)
     bits = None if x is None or y is None else x | y

@@ -1,4 +1,4 @@
-"""What all numerics have: ``Numeric``, ``Integer`` and ``Float``, the bases of the types in
+"""The bases of all numerics: ``Numeric``, ``Integer`` and ``Float``, from which come the types in
 :mod:`tilewright.lang.numbers.numeric`, and the ways from Python numbers and run-time values to numerics and back.
 """
 
@@ -259,7 +259,7 @@ class Integer(Numeric, RuntimeInt, IntegerOperators):
         return self.facts.divisibility
 
     def learn(self, known: Facts) -> Self:
-        """Attach facts to this very object; gives it back."""
+        """Attach facts to this object, and return it."""
         if isinstance(self.value, Value):
             self.facts = known
         return self

@@ -124,7 +124,8 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
 
 
 def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
-    """What the facts decide without an op: ``x % n`` and ``x // n`` for ``0 <= x < n``, or an exact multiple of n."""
+    """Results that the facts decide without an op: ``x % n`` and ``x // n`` for ``0 <= x < n``, or an exact multiple of
+    n."""
     if cls.ir_type == BOOL and opcode in ("and", "or"):
         return _logic(opcode, a, b)
     if opcode not in ("div", "rem", "min", "max") or not cls.is_integer or isinstance(b.value, Value) or _static(a, b):

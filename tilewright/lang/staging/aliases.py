@@ -36,8 +36,8 @@ REGION_ENDS = ("swap", "join", "enter", "body", "leave")
 
 
 class AliasPairs:
-    """What the names of ``state`` hold on the two sides of a region: ``of_two`` are the indices of those that hold one
-    of two objects, one of which has another name; ``kept`` the identities of the objects that are the same."""
+    """The objects of the names of ``state`` on the two sides of a region: ``of_two`` are the indices of those that hold
+    one of two objects, one of which has another name; ``kept`` the identities of the objects that are the same."""
 
     def __init__(self, state: RegionState, pairs: Iterable[Sequence[Any]]) -> None:
         self._uses: dict[int, list[tuple[int, bool]]] = {}
@@ -45,11 +45,11 @@ class AliasPairs:
             if first is not last:
                 _refuse_watched(state.labels[i] if i < len(state.labels) else "the result", first, last)
             self._pair(i, first, last)
-        self.kept = {key for key, uses in self._uses.items() if all(alike for _, alike in uses)}
+        self.kept = {key for key, uses in self._uses.items() if all(same for _, same in uses)}
         self.of_two = {
-            i for uses in self._uses.values() if len(uses) > 1 for i, alike in uses if not alike
+            i for uses in self._uses.values() if len(uses) > 1 for i, same in uses if not same
         }  # fmt: skip
-        suspects = {key: i for key, uses in self._uses.items() for i, alike in uses if not alike}
+        suspects = {key: i for key, uses in self._uses.items() for i, same in uses if not same}
         if suspects:
             others = _named_elsewhere(state)
             self.of_two |= {i for key, i in suspects.items() if key in others}

@@ -1,4 +1,4 @@
-"""What Python objects hold, and what of it can change: one table, asked before and after a region.
+"""What Python objects hold, and which of it can change: one table, asked before and after a region.
 
 A class has *stores*: a list its elements, an object its attributes, a list subclass both. A store is read as a dict;
 where it has a ``write``, what it holds may differ from one path of a program to the other. Whatever else a store holds
@@ -65,7 +65,8 @@ def _referents(holder: Any) -> Held:
 
 
 def _of_function(function: FunctionType) -> Held:
-    """What a function brings along: what its closure and its defaults hold, and the global objects that it names."""
+    """The objects that a function brings along: those of its closure and its defaults, and the globals that it
+    names."""
     code = function.__code__
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     held = {name: cell.cell_contents for name, cell in cells if cell != CellType()}

@@ -52,7 +52,7 @@ def _rest(word: str, thunks: tuple[Thunk, ...]) -> Any:
 
 
 def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Block]:
-    """What ``thunk`` gives, and its ops; it may not change Python objects that others see."""
+    """The result of ``thunk``, and its ops; it may not change Python objects that others see."""
     state = RegionState((), (), *reach()) if reach is not None else None
     block = Block()
     region.open(block)

@@ -23,7 +23,7 @@ from tilewright.lang.staging.undefined import Undefined
 
 
 def range_(function: Any) -> Any:
-    """What the name ``range`` means in the head of a ``for`` statement."""
+    """The meaning of the name ``range`` in the head of a ``for`` statement."""
     return Range if function is builtins.range else function
 
 

@@ -31,7 +31,7 @@ class _Loop(Region):
         return list(self.spec.rebuild(iter(values)))
 
     def end(self, carried: Any) -> None:
-        """What this turn hands on, from ``yield_out``."""
+        """The values that this turn hands on, from ``yield_out``."""
         if self.ends is not None:
             raise fail(f"yield_out: the {self} has handed its values on already")
         given = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]

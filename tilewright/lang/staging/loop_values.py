@@ -1,4 +1,5 @@
-"""What a run-time loop carries from one turn to the next: variables, and places in mutable objects that change.
+"""The values that a run-time loop carries from one turn to the next: variables, and places in mutable objects that
+change.
 
 A body is traced once with block arguments in place of the carried values. Variables that the body assigns are carried
 from the start. What else changes shows after the trace: a place, or an assumption that did not hold (a number said to
@@ -53,7 +54,7 @@ class LoopCarriedValue:
 
 
 class LoopValues:
-    """What one loop carries of its ``state``. ``temporaries`` are the variables that belong to one turn."""
+    """The part of its ``state`` that one loop carries. ``temporaries`` are the variables that belong to one turn."""
 
     def __init__(self, region: Region, state: RegionState, temporaries: Sequence[str]) -> None:
         self.region, self.state = region, state

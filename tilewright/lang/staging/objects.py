@@ -85,7 +85,7 @@ def has_protocol(value: Any) -> bool:
 
 
 def static_part(value: Any) -> Any:
-    """What must be equal for two protocol objects to be alike besides their values (a tensor's static layout)."""
+    """The part of a protocol object, besides its values, in which two have to agree (a tensor's static layout)."""
     asked = getattr(type(value), "__carry_key__", None)  # of the class: an object's own __getattr__ is not asked
     return asked(value) if asked is not None else None
 

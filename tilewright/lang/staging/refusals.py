@@ -1,4 +1,4 @@
-"""What Python does while staging, and a machine cannot do when the program runs: refused with the way to write it.
+"""Python's operations that a machine cannot do when the program runs: refused with the way to write them.
 
 Rewritten functions call these where such a statement is; each costs nothing when all is known while staging.
 """

@@ -54,7 +54,7 @@ class RegionState:
             self._visit(name, value, True)
 
     def now(self, values: Sequence[Any], region: Any) -> list[Any]:
-        """What variables and places hold at the end of a region. An error where it changed what may not change."""
+        """The values of variables and places at the end of a region. An error where it changed what may not change."""
         for path, holder, cls, store, before in self._snapshot:
             if type(holder) is not cls:
                 raise _changes(path, "class", region, holder)

@@ -1,4 +1,4 @@
-"""What all run-time constructs share: deciding predicates, opening blocks, closing a branch."""
+"""The common part of all run-time constructs: deciding predicates, opening blocks, closing a branch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Region:
 
 
 def can_speculate(block: Block) -> bool:
-    """Whether running the block when it is not asked for does nothing but cost time."""
+    """Whether running the block when it is not asked for has no effect but its cost."""
     return len(block.ops) <= _SELECT_LIMIT and all(_harmless(op) for op in block.ops)
 
 

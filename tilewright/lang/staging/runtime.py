@@ -1,4 +1,4 @@
-"""What rewritten functions call, under short names: they know this module as ``_tw``."""
+"""The functions that rewritten code calls, under short names: it knows this module as ``_tw``."""
 
 from __future__ import annotations
 

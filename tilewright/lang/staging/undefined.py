@@ -1,4 +1,4 @@
-"""What a variable holds when the run-time control flow left it without a usable value.
+"""The value of a variable that the run-time control flow left without a usable one.
 
 Only variables of staged functions hold it: rewritten code asks each variable that may be without a value before it
 reads it, so that such a value has no identity, type, truth or length that a program could see.
@@ -24,7 +24,7 @@ class Undefined:
 
 
 def defined(value: Any) -> Any:
-    """What a variable holds; an error where it has no value."""
+    """The value of a variable; an error where it has none."""
     if type(value) is Undefined:
         raise fail(f"the variable '{value.name}' has no value here: {value.reason}", here(2))
     return value

@@ -70,7 +70,7 @@ def blamed() -> Iterator[None]:
 
 
 def _explained(wrong: Exception, place: UserLine) -> str:
-    """What an error of Python means; empty for those that are the user's own."""
+    """The explanation of an error of Python; empty for those that are the user's own."""
     if isinstance(wrong, RecursionError):
         return (
             "the function calls itself without end while staging: calls are inlined, so a recursion must end by Python "

@@ -325,7 +325,7 @@ def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
 
 
 def _joined(a: Any, b: Any) -> facts.Facts | None:
-    """What holds of either of two integers."""
+    """The facts that hold of either of two integers."""
     known = [facts.of_number(int(x)) if type(x) in (bool, int) else getattr(x, "facts", None) for x in (a, b)]
     return facts.join(known[0], known[1]) if known[0] is not None and known[1] is not None else None
 

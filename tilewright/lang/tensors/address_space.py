@@ -48,7 +48,7 @@ def element_bytes(dtype: Any) -> int:
 
 
 def element_bits(dtype: Any) -> int:
-    """What an element takes in memory."""
+    """The memory of an element."""
     return dtype.width if is_packed(dtype) else 8 * element_bytes(dtype)
 
 
@@ -58,5 +58,5 @@ def is_packed(dtype: Any) -> bool:
 
 
 def storage(dtype: Any) -> ScalarType:
-    """What pointers to elements of ``dtype`` point to in the IR."""
+    """The IR type that pointers to elements of ``dtype`` point to."""
     return U8 if is_packed(dtype) else dtype.ir_type

@@ -305,7 +305,7 @@ def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any 
     made = _layout.make_fragment_like_layout(layout)
     if not _layout.is_congruent(
         made, layout
-    ):  # CuTe wraps the last mode of a rank-2 fragment; here profiles stay alike
+    ):  # CuTe wraps the last mode of a rank-2 fragment; here profiles stay the same
         made = Layout(layout.shape, _layout.unflatten(_layout.flatten_to_tuple(made.stride), layout.shape))
     return make_rmem_tensor(made, _element(src, dtype))
 

@@ -24,7 +24,7 @@ def allowed() -> bool:
 
 
 class UndefinedElement:
-    """What a program reads outside a register tensor; ``reason`` says where."""
+    """The value that a program reads outside a register tensor; ``reason`` says where."""
 
     __slots__ = ("reason",)
 

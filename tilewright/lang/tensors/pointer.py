@@ -77,7 +77,7 @@ class Pointer:
 
     @property
     def type(self) -> PointerType:
-        """What programs ask of a pointer while it is staged; the swizzle counts in bytes."""
+        """The static properties of a pointer; the swizzle counts in bytes."""
         swizzle = Swizzle(*(self.swizzle or (0, 4, 3)))
         return PointerType(self.dtype, self.memspace, self.alignment, swizzle)
 

@@ -411,8 +411,8 @@ def _swizzled(pointer: Pointer, layout: ComposedLayout) -> tuple[Pointer, Any]:
 
 
 def _is_part_begin(pointer: Pointer, origin: Any) -> bool:
-    """Whether a pointer was made of a number, other than that of ``origin``: the ``iterator`` of a part is its origin,
-    so only such a pointer can hold the part's own offset."""
+    """Whether a pointer was made from a number, other than that of ``origin``: the ``iterator`` of a part is its
+    origin, so only such a pointer can hold the part's own offset."""
 
     def made_by(opcode: str, value: Any) -> Any:
         while isinstance(value, Value) and value.op is not None and value.op.opcode in ("cast", "bitcast"):
@@ -462,7 +462,7 @@ def _tree(coord: Any) -> Any:
 
 
 def _outside(coord: Any, tensor: Tensor) -> str:
-    """What is wrong with a static coordinate, empty if nothing: at once, so that the error names the line."""
+    """The error in a static coordinate, empty if none: at once, so that the error names the line."""
     if isinstance(tensor.linear, Layout) and not _inside(coord, tensor.linear.shape):
         return f"the coordinate {format_tree(coord)} is outside {tensor}"
     return ""

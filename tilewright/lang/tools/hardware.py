@@ -1,4 +1,4 @@
-"""What the GPU is: multiprocessors, L2 cache, how many clusters fit at once."""
+"""The properties of the GPU: multiprocessors, L2 cache, how many clusters fit at once."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Accessors:
     def given(
         cls, order: HappensBefore, group: Group, lanes: Array, identity: Array, clock: Array, each: int = 1
     ) -> Accessors:
-        """What comes to mbarriers for single lanes: the entries are those of the mbarriers' units."""
+        """Releases to mbarriers for single lanes: the entries are those of the mbarriers' units."""
         self = cls(order, group, "", None, lanes, each)
         self.kind = OTHERS
         self._identity, self._clock = identity, clock

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class ReleasedClock:
-    """What has been released at one meeting place and not yet acquired: a row of the cluster's clocks, and the rest."""
+    """The clocks that have been released at one meeting place and not yet acquired: a row of the cluster's clocks, and
+    the rest."""
 
     __slots__ = ("row", "rest")
 

@@ -1,4 +1,4 @@
-"""What the caller's arrays hold uninitialised when a kernel reads them (:mod:`tilewright.sim.empty_arrays`)."""
+"""Uninitialised parts of the caller's arrays that a kernel reads (:mod:`tilewright.sim.empty_arrays`)."""
 
 from __future__ import annotations
 

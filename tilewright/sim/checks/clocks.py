@@ -133,7 +133,7 @@ class Clocks:
     # -- one warp or some of its lanes ---------------------------------------------------------------------------------
 
     def known(self, warp: int, lane: int | None = None) -> SparseClock:
-        """What a warp (or one lane of it) releases now: what it knows, and what it has done itself."""
+        """The clocks that a warp (or one lane of it) releases now: all that it knows, and its own accesses."""
         row = self.clocks[warp].copy()
         know = SparseClock()
         lane_clocks = self.lane_clocks.get(warp)

@@ -50,7 +50,8 @@ _running: dict[int | None, tuple[RunningKernel, ...]] = {}
 
 
 def running() -> dict[int | None, tuple[RunningKernel, ...]]:
-    """What may still run in each stream, to be given to :func:`set_running` before a launch is run again."""
+    """The kernels that may still run in each stream, to be given to :func:`set_running` before a launch is run
+    again."""
     return dict(_running)
 
 

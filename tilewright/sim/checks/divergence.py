@@ -32,7 +32,7 @@ class SecondArrival(NamedTuple):
 
 
 class BarrierPhase:
-    """What is known of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
+    """The state of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
     it goes on, 0 where it does not wait), who waited in the last one, and a warp that came twice in either."""
 
     __slots__ = ("phase", "came", "waited", "last", "twice", "last_twice")
@@ -81,7 +81,7 @@ class UniformBarrier:
         return True
 
     def as_phase(self, block: int, ops: list[Op]) -> BarrierPhase:
-        """What was noted of a block, whose arrivals are looked at one by one from now on."""
+        """The records of a block, whose arrivals are looked at one by one from now on."""
         self.mixed[block] = True
         found, warps = BarrierPhase(), range(block * self.per, (block + 1) * self.per)
         found.phase = int(self.phase[block])
@@ -168,7 +168,7 @@ class Divergence(Checker):
         return found
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        """Some wait in vain at a barrier whose last phase counted one warp twice: possibly in their place."""
+        """Some warps wait for ever at a barrier whose last phase counted one warp twice: possibly in their place."""
         for (_, key), state in self.phases.items():
             if state.last_twice is not None and any(clock for _, clock in state.came.values()):
                 self._arrived_twice(state.last_twice, key % NAMED)
@@ -234,9 +234,9 @@ class Divergence(Checker):
     # -- sync_warp -----------------------------------------------------------------------------------------------------
 
     def ordered(self, group: Group, op: Op) -> None:
-        """``sync_warp`` and its like: the lanes that come must be in the mask, and all lanes of a mask must come to it
-        before any of them comes to a mask that shares lanes with it. ``pending`` holds masks of which some lanes
-        came."""
+        """``sync_warp`` and others with a mask: the lanes that come must be in the mask, and all lanes of a mask must
+        come to it before any of them comes to a mask that shares lanes with it. ``pending`` holds masks of which some
+        lanes came."""
         if op.attrs["atom"].orders_through("warp") is None:
             return
         if group.mask is None and not op.operands and not self.pending:

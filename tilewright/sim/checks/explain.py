@@ -46,7 +46,7 @@ def explain(
 
 
 def _of_a_copy_or_wgmma(earlier: str, later: str) -> tuple[str, str] | None:
-    """Words about what acts by itself after its issue: the agents of the accesses, '' where it is the thread."""
+    """Words for the agents that act after the issue of an instruction; '' where the thread acts itself."""
     if earlier == "cp.async":
         return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
                 "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "

@@ -24,7 +24,7 @@ def guarded_waits(function: Function) -> dict[Op, frozenset[Op]]:
 
 
 def _sources(function: Function) -> dict[Value, list[Value]]:
-    """What regions hand to a value: to the results of branches and loops, and to what loops carry."""
+    """The values that regions hand to a value: to the results of branches and loops, and to what loops carry."""
     given: dict[Value, list[Value]] = {}
     for op in function.walk():
         ends = [region.ops[-1].operands for region in op.regions]

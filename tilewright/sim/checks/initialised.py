@@ -23,7 +23,7 @@ def maybe_unwritten(function: Function) -> set[Op]:
 
 
 def _follow(block: Block, written: Written, found: set[Op]) -> Written:
-    """What is surely written after a block, given what is before."""
+    """The cells that are surely written after a block, given those before it."""
     for op in block.ops:
         if op.opcode == "if":
             # Written after a branch is what both arms write; an arm without an else writes nothing.

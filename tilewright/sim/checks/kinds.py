@@ -1,4 +1,4 @@
-"""What kinds of ops single checkers look at, found once for each kernel."""
+"""The kinds of ops that single checkers look at, found once for each kernel."""
 
 from __future__ import annotations
 

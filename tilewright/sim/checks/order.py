@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """What a group knew when it issued an asynchronous effect, which may act at any time after."""
+    """The clocks of a group when it issued an asynchronous effect, which may act at any time after."""
 
     __slots__ = (
         "clocks",
@@ -88,7 +88,7 @@ class LaneClocksAtIssue:
         return bool(self._kept)
 
     def get(self, warp: int) -> SparseClock | None:
-        """What lanes of a warp knew; None where its clocks say it all."""
+        """The clocks of single lanes of a warp; None where those of the warp are exact."""
         known = self._made.get(warp)
         if known is None and warp in self._kept:
             every, row = self._kept[warp]
@@ -168,7 +168,7 @@ class HappensBefore(Observer):
             self.clusters[group.wave].arrive(threads, releases)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
-        """What mbarriers order: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
+        """The order by mbarriers: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
         carry the copy's clock to the warps that wait for the phase."""
         op, mbarriers = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
@@ -220,8 +220,8 @@ class HappensBefore(Observer):
     # -- fences, groups, warps -----------------------------------------------------------------------------------------
 
     def ordered(self, group: Group, op: Op) -> None:
-        """What an op orders by itself: lanes of a warp, groups of asynchronous copies (commit releases, wait acquires),
-        and fences of threads. Barriers and mbarriers are events of their own."""
+        """The order by an op alone: lanes of a warp, groups of asynchronous copies (commit releases,
+        wait acquires), and fences of threads. Barriers and mbarriers are events of their own."""
         clocks = self.waves[group.wave]
         acting: tuple[Array, Array | None] | None = None
         for order in self._orders(op):

@@ -301,7 +301,7 @@ class Races(Checker):
 
 
 def _held(buffer: Any, access: Any) -> Callable[[int], Any]:
-    """What is at an offset (in shared memory: below the number of its wave)."""
+    """The name of the place at an offset (in shared memory: below the number of its wave)."""
 
     def holds(at: int) -> Any:
         start = at & ((1 << WAVE_SHIFT) - 1)
@@ -328,7 +328,7 @@ def _issuer(effect: Effect) -> int:
 
 
 def _verb(op: Op, shared: bool) -> str:
-    """What an asynchronous copy does to shared (or global) memory."""
+    """The accesses of an asynchronous copy to shared (or global) memory."""
     accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
     mine = [a for a in accesses if any(s.value in ("smem", "dsmem") for s in a.memories) == shared]
     return "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"

@@ -76,7 +76,7 @@ class Reach:
         self._lines = None
 
     def ranges(self, acting: Accessors) -> Ranges:
-        """What each warp that acts may reach, in whole lines of 16 bytes; found once."""
+        """The range that each warp that acts may reach, in whole lines of 16 bytes; found once."""
         if self._ranges is None:
             self._ranges = self._find_ranges(acting)
         return self._ranges

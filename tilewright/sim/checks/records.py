@@ -1,4 +1,4 @@
-"""What is noted of accesses to shared memory that are plainly apart from all before (:mod:`.pending`)."""
+"""Records of accesses to shared memory that touch no byte of earlier ones (:mod:`.pending`)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class AccessRecord:
         return isinstance(self.needs, np.ndarray) and acting.know(self.needs, hit)
 
     def ranges(self) -> Ranges | None:
-        """What each warp reaches, where that is known."""
+        """The range that each warp reaches, where that is known."""
         if self.parts is None or self.kind != THREADS or len(self.parts) > FEW:
             return None
         if self._ranges is not None and self._ranges[0] == len(self.parts):

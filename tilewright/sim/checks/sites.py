@@ -88,7 +88,7 @@ class Sites:
 
 
 def _access(op: Op | None, verb: str, shared: bool) -> Access | None:
-    """What the class of a call says of its access of this kind; None for the ops ``load`` and ``store``."""
+    """The declared access of this kind in the class of a call; None for the ops ``load`` and ``store``."""
     if op is None or op.opcode != "call":
         return None
     wanted = {"load": ("read", "update"), "store": ("write", "update"), "atomic": ("update",)}[verb]
@@ -158,7 +158,7 @@ def written_by_threads(function: Function) -> set[int]:
 
 
 class KernelFacts:
-    """What the checks ask of a kernel's ops. ``calls``: its instructions."""
+    """The ops of a kernel that the checks look at. ``calls``: its instructions."""
 
     def __init__(self, function: Function, shared_names: SharedNames) -> None:
         self.shared_names = shared_names

@@ -61,7 +61,7 @@ class LaneClocks:
         (self.know if lane is None else self.extras.setdefault(lane, SparseClock())).join(know)
 
     def all(self) -> SparseClock:
-        """What any lane knows. Not to be changed."""
+        """The clocks that any lane knows. Not to be changed."""
         if self._all is None:
             self._all = self.know.copy()
             for extra in self.extras.values():

@@ -61,7 +61,7 @@ class Tokens(Checker):
                 self._waits(group, op, row, phase)
 
     def _phases(self, group: Group, op: Op, places: Array, lanes: Array) -> dict[int, Phase]:
-        """What the first active lane of each warp (by its row in the group) asks about or waits for."""
+        """The phase that the first active lane of each warp (by its row in the group) tests or waits for."""
         operand = op.operands[1]
         parity = constant_value(operand) if isinstance(operand, Constant) else group.slots[self.slots[operand]]
         parity = np.broadcast_to(np.asarray(parity, np.int64), (group.lanes_count,))[lanes]

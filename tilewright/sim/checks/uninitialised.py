@@ -296,7 +296,7 @@ class Uninitialised(FromArrays):
 
     @staticmethod
     def _loaded(op: Op, pending: Origins) -> Origins:
-        """What a load gives, of the cells that it has read."""
+        """The result of a load, from the cells that it has read."""
         if pending is None:
             return None
         if not isinstance(op.result.type, VecType):
@@ -473,7 +473,7 @@ class Uninitialised(FromArrays):
         self.findings.add(finding_of(sink, op, thread_of(group, lane), origin, int(bad.size)))
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        """A fault of an op whose address is made of an undefined value: that is why."""
+        """A fault of an op whose address comes from an undefined value: that value is the cause."""
         for value in error.op.operands if error.op is not None else ():
             for wave, registers in self.registers.items():
                 lanes = registers.held.get(self.slots.get(value, -1))

@@ -189,7 +189,7 @@ class Versions:
         return bool((by_warp != by_warp[:, :1]).any())
 
     def _held(self, loop: PollingLoop, group: Group) -> Any:
-        """What the register of the bound holds; None if it is unknown."""
+        """The value in the register of the bound; None if it is unknown."""
         slot = self.slots.get(loop.bound)
         if slot is None:
             return None
@@ -203,7 +203,8 @@ class Versions:
     def _operand(
         self, value: Value, group: Group, warp: int, lane: int | None, loop: PollingLoop | None = None
     ) -> Any:  # fmt: skip
-        """What a value is for a lane (or a whole warp, if it is the same for all); of a polling loop, its bound."""
+        """The contents of a value for a lane (or a whole warp, if it is the same for all); of a polling loop, its
+        bound."""
         if isinstance(value, Constant):
             return value.value
         slot = self.slots.get(value)

@@ -1,4 +1,4 @@
-"""What of shared memory is known to be written, so that accesses to it need not be looked at."""
+"""The part of shared memory that is known to be written, so that accesses to it need not be looked at."""
 
 from __future__ import annotations
 

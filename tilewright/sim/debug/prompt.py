@@ -13,7 +13,7 @@ class DebuggerNames(dict[str, Any]):
 
 
 def names(frame: Frame) -> DebuggerNames:
-    """What can be shown is there under its own name; the rest says why under ``frame.value``."""
+    """Variables that can be shown have their own names; for others ``frame.value`` says why not."""
     found = DebuggerNames(frame=frame)
     for name in frame.names():
         try:

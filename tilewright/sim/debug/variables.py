@@ -51,7 +51,7 @@ class Variables:
         return sorted(assigned | {name for name, _, _ in self._carried()})
 
     def find(self, name: str) -> Any:
-        """What ``name`` stands for here: what was assigned to it last, in this file if it was there, or what a loop or
+        """The value of ``name`` here: what was assigned to it last, in this file if it was there, or what a loop or
         a branch has made of it."""
         notes = [v for v in self.function.variables if v.name == name and _is_shown(v.thing)]
         # Helpers in other files have variables of the same names.
@@ -101,7 +101,7 @@ class Variables:
     # -- numbers -------------------------------------------------------------------------------------------------------
 
     def register(self, value: Value) -> Any:
-        """What a value of the IR holds: a number or an array ``[..]`` of the lane, or ``[32, ..]`` of the warp."""
+        """The contents of a value of the IR: a number or an array ``[..]`` of the lane, or ``[32, ..]`` of the warp."""
         return self._rows(self._held(value), value)
 
     def _held(self, value: Value) -> Any:

@@ -1,4 +1,4 @@
-"""What one step of a launch did to the things that agents meet at: mbarriers, barriers, and memory under strong
+"""The effect of one step of a launch on the places where agents meet: mbarriers, barriers, and memory under strong
 accesses. Two steps of different agents may change places without an effect unless their footprints clash.
 
 A place that counts (an mbarrier, a barrier of a block or cluster) goes through phases. Arrivals of one phase may change

@@ -51,7 +51,7 @@ class Switch:
 
 
 class PolicyLaunch(Launch):
-    """``switches`` and ``delays`` are where it did not do what :class:`SchedulingPolicy` does by itself."""
+    """``switches`` and ``delays`` are its deviations from :class:`SchedulingPolicy`."""
 
     looks_on = False
     most = 64  # agents; in larger launches several warps are one

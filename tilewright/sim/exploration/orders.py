@@ -48,7 +48,7 @@ class OrderSearch:
         self.begins = {}
 
     def born(self, agent: Agent, after_all: bool) -> None:
-        """``agent`` comes to be in the step under way. ``after_all``: because all steps so far are over (a wave of
+        """``agent`` begins to exist in the step under way. ``after_all``: because all steps so far are over (a wave of
         blocks); else because of that step."""
         self.begins[agent] = (self.depth - 1, after_all)
 
@@ -69,7 +69,7 @@ class OrderSearch:
         return node.chosen
 
     def stepped(self, footprint: Footprint) -> None:
-        """What the step chosen last did."""
+        """The footprint of the step chosen last."""
         if self.depth:
             self.stack[self.depth - 1].footprint = footprint
 

@@ -95,7 +95,7 @@ def _where(op: Op | None) -> str:
 
 @dataclass
 class ExplorationResult(Shown):
-    """What the exploration of one launch gave. ``schedules``: how many were run; ``steps``: of the plain one, or
+    """The result of exploring one launch. ``schedules``: how many were run; ``steps``: of the plain one, or
     of the longest. ``complete``: whether a systematic exploration has come to its end; ``claim``: what it has shown."""
 
     kernel: str

@@ -1,7 +1,7 @@
 """Exploration: a launch is run under many schedules, and the first that fails is made as small as it gets.
 
 A schedule *fails* when it ends in an error (a fault, a deadlock, a finding of the checks) or leaves other bytes in
-memory than the launch as the simulator runs it by itself. Each is drawn from a seed; seed S of kernel K is the same
+memory than the launch under the simulator's own schedule. Each is drawn from a seed; seed S of kernel K is the same
 schedule wherever it is asked for.
 """
 
@@ -37,7 +37,7 @@ class Exploration(Shown):
         return next((e.failure for e in self.launches if e.failure is not None), None)
 
     def report(self) -> Report:
-        """What failed, as findings: one launch's after the other's."""
+        """The failures, as findings: one launch's after the other's."""
         found = Report()
         for launch in self.launches:
             failure = launch.failure

@@ -54,7 +54,7 @@ class CountingWait(Instruction):
 
 
 class LaunchEvidence(Observer):
-    """What several launches of one kernel show."""
+    """Observations from several launches of one kernel: waits that never wait, ops that are never executed."""
 
     def __init__(self, function: Function) -> None:
         self.function = function

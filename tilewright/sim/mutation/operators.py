@@ -1,4 +1,4 @@
-"""What can be done to a synchronisation operation: it is left out, or made weaker, in the ways that programmers do.
+"""The changes to a synchronisation operation: it is left out, or made weaker, in the ways that programmers do.
 
 Each function takes a ``call`` and gives pairs of a description and the ops that take its place. The classes of
 instructions that synchronise are known by name here and nowhere else; ``synchronises`` is what a kernel's ops are

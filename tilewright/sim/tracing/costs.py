@@ -42,11 +42,11 @@ CLUSTER_LATENCY = 180.0
 
 FREE = frozenset(("smem.alloc", "frag.alloc", "sreg", "bitcast", "vec.build", "vec.concat", "vec.extract", "vec.splat",
                   "vec.shuffle", "ptr_add", "printf", "assert", "frag.load", "frag.store"))  # fmt: skip
-"""What the compiler names registers for, or folds into addresses."""
+"""Ops without cost: the compiler only names registers for them, or folds them into addresses."""
 
 
 def cycles(op: Op) -> float:
-    """What a warp spends on ``op``, without the memory accesses, which are counted where they happen."""
+    """The cycles that a warp spends on ``op``, without the memory accesses, which are counted where they happen."""
     if op.opcode in FREE:
         return 0.0
     if op.opcode != "call":

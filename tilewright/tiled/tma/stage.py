@@ -169,7 +169,7 @@ def cache_policy_value(policy: Any) -> Value:
 
 
 def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
-    """What the layout gives for the first element of every box."""
+    """The layout's value for the first element of every box."""
     n, layout = atom.plan.elements_per_instruction, tensor.linear
     if not isinstance(layout, Layout) or not is_static(layout.shape) or size(layout) % n:
         raise ConstraintError(
