@@ -48,6 +48,7 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
     assert report.machine == machine
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("kernel", *"abc"), covering(KERNELS, *3 * [(False, True)]), ids=lambda x: x if isinstance(x, str) else "NT"[x]
@@ -63,6 +64,7 @@ def test_all_majors_alpha_beta(kernel: str, a: bool, b: bool, c: bool, machine: 
     np.testing.assert_array_equal(out.astype(np.float64), expected.astype(OUT[kernel]).astype(np.float64))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_strided_views_and_padding_stay_untouched(kernel: str, machine: str) -> None:
@@ -85,6 +87,7 @@ def test_batched_and_in_place_c(machine: str) -> None:
     np.testing.assert_array_equal(c, expected.astype(np.float16))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_normal_inputs_to_rounding(kernel: str, machine: str) -> None:

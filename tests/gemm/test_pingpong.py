@@ -37,6 +37,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "limits", lambda machine: (2, SMEM))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("k", [64, 128, 456], ids=lambda k: f"k{k}")
 @pytest.mark.parametrize("tiles", [(1, 1), (2, 2), (1, 3), (2, 3), (3, 3)], ids=str)
@@ -66,6 +67,7 @@ def test_clusters(cluster: tuple[int, int], machine: str, few: None) -> None:
     np.testing.assert_array_equal(report.d, product(a, b))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("tile", [(64, 256), (128, 128)], ids=str)
 def test_large_tiles_with_c_and_batches(tile: tuple[int, int], machine: str, few: None) -> None:
@@ -112,6 +114,7 @@ def test_slices_of_k_have_a_size_without_turns() -> None:
     assert isinstance(found.config, HopperConfig) and not found.config.pingpong
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_type(name: str, machine: str, few: None) -> None:
