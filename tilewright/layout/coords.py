@@ -96,13 +96,13 @@ def compact(shape: Any, current: Any = 1) -> Any:
     return _compact(shape, current)[0]
 
 
-def compact_right(shape: Any, current: Any = 1) -> Any:
+def compact_right(shape: Any) -> Any:
     """Row-major strides of ``shape``.
 
     >>> compact_right((4, (2, 1), 3))
     (6, (3, 0), 1)
     """
-    return _reverse(compact(_reverse(shape), current))
+    return _reverse(compact(_reverse(shape)))
 
 
 def _reverse(t: Any) -> Any:

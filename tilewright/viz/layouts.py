@@ -202,11 +202,11 @@ def panels_of(
     return tuple(panels), notes
 
 
-def shown_indices(layout: AnyLayout, most: int = MOST_CELLS) -> list[int]:
+def shown_indices(layout: AnyLayout) -> list[int]:
     """The 1-D indices of the elements that ``panels_of`` draws."""
     places = list(_slices(layout))
     down, across = grid_shape(layout)
-    rows, columns = cut(int(product(down)), int(product(across)), most // min(len(places), MOST_PANELS))
+    rows, columns = cut(int(product(down)), int(product(across)), MOST_CELLS // min(len(places), MOST_PANELS))
     return [_index(layout, i, j, rest) for rest in places[:MOST_PANELS] for i in rows for j in columns]
 
 

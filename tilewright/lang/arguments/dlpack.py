@@ -288,7 +288,8 @@ class HostTensor(Tensor):
             )
 
     def _numpy_index(self, coord: Any) -> tuple[int, ...]:
-        if isinstance(coord, tuple) and len(coord) == len(self.array.shape) and not any(map(_is_tuple, coord)):
+        flat = isinstance(coord, tuple) and not any(isinstance(mode, tuple) for mode in coord)
+        if flat and len(coord) == len(self.array.shape):
             return coord
         if not self.array.shape:
             return ()
@@ -379,10 +380,6 @@ def _unspecific(x: Any, given: set[int]) -> Any:
     if isinstance(x, tuple):
         return tuple([_unspecific(part, given) for part in x])
     return _dynamic(_number(x), 1, x.width == 64) if isinstance(x, Integer) and id(x) not in given else x
-
-
-def _is_tuple(x: Any) -> bool:
-    return isinstance(x, tuple)
 
 
 def _known(x: Any) -> Any:

@@ -103,7 +103,7 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
     if opcode in DIVISIONS:
         if not isinstance(b.value, Value) and b.value == 0:
             if not isinstance(a.value, Value) and not Builder.active():
-                raise ZeroDivisionError(f"{cls_name(a)} division by zero")
+                raise ZeroDivisionError(f"{type(a).__name__} division by zero")
             # A quotient that nothing reads is allowed: ir.verify refuses those that are left.
             return cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value()))
         quotient = a.known_quotient(b, proven=True)
@@ -227,10 +227,6 @@ def _static(*operands: Any) -> bool:
 
 def _as(cls: Any, a: Any) -> Any:
     return a if type(a) is cls else cls(a)
-
-
-def cls_name(a: Any) -> str:
-    return type(a).__name__
 
 
 def unary_float_type(a: ScalarType) -> ScalarType:

@@ -12,6 +12,7 @@ from tilewright.ir.target import WARP
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,20 @@ def actor(launch: Launch, block: Any, warp: int, lane: int | None = None, agent:
     return Actor(tuple(int(v) for v in block), int(warp), lane, thread, agent, role)
 
 
+def actor_in_wave(wave: Wave, warp: int, lane: int | None = None, agent: str = "") -> Actor:
+    """``warp``: its number in the wave; ``lane`` None: the whole warp."""
+    block, within = divmod(warp, wave.geometry.warps)
+    return actor(wave.launch, wave.coords[block], within, lane, agent)
+
+
 def thread_of(group: Group, lane: int, agent: str = "") -> Actor:
     """The thread of row ``lane`` of a group (0 to ``32 * warps - 1``)."""
-    warp = int(group.warps[lane // WARP])
-    wave = group.wave
-    block, within = divmod(warp, wave.geometry.warps)
-    return actor(wave.launch, wave.coords[block], within, int(lane) % WARP, agent)
+    return actor_in_wave(group.wave, int(group.warps[lane // WARP]), int(lane) % WARP, agent)
 
 
-def warp_of(group: Group, row: int, agent: str = "") -> Actor:
+def warp_of(group: Group, row: int) -> Actor:
     """The warp of row ``row`` of a group's warps, as a whole."""
-    wave = group.wave
-    block, within = divmod(int(group.warps[row]), wave.geometry.warps)
-    return actor(wave.launch, wave.coords[block], within, None, agent)
+    return actor_in_wave(group.wave, int(group.warps[row]))
 
 
 def lanes_of(group: Group, mask: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:

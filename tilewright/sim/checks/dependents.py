@@ -16,7 +16,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace, PtrType
-from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
@@ -210,8 +210,7 @@ class Dependents(Checker):
     ) -> None:  # fmt: skip
         """The access of ``lane`` to an array that the kernel ``before``, which may still run, uses as well."""
         op = group.lanes.op
-        warp, per = int(group.warps[lane // WARP]), group.wave.geometry.warps
-        who = actor(self.launch, group.wave.coords[warp // per], warp % per, lane % WARP)
+        who = thread_of(group, lane)
         does = {"load": "read", "store": "write"}.get(verb, verb)
         why = (
             "launched with use_pdl=True, the blocks begin while those of the kernel before still run, and none of "

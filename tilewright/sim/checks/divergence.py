@@ -12,7 +12,7 @@ from tilewright.ir.core import Constant, Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.barriers import NAMED
-from tilewright.sim.checks.actors import Actor, actor, warp_of
+from tilewright.sim.checks.actors import Actor, actor_in_wave, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.sites import KernelFacts, facts
@@ -201,13 +201,12 @@ class Divergence(Checker):
         )  # fmt: skip
 
     def _shared(self, group: Group, row: int, op: Op, state: BarrierPhase, number: int) -> None:
-        wave, per = group.wave, group.wave.geometry.warps
         other, (their, _) = next(iter(state.last.items()))
         self.findings.add(
             Finding(
                 "barrier-shared", f"two uses of barrier {number} are not kept apart: a warp could be counted in either",
                 [Party("arrives", op, warp_of(group, row)),
-                 Party("after a phase with", their, actor(self.launch, wave.coords[other // per], other % per))], None,
+                 Party("after a phase with", their, actor_in_wave(group.wave, other))], None,
                 "this warp did not wait in the phase before, and nothing orders its arrival after that phase",
                 "give each use a barrier id of its own, or order them by another barrier",
             )
@@ -215,14 +214,13 @@ class Divergence(Checker):
 
     def _divergent(self, group: Group, row: int, op: Op, state: BarrierPhase) -> None:
         """Warps of one block wait at different ``sync_threads``: the first pair is reported."""
-        wave, per = group.wave, group.wave.geometry.warps
         for other, (their, _) in state.came.items():
             if their is not op:
                 self.findings.add(
                     Finding(
                         "barrier-divergent", "warps of one block meet at different sync_threads",
                         [Party("arrives", op, warp_of(group, row)),
-                         Party("while here", their, actor(self.launch, wave.coords[other // per], other % per))], None,
+                         Party("while here", their, actor_in_wave(group.wave, other))], None,
                         "sync_threads is for all threads of the block at one place of the program: in a branch, its "
                         "condition must be the same for the whole block",
                         "move the barrier out of the branch, or use named barriers (barrier_id, number_of_threads) for "

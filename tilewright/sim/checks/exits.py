@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
@@ -130,12 +130,11 @@ class Exits(SharedChecker):
         self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: RemoteAccess, why: str, fix: str
     ) -> None:  # fmt: skip
         """A finding about ``remote``, an access of ``warp`` to the shared memory of ``block``."""
-        of, own = divmod(warp, wave.geometry.warps)
         owner = tuple(int(v) for v in wave.coords[block])
         self.findings.add(
             Finding(
                 kind, f"shared memory of block {owner} is accessed by another block, and {lack}",
-                [Party("access", remote.op, actor(self.launch, wave.coords[of], own, remote.lane))],
+                [Party("access", remote.op, actor_in_wave(wave, warp, remote.lane))],
                 shared_memory(remote.offset, 1, self.names), why, fix,
             )
         )  # fmt: skip

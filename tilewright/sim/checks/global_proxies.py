@@ -16,7 +16,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.types import MemSpace
-from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
@@ -143,9 +143,8 @@ class GlobalProxies(Checker):
 
     def _report(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
         """The copy ``effect`` that ``warp`` issued touches the cell at ``at``, written by ``writer`` in ``write``."""
-        per, theirs = group.wave.geometry.warps, writer // WARP
-        wrote = actor(self.launch, write.wave.coords[theirs // per], theirs % per, writer % WARP)
-        issuer = actor(self.launch, group.wave.coords[warp // per], warp % per, None, "")
+        wrote = actor_in_wave(write.wave, writer // WARP, writer % WARP)
+        issuer = actor_in_wave(group.wave, warp)
         self.findings.add(
             Finding(
                 "proxy-fence",

@@ -16,7 +16,7 @@ from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.actors import actor, lanes_of, thread_of
+from tilewright.sim.checks.actors import actor, actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
@@ -147,13 +147,12 @@ class MbarrierRules(SharedChecker):
     def _init_not_visible(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
         """Report a thread to which the init need not be visible; across blocks of a cluster the repair differs."""
         wave, per = group.wave, group.wave.geometry.warps
-        block, warp = divmod(barrier.warp, per)
-        same = block == int(group.warps[lane // WARP]) // per
+        same = barrier.warp // per == int(group.warps[lane // WARP]) // per
         self.findings.add(
             Finding(
                 "mbarrier-init", "an mbarrier is used by a thread to which its init need not be visible",
                 [Party("used", op, thread_of(group, lane)),
-                 Party("after the init", barrier.op, actor(self.launch, wave.coords[block], warp, barrier.lane))],
+                 Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane))],
                 self._place(wave, place), "no barrier orders the init before this use",
                 "mbarrier_init_fence() by the thread that initialises, then sync_threads() by all" if same else
                 "mbarrier_init_fence() by the thread that initialises, then cluster_arrive_relaxed(); cluster_wait() "
@@ -227,12 +226,11 @@ class MbarrierRules(SharedChecker):
             self._check_phase_is_open(wave, table, effect, op, barrier, place, row)
 
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
-        block, warp = divmod(barrier.warp, wave.geometry.warps)
         self.findings.add(
             Finding(
                 "mbarrier-init", "TMA signals an mbarrier whose init it need not see",
                 [Party("signalled", op),
-                 Party("after the init", barrier.op, actor(self.launch, wave.coords[block], warp, barrier.lane))],
+                 Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane))],
                 self._place(wave, place), "no fence makes the init visible to the async proxy",
                 "cute.arch.mbarrier_init_fence() by the thread that initialises, after mbarrier_init and before the "
                 "barrier",
@@ -300,7 +298,7 @@ class MbarrierRules(SharedChecker):
         """A phase that never completes, and that no wait has shown to hang, since no later wait is for it."""
         block = (place >> 32) - (place >> 32) % self.launch.geometry.cluster_size
         missing = [
-            actor(self.launch, wave.coords[block + rank], warp, None, "") for rank, warp in table.absent(row)
+            actor(self.launch, wave.coords[block + rank], warp) for rank, warp in table.absent(row)
             if block + rank < len(wave.coords)
         ]  # fmt: skip
         who = "; arrived in the last phase and not in this one: " + ", ".join(map(str, missing[:4])) if missing else ""

@@ -18,7 +18,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.access import WIDEST
-from tilewright.sim.checks.actors import actor, lanes_of
+from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
@@ -336,9 +336,7 @@ class Proxies(SharedChecker):
     ) -> None:
         """The finding: what the agent touches, who wrote it, and why no fence counts (``verdict``)."""
         wave = group.wave
-        per = wave.geometry.warps
         agent = "wgmma" if op.attrs["atom"].accesses[-1].agent == "wgmma" else "TMA"
-        block, warp = divmod(lane // WARP, per)
         issuer = int(effect.notes.warps[row])
         why = {
             "missing": "no fence.proxy.async by the thread that wrote is between its write and this: the async "
@@ -351,8 +349,8 @@ class Proxies(SharedChecker):
         self.findings.add(Finding(
             RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
             [
-                Party("issued", op, actor(self.launch, wave.coords[issuer // per], issuer % per, None, "")),
-                Party("after a write", self.ops[number], actor(self.launch, wave.coords[block], warp, lane % WARP)),
+                Party("issued", op, actor_in_wave(wave, issuer)),
+                Party("after a write", self.ops[number], actor_in_wave(wave, lane // WARP, lane % WARP)),
             ],
             shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names), why,
             "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "

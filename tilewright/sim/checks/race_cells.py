@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
 NO_INDICES = np.zeros(0, np.int64)
+DOES = {"load": "read", "store": "write", "atomic": "atomic"}
+DID = {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
 
@@ -336,8 +338,8 @@ class CellCheck:
         stages = self.order.stages if shared else None
         copy = stages.copy_at(group.wave, offset) if stages is not None else None
         parties = [
-            Party(_does(verb), now_site.op, self._who(int(acting.identity[k]), copy)),
-            Party(_did(then_site.verb), then_site.op, self._who(int(who_of(before[k])), copy)),
+            Party(DOES[verb], now_site.op, self._who(int(acting.identity[k]), copy)),
+            Party(DID[then_site.verb], then_site.op, self._who(int(who_of(before[k])), copy)),
         ]
         if shared:
             offset %= group.wave.shared.stride
@@ -422,11 +424,3 @@ def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, value
         if (buffer.bytes[start : start + step] != new).any():
             keep.append(k)
     return np.array(keep, np.int64)
-
-
-def _does(verb: str) -> str:
-    return {"load": "read", "store": "write", "atomic": "atomic"}[verb]
-
-
-def _did(verb: str) -> str:
-    return {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}[verb]

@@ -20,7 +20,7 @@ from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.ir.types import FragType
-from tilewright.sim.checks.actors import Actor, actor, warp_of
+from tilewright.sim.checks.actors import Actor, actor_in_wave, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
@@ -101,7 +101,7 @@ class RegistersInFlight(Checker):
             members: list[WarpInFlight] = []
             first = within - within % WARPGROUP_WARPS
             for k in range(first, min(first + WARPGROUP_WARPS, per)):
-                who = actor(wave.launch, wave.coords[block], k)
+                who = actor_in_wave(wave, block * per + k)
                 self.flights[wave, block * per + k] = WarpInFlight(who, members)
         return self.flights[wave, warp]
 

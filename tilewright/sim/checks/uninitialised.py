@@ -20,7 +20,7 @@ from tilewright.ir.core import Constant, Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
-from tilewright.sim.checks.actors import actor, lanes_of, thread_of
+from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
@@ -479,8 +479,7 @@ class Uninitialised(FromArrays):
                 lanes = registers.held.get(self.slots.get(value, -1))
                 if lanes is not None and isinstance(value.type, PtrType) and lanes.any():
                     first = int(np.flatnonzero(lanes)[0])
-                    block, warp = divmod(first // WARP, wave.geometry.warps)
-                    who = actor(launch, wave.coords[block], warp, first % WARP)
+                    who = actor_in_wave(wave, first // WARP, first % WARP)
                     origin = self.origins[int(lanes[first])]
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
 
