@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import SimulationError
+from tilewright.gemm import kernels
+from tilewright.gemm.family.compile import stage
+from tilewright.ir.passes import sink
 
 THREADS = 12
 
@@ -89,3 +93,25 @@ def test_what_others_read_too_stays(kernel: Any) -> None:
 def test_inside_loops_and_further_branches() -> None:
     """The divisor is zero for i = 0 and 1 with n = 1, 2; only i = 2 is read."""
     assert run(nested, 2).tolist() == [0] * 4 + [t % 2 for t in range(4, THREADS)]
+
+
+@pytest.mark.parametrize("name", ("tensorop_f16", "simt_f32"))
+def test_arms_that_are_passed_over_have_nothing_to_take_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The filter in front of the search leaves out no arm to which an op moves."""
+    takes_over, needed = sink._takes_over, sink._needed_only_in
+    answers: dict[int, bool] = {}
+    moved, passed_over = [], []
+
+    def answer(arm: Any, uses: Any, dividing: Any) -> bool:
+        answers[id(arm)] = takes_over(arm, uses, dividing)
+        return True
+
+    def search(arm: Any, before: Any, uses: Any) -> Any:
+        found = needed(arm, before, uses)
+        (moved if found else passed_over).append(answers[id(arm)])
+        return found
+
+    monkeypatch.setattr(sink, "_takes_over", answer)
+    monkeypatch.setattr(sink, "_needed_only_in", search)
+    stage(replace(kernels()[name].config, group=7), "stream_k")  # a size that no other test has staged
+    assert all(moved) and not all(passed_over)

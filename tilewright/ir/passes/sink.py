@@ -18,28 +18,47 @@ from tilewright.ir.types import BOOL
 
 def sink_divisions(function: Function) -> None:
     """Move each division whose divisor may be zero, and what is computed from it, into the arm that alone reads it."""
-    if any(map(_may_fail, function.walk())):
-        _sink(function.body, Counter(_read(function.walk())))
+    if dividing := _dividing(function):
+        _sink(function.body, Counter(_read(function.walk())), dividing)
 
 
-def _sink(block: Block, uses: Counter[Value]) -> None:
+def _dividing(function: Function) -> set[Value]:
+    """The results of divisions that may fail, and what is computed from them."""
+    found: set[Value] = set()
+    for op in function.walk():
+        if _may_fail(op) or not found.isdisjoint(op.operands):
+            found.update(op.results)
+    return found
+
+
+def _sink(block: Block, uses: Counter[Value], dividing: set[Value]) -> None:
     for selections in _selections(block):
         branch = _as_branch(selections)
+        arms = [arm for arm in branch.regions if _takes_over(arm, uses, dividing)]
+        if not arms:
+            continue
         at = block.ops.index(selections[0])
-        if any(_needed_only_in(arm, block.ops[:at], uses) for arm in branch.regions):
+        if any(_needed_only_in(arm, block.ops[:at], uses) for arm in arms):
             block.ops[at : at + len(selections)] = [branch]
             for result in branch.results:
                 result.op = branch
             uses.subtract([selections[0].operands[0]] * (len(selections) - 1))
     for branch in [op for op in block.ops if op.opcode == "if"]:
         for arm in branch.regions:
-            moved = _needed_only_in(arm, block.ops[: block.ops.index(branch)], uses)
-            if moved:
+            if not _takes_over(arm, uses, dividing):
+                continue
+            if moved := _needed_only_in(arm, block.ops[: block.ops.index(branch)], uses):
                 block.ops[:] = [op for op in block.ops if op not in moved]
                 arm.ops[:0] = moved
     for op in block.ops:
         for region in op.regions:
-            _sink(region, uses)
+            _sink(region, uses, dividing)
+
+
+def _takes_over(arm: Block, uses: Counter[Value], dividing: set[Value]) -> bool:
+    """Whether an arm may be given ops, which few are: the last of those that move computes a value of ``dividing`` that
+    the arm alone reads. For the others the ops before the branch need not be looked at, once for each branch."""
+    return any(value in dividing and uses[value] == count for value, count in Counter(_read(arm.walk())).items())
 
 
 def _needed_only_in(arm: Block, before: list[Op], uses: Counter[Value]) -> list[Op]:
