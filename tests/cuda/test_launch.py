@@ -186,6 +186,8 @@ def test_the_device_of_the_data_is_used(driver: Driver) -> None:
         kernel(config(), [at(16, "cuda:5"), 5])
     with pytest.raises(ArgumentError, match="'cpu' cannot be used by a kernel on a GPU"):
         kernel(config(), [at(16, "cpu"), 5])
+    with pytest.raises(ArgumentError, match="'cuda:first' cannot be used by a kernel on a GPU"):
+        kernel(config(), [at(16, "cuda:first"), 5])
 
 
 def test_a_program_makes_no_call_that_needs_a_context_without_one(driver: Driver) -> None:

@@ -324,3 +324,23 @@ def test_a_copy_without_a_width_takes_a_predicate_for_each_element() -> None:
     x, y = np.arange(4, dtype=np.float32), np.full(4, -1, np.float32)
     run(body, x, y, threads=1)
     assert y.tolist() == [0, 1, -1, 3]
+
+
+def test_wgmma_reads_shared_memory_of_a_static_layout() -> None:
+    major = nvgpu.warpgroup.OperandMajorMode.K
+    op = nvgpu.warpgroup.MmaF16BF16Op(
+        cutlass.Float16, cutlass.Float32, (64, 8, 16), nvgpu.warpgroup.OperandSource.SMEM, major, major
+    )
+
+    @cute.kernel
+    def kernel(pitch: cutlass.Int32, tiled_mma: cute.TiledMma) -> None:
+        pointer = cute.arch.alloc_smem(cutlass.Float16, 64 * 16, 1024)
+        sA = cute.make_tensor(pointer, cute.make_layout((64, 16), stride=(pitch, 1)))
+        tiled_mma.make_fragment_A(tiled_mma.get_slice(0).partition_A(sA))
+
+    @cute.jit
+    def host(pitch: cutlass.Int32) -> None:
+        kernel(pitch, cute.make_tiled_mma(op)).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    with pytest.raises(ConstraintError, match="make_fragment_A: a shared-memory tensor has a static layout"):
+        cute.compile(host, 16)

@@ -120,6 +120,7 @@ x, y = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
         (lambda: matmul(x, x), "inner dimensions differ: a of shape"),
         (lambda: matmul(x, y.astype(np.float32)), "both must have one dtype"),
         (lambda: matmul(x, 3.0), "b is builtins.float, not an array of PyTorch"),
+        (lambda: matmul(torch.float16, y), "a is torch.dtype, not an array of PyTorch"),
         (lambda: matmul(np.float16(2) * np.ones(()), y), "a is a number"),
         (lambda: matmul(np.ones((2, 8, 16), np.float16), np.ones((3, 16, 8), np.float16)), "cannot be broadcast"),
         (lambda: matmul(x, y, np.ones((8, 9), np.float16)), "out must have the shape of the result"),
