@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.cuda.build import HERE, Kernel, pointer
 from tests.cuda.test_semantics import branch, loop
 from tilewright.cuda import emit
 from tilewright.cuda.arithmetic import cast
-from tilewright.cuda.expressions import Expr
+from tilewright.cuda.expressions import Expr, literal, shortest_float32
 from tilewright.cuda.source import Source
 from tilewright.errors import ArgumentError, CompileError
 from tilewright.ir.arithmetic import TABLE
@@ -266,3 +267,15 @@ def test_fastmath_changes_the_functions_of_f32_that_have_a_fast_form_alone(opcod
     fast = "" if elem == F64 or (opcode, elem) == ("div", F16) else row.on(F32).fast
     assert (texts[0] != texts[1]) == bool(fast), texts
     assert not fast or f"{fast}(" in texts[1]
+
+
+def test_a_float_has_the_fewest_digits_that_give_it_back() -> None:
+    drawn = np.random.default_rng(5).integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
+    edges = [np.finfo(np.float32).max, np.finfo(np.float32).tiny, np.float32(1e-45), np.float32(-0.0)]
+    for x in [*drawn[np.isfinite(drawn)], *edges, *(np.float32(2.0**k) for k in range(-149, 128))]:
+        text = shortest_float32(float(x))
+        assert np.float32(float(text)) == x and text[0] == str(x)[0]
+        digits = [len(t.split("e")[0].lstrip("-").replace(".", "").strip("0")) for t in (text, str(x))]
+        assert digits[0] <= digits[1] + (float(np.log2(abs(x) or 1)).is_integer())  # NumPy rounds powers of two down
+    assert literal(F32, 1e300).text == "tw::infinity()" and literal(F32, -1e300).text == "-tw::infinity()"
+    assert literal(F64, 1e300).text == "1e+300"

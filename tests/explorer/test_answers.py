@@ -31,11 +31,14 @@ def test_what_a_tab_shows_first(tab: str) -> None:
 
 
 def test_the_browser_gets_the_same_answers_without_numpy() -> None:
+    what = ("tiled MMA", "retile")
+    asked: list[tuple[str, dict[str, str]]] = [*((tab, {}) for tab in MODULES)]
+    asked += [*(("threads", {"what": one}) for one in what), *(("kernel", {"program": program(one)}) for one in NAMES)]
     code = """
 import json, sys
 from tilewright.explorer import stand_in
 stand_in.install()
-from tilewright.explorer.tabs import MODULES, respond
+from tilewright.explorer.tabs import respond
 import numpy
 try:
     numpy.zeros(3)
@@ -46,11 +49,11 @@ else:
 respond(json.dumps({"tab": "layouts", "texts": {}}))
 early = [name for name in sys.modules if name.startswith(("tilewright.sim.", "tilewright.gemm.", "tilewright.lang."))]
 assert not early, f"the first picture waits for {early}"
-json.dump([json.loads(respond(json.dumps({"tab": tab, "texts": {}}))) for tab in MODULES], sys.stdout)
+json.dump([json.loads(respond(json.dumps({"tab": tab, "texts": texts}))) for tab, texts in %r], sys.stdout)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code % (asked,)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [ask(tab) for tab in MODULES]
+    assert json.loads(done.stdout) == [ask(tab, **texts) for tab, texts in asked]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,8 @@ json.dump([json.loads(respond(json.dumps({"tab": tab, "texts": {}}))) for tab in
         ("tma", {}),
         ("threads", {"what": "tiled MMA"}),
         ("threads", {"what": "tiled copy", "atom": "UniversalCopy<uint128_t>"}),
+        ("threads", {"what": "retile"}),
+        ("threads", {"what": "retile", "operand": "B", "thread": "37"}),
     ],
 )
 def test_the_python_that_is_copied_runs(tab: str, texts: dict[str, str], tmp_path: Path, monkeypatch: Any) -> None:
@@ -162,6 +167,8 @@ ADD = program("elementwise_add")
         ("swizzle", {"offset": "-1"}, "offset", -1, "-1: it is 0"),
         ("threads", {"atom": "SM80_16x8x16_F32F16F16F32_NN"}, "atom", -1, "did you mean"),
         ("threads", {"thread": "x"}, "thread", -1, "not a whole number"),
+        ("threads", {"what": "retile", "copy": "SM75_U32x4_LDSM"}, "copy", -1, "SM75_U32x4_LDSM"),
+        ("threads", {"what": "retile", "thread": "500"}, "copy", -1, "no thread 500"),
         ("threads", {"what": "tiled copy"}, "atom", -1, "choose a tiled MMA"),
         ("threads", {"what": "tiled MMA", "permutation": "(17,32,16)"}, "permutation", -1, "not a multiple"),
         ("tma", {"box": "(16,128)"}, "box", -1, "a swizzle of 128 bytes permutes 128"),

@@ -140,6 +140,15 @@ def test_a_link_to_a_kernel_runs_nothing(page: Any, address: str) -> None:
     assert "compiles no kernel" in page.inner_text("#error")
 
 
+@pytest.mark.parametrize("sample", [name for name, _ in tab_of("kernel").samples])
+def test_the_programs_that_come_with_it_are_staged(page: Any, address: str, sample: str) -> None:
+    page.goto(address + "#kernel")
+    page.get_by_role("button", name=sample).click()
+    page.wait_for_function("document.querySelector('#answer h2, #error:not([hidden])')")
+    answered(page)
+    assert page.locator("#answer .code").count() == 3 and page.locator("#error").is_hidden()
+
+
 def test_lines_light_up_together(page: Any, address: str) -> None:
     page.goto(address + "#kernel")
     page.click("#run")

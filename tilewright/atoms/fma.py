@@ -13,6 +13,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import BF16, F16, F32, F64, I8, I16, I32, ScalarType
 from tilewright.layout import Layout
+from tilewright.layout.evaluate import static_offsets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -227,7 +228,6 @@ class DotProduct(ThreadMma):
 
     def emit(self, out: Emitter, op: Op) -> None:
         from tilewright.atoms.mma_sync_text import _sum, rest_loops
-        from tilewright.atoms.tables import offsets
 
         d, a, b = (out.value(v) for v in op.operands)
         for i, j, k in rest_loops(out, op):
@@ -235,7 +235,7 @@ class DotProduct(ThreadMma):
                 left, right = out.register(op.operands[1], j), out.register(op.operands[2], k)
                 out.line(f"{d}[{i}] = __dp4a(int({left}), int({right}), {d}[{i}]);")
                 continue
-            va, vb = (offsets(op.attrs[f"{x}_layout"][0]).tolist() for x in "ab")
+            va, vb = (static_offsets(op.attrs[f"{x}_layout"][0]) for x in "ab")
             terms = [f"{a}[{_sum(j, p)}] * {b}[{_sum(k, q)}]" for p, q in zip(va, vb, strict=True)]
             out.line(f"{d}[{i}] += {' + '.join(terms)};")
 

@@ -21,6 +21,7 @@ from tilewright.ir.instruction import Instruction, Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import F32, TF32, FragType, MemSpace, ScalarType
 from tilewright.layout import Layout
+from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.tuples import product
 
 
@@ -114,9 +115,7 @@ class Mma(Instruction):
                 f"{self}: each thread holds {values} values of one {role}, but mode 0 of the fragment {layout} has "
                 f"{product(layout[0].shape)}: partition the tensor with this atom's TiledMma"
             )
-        from tilewright.atoms.tables import offsets
-
-        last = offset + int(offsets(layout).max())
+        last = offset + max(static_offsets(layout))
         if last >= type_.n:
             raise ConstraintError(f"{self}: {role} {layout} reaches register {last} of a fragment of {type_.n}")
         self._verify_packing(role, layout, offset, wanted)
@@ -126,20 +125,19 @@ class Mma(Instruction):
         per = 32 // type_.width if 8 <= type_.width < 32 else 1
         if per == 1:
             return
-        from tilewright.atoms.tables import offsets, size
-
-        where = offset + offsets(layout).reshape(-1, size(layout[0]))
-        if size(layout[0]) % per:
+        values = product(layout[0].shape)
+        if values % per:
             return
-        first = where.reshape(-1, per)
-        wrong = (first != first[:, :1] + range(per)).any(axis=1) | (first[:, 0] % per != 0)
-        if wrong.any():
-            i = int(wrong.argmax())
-            value = i * per % size(layout[0])
+        where = [offset + register for register in static_offsets(layout)]
+        for first in range(0, len(where), per):
+            together = where[first : first + per]
+            if together[0] % per == 0 and together == list(range(together[0], together[0] + per)):
+                continue
+            value = first % values
             raise ConstraintError(
                 f"{self}: one 32-bit register of {role} holds {per} {shown(type_)} side by side, but in the fragment "
                 f"{layout} values V{value}..V{value + per - 1} are the elements "
-                f"{first[i].tolist()}: make the fragment with make_fragment_{role}"
+                f"{together}: make the fragment with make_fragment_{role}"
             )
 
     def count(self, op: Op) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tilewright.atoms.tables import offsets, size
 from tilewright.atoms.value_types import C64, GC64
 from tilewright.ir.core import Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, F64, I32, ScalarType
-from tilewright.layout import Layout
+from tilewright.layout import Layout, size
+from tilewright.layout.evaluate import static_offsets
 
 if TYPE_CHECKING:
     from tilewright.atoms.mma_sync import MmaSync
@@ -77,7 +77,7 @@ def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list
 
 
 def _registers(out: Emitter, value: Value, base: str, v: Layout, type_: ScalarType, accumulator: bool) -> list[str]:
-    where = offsets(v).tolist()
+    where = static_offsets(v)
     if type_.width >= 32:
         if accumulator or type_ in (F64, C64):
             return [f"{out.value(value)}[{_sum(base, o)}]" for o in where]
@@ -138,7 +138,7 @@ def rest_loops(out: Emitter, op: Op) -> Iterator[tuple[str, str, str]]:
 
 def _written_out(op: Op, starts: list[int]) -> Iterator[tuple[str, str, str]]:
     d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
-    d_m, d_n, a_m, a_k, b_n, b_k = (offsets(x).tolist() for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
+    d_m, d_n, a_m, a_k, b_n, b_k = (static_offsets(x) for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
     for k in range(len(a_k)):
         for m in range(len(d_m)):
             for n in range(len(d_n))[:: -1 if m & 1 else 1]:
@@ -149,13 +149,14 @@ def _written_out(op: Op, starts: list[int]) -> Iterator[tuple[str, str, str]]:
 
 def _is_linear(mode: Layout) -> bool:
     """Whether the offsets of the mode are ``i * step``."""
-    where = offsets(mode)
-    return bool((where == where[-1] // max(1, where.size - 1) * range(where.size)).all())
+    where = static_offsets(mode)
+    step = where[-1] // max(1, len(where) - 1)
+    return all(place == i * step for i, place in enumerate(where))
 
 
 def _step(mode: Layout) -> int:
-    where = offsets(mode)
-    return int(where[1]) if where.size > 1 else 0
+    where = static_offsets(mode)
+    return where[1] if len(where) > 1 else 0
 
 
 class _loop:

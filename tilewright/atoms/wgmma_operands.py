@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.types import BOOL, I32
+from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.tuples import product
 
 if TYPE_CHECKING:
@@ -53,10 +54,8 @@ def _verify_descriptor(atom: WgmmaAtom, role: str, type_: Any) -> None:
 
 def _verify_values_in_order(atom: WgmmaAtom, op: Op) -> None:
     """The accumulators of one instruction are neighbours: so they stay where they are for a whole kernel."""
-    from tilewright.atoms.tables import offsets
-
-    values = offsets(op.attrs["d_layout"][0])
-    if (values != range(values.size)).any():
+    values = static_offsets(op.attrs["d_layout"][0])
+    if values != tuple(range(len(values))):
         raise ConstraintError(
             f"{atom}: the accumulators of one instruction must be side by side in the fragment, but D is "
             f"{op.attrs['d_layout']}: make it with make_fragment_C"

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
-from tilewright.atoms.tables import offsets, size
 from tilewright.atoms.wgmma_flow import handed_over, in_flight
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, I32, FragType, ScalarType
+from tilewright.layout import size
+from tilewright.layout.evaluate import static_offsets
 
 if TYPE_CHECKING:
     from tilewright.atoms.wgmma import WgmmaAtom
@@ -82,7 +83,7 @@ def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
     out.helper(name, helper_source(atom, name))
     d, a, b, accumulate = op.operands
     layouts = {x: op.attrs[f"{x}_layout"] for x in "dab"}
-    rests = {x: (offsets(layout[1]).tolist(), offsets(layout[2]).tolist()) for x, layout in layouts.items()}
+    rests = {x: (static_offsets(layout[1]), static_offsets(layout[2])) for x, layout in layouts.items()}
     for k, (a_k, b_k) in enumerate(zip(rests["a"][1], rests["b"][1], strict=True)):
         added = _flag(out, accumulate) if k == 0 else "1"
         for n, d_n in enumerate(rests["d"][1]):
@@ -94,7 +95,7 @@ def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
                     a_text = _descriptor(out, a, a_step, op.attrs["a_high"])
                 else:
                     per = max(1, 32 // atom.type_a.width)
-                    places = [op.attrs["a_offset"] + a_step + v for v in offsets(layouts["a"][0]).tolist()[::per]]
+                    places = [op.attrs["a_offset"] + a_step + v for v in static_offsets(layouts["a"][0])[::per]]
                     a_text = ", ".join(out.register(a, place) for place in places)
                 out.line(f"{name}({into}, {a_text}, {b_text}, {added});")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from ctypes import c_float
 from typing import NamedTuple
 
 from tilewright.ir.types import BOOL, F64, I64, U32, U64, ScalarType
@@ -92,19 +93,26 @@ def _integer(elem: ScalarType, value: int) -> Expr:
     return text if elem.width >= 32 else Expr(f"{elem.cuda}({value})")
 
 
+def shortest_float32(value: float) -> str:
+    """The fewest digits that give the same float32 back.
+
+    >>> shortest_float32(0.1), shortest_float32(1 / 3), shortest_float32(2.0**24), shortest_float32(1e-5)
+    ('0.1', '0.33333334', '16777216.0', '1e-05')
+    """
+    rounded = c_float(value).value
+    texts = (f"{rounded:.{digits}g}" for digits in range(1, 10))  # nine digits are always enough
+    return repr(float(next(text for text in texts if c_float(float(text)).value == rounded)))
+
+
 def _float(elem: ScalarType, value: float) -> Expr:
     suffix = "" if elem == F64 else "f"
+    if elem != F64:
+        value = c_float(value).value  # infinity, where it is too large for a float32
     if not math.isfinite(value):
         name = "tw::nan()" if math.isnan(value) else "tw::infinity()"
         number = Expr(name if elem != F64 else f"double({name})")
         return prefix("-", number) if value < 0 else number
-    if elem == F64:
-        text = repr(value)
-    else:
-        import numpy as np
-
-        # The fewest digits that give the same float32 back.
-        text = str(np.float32(value))
+    text = repr(value) if elem == F64 else shortest_float32(value)
     if not any(c in text for c in ".e"):
         text += ".0"
     return Expr(text + suffix, UNARY if text.startswith("-") else PRIMARY)

@@ -59,8 +59,8 @@ class Answer:
 
 
 def _svg(picture: Picture) -> str:
-    shortened = getattr(picture, "shortened", None)
-    return str((picture if shortened is None else shortened(LARGEST_SVG)).svg())
+    svg = picture.svg()
+    return svg if len(svg) <= LARGEST_SVG else picture.shortened(LARGEST_SVG).svg()
 
 
 @dataclass(frozen=True)

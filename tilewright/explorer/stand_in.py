@@ -24,7 +24,7 @@ class _Name:
     def __getattr__(self, name: str) -> Any:
         return _attribute(self._name, name)
 
-    def __call__(self, *args: object, **kwargs: object) -> _Name:
+    def __call__(self, *_args: object, **_: object) -> _Name:
         caller = frame = sys._getframe(1)
         while frame.f_code.co_filename != IMPORTING:
             if frame.f_back is None:

@@ -4,69 +4,118 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma import Mma
+from tilewright.atoms.names import copy_by_name
 from tilewright.explorer.answer import Answer, Field, FieldError, Form, Tab
 from tilewright.explorer.instructions import find, layouts, names
 from tilewright.ir.tensormap import swizzle_name
 from tilewright.ir.types import E4M3, F16, F32, F64, ScalarType
 from tilewright.layout import Layout, format_tree
-from tilewright.tiled import CopyAtom, make_tiled_copy_tv, make_tiled_mma
-from tilewright.viz import copy_atom_figure, mma_atom_figure, tiled_copy_figure, tiled_mma_figure
+from tilewright.tiled import (
+    CopyAtom,
+    TiledMma,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+)
+from tilewright.viz import (
+    Figure,
+    copy_atom_figure,
+    mma_atom_figure,
+    retile_figure,
+    tiled_copy_figure,
+    tiled_mma_figure,
+)
 from tilewright.viz.tma_box import tma_box_figure, tma_plan
 
-ONE, MMA, COPY = "one instruction", "tiled MMA", "tiled copy"
+ONE, MMA, COPY, RETILE = "one instruction", "tiled MMA", "tiled copy", "retile"
 TYPES: dict[str, ScalarType] = {"8": E4M3, "16": F16, "32": F32, "64": F64}
 
 
 def threads(form: Form) -> Answer:
-    """Who holds which element, of an instruction, a tiled MMA or a tiled copy."""
+    """Who holds which element, of an instruction, a tiled MMA or a tiled copy; or what retile does."""
     thread = form.number("thread", 0, 1023) if form["thread"].strip() else None
-    options: dict[str, Any] = {"thread": thread, "color_by": form["colour"]}
     bits = int(form["element_bits"])
     with form.at("atom"):
         atom = find(form["atom"].strip())
         done = Answer(texts=[("layouts", "\n".join(f"{title}: {shown}" for title, shown in layouts(atom, bits)))])
-    if form["what"] == ONE:
-        with form.at("atom"):
-            picture = (
-                mma_atom_figure(atom, **options) if isinstance(atom, Mma) else copy_atom_figure(atom, bits, **options)
-            )
-        done.python = f'tilewright atom "{form["atom"]}" --svg atom.svg'
-    elif form["what"] == MMA:
-        _need(form, isinstance(atom, Mma), "a copy instruction: choose a tiled copy, or an MMA instruction")
-        atoms, tile = form.layout("atoms", Layout), form.expression("permutation")
-        with form.at("permutation"):
-            made = make_tiled_mma(atom, atoms, tile if isinstance(tile, tuple) else (tile,))
-            picture = tiled_mma_figure(made, **options)
-        done.texts.append(("tiled MMA", str(made)))
-        done.python = (
-            "from tilewright.atoms.names import mma_by_name\nfrom tilewright.layout import parse\n"
-            "from tilewright.tiled import make_tiled_mma\nfrom tilewright.viz import tiled_mma_figure\n\n"
-            f'tiled = make_tiled_mma(mma_by_name("{form["atom"]}"), parse("{atoms}"), parse("{format_tree(tile)}"))\n'
-            'tiled_mma_figure(tiled).save("tiled_mma.svg")\n'
-        )
+    if form["what"] == RETILE:
+        picture = _retile(form, done, atom, thread or 0)
     else:
-        _need(form, not isinstance(atom, Mma), "an MMA instruction: choose a tiled MMA, or a copy instruction")
-        by, values = form.layout("by", Layout), form.layout("values", Layout)
-        with form.at("values"):
-            tiled = make_tiled_copy_tv(CopyAtom(atom, TYPES[form["element_bits"]]), by, values)
-            picture = tiled_copy_figure(tiled, **options)
+        draw = {ONE: _one, MMA: _tiled_mma, COPY: _tiled_copy}[form["what"]]
+        picture = draw(form, done, atom, {"thread": thread, "color_by": form["colour"]})
+    done.pictures.append((form["what"], picture))
+    return done
+
+
+def _one(form: Form, done: Answer, atom: Any, options: dict[str, Any]) -> Figure:
+    done.python = f'tilewright atom "{form["atom"]}" --svg atom.svg'
+    with form.at("atom"):
+        if isinstance(atom, Mma):
+            return mma_atom_figure(atom, **options)
+        return copy_atom_figure(atom, int(form["element_bits"]), **options)
+
+
+def _mma_of(form: Form, atom: Any) -> tuple[TiledMma, str]:
+    """The tiled MMA of the fields, and the Python that makes it."""
+    if not isinstance(atom, Mma):
+        raise FieldError("atom", f"{form['atom']} is a copy instruction: choose a tiled copy, or an MMA instruction")
+    atoms, tile = form.layout("atoms", Layout), form.expression("permutation")
+    with form.at("permutation"):
+        made = make_tiled_mma(atom, atoms, tile if isinstance(tile, tuple) else (tile,))
+    text = f'make_tiled_mma(mma_by_name("{form["atom"]}"), parse("{atoms}"), parse("{format_tree(tile)}"))'
+    return made, text
+
+
+def _tiled_mma(form: Form, done: Answer, atom: Any, options: dict[str, Any]) -> Figure:
+    made, text = _mma_of(form, atom)
+    done.texts.append(("tiled MMA", str(made)))
+    done.python = (
+        "from tilewright.atoms.names import mma_by_name\nfrom tilewright.layout import parse\n"
+        "from tilewright.tiled import make_tiled_mma\nfrom tilewright.viz import tiled_mma_figure\n\n"
+        f'tiled = {text}\ntiled_mma_figure(tiled).save("tiled_mma.svg")\n'
+    )
+    with form.at("permutation"):
+        return tiled_mma_figure(made, **options)
+
+
+def _tiled_copy(form: Form, done: Answer, atom: Any, options: dict[str, Any]) -> Figure:
+    if isinstance(atom, Mma):
+        raise FieldError("atom", f"{form['atom']} is an MMA instruction: choose a tiled MMA, or a copy instruction")
+    by, values = form.layout("by", Layout), form.layout("values", Layout)
+    element = TYPES[form["element_bits"]]
+    with form.at("values"):
+        tiled = make_tiled_copy_tv(CopyAtom(atom, element), by, values)
         done.texts.append(("tiled copy", str(tiled)))
         done.python = (
             "from tilewright.atoms.names import copy_by_name\nfrom tilewright.ir.types import *\n"
             "from tilewright.layout import parse\nfrom tilewright.tiled import CopyAtom, make_tiled_copy_tv\n"
             "from tilewright.viz import tiled_copy_figure\n\n"
-            f'atom = CopyAtom(copy_by_name("{form["atom"]}"), {TYPES[form["element_bits"]].name.upper()})\n'
+            f'atom = CopyAtom(copy_by_name("{form["atom"]}"), {element.name.upper()})\n'
             f'tiled = make_tiled_copy_tv(atom, parse("{by}"), parse("{values}"))\n'
             'tiled_copy_figure(tiled).save("tiled_copy.svg")\n'
         )
-    done.pictures.append((form["what"], picture))
-    return done
+        return tiled_copy_figure(tiled, **options)
 
 
-def _need(form: Form, fits: bool, otherwise: str) -> None:
-    if not fits:
-        raise FieldError("atom", f"{form['atom']} is {otherwise}")
+def _retile(form: Form, done: Answer, atom: Any, thread: int) -> Figure:
+    made, text = _mma_of(form, atom)
+    element, operand = TYPES[form["element_bits"]], form["operand"]
+    make = {"A": make_tiled_copy_A, "B": make_tiled_copy_B, "C": make_tiled_copy_C}[operand]
+    with form.at("copy"):
+        tiled = make(CopyAtom(copy_by_name(form["copy"].strip()), element), made)
+        done.texts.append(("tiled copy", str(tiled)))
+        done.python = (
+            "from tilewright.atoms.names import copy_by_name, mma_by_name\nfrom tilewright.ir.types import *\n"
+            "from tilewright.layout import parse\nfrom tilewright.tiled import *\n"
+            "from tilewright.viz import retile_figure\n\n"
+            f'mma = {text}\natom = CopyAtom(copy_by_name("{form["copy"].strip()}"), {element.name.upper()})\n'
+            f'retile_figure({make.__name__}(atom, mma), mma, "{operand}", {thread}).save("retile.svg")\n'
+        )
+        return retile_figure(tiled, made, operand, thread)
 
 
 def tma(form: Form) -> Answer:
@@ -97,22 +146,25 @@ def tma(form: Form) -> Answer:
     return Answer([("the box", picture)], [("the tensor map", "\n".join(told))], python=python)
 
 
-def _only(what: str) -> tuple[str, tuple[str, ...]]:
-    return "what", (what,)
+def _only(*what: str) -> tuple[str, tuple[str, ...]]:
+    return "what", what
 
 
 THREADS = Tab(
-    "threads", "Threads and values", "Who holds which element: of an instruction, a tiled MMA, a tiled copy.",
+    "threads", "Threads and values",
+    "Who holds which element: of an instruction, a tiled MMA, a tiled copy; what retile does.",
     (
-        Field("what", "Of what", ONE, (ONE, MMA, COPY)),
+        Field("what", "Of what", ONE, (ONE, MMA, COPY, RETILE)),
         Field("atom", "Instruction", "SM80_16x8x16_F32F16F16F32_TN", tuple(names()), open=True),
         Field("element_bits", "Bits of an element (copies)", "16", tuple(TYPES)),
-        Field("atoms", "Layout of atoms (M, N, K)", "(2,2,1):(1,2,4)", where=_only(MMA)),
-        Field("permutation", "Tile (M, N, K), _ for its own", "(32,32,16)", where=_only(MMA)),
+        Field("atoms", "Layout of atoms (M, N, K)", "(2,2,1):(1,2,4)", where=_only(MMA, RETILE)),
+        Field("permutation", "Tile (M, N, K), _ for its own", "(32,32,16)", where=_only(MMA, RETILE)),
+        Field("copy", "Copy instruction", "SM75_U32x4_LDSM_N", tuple(COPIES), open=True, where=_only(RETILE)),
+        Field("operand", "Operand", "A", ("A", "B", "C"), where=_only(RETILE)),
         Field("by", "Layout of threads", "(16,8):(8,1)", where=_only(COPY)),
         Field("values", "Layout of values", "(1,8):(0,1)", where=_only(COPY)),
-        Field("colour", "Colour", "thread", ("thread", "warp", "lane", "value")),
-        Field("thread", "Only this thread", ""),
+        Field("colour", "Colour", "thread", ("thread", "warp", "lane", "value"), where=_only(ONE, MMA, COPY)),
+        Field("thread", "Only this thread (of retile: 0)", ""),
     ),
     threads,
 )  # fmt: skip

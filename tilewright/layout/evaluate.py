@@ -1,7 +1,8 @@
-"""All offsets of a layout at once, as a NumPy array."""
+"""All offsets of a layout at once: as a tuple, or as a NumPy array."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import LayoutError
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
 
 LARGEST_TABLE = 1 << 26  # 512 MiB
+
+
+@lru_cache(4096)
+def static_offsets(layout: Any) -> tuple[int, ...]:
+    """The offset of every element of a static layout, by 1-D index; for the layouts of fragments, which are small.
+
+    >>> from tilewright.layout import Layout
+    >>> static_offsets(Layout((2, 3), (3, 1)))
+    (0, 3, 1, 4, 2, 5)
+    """
+    return tuple(layout(i) for i in range(product(layout.shape)))
 
 
 def offsets(layout: Any, shape: Any = None) -> np.ndarray[Any, Any]:

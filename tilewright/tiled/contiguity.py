@@ -12,7 +12,6 @@ from tilewright.atoms.copy import CopyInstruction
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
-from tilewright.lang.tensors.access import static_offsets
 from tilewright.lang.tensors.pointer import element_bytes
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import (
@@ -26,6 +25,7 @@ from tilewright.layout import (
     size,
     unflatten,
 )
+from tilewright.layout.evaluate import static_offsets
 from tilewright.tiled.provenance import Partition, partition_of
 
 

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ConstraintError, LayoutError
-from tilewright.lang.tensors.access import static_offsets
 from tilewright.layout import Layout, composition, is_static, left_inverse, make_layout, rank, size
+from tilewright.layout.evaluate import static_offsets
 from tilewright.tiled.provenance import Partition, fragment_of, partition_of
 from tilewright.tiled.views import layout_of, rearranged
 

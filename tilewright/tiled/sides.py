@@ -9,11 +9,12 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
-from tilewright.lang.tensors.access import places, static_offsets
+from tilewright.lang.tensors.access import places
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, is_static, size
+from tilewright.layout.evaluate import static_offsets
 from tilewright.tiled.contiguity import check_aligned, check_contiguous
 
 

@@ -7,7 +7,6 @@ static parts follow each other are one run; a run is read as vectors as wide as 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import HOW_STATIC, ConstraintError, StagingError
@@ -18,6 +17,7 @@ from tilewright.lang.numbers.numeric import Integer, unwrap
 from tilewright.lang.numbers.operators import CLASS_OF
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.layout.coords import offset_of
+from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import size
 from tilewright.layout.text import format_tree
@@ -103,16 +103,6 @@ def _keep(coord: Any, dynamic: bool) -> Any:
     if isinstance(coord, tuple):
         return tuple([_keep(c, dynamic) for c in coord])
     return coord if isinstance(unwrap(coord), Integer) == dynamic else 0
-
-
-@lru_cache(4096)
-def _static_places(layout: Any) -> tuple[int, ...]:
-    return tuple(layout(i) for i in range(size(layout)))
-
-
-def static_offsets(layout: Any) -> tuple[int, ...]:
-    """The offset of every element of a static layout, in colexicographic order."""
-    return _static_places(layout)
 
 
 def places(layout: Any, count: int) -> list[Place]:
