@@ -113,7 +113,7 @@ def told(pair: Pair, bug: bool) -> tuple[str, str]:
             pair.run(bug)
         except SimulationError as error:
             report = str(error)
-    plain = re.sub(r"0x[0-9a-f]{9,}", "0x..", re.sub(r"\S*/(\w+\.py):\d+", r"\1", report))
+    plain = re.sub(r"address 0x[0-9a-f]+", "address 0x..", re.sub(r"\S*/(\w+\.py):\d+", r"\1", report))
     watched = [f"{kind.__name__}.{name}" for kind, names in SHORT_CUTS.items() for name in names]
     numbers = [counts[name + what] for name in watched for what in ("", " ")]  # without the names: those may change
     return plain, f"{zlib.crc32(str(numbers).encode()):08x}"
