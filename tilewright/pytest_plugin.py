@@ -64,7 +64,10 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     from tilewright import sim
 
-    with sim.options(check=check), sim.marking_empty_arrays(sim.checks.chosen(check).get("uninitialised", False)):
+    with (
+        sim.options(check=check),
+        sim.marking_empty_arrays(sim.checks.enabled_checkers(check).get("uninitialised", False)),
+    ):
         return (yield)
 
 

@@ -11,9 +11,9 @@ from tests.check.copies import tiles
 from tests.check.pairs import launch, numbers
 from tilewright import cute, sim
 from tilewright.errors import ArgumentError, SimulationError
-from tilewright.sim.checks import Checker, Finding, Party, chosen, registry
+from tilewright.sim.checks import Checker, Finding, Party, enabled_checkers, registry
 from tilewright.sim.checks.actors import lanes_of, thread_of
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sites import kernel_facts
 
 
 class Negative(Checker):
@@ -41,13 +41,13 @@ def minus(y: cute.Tensor):
 
 
 def test_names_sets_and_exceptions(negative: None) -> None:
-    assert "negative" not in chosen("default")
-    assert chosen("negative") == {"negative": True}
-    assert "negative" in chosen("all") and "negative" not in chosen("all,-negative")
-    assert chosen("default,negative")["negative"] and not chosen("default,negative")["races"]
-    assert chosen("none") == {} == chosen("none,-negative")
+    assert "negative" not in enabled_checkers("default")
+    assert enabled_checkers("negative") == {"negative": True}
+    assert "negative" in enabled_checkers("all") and "negative" not in enabled_checkers("all,-negative")
+    assert enabled_checkers("default,negative")["negative"] and not enabled_checkers("default,negative")["races"]
+    assert enabled_checkers("none") == {} == enabled_checkers("none,-negative")
     with pytest.raises(ArgumentError, match="did you mean 'negative'"):
-        chosen("negativ")
+        enabled_checkers("negativ")
 
 
 def test_a_checker_reports(negative: None) -> None:
@@ -99,7 +99,9 @@ def test_a_checker_looks_only_at_kernels_that_have_what_it_concerns(
     kernel: Any, also: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    monkeypatch.setattr("tilewright.sim.checks.run.facts", lambda program: seen.append(facts(program)) or seen[-1])
+    monkeypatch.setattr(
+        "tilewright.sim.checks.run.kernel_facts", lambda program: seen.append(kernel_facts(program)) or seen[-1]
+    )
     with sim.options(check="all"):
         launch(kernel, cute.runtime.from_dlpack(numbers(128), assumed_align=16), block=32)
     optional = {"proxies", "mbarriers", "exits", "divergence", "residency"}

@@ -113,7 +113,7 @@ def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
 @pytest.mark.parametrize("long", [False, True])
 def test_the_plan_of_a_long_epilogue(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Problem, "machine", "gpu")
-    for name, value in (("limits", (132, 232448)), ("arch", 90)):
+    for name, value in (("limits", (132, 232448)), ("capability_of", 90)):
         monkeypatch.setattr(plan_module, name, lambda machine, value=value: value)
     monkeypatch.setattr(matmul_module, "limits", plan_module.limits)
     problem = stand_in((8192, 8192, 1024), BFloat16, None, "k", "k")

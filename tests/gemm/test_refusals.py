@@ -314,7 +314,7 @@ def test_sizes_of_groups() -> None:
 
 def test_a_gpus_sizes_of_groups_are_not_the_simulators(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(group_launch, "work", lambda *given: asked.append(given) or 0)
+    monkeypatch.setattr(group_launch, "simulated_work", lambda *given: asked.append(given) or 0)
     for machine, counted in (("gpu", False), ("cpu", True)):
         asked.clear()
         group_launch.fastest([problem()], KERNELS["tensorop_f16"], (132, 227 * 1024), machine)

@@ -12,7 +12,7 @@ from tests.gemm.test_gemm import KERNELS, MACHINES, OUT, integers
 from tilewright import sim
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, StreamK, cross_compile, gemm, kernels, launcher, stage
-from tilewright.gemm.choice.choose import KernelOptions, best, sharing
+from tilewright.gemm.choice.choose import KernelOptions, best, sizes_for_sharing
 from tilewright.gemm.family.plan_options import EVEN_SHARES
 from tilewright.lang.tools.hardware import clusters_at_once
 
@@ -176,7 +176,7 @@ def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
 
 
 SIXTEEN = ("tensorop_f16", "tensorop_bf16", "tensorop_f16_f16")
-SIZES_TO_SHARE = range(len(sharing(kernels()["tensorop_f16"])))
+SIZES_TO_SHARE = range(len(sizes_for_sharing(kernels()["tensorop_f16"])))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ SIZES_TO_SHARE = range(len(sharing(kernels()["tensorop_f16"])))
     covering(SIXTEEN, SIZES_TO_SHARE, ("data_parallel", "stream_k"), ("sm_80", "sm_90a")),
 )
 def test_other_sizes_do_not_spill(name: str, size: int, decomposition: str, arch: str) -> None:
-    artifact = cross_compile(sharing(kernels()[name])[size], arch, decomposition)
+    artifact = cross_compile(sizes_for_sharing(kernels()[name])[size], arch, decomposition)
     assert (artifact.spills, artifact.registers <= 255) == (0, True)
 
 

@@ -13,7 +13,13 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import gemm, kernels, launcher, matmul
 from tilewright.gemm.choice import simulated
 from tilewright.gemm.choice.choose import best
-from tilewright.gemm.choice.simulated import SlowSimulationWarning, for_simulator, multiply_adds, warn_if_slow, work
+from tilewright.gemm.choice.simulated import (
+    SlowSimulationWarning,
+    for_simulator,
+    multiply_adds,
+    simulated_work,
+    warn_if_slow,
+)
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -29,7 +35,7 @@ def test_the_size_of_least_work(name: str, problem: tuple[int, int, int, int]) -
     chosen = for_simulator(entry, problem, H200)
     assert not isinstance(chosen.config, HopperConfig) or chosen.config.cluster_size == 1
     single = [c for c in (entry.config, *entry.small) if getattr(c, "cluster_size", 1) == 1]
-    assert work(chosen.config, problem) == min(work(c, problem) for c in (chosen.config, *single))
+    assert simulated_work(chosen.config, problem) == min(simulated_work(c, problem) for c in (chosen.config, *single))
     assert best(chosen, "data_parallel", problem, H200)[0].config == chosen.config  # nothing is left to choose
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from tilewright import compat, sim
 from tilewright.cli.scripts import own_traceback, run_script
 from tilewright.errors import ArgumentError, SimulationError
-from tilewright.sim.checks import Finding, Report, chosen, collecting
+from tilewright.sim.checks import Finding, Report, collecting, enabled_checkers
 from tilewright.sim.checks.formats import as_json, document, sarif
 from tilewright.sim.events import observing
 
@@ -37,7 +37,7 @@ def run(
         observing(lambda kernel, _: launched.append(kernel)),
     ):  # fmt: skip
         try:
-            with served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
+            with served(), sim.marking_empty_arrays(enabled_checkers(check).get("uninitialised", False)):
                 run_script(script, arguments)
         except SimulationError as error:
             report.add_error(error)

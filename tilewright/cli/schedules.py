@@ -10,7 +10,7 @@ from rich.console import Console
 from tilewright import sim
 from tilewright.cli.check import no_kernels, served, write
 from tilewright.cli.scripts import own_traceback, run_script
-from tilewright.sim.checks import chosen
+from tilewright.sim.checks import enabled_checkers
 from tilewright.sim.exploration import Exploration, ExplorationResult
 
 
@@ -21,7 +21,11 @@ def run(
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
     found = Exploration()
     try:
-        with own_traceback(script), served(), sim.marking_empty_arrays(chosen(check).get("uninitialised", False)):
+        with (
+            own_traceback(script),
+            served(),
+            sim.marking_empty_arrays(enabled_checkers(check).get("uninitialised", False)),
+        ):
             found = sim.explore(
                 lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
                 compare=compare, limit=limit, check=check,

@@ -28,6 +28,7 @@ def _printf(e: KernelEmitter, op: Op) -> None:
 
 def _format(e: KernelEmitter, op: Op) -> tuple[str, list[str]]:
     """The format as C has it, and the arguments: each field takes the next value, whose type decides its conversion."""
+    # The simulator prints by the same rules (``sim/output.py``).
     waiting = list(op.operands)
     arguments: list[str] = []
 
@@ -84,6 +85,7 @@ def _scalar(elem: ScalarType, text: str, flags: str, kind: str, arguments: list[
     if elem.width == 64:
         arguments.append(f"(unsigned long long)({text})" if unsigned else f"(long long)({text})")
         return f"%{flags}ll{kind}"
+    # Narrow integers are widened to the 32 bits that their conversion reads.
     exact = elem.width == 32 and unsigned == (elem.kind == "uint")
     arguments.append(text if exact else f"uint32_t({text})" if unsigned else f"int({text})")
     return f"%{flags}{kind}"

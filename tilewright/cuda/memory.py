@@ -42,6 +42,7 @@ def _load(e: KernelEmitter, op: Op) -> None:
         )
         e.alias(op.result, name)
     # An element that is not aligned to its size is read in pieces.
+    # As in ``_load``: in pieces.
     elif kind.align < kind.elem.bytes:
         e.assign_new(op.result, Expr(f"tw::load<1, {access_bytes(kind, 1)}>({e.expr(pointer).text})[0]"))
     else:
@@ -79,6 +80,7 @@ def _smem_alloc(e: KernelEmitter, op: Op) -> None:
     assert isinstance(kind, PtrType)
     offset = op.attrs["offset"]
     name = e.name(op.result.hint or "shared")
+    # Shared memory is one dynamic array: offsets are those that the builder assigned, on the simulator as well.
     start = f"smem + {offset}" if offset else "smem"
     e.line(f"{kind.elem.cuda}* {name} = reinterpret_cast<{kind.elem.cuda}*>({start});")
     e.alias(op.result, name)

@@ -112,6 +112,7 @@ def launch_kernel(
     grid, block = _extents(grid_dims, "grid_dims"), _extents(block_dims, "block_dims")
     fields = [_parameter(value, i) for i, value in enumerate(kernel_args)]
     packed = _pack(fields)
+    # The block and its size are passed by address: both have to live until the launch has returned.
     size = c_size_t(len(packed))
     buffer = ctypes.create_string_buffer(packed, max(len(packed), 1))
     extra = (c_void_p * 5)(
@@ -168,5 +169,6 @@ def _call(function: str, *arguments: Any, what: str) -> None:
         found = getattr(libcuda.library(), function)
     except AttributeError:
         raise MachineError(f"the NVIDIA driver is too old: it lacks {function} (CUDA 12 or later is needed)") from None
+    # Functions of CUDA 12, which older drivers lack: they are looked up when they are called.
     found.argtypes, found.restype = _PROTOTYPES[function], c_int
     libcuda.check(found(*arguments), what)

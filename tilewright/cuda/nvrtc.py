@@ -53,6 +53,7 @@ class Compiled:
 @functools.cache
 def headers() -> dict[str, bytes]:
     """The device header's files."""
+    # NVRTC has no file system: the files are passed with each program.
     return {name: (INCLUDE / name).read_bytes() for name in HEADERS}
 
 
@@ -64,6 +65,7 @@ def options(arch: str, lineinfo: bool, extra: tuple[str, ...]) -> tuple[str, ...
 
 def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tuple[str, ...] = ()) -> Compiled:
     """Compile one kernel for ``arch`` (``sm_80``, ``sm_89``, ``sm_90a``). Raises CompileError with the user's line."""
+    # #line directives only on demand: errors are placed by ``source.origins``, in the text that users see.
     text = source.annotated() if lineinfo else source.text
     if "int128" in text:  # few kernels have such numbers; the others keep their command line
         extra = (*extra, "--device-int128")
@@ -71,6 +73,7 @@ def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tup
     ok, ptx, cubin, log = _run(source.name, text, arch, options(arch, lineinfo, extra))
     if ok:
         return Compiled(ptx, cubin, log, time.perf_counter() - start)
+    # The error once more in the lines of the text without directives, which ``_explain`` shows.
     if lineinfo:
         _, ptx, _, log = _run(source.name, source.text, arch, options(arch, False, extra))
     raise CompileError(_explain(source, arch, extra, ptx, log))
@@ -122,6 +125,7 @@ def _run(name: str, text: str, arch: str, flags: tuple[str, ...]) -> tuple[bool,
     try:
         result = nvrtc.nvrtcCompileProgram(program, len(flags), _texts([f.encode() for f in flags]))
         log = _fetch(nvrtc, "ProgramLog", program).rstrip(b"\0").decode()
+        # Any other code is about the options or NVRTC itself, not about the program.
         if result not in (0, ERROR_COMPILATION):
             raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(nvrtc, result)}\n{log}")
         ok = result == 0

@@ -33,6 +33,7 @@ class Parameters:
         layout, offsets, size = "<", [], 0
         for position, param in enumerate(params):
             code, width = _place(param.type)
+            # The driver reads each argument at its own address: it has to be aligned there, to 8 bytes at most.
             pad = -size % min(width, 8)
             layout += f"{pad}x{code}" if pad else code
             offsets.append(size + pad)
@@ -46,6 +47,7 @@ class Parameters:
 
     def _allocate(self) -> None:
         self.buffer = ctypes.create_string_buffer(max(self.size, 1))
+        # Addresses of the buffer: a copy needs pointers of its own, so they are made anew.
         start = ctypes.addressof(self.buffer)
         self._array = (ctypes.c_void_p * max(len(self.offsets), 1))(*(start + offset for offset in self.offsets))
         self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))
@@ -72,6 +74,7 @@ class Parameters:
             raise self._misfit(values, error) from error
 
     def _misfit(self, values: Sequence[Any], error: Exception) -> ArgumentError:
+        # Packed one by one only to find the argument that does not fit.
         for param, value in zip(self.params, values, strict=True):
             try:
                 struct.pack("<" + _place(param.type)[0], value)

@@ -31,10 +31,12 @@ def encode(tensor_map: TensorMap) -> bytes:
     """The same, by the driver. It needs no context and leaves the device alone, so that graphs can be captured."""
     rank = tensor_map.rank
     buffer = ctypes.create_string_buffer(BYTES + ALIGNMENT)
+    # The driver writes to 64-byte aligned memory only, which ctypes does not promise.
     start = -(-ctypes.addressof(buffer) // ALIGNMENT) * ALIGNMENT
     dims = (ctypes.c_uint64 * rank)(*tensor_map.dims)
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
     box = (ctypes.c_uint32 * rank)(*tensor_map.box)
+    # No elements are skipped inside the box.
     steps = (ctypes.c_uint32 * rank)(*[1] * rank)
     kind = DATA_TYPE_CODES[tensor_map.element.tensor_map]
     code = libcuda.library().cuTensorMapEncodeTiled(

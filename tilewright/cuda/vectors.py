@@ -46,6 +46,7 @@ def recipe(e: KernelEmitter, value: Value) -> Lazy:
         scalar = e.expr(value)
         return Lazy(lambda i: scalar, (lambda i: call("tw::pair", scalar, scalar)) if packs else None)
     if value in e.lazy:
+        # A lazy vector has one use: printing it here consumes it.
         found = e.lazy.pop(value)
         assert isinstance(found, Lazy)
         return found
@@ -98,6 +99,7 @@ def fill(e: KernelEmitter, name: str, count: int, lazy: Lazy, target: Callable[[
 
 def before_write(e: KernelEmitter, fragment: Value) -> None:
     """Make every lazy vector real that reads ``fragment``."""
+    # A copy of the items: ``materialise`` takes entries out.
     for value, lazy in list(e.lazy.items()):
         assert isinstance(lazy, Lazy)
         if any(frag is fragment for frag, _ in lazy.reads):
@@ -134,8 +136,10 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
         ):
             e.assign_new(operand, e.expr(operand))
     parts = [recipe(e, v) for v in op.operands]
+    # The chain reads what its parts read: a write to any of these fragments ends its laziness.
     reads = [read for part in parts for read in part.reads]
     row = TABLE.get(op.opcode)
+    # Two neighbours at once (HADD2, HFMA2) where all operands come in pairs.
     paired = row is not None and row.real is not None and row.real.paired
     paired = paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0
     wraps = op.result in e.wrapping
@@ -277,6 +281,7 @@ def _reduce_groups(
         raise CompileError(
             f"vec.reduce over groups of different sizes has no CUDA form{f' at {op.loc}' if op.loc else ''}"
         )
+    # All groups in one list of places, so that one table or formula serves both loops.
     at = picked(e, materialise(e, source), [i for group in groups for i in group])
     start = recipe(e, init) if init else None
     name = e.name(op.result.hint or REDUCED[op.attrs["kind"]])
@@ -293,10 +298,12 @@ def _fold(e: KernelEmitter, op: Op, total: str, count: int, lazy: Lazy, first: i
     if first >= count:
         return
     elem = element_of(op.operands[0].type)
+    # An op on two scalars of its own, to print one step of the reduction as elementwise arithmetic.
     step, wraps = Op(op.attrs["kind"], [], [Value(elem)], {}, [], op.loc), may_overflow(op.attrs["kind"], elem)
     scalar = [Value(elem), Value(elem)]
     e.line("#pragma unroll")
     head, element = f"for (int {index} = {first}; {index} < {count}; ++{index})", lazy.element(index)
+    # Types with operators of their own; the others need functions of the device header.
     if op.attrs["kind"] in ("add", "mul") and elem in (F32, F64):
         e.line(f"{head} {total} {'+' if op.attrs['kind'] == 'add' else '*'}= {element.text};")
     else:
@@ -350,6 +357,7 @@ def _frag_store(e: KernelEmitter, op: Op) -> None:
         fill(e, copy, value.type.n, lazy)
         lazy = stored(copy, lazy.pair is not None)
     before_write(e, fragment)
+    # A run-time index may be odd: pairs would not be aligned.
     if index or not _pairs(value, offsets):
         lazy = Lazy(lazy.element)
     target = picked(e, "", offsets, index)

@@ -88,7 +88,7 @@ class WaitGraph:
         return "\n  ".join([*lines, f"  {end}"])
 
 
-def cycle(launch: Launch, group: Group) -> str:
+def cycle_text(launch: Launch, group: Group) -> str:
     """The text of the first chain of waits that is known to the end, beginning with the warps of ``group``."""
     waits = WaitGraph(launch, group.wave)
     order = sorted(waits.standing, key=lambda w: (w not in set(np.asarray(group.warps).tolist()), w))

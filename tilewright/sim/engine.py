@@ -225,10 +225,10 @@ class Launch:
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):
-                raise SimulationError(hangs.hang(self, spinning), None, *hangs.waiting_ops(spinning))
+                raise SimulationError(hangs.hang_text(self, spinning), None, *hangs.waiting_ops(spinning))
             return True
         if self.groups:
-            raise SimulationError(hangs.deadlock(self), None, *hangs.waiting_ops(self.groups))
+            raise SimulationError(hangs.deadlock_text(self), None, *hangs.waiting_ops(self.groups))
         return self._start_wave()
 
     def _land_next(self) -> None:
@@ -247,7 +247,7 @@ class Launch:
     def bounded(self, group: Group) -> None:
         """Refuse a group that exceeds the bound on turns in loops that do change something."""
         if group.spins > self.options.turns:
-            raise SimulationError(hangs.endless(self, group), None, *hangs.waiting_ops([group]))
+            raise SimulationError(hangs.endless_loop_text(self, group), None, *hangs.waiting_ops([group]))
 
     def waits(self, group: Group, turns: int) -> None:
         """A group has used up its turns in a loop whose condition nothing has changed in the meantime."""
@@ -398,7 +398,7 @@ class Launch:
             return error
         if isinstance(error, TilewrightError):  # an instruction refuses what it was given
             return self.error(Fault(str(error)), group, op, group.mask)
-        return SimulationError(messages.internal(self.program.name, op, error), op=op)
+        return SimulationError(messages.internal_error_text(self.program.name, op, error), op=op)
 
     @staticmethod
     def _cause(error: BaseException) -> BaseException | None:
@@ -407,4 +407,4 @@ class Launch:
         return error if os.environ.get("TILEWRIGHT_DEBUG") else None
 
     def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:
-        return SimulationError(messages.fault(self, fault, group, op, mask), op=op)
+        return SimulationError(messages.fault_text(self, fault, group, op, mask), op=op)

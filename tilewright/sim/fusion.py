@@ -25,7 +25,7 @@ class MatrixRun:
     def __init__(self, at: int, op: Op) -> None:
         self.at, self.ops = [at], [op]
         self.d, self.a, self.b = op.operands
-        self.read = {self.a: registers(op, "a"), self.b: registers(op, "b")}
+        self.read = {self.a: registers_read(op, "a"), self.b: registers_read(op, "b")}
 
     def takes(self, op: Op) -> bool:
         first = self.ops[0]
@@ -39,16 +39,18 @@ class MatrixRun:
         self.at.append(at)
         self.ops.append(op)
         for value, role in ((self.a, "a"), (self.b, "b")):
-            self.read[value] = self.read[value] | registers(op, role)
+            self.read[value] = self.read[value] | registers_read(op, role)
 
     def disturbed(self, op: Op) -> bool:
         """Whether the run must be over before ``op``."""
         if self.d in op.operands:
             return True
-        return any(value in op.operands and written(op, value) & self.read[value] for value in (self.a, self.b))
+        return any(
+            value in op.operands and written_registers(op, value) & self.read[value] for value in (self.a, self.b)
+        )
 
 
-def registers(op: Op, role: str) -> set[int]:
+def registers_read(op: Op, role: str) -> set[int]:
     """The registers of A or B that a matrix instruction reads."""
     from tilewright.atoms.tables import offsets
 
@@ -56,7 +58,7 @@ def registers(op: Op, role: str) -> set[int]:
     return {offset + int(at) for at in offsets(op.attrs[f"{role}_layout"]).reshape(-1)}
 
 
-def written(op: Op, value: Value) -> set[int]:
+def written_registers(op: Op, value: Value) -> set[int]:
     """The registers of ``value`` that ``op`` may write to; all where that is not known."""
     kind = value.type
     assert isinstance(kind, FragType)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
-from tilewright.sim.cycles import cycle
+from tilewright.sim.cycles import cycle_text
 from tilewright.sim.messages import source_line
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ BARRIERS = (
 )
 
 
-def deadlock(launch: Launch) -> str:
+def deadlock_text(launch: Launch) -> str:
     """Every warp waits: who waits where, and where the others of the block are."""
     group = launch.groups[0]
     first = int(group.warps[0]) // launch.geometry.warps
     size = launch.geometry.cluster_size
-    blocks = [block(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
-    chain = cycle(launch, group)
+    blocks = [block_text(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
+    chain = cycle_text(launch, group)
     fixes = list(dict.fromkeys(fix for g in launch.groups if (fix := getattr(g.wait, "fix", ""))))
     return "\n  ".join((
         f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
@@ -40,12 +40,12 @@ def deadlock(launch: Launch) -> str:
     ))  # fmt: skip
 
 
-def hang(launch: Launch, spinning: list[Group]) -> str:
+def hang_text(launch: Launch, spinning: list[Group]) -> str:
     """Loops repeat, and no other warp changes what they read."""
     first = min(spinning, key=lambda g: int(g.warps[0]))
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
-        block(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
+        block_text(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
         "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
         "leave a loop wait for those of their warp that still turn in it",
     ))  # fmt: skip
@@ -56,16 +56,16 @@ def waits(launch: Launch, group: Group, turns: int) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a while loop has turned {turns} times, and nothing has changed what "
         "its condition is computed from",
-        block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+        block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
         "to fix: let a turn of the loop, or another warp, change what the condition reads; a loop that does so later "
         "needs a higher tilewright.sim.options(idle_turns=...)",
     ))  # fmt: skip
 
 
-def endless(launch: Launch, group: Group) -> str:
+def endless_loop_text(launch: Launch, group: Group) -> str:
     return "\n  ".join((
         f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
-        block(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+        block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
         "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
     ))  # fmt: skip
 
@@ -78,7 +78,7 @@ def waiting_ops(groups: list[Group]) -> tuple[Op | None, list[Op]]:
     return (ops[0] if ops else None), ops[1:]
 
 
-def block(launch: Launch, wave: Wave, slot: int) -> str:
+def block_text(launch: Launch, wave: Wave, slot: int) -> str:
     """The block in ``slot`` of the wave, and a line for each of its warps (equal neighbours share one)."""
     per_block = launch.geometry.warps
     states = ["no longer in the kernel"] * per_block

@@ -15,7 +15,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, WARP, architecture
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
-from tilewright.sim.checks import chosen, observers
+from tilewright.sim.checks import enabled_checkers, observers
 from tilewright.sim.checks.residency import resident_blocks
 from tilewright.sim.engine import Launch
 from tilewright.sim.events import Observer, events
@@ -23,7 +23,7 @@ from tilewright.sim.lowering import lower
 from tilewright.sim.memory import AddressSpace, exposed
 from tilewright.sim.profiling import SimProfile, profile
 from tilewright.sim.program import Program
-from tilewright.sim.replay import offer
+from tilewright.sim.replay import offer_to_handler
 from tilewright.sim.settings import current_options, options
 from tilewright.sim.shared import integer_ranges
 from tilewright.sim.values import Ptr, scalar_value
@@ -36,7 +36,7 @@ class SimKernel:
     """A kernel made ready for the simulator. Calling it runs the launch to its end."""
 
     def __init__(self, function: Function, check: str = "") -> None:
-        chosen(check)
+        enabled_checkers(check)
         self.name, self.check = function.name, check
         self.counted = function.kind == "kernel"
         self.types = [p.type for p in function.params]
@@ -52,7 +52,7 @@ class SimKernel:
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
         # Exploration, mutation and the debugger take launches over, to run them their own way.
-        if not (self.counted and offer(self, config, args)):
+        if not (self.counted and offer_to_handler(self, config, args)):
             self.run(config, args)
 
     def run(

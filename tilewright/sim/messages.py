@@ -23,7 +23,7 @@ def source_line(of: Op | Location | None) -> str:
     return f"at {where}{f':  {text}' if text else ''}"
 
 
-def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) -> str:
+def fault_text(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) -> str:
     lane = wrong.first_lane(group)
     geometry = launch.geometry
     warp = int(group.warps[lane // WARP])
@@ -38,7 +38,7 @@ def fault(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: Any) 
     return "\n  ".join(lines)
 
 
-def internal(kernel: str, op: Op | None, error: BaseException) -> str:
+def internal_error_text(kernel: str, op: Op | None, error: BaseException) -> str:
     what = op.attrs["atom"].mnemonic() if op is not None and op.opcode == "call" else op.opcode if op else "?"
     return "\n  ".join((
         f"the simulator cannot run {what}: {type(error).__name__}: {error}",

@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import LaunchConfig
-from tilewright.sim.checks.dependents import running, set_running
+from tilewright.sim.checks.dependents import kernels_running, set_running
 from tilewright.sim.memory import AddressSpace
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Replay:
         self.args = args
         space = AddressSpace()
         kernel.values(args, space)
-        self._running = running()  # kernels of the stream that this one may overlap with
+        self._running = kernels_running()  # kernels of the stream that this one may overlap with
         self._memory = [b.bytes[b.low : b.high] for b in space.exposed() if not b.read_only and b.high > b.low]
 
     @property
@@ -63,7 +63,7 @@ class Replay:
             data[:] = saved
 
 
-def kind(error: SimulationError) -> str:
+def error_kind(error: SimulationError) -> str:
     """The kind of an error of the simulator: ``deadlock``, ``hang``, the rules of the checks that found something, or
     ``fault``."""
     first = str(error).split("\n", 1)[0]
@@ -108,7 +108,7 @@ def _first(launches: int, take: Handler) -> Handler:
     return handle
 
 
-def offer(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:
+def offer_to_handler(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:
     """Whether a handler has taken this launch."""
     take = _handler
     if take is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.target import architecture
-from tilewright.sim.checks.registry import chosen
+from tilewright.sim.checks.registry import enabled_checkers
 
 SCHEDULES = ("seeded", "lockstep")
 SIZES = ("simulator", "gpu")
@@ -45,7 +45,7 @@ class SimulatorOptions:
             raise ArgumentError(f"schedule={self.schedule!r}; it is one of {', '.join(map(repr, SCHEDULES))}")
         if self.sizes not in SIZES:
             raise ArgumentError(f"sizes={self.sizes!r}; it is one of {', '.join(map(repr, SIZES))}")
-        chosen(self.check)
+        enabled_checkers(self.check)
         for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("idle_turns", int),
                            ("sms", int)):  # fmt: skip
             value = getattr(self, name)

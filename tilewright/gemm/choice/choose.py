@@ -23,7 +23,7 @@ def best(
     block makes a tile of its own. With a ``reduction`` blocks share tiles, where any size can, and add up so."""
     if isinstance(decomposition, StreamK):
         entry.config.check()
-        return fitting([entry, *with_tiles(entry, limits, *sharing(entry))], decomposition, problem)
+        return entry_for_plan([entry, *with_tiles(entry, limits, *sizes_for_sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK, a SplitK or one of {known}")
@@ -117,7 +117,7 @@ class KernelOptions:
         return self.fastest(problem, "data_parallel")
 
 
-def sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
+def sizes_for_sharing(entry: KernelEntry) -> tuple[AnyConfig | None, ...]:
     """The sizes of a kernel for blocks that share tiles."""
     return (entry.shared or entry.config, entry.large, *entry.small)
 
@@ -133,7 +133,7 @@ def oriented(config: AnyConfig, problem: Problem) -> Problem:
     return (n, m, k, batch) if config.transposed else problem
 
 
-def fitting(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
+def entry_for_plan(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile cuts the problem as ``plan`` has it."""
     found = (*plan.tiled_shape, plan.iters_per_tile)
     wanted = []

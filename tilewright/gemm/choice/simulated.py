@@ -36,10 +36,10 @@ def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> Kerne
     """The entry in the size that takes least time on the simulator; without clusters, where there is a choice."""
     entries = with_tiles(entry, limits, entry.config, entry.large, *entry.small)
     single = [e for e in entries if e.config.cluster_size == 1]
-    return min(single or entries or [entry], key=lambda e: work(e.config, problem))
+    return min(single or entries or [entry], key=lambda e: simulated_work(e.config, problem))
 
 
-def work(config: AnyConfig, problem: Problem) -> int:
+def simulated_work(config: AnyConfig, problem: Problem) -> int:
     """Elements that the tiles of a product cover, and what they cost besides."""
     m, n, _, batch = oriented(config, problem)
     bM, bN, _ = config.tile

@@ -46,10 +46,10 @@ class OperandAccess(NamedTuple):
 
 def group_accesses(product: ProductOperands) -> list[OperandAccess]:
     """Requirements of the table in which the grouped kernels find a problem's matrices."""
-    return each(product, group_table.ACCESS)
+    return operand_accesses(product, group_table.ACCESS)
 
 
-def each(
+def operand_accesses(
     product: ProductOperands, loads: AccessRequirement, stores: AccessRequirement | None = None
 ) -> list[OperandAccess]:
     """A, B, C (where it is not D) and D; C is read as D is written."""

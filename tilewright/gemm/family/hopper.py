@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.epilogue.scales import fits_block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
-from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, each
+from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, operand_accesses
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.grouped import HopperGroups
 from tilewright.gemm.family.hopper_cost import HopperModel
@@ -60,7 +60,7 @@ class Hopper(KernelFamily):
         return None if version == 90 else f"it needs wgmma, which sm_90 has and sm_{version} does not"
 
     def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
-        return each(product, TmaMainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
+        return operand_accesses(product, TmaMainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         if product.indirect is not None:

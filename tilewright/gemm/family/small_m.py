@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.gemm.config import AnyConfig
-from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, each
+from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, operand_accesses
 from tilewright.gemm.family.ampere_cost import AmpereModel
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.kernel.small_m import SmallMGemm
@@ -22,7 +22,7 @@ class SmallM(KernelFamily):
         return SmallMGemm(config)
 
     def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
-        return each(product, SmallMGemm.ACCESS)[:2]  # D and C may have any layout
+        return operand_accesses(product, SmallMGemm.ACCESS)[:2]  # D and C may have any layout
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         if product.indirect is not None:

@@ -18,7 +18,7 @@ from tilewright.gemm.family.base import family_of
 from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.transfer import beside, zeros_beside
+from tilewright.gemm.host.transfer import uploader_beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.schedule.launch_arguments import decomposition_of, padded, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
@@ -75,16 +75,16 @@ class Handle:
         )
         following = None
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":
-            slices = stack(partials, seen.shape, plan.shares.slices, config.acc_dtype)
+            slices = slices_matrix(partials, seen.shape, plan.shares.slices, config.acc_dtype)
             kept = Operand(config.acc_dtype, Major.K, 128)
             tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
-            indirect = seen.indirect.addressing(beside(target, D)) if seen.indirect is not None else None
+            indirect = seen.indirect.addressing(uploader_beside(target, D)) if seen.indirect is not None else None
             following = handle_of(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
                         (function, indirect.scatter_D if indirect else None), config, (C, D))  # fmt: skip
-            function, config, C, D = unchanged(config.acc_dtype), replace(config, c=kept), slices, slices
+            function, config, C, D = sums_as_they_are(config.acc_dtype), replace(config, c=kept), slices, slices
         objects: tuple[Any, ...] = function, how
         if seen.indirect is not None:
-            addressing = seen.indirect.addressing(beside(target, D))
+            addressing = seen.indirect.addressing(uploader_beside(target, D))
             if following is not None:  # the slices are in the workspace at strides
                 addressing = replace(addressing, scatter_D=None)
             objects = function, how, addressing
@@ -166,7 +166,7 @@ def reachable(target: Any, indirect: IndirectOperands) -> Iterator[None]:
         yield
 
 
-def stack(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: Any) -> Matrix:
+def slices_matrix(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: Any) -> Matrix:
     """The workspace of parallel split-K as a matrix for each slice, of whole vectors of columns."""
     m, n, _, _ = shape
     row = padded(n, dtype)
@@ -175,6 +175,6 @@ def stack(partials: Any, shape: tuple[int, int, int, int], slices: int, dtype: A
     return Matrix("the workspace", partials, array)
 
 
-def unchanged(dtype: Any) -> LinearCombination:
+def sums_as_they_are(dtype: Any) -> LinearCombination:
     """The epilogue function that writes the sums as they are."""
     return LinearCombination(dtype(1), dtype(0))

@@ -70,7 +70,7 @@ class Plan:
         # On the GPU's order of kernels a product could take ten times as long to simulate, with the same result.
         if quick_to_simulate and decomposition in ("auto", "data_parallel"):
             entries = in_order_of_simulation(entries)
-        candidate, passed_over = first_taker(entries, problem, decomposition, arch(machine), reduction)
+        candidate, passed_over = first_taker(entries, problem, decomposition, capability_of(machine), reduction)
         suited = suited_entry(candidate, problem)
         if isinstance(decomposition, StreamKScheduleSm90):
             return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
@@ -245,7 +245,7 @@ def packing_for(
     packing = Packing.of(problem, entry)
     if packing is None or not set(packing.names) <= set(may_pack):
         return None
-    refused = refusal(entry, packing.placed(problem), decomposition, arch(machine), reduction)
+    refused = refusal(entry, packing.placed(problem), decomposition, capability_of(machine), reduction)
     return packing if refused is None else None
 
 
@@ -253,7 +253,7 @@ def kernel_of_gpu(
     problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, reduction: str | None, plan: Plan
 ) -> str:
     """The name of the kernel that a GPU like the simulated one would get; empty where it is the plan's."""
-    taken = (e for e in entries if refusal(e, problem, decomposition, arch("cpu"), reduction) is None)
+    taken = (e for e in entries if refusal(e, problem, decomposition, capability_of("cpu"), reduction) is None)
     name = next(taken, plan.entry).name
     return "" if name == plan.entry.name else name
 
@@ -287,7 +287,7 @@ def _limits_of_gpu() -> tuple[int, int]:
     return info.get_device_multiprocessor_count(), info.get_shared_memory_per_block()
 
 
-def arch(machine: str) -> int:
+def capability_of(machine: str) -> int:
     """The compute capability, 90 for sm_90."""
     if machine == "cpu":
         return architecture(simulated().arch or "sm_90a", bare=True).capability

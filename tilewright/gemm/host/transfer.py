@@ -53,7 +53,7 @@ def zeros_apart(target: Any, matrix: Matrix) -> Callable[[int, Any], Any]:
     return zeros
 
 
-def beside(target: Any, matrix: Matrix) -> Callable[[Any], Any]:
+def uploader_beside(target: Any, matrix: Matrix) -> Callable[[Any], Any]:
     """Brings NumPy arrays to the device of ``matrix``."""
 
     def upload(array: Any) -> Any:

@@ -14,7 +14,7 @@ from tilewright import Constexpr, Int32, Int64, const_expr, cute, range, range_c
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.kernel.group_table import ADDRESS, EXTENT, FIRST, ORIGIN, PITCH
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 
 MODES = ((0, 2), (1, 2), (0, 1))
 """The modes of A, B and D: 0 is M, 1 is N, 2 is K."""
@@ -141,7 +141,7 @@ class OffsetGroups:
 def rows_of_table(groups: Groups, table: cute.Tensor, config: Constexpr) -> None:
     """Block i fills row i."""
     problem, _, _ = cute.arch.block_idx()
-    follow()
+    wait_then_let_next_begin()
     groups.fill(table, problem, config)
 
 

@@ -15,7 +15,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_offsets import Groups, fill_table
 from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices, tiles_of
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.tiles import global_to_shared
 
 
@@ -50,7 +50,7 @@ class GroupedGemm(MultistageGemm):
         blocks, _, _ = cute.arch.grid_dim()
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
         problem = Int32(0)
-        follow()
+        wait_then_let_next_begin()
         for tile in range(first, tiles_of(table), blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1

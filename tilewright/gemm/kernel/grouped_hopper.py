@@ -20,7 +20,7 @@ from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_offsets import Groups
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ORIGIN, function_of, matrices, numbers, stack, tiles_of
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 
 MAPS, MAP_WORDS = 3, 16
@@ -70,7 +70,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     ) -> None:  # fmt: skip
         """Block i makes the tensor maps of problem i."""
         problem, _, _ = cute.arch.block_idx()
-        follow()
+        wait_then_let_next_begin()
         groups.fill(table, problem, self.config)
         A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config, whole=False))
         places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
@@ -97,7 +97,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
             stage_tensors=(sA, sB),
         )
-        follow()
+        wait_then_let_next_begin()
         walk = partial(self.walk, table)
         if warpgroup == 0:
             self.set_registers(0)

@@ -16,7 +16,7 @@ from tilewright.gemm.config import GemmConfig, Operand
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
 from tilewright.gemm.epilogue.store import epilogue_of
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.mainloop.math import math_of
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, OperandSlices
 from tilewright.gemm.schedule.decomposition import DataParallel
@@ -87,7 +87,7 @@ class MultistageGemm:
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """A block's share of the work: the decomposition calls ``piece`` for each of its parts of tiles."""
-        follow()
+        wait_then_let_next_begin()
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz
         config = self.config

@@ -26,7 +26,7 @@ def let_next_begin() -> None:
     call(GridDependency("launch_dependents", LEAST_CAPABILITY))
 
 
-def follow() -> None:
+def wait_then_let_next_begin() -> None:
     """Wait for the kernels before, and let the next one begin at once: for kernels of many short blocks."""
     wait_for_earlier()
     let_next_begin()

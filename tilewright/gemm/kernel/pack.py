@@ -6,7 +6,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 
 THREADS = 256
 EACH = 16
@@ -41,7 +41,7 @@ class PackMatrices:
     @cute.kernel
     def kernel(self, pairs: tuple, counts: tuple) -> None:
         block, _, _ = cute.arch.block_idx()
-        follow()
+        wait_then_let_next_begin()
         for i in cutlass.range_constexpr(len(pairs)):
             if (block >= 0) & (block < counts[i]):
                 self.copy_tile(pairs[i][0], pairs[i][1], block)

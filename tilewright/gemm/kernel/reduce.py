@@ -8,7 +8,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.tile import EpilogueTile
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.ir.target import MOST_GRID
 
 THREADS = 128
@@ -52,7 +52,7 @@ class ReduceSplitK:
         extent = (cute.size(slices, mode=[0]), cute.size(mD, mode=[1]))
         vector = self.vector
         m, group = bidy * (THREADS // 32) + tidx // 32, bidx * 32 + tidx % 32
-        follow()
+        wait_then_let_next_begin()
         if (m < extent[0]) & (group * vector < extent[1]):
             at = (m, group)
             cD = cute.local_tile(cute.make_identity_tensor(extent), (1, vector), at)  # (1, vector)

@@ -19,7 +19,7 @@ from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.overlap import follow
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.mainloop.math import tensor_core_op
 from tilewright.gemm.tiles import aligned
 
@@ -81,7 +81,7 @@ class SmallMGemm:
         acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((ROWS, columns)), self.config.acc_dtype)
         acc.fill(0)  # (MMA, MMA_M, MMA_N)
         whole = K // deep
-        follow()
+        wait_then_let_next_begin()
         for step in range(warp, whole, self.warps, unroll=1):
             self.multiply(tiled_mma, acc, rows, cols, step * deep)
         # What does not fill a warp's loads any more is the next warp's.

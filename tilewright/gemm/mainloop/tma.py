@@ -36,7 +36,7 @@ def _nothing() -> None:
     pass
 
 
-def copied(fragment: cute.Tensor) -> cute.Tensor:
+def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
     """Registers of their own with the values of ``fragment``."""
     result = cute.make_rmem_tensor_like(fragment)
     result.store(fragment.load())
@@ -153,7 +153,7 @@ class TmaMainloop:
         ahead = SCALES_AHEAD[self.config.warpgroups] if sum(map(cute.size, first)) <= FEW_SCALES else 1
         coming = [first, *(scales.load(i) for i in range(1, ahead))]
         for done in cutlass.range(0, k_tiles, ahead, unroll=1):
-            now = [tuple(copied(one) for one in loaded) for loaded in coming]
+            now = [tuple(in_own_registers(one) for one in loaded) for loaded in coming]
             for i in cutlass.range_constexpr(ahead):
                 for old, new in zip(coming[i], scales.load(done + ahead + i), strict=True):
                     old.store(new.load())

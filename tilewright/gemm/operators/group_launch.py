@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright import Int32, cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.choice.simulated import work
+from tilewright.gemm.choice.simulated import simulated_work
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.base import family_of
@@ -136,7 +136,7 @@ class Launch(TableLaunch):
             A, B, C, D = problem.A, problem.B.transposed(), problem.C, problem.D
             for i, (matrix, operand) in enumerate(zip((A, B, C, D), self.operands(), strict=True)):
                 row[ADDRESS + i] = matrix.array.address
-                row[PITCH + i] = pitch(matrix, operand)
+                row[PITCH + i] = leading_stride(matrix, operand)
             row[EXTENT : EXTENT + 3] = m, n, k
             row[FIRST], row[BIAS] = tiles, bias
             tiles += -(-m // bM) * -(-n // bN)
@@ -154,7 +154,7 @@ class Launch(TableLaunch):
         return target.upload(table)
 
 
-def pitch(matrix: Any, operand: Any) -> int:
+def leading_stride(matrix: Any, operand: Any) -> int:
     """Elements from one row (column) to the next; where there is one only, as many as keep it aligned."""
     outer = 0 if operand.major is Major.K else 1
     step: int = matrix.stride[outer]
@@ -207,6 +207,6 @@ def fastest_for(
     groups = entry.family.grouped
     sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
     if machine == "cpu" and plan.simulated().sizes == "simulator":
-        return min(sizes, key=lambda size: sum(work(size, shape) for shape in shapes))
+        return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
     extents = np.array([shape[:3] for shape in shapes], float)
     return min(sizes, key=lambda size: groups.time_us(size, extents, gpu))

@@ -17,7 +17,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.copies import copies
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.packing import Packing
-from tilewright.gemm.host.plan import arch, limits
+from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
@@ -138,7 +138,7 @@ def kinds_of(
     """A kernel, the numbers of the problems that it takes in one launch, and why entries before it were passed over."""
     kinds: dict[Any, list[int]] = {}
     reasons: dict[str, dict[str, str]] = {}
-    version = arch(problems[0].machine)
+    version = capability_of(problems[0].machine)
     for i, problem in enumerate(problems):
         check_result(entries[0], problem)
         if not problem.is_empty:

@@ -178,7 +178,7 @@ class Given(NamedTuple):
         if self.copied or self.c_copied:
             return False
         vectors = zip(call.given_vectors, self.vectors, strict=True)
-        return aliases((call.a, self.operands.a), (call.b, self.operands.b), *vectors)
+        return same_addresses((call.a, self.operands.a), (call.b, self.operands.b), *vectors)
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class Request:
         for name, x in arrays.items():
             if (other := framework(x, name)) != kind:
                 raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
-        a, b = (resolved(x) for x in (self.a, self.b))
+        a, b = (materialised(x) for x in (self.a, self.b))
         matrices = operands(a, b)
         entries = self.entries(array_of(matrices.a).dtype)
         if kind == "jax":
@@ -385,7 +385,7 @@ REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
 _ROWS: dict[Any, LaunchesByRows] = {}
 
 
-def recall(key: Any) -> RepeatedProduct | None:
+def remembered_product(key: Any) -> RepeatedProduct | None:
     return REPEATED_PRODUCTS.get(key)
 
 
@@ -409,7 +409,7 @@ def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Re
     return repeated
 
 
-def resolved(x: Any) -> Any:
+def materialised(x: Any) -> Any:
     """A PyTorch tensor whose elements are what its memory says."""
     if framework(x) != "torch":
         return x
@@ -418,6 +418,6 @@ def resolved(x: Any) -> Any:
     return x.resolve_neg() if x.is_neg() else x
 
 
-def aliases(*pairs: tuple[Any, Any]) -> bool:
+def same_addresses(*pairs: tuple[Any, Any]) -> bool:
     """Whether each second tensor begins where the first does."""
     return all(given.data_ptr() == taken.data_ptr() for given, taken in pairs)

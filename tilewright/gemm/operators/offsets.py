@@ -20,15 +20,15 @@ from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major
 from tilewright.gemm.epilogue.functions import Chain
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.plan import arch, limits
+from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS
 from tilewright.gemm.operators.arrays import framework, new_result
-from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, pitch
+from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, leading_stride
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS
-from tilewright.gemm.operators.matmul import any_recorded, matmul, resolved
+from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -92,7 +92,7 @@ def grouped_matmul(
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
-    product = CutProduct.of(resolved(a), resolved(b), offsets, out, out_dtype, kernel)
+    product = CutProduct.of(materialised(a), materialised(b), offsets, out, out_dtype, kernel)
     product.run()
     return product.problem.D.source
 
@@ -111,7 +111,9 @@ class CutProduct:
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernel: Any) -> CutProduct:
         """Check the operands against each other, and make the output where none is given."""
-        mode, shape = form(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))
+        mode, shape = cut_mode_and_shape(
+            tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape)
+        )
         A, B = Matrix.of("a", a), Matrix.of("b", b)
         if A.dtype is not B.dtype:
             raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
@@ -138,7 +140,7 @@ class CutProduct:
         if k == 0 or self.groups == 0:
             result[...] = 0
             return
-        version = arch(self.problem.machine)
+        version = capability_of(self.problem.machine)
         entry, _ = entry_of("", self.problem, self.entries, version)
         others = [other for other in self.entries if not other.config.persistent]
         step = VECTOR // self.problem.A.dtype.bytes if entry.config.persistent and self.cuts_rows else 1
@@ -164,7 +166,9 @@ def problem_extents(problem: Problem) -> tuple[int, int, int]:
     return problem.D.shape[0], problem.D.shape[1], problem.A.shape[1]
 
 
-def form(a: tuple[int, ...], b: tuple[int, ...], offsets: tuple[int, ...] | None) -> tuple[int, tuple[int, ...]]:
+def cut_mode_and_shape(
+    a: tuple[int, ...], b: tuple[int, ...], offsets: tuple[int, ...] | None
+) -> tuple[int, tuple[int, ...]]:
     """The mode that the offsets cut, and the result's shape, for operands of these shapes; ArgumentError for others.
 
     >>> form((64, 32), (4, 32, 16), (4,)), form((64, 32), (32, 16), (4,))
@@ -242,7 +246,7 @@ class OffsetLaunch(TableLaunch):
         return OffsetGroups(
             from_dlpack(product.offsets).mark_layout_dynamic(),
             tuple(Int64(x.array.address) for x in matrices),
-            tuple(Int64(pitch(x, operand)) for x, operand in zip(matrices, operands, strict=True)),
+            tuple(Int64(leading_stride(x, operand)) for x, operand in zip(matrices, operands, strict=True)),
             Int64(stack.stride[2] * stack.dtype.bytes if stack.shape[2] > 1 else 0),
             tuple(Int32(extent) for extent in problem_extents(problem)),
             self.mode,

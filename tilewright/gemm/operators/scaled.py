@@ -22,7 +22,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import dynamic, framework
-from tilewright.gemm.operators.matmul import Request, any_recorded, recall, remember
+from tilewright.gemm.operators.matmul import Request, any_recorded, remember, remembered_product
 from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -90,7 +90,7 @@ def scaled_matmul(
         try:
             options = activation, out_dtype, use_fast_accum, kernel
             key = torch_key(*tensors), options, simulated_gpu() if a.is_cpu else None
-            repeated = recall(key)
+            repeated = remembered_product(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
         vectors = (scale_a, scale_b) if bias is None else (scale_a, scale_b, bias)

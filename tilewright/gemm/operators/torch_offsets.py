@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.operators.offsets import form, grouped_matmul
+from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -34,7 +34,7 @@ def fake(
     if offsets is None and a.ndim == b.ndim == 3:
         shape: tuple[Any, ...] = (a.shape[0], a.shape[1], b.shape[2])
     else:
-        shape = form(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))[1]
+        shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))[1]
     dtype = candidates(numeric_of_dtype(a.dtype), kernel)[0].config.c.dtype.torch_dtype
     return a.new_empty(shape, dtype=out_dtype or dtype)
 

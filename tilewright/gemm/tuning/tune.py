@@ -18,7 +18,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import INFEASIBLE_US
 from tilewright.gemm.family.suited import suited_entry
 from tilewright.gemm.host.packing import Packing
-from tilewright.gemm.host.plan import Plan, arch, limits, packed_us, packing_for, refusal
+from tilewright.gemm.host.plan import Plan, capability_of, limits, packed_us, packing_for, refusal
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.splitk import SplitK
@@ -90,7 +90,7 @@ def tune(
     key = store.problem_key(problem)
     assert key is not None, "a stand-in has no rows by index"
     ways = best_by_model(problem, positive("candidates", candidates))
-    with bar(progress, len(ways)) as advance:
+    with progress_bar(progress, len(ways)) as advance:
         found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
     found.file = store.keep(key, found.best)
     return found
@@ -144,7 +144,7 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
     shares = plan.shares
     assert not isinstance(shares, SplitK | SharedUnits), "the choice takes none"
     found = [Candidate.of(plan.entry, shares, plan.packing is not None)]
-    taken = next(entry for entry in entries if refusal(entry, problem, "auto", arch(machine)) is None)
+    taken = next(entry for entry in entries if refusal(entry, problem, "auto", capability_of(machine)) is None)
     ranked = [estimates(*one, count) for one in ways_to_lie(problem, entries, taken)]
     sure = dict.fromkeys([*found, *(way for one in ranked for _, way in one[: max(1, count // OF_EACH)])])
     spare = count - len(sure)
@@ -196,7 +196,7 @@ def specification(problem: Problem, a_major: str, b_major: str) -> dict[str, Any
     return {"shape": problem.shape, **names, "a_major": a_major, "b_major": b_major}
 
 
-def bar(shown: bool, total: int) -> Any:
+def progress_bar(shown: bool, total: int) -> Any:
     """A context that gives the function to call after each candidate."""
     if not shown:
         return nullcontext(lambda: None)

@@ -13,14 +13,14 @@ To add one: write ``NAME.py`` with a class like this, and name the class in ``re
                                           [Party("load", op, thread_of(group, lane))], fix="..."))
 
 What they build on: ``sim/events.py`` (the events), ``ir/effects.py`` (what an op reads, writes and orders:
-``op.attrs["atom"].accesses`` and ``.orders``), ``sites.facts(program)`` (what is fixed of a kernel), ``order``
+``op.attrs["atom"].accesses`` and ``.orders``), ``sites.kernel_facts(program)`` (what is fixed of a kernel), ``order``
 (happens before: vector clocks), ``findings`` (what is reported) and ``actors`` and ``places`` (who and which memory).
 """
 
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.collect import Report, collecting
 from tilewright.sim.checks.findings import Finding, Findings, Party
-from tilewright.sim.checks.registry import chosen
+from tilewright.sim.checks.registry import enabled_checkers
 from tilewright.sim.checks.run import observers
 
-__all__ = ["Checker", "Finding", "Findings", "Party", "Report", "chosen", "collecting", "observers"]
+__all__ = ["Checker", "Finding", "Findings", "Party", "Report", "enabled_checkers", "collecting", "observers"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tilewright.ir.target import CLUSTERS, architecture
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sites import kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -21,7 +21,7 @@ class Architectures(Checker):
         if not launch.options.arch:
             return
         arch = architecture(launch.options.arch, bare=True)
-        for op in facts(launch.program).calls:
+        for op in kernel_facts(launch.program).calls:
             atom = op.attrs["atom"]
             if lacking := atom.lacking(arch, op):
                 self.findings.add(

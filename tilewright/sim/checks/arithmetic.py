@@ -17,7 +17,7 @@ from tilewright.sim.checks.actors import thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.kinds import is_signed
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 from tilewright.sim.lowering import constant_value
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Arithmetic(Checker):
         return bool(known.arithmetic)
 
     def begin(self, launch: Launch) -> None:
-        self.ops = facts(launch.program).arithmetic
+        self.ops = kernel_facts(launch.program).arithmetic
         self.slots = launch.program.slots
 
     def executed(self, group: Group, op: Op) -> None:

@@ -16,7 +16,7 @@ from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, global_memory, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, facts, origin
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts, origin
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Bounds(Checker):
         return bool(known.within)
 
     def begin(self, launch: Launch) -> None:
-        self.launch, known = launch, facts(launch.program)
+        self.launch, known = launch, kernel_facts(launch.program)
         self.extents = self._extents(launch)
         self.within, self.names, self.slots = known.within, known.shared_names, launch.program.slots
 

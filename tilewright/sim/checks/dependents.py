@@ -21,7 +21,7 @@ from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ MOST_KERNELS = 8  # of a stream that are remembered as running
 _running: dict[int | None, tuple[RunningKernel, ...]] = {}
 
 
-def running() -> dict[int | None, tuple[RunningKernel, ...]]:
+def kernels_running() -> dict[int | None, tuple[RunningKernel, ...]]:
     """The kernels that may still run in each stream, to be given to :func:`set_running` before a launch is run
     again."""
     return dict(_running)
@@ -63,7 +63,7 @@ def set_running(streams: dict[int | None, tuple[RunningKernel, ...]]) -> None:
 
 def early_launch_ops(program: Program) -> list[Op]:
     """Where a kernel lets the next one of its stream begin."""
-    calls = [op for op in facts(program).calls if op.attrs["atom"].grid_dependency]
+    calls = [op for op in kernel_facts(program).calls if op.attrs["atom"].grid_dependency]
     return [op for op in calls if op.attrs["atom"].action == "launch_dependents"]
 
 
@@ -100,7 +100,7 @@ class EarlyLaunches(Checker):
 
     def end(self, launch: Launch) -> None:
         every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
-        written = [b for b in buffers_of(launch, facts(launch.program).written) if b in every]
+        written = [b for b in buffers_of(launch, kernel_facts(launch.program).written) if b in every]
         writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
         begins, stream = early_launch_ops(launch.program)[0], launch.config.stream
         mine = RunningKernel(launch.program.name, begins, writes, uses, [b.owner for b in every])

@@ -15,7 +15,7 @@ from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.actors import Actor, actor_in_wave, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -104,7 +104,7 @@ class Divergence(Checker):
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         # Where all barriers are sync_threads, no warp can be a phase ahead, so its clocks are not needed.
-        orders = ((op, o) for op in facts(launch.program).calls for o in op.attrs["atom"].orders)
+        orders = ((op, o) for op in kernel_facts(launch.program).calls for o in op.attrs["atom"].orders)
         self.named = any(
             o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
         )  # fmt: skip

@@ -17,7 +17,7 @@ from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Exits(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.names = facts(launch.program).shared_names
+        self.names = kernel_facts(launch.program).shared_names
         # For each wave and block (slot) the warps that reached into it and are not known there to have done so.
         self.reached: dict[tuple[Wave, int], dict[int, RemoteAccess]] = {}
         self.left_warps: dict[tuple[Wave, int], int] = {}

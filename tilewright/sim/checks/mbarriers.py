@@ -20,7 +20,7 @@ from tilewright.sim.checks.actors import actor, actor_in_wave, lanes_of, thread_
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class MbarrierRules(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.names = facts(launch.program).shared_names
+        self.names = kernel_facts(launch.program).shared_names
         self.known: dict[Wave, dict[int, Barrier]] = {}
         self.span: dict[Wave, tuple[int, int]] = {}  # the bytes of a block between the first and the last mbarrier
         self.counted: dict[int, bool] = {}  # by an op's id: whether what it brings counts at an mbarrier

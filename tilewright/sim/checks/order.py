@@ -21,7 +21,7 @@ from tilewright.sim.checks.clocks import ROLES, ClockColumns, Clocks
 from tilewright.sim.checks.early_reads import Stages
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.shadow import NEVER
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.checks.versions import Versions
 from tilewright.sim.events import Observer
@@ -119,7 +119,7 @@ class HappensBefore(Observer):
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
     def begin(self, launch: Launch) -> None:
-        known = facts(launch.program)
+        known = kernel_facts(launch.program)
         self.sites, self.results_unused = known.sites, known.results_unused
         self.layout = ClockColumns(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)

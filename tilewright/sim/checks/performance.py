@@ -16,8 +16,8 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.residency import resident
-from tilewright.sim.checks.sites import facts, origin
+from tilewright.sim.checks.residency import resident_blocks_of
+from tilewright.sim.checks.sites import kernel_facts, origin
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ class Performance(Checker):
     def begin(self, launch: Launch) -> None:
         self.looked: dict[Op, int] = {}
         self.filled_by_tma = {
-            origin(value) for op in facts(launch.program).calls for value, access in op.attrs["atom"].accessed(op)
+            origin(value) for op in kernel_facts(launch.program).calls
+            for value, access in op.attrs["atom"].accessed(op)
             if access.agent == "tma" and access.role == "destination" and "tensor" in op.attrs["atom"].name
         }  # fmt: skip
         self._waves(launch)
-        for first, second in redundant(facts(launch.program).function):
+        for first, second in redundant(kernel_facts(launch.program).function):
             self._note("redundant-barrier", "two barriers with no access to memory between them",
                        [Party("barrier", second), Party("after", first)], "leave one of them out")  # fmt: skip
 
@@ -96,7 +97,7 @@ class Performance(Checker):
 
     def _waves(self, launch: Launch) -> None:
         geometry = launch.geometry
-        held = resident(launch)
+        held = resident_blocks_of(launch)
         full, rest = divmod(geometry.blocks, held)
         if full and 0 < rest < held // 4:
             what = f"{geometry.blocks} blocks are {full} full waves of {held} and one of {rest}"

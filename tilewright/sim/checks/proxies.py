@@ -24,7 +24,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.reach import Threads
-from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
+from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Proxies(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = facts(launch.program)
+        known = kernel_facts(launch.program)
         self.names, self.shift = known.shared_names, known.granules[True].bit_length() - 1
         # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
         self.written: dict[Wave, Array] = {}

@@ -32,7 +32,7 @@ from tilewright.sim.checks.shadow import (
     site_of,
     who_of,
 )  # fmt: skip
-from tilewright.sim.checks.sites import THREAD, KernelFacts, Site, facts
+from tilewright.sim.checks.sites import THREAD, KernelFacts, Site, kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -353,7 +353,7 @@ class CellCheck:
             if then_site.verb == "load":  # the reader is at fault
                 parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
             return Finding("data-race", what, parties, memory, *early, early=True)
-        why, fix = explain(self.order.layout, now_site, then_site, threads, shared, facts(self.launch.program))
+        why, fix = explain(self.order.layout, now_site, then_site, threads, shared, kernel_facts(self.launch.program))
         what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
         return Finding("data-race", what, parties, memory, why, fix)
 

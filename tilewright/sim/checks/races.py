@@ -30,7 +30,7 @@ from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
 from tilewright.sim.checks.shadow_pages import shadow_of
-from tilewright.sim.checks.sites import THREAD, facts
+from tilewright.sim.checks.sites import THREAD, kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Races(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = facts(launch.program)
+        known = kernel_facts(launch.program)
         self.granules = known.granules
         self.cells = CellCheck(self.findings, self.order, launch, known)
         self.writable = buffers_of(launch, known.written)  # no other can be raced for

@@ -25,7 +25,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
 from tilewright.sim.checks.places import MemoryPlace
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -73,7 +73,7 @@ class RegistersInFlight(Checker):
         return any(op.attrs["atom"].in_flight for op in known.calls)
 
     def begin(self, launch: Launch) -> None:
-        known = facts(launch.program)
+        known = kernel_facts(launch.program)
         if known.missing_fences is None:
             known.missing_fences = missing_fences(known.function)
         self.unfenced = dict(known.missing_fences)

@@ -43,7 +43,7 @@ CHECKERS: tuple[type[Checker], ...] = (
 SETS = ("none", "default", "all")
 
 
-def chosen(check: str) -> dict[str, bool]:
+def enabled_checkers(check: str) -> dict[str, bool]:
     """The checkers that ``check`` names, and whether each is to be thorough.
 
     ``check`` is words with commas between them: ``none``, ``default``, ``all``, names of checkers, or ``-name`` to

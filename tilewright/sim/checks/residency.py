@@ -19,7 +19,7 @@ from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import KernelFacts, facts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 from tilewright.sim.faults import Fault
 from tilewright.sim.shared import SharedBuffer
 
@@ -33,7 +33,7 @@ CELL = 2  # log2 of the bytes that flags are told apart by
 LARGEST = 1 << 26  # bytes of an array that is looked at
 
 
-def resident(launch: Launch) -> int:
+def resident_blocks_of(launch: Launch) -> int:
     """Blocks of the launch that the simulated GPU holds at once, as far as threads and shared memory decide."""
     return resident_blocks(launch.geometry.warps, launch.smem, launch.options.sms)
 
@@ -68,8 +68,8 @@ class Residency(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch, geometry = launch, launch.geometry
-        self.polling_reads = facts(launch.program).polling_reads
-        self.held = max(geometry.cluster_size, resident(launch))
+        self.polling_reads = kernel_facts(launch.program).polling_reads
+        self.held = max(geometry.cluster_size, resident_blocks_of(launch))
         self.all_resident = geometry.blocks <= self.held
         self.first: dict[Wave, int] = {}
         self.blocks = 0

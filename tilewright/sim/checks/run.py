@@ -8,8 +8,8 @@ from tilewright.errors import SimulationError
 from tilewright.sim.checks.collect import current
 from tilewright.sim.checks.findings import Findings
 from tilewright.sim.checks.order import HappensBefore
-from tilewright.sim.checks.registry import CHECKERS, chosen
-from tilewright.sim.checks.sites import facts
+from tilewright.sim.checks.registry import CHECKERS, enabled_checkers
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.events import Observer
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ class Verdict(Observer):
 
 def observers(program: Program, config: LaunchConfig, check: str) -> list[Observer]:
     """The observers that check a launch of ``program``, in the order in which they hear of events."""
-    wanted = chosen(check)
-    classes = [c for c in CHECKERS if c.name in wanted and c.concerns(facts(program)) and c.takes(program, config)]
+    wanted = enabled_checkers(check)
+    classes = [
+        c for c in CHECKERS if c.name in wanted and c.concerns(kernel_facts(program)) and c.takes(program, config)
+    ]
     if not classes:
         return []
     findings, order = Findings(program.name), HappensBefore()

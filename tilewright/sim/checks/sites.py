@@ -197,7 +197,7 @@ class KernelFacts:
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 
 
-def facts(program: Program) -> KernelFacts:
+def kernel_facts(program: Program) -> KernelFacts:
     """The facts of a program's kernel, found once for all its launches."""
     if program.facts is None:
         program.facts = KernelFacts(program.function, program.shared_names)

@@ -24,7 +24,7 @@ from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
-from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, facts
+from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.checks.written_cells import WrittenCells
@@ -52,7 +52,7 @@ class Uninitialised(FromArrays):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = facts(launch.program)
+        known = kernel_facts(launch.program)
         super().begin(launch)
         self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
         if not self.thorough:

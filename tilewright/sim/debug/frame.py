@@ -150,7 +150,7 @@ class Frame:
     def waits(self) -> str:
         """Where each warp of the block is: what it waits for, in which loop it turns, or that it can go on."""
         self._check_stopped()
-        return hangs.block(self._launch, self._group.wave, self.slot)
+        return hangs.block_text(self._launch, self._group.wave, self.slot)
 
     def __str__(self) -> str:
         head = f"kernel {self.kernel!r}, block {self.block}, warp {self.warp}, lane {self.lane} (thread {self.thread})"

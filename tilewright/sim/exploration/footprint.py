@@ -70,7 +70,7 @@ def relation(first: PhaseAccess, second: PhaseAccess, place: str) -> int:
     return RACE if place == "mbarrier" and second.done and second.phase > first.phase else APART
 
 
-def between(first: Footprint, second: Footprint) -> int:
+def strongest_relation(first: Footprint, second: Footprint) -> int:
     """The strongest relation of two steps in this order."""
     found = APART
     # Most steps touch few places: look for those of the smaller footprint in the larger.
@@ -87,10 +87,10 @@ def between(first: Footprint, second: Footprint) -> int:
 
 def clash(a: Footprint, b: Footprint) -> bool:
     """Whether the order of two steps matters."""
-    return between(a, b) != APART or between(b, a) != APART
+    return strongest_relation(a, b) != APART or strongest_relation(b, a) != APART
 
 
-def meets(op: Op) -> bool:
+def touches_meeting_place(op: Op) -> bool:
     """Whether ``op`` may touch a place where agents meet."""
     if op.opcode != "call":
         return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilewright.sim.exploration.footprint import APART, RACE, Footprint, between, clash
+from tilewright.sim.exploration.footprint import APART, RACE, Footprint, clash, strongest_relation
 
 Agent = tuple[int, int]
 """A warp ``(number, -1)``, or an asynchronous copy ``(warp that issued it, number of its copies)``."""
@@ -117,7 +117,7 @@ class OrderSearch:
                 past |= before[i]
             racing = []
             for i in met:  # the latest first: an access ordered before a later one is not a separate race
-                kind = between(self.stack[i].footprint, node.footprint)
+                kind = strongest_relation(self.stack[i].footprint, node.footprint)
                 if kind == APART:
                     continue
                 if kind == RACE and not past >> i & 1:

@@ -46,14 +46,14 @@ class SchedulingPolicy:
 
     def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         """Who goes on when the agent at ``place`` cannot."""
-        return following(place.agent, able)
+        return next_agent(place.agent, able)
 
     def delay(self, issue: IssuedEffect) -> int | None:
         """After how many steps an effect takes place; None: as late as the program allows."""
         return None
 
 
-def following(agent: int, able: Sequence[int]) -> int:
+def next_agent(agent: int, able: Sequence[int]) -> int:
     """The next one in order, from the start again behind the last."""
     return min((a for a in able if a > agent), default=min(able))
 
@@ -70,7 +70,7 @@ class FixedPlan(SchedulingPolicy):
 
     def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
         wanted = self.switches.get(place)
-        return wanted if wanted is not None and wanted in able else following(place.agent, able)
+        return wanted if wanted is not None and wanted in able else next_agent(place.agent, able)
 
     def delay(self, issue: IssuedEffect) -> int | None:
         return self.delays.get(issue)

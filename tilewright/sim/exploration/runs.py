@@ -18,7 +18,7 @@ from tilewright.sim.exploration.launch import IssueObserver, PolicyLaunch, Switc
 from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy
 from tilewright.sim.messages import source_line
 from tilewright.sim.program import Program
-from tilewright.sim.replay import MemoryContents, Replay, kind
+from tilewright.sim.replay import MemoryContents, Replay, error_kind
 
 OTHER_RESULT = "other result"
 
@@ -128,7 +128,7 @@ class LaunchRuns:
         try:
             self.replay.run()
         except SimulationError as error:
-            explored.failure = FailingSchedule(kind(error), str(error), error=error)
+            explored.failure = FailingSchedule(error_kind(error), str(error), error=error)
             return False
         self.result = self.replay.memory()
         return True
@@ -150,7 +150,7 @@ class LaunchRuns:
             with contextlib.redirect_stdout(io.StringIO()):
                 self.replay.run(own, [*observers, IssueObserver()], keep)
         except SimulationError as error:
-            return FailingSchedule(kind(error), str(error), error=error, names=self.planned.who)
+            return FailingSchedule(error_kind(error), str(error), error=error, names=self.planned.who)
         if self.compare and self.result is not None:
             pairs = zip(self.replay.memory(), self.result, strict=True)
             different = sum(int(np.count_nonzero(now != own)) for now, own in pairs)

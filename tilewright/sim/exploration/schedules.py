@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentError
 from tilewright.reports import Shown
 from tilewright.sim.checks.collect import Report
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.registry import chosen
+from tilewright.sim.checks.registry import enabled_checkers
 from tilewright.sim.exploration.plan import RandomPlan, SchedulingPolicy
 from tilewright.sim.exploration.runs import ExplorationResult, FailingSchedule, LaunchRuns
 from tilewright.sim.exploration.shrunk import shrunk
@@ -96,7 +96,7 @@ def explore(
     for name, value in (("schedules", schedules), ("launches", launches), ("limit", limit)):
         if not isinstance(value, int) or value < 1:
             raise ArgumentError(f"explore: {name}={value!r}; it is an int of 1 or more")
-    if systematic and "races" not in chosen(check):
+    if systematic and "races" not in enabled_checkers(check):
         raise ArgumentError(f"explore: check={check!r} without races; a systematic exploration relies on that checker")
     found = Exploration()
     with exploring(found, schedules, seed, systematic, compare, launches, limit, check):

@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP
 from tilewright.sim.agents import Effect
-from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, meets
+from tilewright.sim.exploration.footprint import Footprint, Footprints, clash, touches_meeting_place
 from tilewright.sim.exploration.launch import PolicyLaunch
 from tilewright.sim.exploration.orders import Agent, OrderSearch, RedundantOrder
 from tilewright.sim.exploration.plan import IssuedEffect, SchedulingPolicy, SwitchPoint
@@ -43,7 +43,7 @@ def every_order(runs: LaunchRuns, explored: ExplorationResult, limit: int) -> No
             "at most: launch it on a smaller problem, or draw schedules"
         )
     orders = OrderSearch()
-    program = lower(runs.replay.kernel.program.function, stops=meets)
+    program = lower(runs.replay.kernel.program.function, stops=touches_meeting_place)
     redundant = 0
     while True:
         watch = Footprints()

@@ -24,7 +24,7 @@ from tilewright.sim.exploration.plan import RandomPlan
 from tilewright.sim.lowering import lower
 from tilewright.sim.mutation.equivalent import KnownList, LaunchEvidence
 from tilewright.sim.mutation.mutants import Mutant, edited, mutants
-from tilewright.sim.replay import MemoryContents, Replay, intercepting, kind
+from tilewright.sim.replay import MemoryContents, Replay, error_kind, intercepting
 from tilewright.sim.settings import options
 
 SEEDS = 3  # schedules of the kernel itself, which tell the bytes that depend on the schedule
@@ -162,7 +162,7 @@ def _judged(
                 else:
                     replay.run(program, [IssueObserver()], _planned(drawn))
         except SimulationError as error:
-            by, text = kind(error), _line(error)
+            by, text = error_kind(error), _line(error)
         else:
             different = sum(
                 int(((now != own) & firm).sum()) for now, own, firm in zip(replay.memory(), *wanted, strict=True)

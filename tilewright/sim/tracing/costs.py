@@ -83,6 +83,6 @@ def stored_bytes(op: Op) -> int:
     return int(atom.count(op) * (op.attrs["bytes"] if "bytes" in op.attrs else atom.bits // 8))
 
 
-def transfer(size: int) -> float:
+def transfer_cycles(size: int) -> float:
     """Cycles that the TMA unit is busy with a copy of this many bytes."""
     return size / GLOBAL_BYTES

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilewright.sim.tracing.tracer import Tracer
 
 
-def named(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
+def with_names(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
     """The spans, arrows and phases of a tracer with names and stages instead of offsets in shared memory."""
     full = {offset: stage for stage, offset in enumerate(sorted(tracer.filled))}
     loaders = {who for who, does in tracer.does.items() if "loads" in does}

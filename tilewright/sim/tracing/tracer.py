@@ -23,7 +23,7 @@ from tilewright.sim.events import Observer
 from tilewright.sim.profiling import WavefrontCounter
 from tilewright.sim.tracing import costs
 from tilewright.sim.tracing.clocks import NO_SOURCE, WaitSource, WarpTimes
-from tilewright.sim.tracing.names import named
+from tilewright.sim.tracing.names import with_names
 from tilewright.sim.tracing.record import Arrow, LaunchRecord, Span, Trace
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Tracer(Observer):
             for who in self.waited[offset]:
                 if not self.does[who]:
                     self.does[who].add("reads")
-        spans, arrows, phases = named(self)
+        spans, arrows, phases = with_names(self)
         self.trace.spans += spans
         self.trace.arrows += arrows
         self.trace.phases += phases
@@ -160,9 +160,9 @@ class Tracer(Observer):
                 self.does[who].add("multiplies")
             elif agent in costs.STORES:
                 size = costs.stored_bytes(op)
-                start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, costs.transfer(size))
+                start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, costs.transfer_cycles(size))
                 # The source may be overwritten once it has been read; the sum or store is visible a latency later.
-                read = start + costs.transfer(size)
+                read = start + costs.transfer_cycles(size)
                 clocks.groups[warp, costs.READS].open = read
                 clocks.groups[warp, costs.WRITES].open = read + costs.TMA_LATENCY
                 self._span("store", who, start, read + costs.TMA_LATENCY, op.attrs["atom"].mnemonic(), loc=op.loc,
@@ -313,7 +313,7 @@ class Tracer(Observer):
         if effect.lane is not None and agent == costs.TMA:
             warp = int(group.warps[effect.lane // WARP])
             now, who = float(clocks.now[warp]), self._who(group.wave, warp)
-            duration = costs.transfer(effect.size)
+            duration = costs.transfer_cycles(effect.size)
             start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, duration)
             end = start + duration + costs.TMA_LATENCY
             self.landings[id(effect)] = WaitSource(end, "load", *who), len(self.spans)
