@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
+from tests.check import replay
 from tests.check.pairs import PAIRS, Pair, shared
-from tests.check.replay import POLLS, kept, told
+from tests.check.replay import POLLS, kept, told, without_places
 from tilewright import cute, sim
 from tilewright.errors import SimulationError
 
@@ -55,6 +56,14 @@ def test_the_bug_is_reported(pair: Pair) -> None:
         with pytest.raises(SimulationError) as caught:
             pair.run(True)
     names_the_bug(pair, str(caught.value))
+
+
+@pytest.mark.parametrize("folder", ("/home/me", "/home/my own files"))
+@pytest.mark.parametrize("address", ("0x1f8e3c0", "0x7ff479e2d010"))
+def test_kept_reports_do_not_depend_on_the_machine(folder: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "ROOT", Path(folder))
+    report = f"write by lane 0, at {folder}/tests/check/lanes.py:7:  s[0] = 1\nof y[4]: 16 bytes at address {address}"
+    assert without_places(report) == "write by lane 0, at lanes.py:  s[0] = 1\nof y[4]: 16 bytes at address 0x.."
 
 
 def names_the_bug(pair: Pair, text: str) -> None:
