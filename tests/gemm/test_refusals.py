@@ -358,3 +358,11 @@ def lying(shift: int = 0, **changes: Any) -> tuple[Any, ...]:
 ], ids=str)  # fmt: skip
 def test_a_component_tells_geometries_apart(changes: dict[str, Any]) -> None:
     assert lying(**changes) != lying() == lying(16) == lying(17 * 16)
+
+
+def test_how_operands_are_laid_out_is_remembered_for_each_question() -> None:
+    """Rows of 36 numbers that begin every 64: whole accesses of 16 bytes do not cover them."""
+    a, b, d = np.zeros((16, 64), np.float16)[:, :36], np.zeros((36, 16), np.float16), np.zeros((16, 16), np.float16)
+    problem = Problem.of(a, b, None, d)
+    bits = [problem.operands(False, Float16, whole)[0].copy_bits for whole in (True, False, True)]
+    assert bits == [64, 128, 64]

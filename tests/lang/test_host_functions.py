@@ -107,3 +107,24 @@ def test_a_misspelt_argument_of_a_tuned_function_names_the_nearest() -> None:
 
 def test_numbers_of_bytes() -> None:
     assert [byte_count(n) for n in (0, 1, 2)] == ["0 bytes", "1 byte", "2 bytes"]
+
+
+@cute.kernel
+def numbered(x: cute.Tensor) -> None:
+    t, _, _ = cute.arch.thread_idx()
+    x[t] = t
+
+
+@pytest.mark.parametrize("most", (63, 64, (8, 8, 1)))
+def test_a_block_has_at_most_as_many_threads_as_it_was_said_to_have(most: Any) -> None:
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        numbered(x).launch(grid=(1, 1, 1), block=(64, 1, 1), max_number_threads=most)
+
+    x = np.zeros(64, np.int32)
+    if most == 63:
+        with pytest.raises(StagingError, match="a block of 64 threads, but max_number_threads=63"):
+            host(x)
+    else:
+        host(x)
+        assert x.tolist() == list(range(64))
