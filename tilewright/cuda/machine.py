@@ -345,9 +345,10 @@ class Placed:
 class Repeat:
     """One launch with all its arguments: what :meth:`Placed.launch` does, for those who launch the same once more.
 
-    Nothing changes its parameter block and configuration after it is made, so a call is one call of the driver and
-    needs no lock. The plain way is :meth:`Placed.launch` behind host code that computes the arguments; tests compare
-    both.
+    Nothing changes its parameter block after it is made, and of its configuration a call changes only whether a
+    captured launch may overlap, which no result depends on: so a call is one call of the driver and needs no lock. In a
+    stream other than the default one it asks first whether that is captured. The plain way is :meth:`Placed.launch`
+    behind host code that computes the arguments; tests compare both.
     """
 
     def __init__(self, placed: Placed, config: LaunchConfig, values: Sequence[Any]) -> None:
