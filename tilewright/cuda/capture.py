@@ -48,7 +48,7 @@ def may_overlap(stream: int | None) -> bool:
     if not stream:  # the default stream, which cannot be captured
         return True
     driver, status = libcuda.library(), c_int()
-    if driver.cuStreamIsCapturing(stream, byref(status)) or status.value == NOT_CAPTURING:
+    if driver.cuStreamIsCapturing(c_void_p(stream), byref(status)) or status.value == NOT_CAPTURING:
         return True
     nodes = _before(driver, stream)
     return bool(nodes) and all(_triggers(driver, node) for node in nodes)

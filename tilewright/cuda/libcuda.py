@@ -69,7 +69,6 @@ PROTOTYPES: dict[str, list[Any]] = {
     "cuStreamCreate": [POINTER(c_void_p), c_uint],
     "cuStreamDestroy_v2": [c_void_p],
     "cuStreamSynchronize": [c_void_p],
-    "cuStreamIsCapturing": [c_void_p, POINTER(c_int)],
     "cuThreadExchangeStreamCaptureMode": [POINTER(c_int)],
     "cuMemAlloc_v2": [POINTER(c_void_p), c_size_t],
     "cuMemFree_v2": [c_void_p],

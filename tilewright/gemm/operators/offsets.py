@@ -171,7 +171,7 @@ def cut_mode_and_shape(
 ) -> tuple[int, tuple[int, ...]]:
     """The mode that the offsets cut, and the result's shape, for operands of these shapes; ArgumentError for others.
 
-    >>> form((64, 32), (4, 32, 16), (4,)), form((64, 32), (32, 16), (4,))
+    >>> cut_mode_and_shape((64, 32), (4, 32, 16), (4,)), cut_mode_and_shape((64, 32), (32, 16), (4,))
     ((0, (64, 16)), (2, (4, 64, 16)))
     """
     mode = CUT.get((len(a), len(b)))

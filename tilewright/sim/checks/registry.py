@@ -49,7 +49,7 @@ def enabled_checkers(check: str) -> dict[str, bool]:
     ``check`` is words with commas between them: ``none``, ``default``, ``all``, names of checkers, or ``-name`` to
     leave one out.
 
-    >>> chosen("races"), chosen("none"), "arithmetic" in chosen("default")
+    >>> enabled_checkers("races"), enabled_checkers("none"), "arithmetic" in enabled_checkers("default")
     ({'races': True}, {}, False)
     """
     names = list(dict.fromkeys(checker.name for checker in CHECKERS))
