@@ -68,7 +68,7 @@ class OffsetGroups:
         before, wrong, odd = Int32(0), Int32(0), Int32(0)
         for i in range(lane, groups, LANES, unroll=1):
             begin, end = self.begin(i), self.offsets[i]
-            wrong = wrong | ((begin < 0) | (end < begin) | (end > self.extents[self.mode])).to(Int32)
+            wrong = wrong | ((end < begin) | (end > self.extents[self.mode])).to(Int32)
             odd = odd | end % self.step
             if i < problem:
                 before = before + self.tiles(end - begin, config)
@@ -83,7 +83,7 @@ class OffsetGroups:
                 end = Int32(0)
         tiles = self.tiles(end - begin, config)
         if const_expr(self.step > 1):
-            if ((odd != 0) & (wrong == 0)) != self.moved:  # the other launch does it
+            if (odd != 0) != self.moved:  # the other launch does it
                 before, tiles = Int32(0), Int32(0)
         if lane == 0:
             self.write(table, problem, begin, end, config)
@@ -109,7 +109,7 @@ class OffsetGroups:
     def write(self, table: cute.Tensor, problem: Any, begin: Any, end: Any, config: AnyConfig) -> None:
         """Write where the group of the elements ``begin`` to ``end`` is."""
         groups = cute.size(self.offsets)
-        of_group = cute.min(problem, groups - 1)
+        of_group = cute.min(problem, groups - 1)  # nothing is read of a matrix for what belongs to no group
         for i, operand in enumerate((config.a, config.b, config.c)):
             size, address = operand.dtype.width // 8, self.addresses[i]
             if const_expr(self.mode not in MODES[i]):

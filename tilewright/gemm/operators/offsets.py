@@ -204,7 +204,7 @@ def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> No
         return
     ends = np.asarray(offsets.numpy() if hasattr(offsets, "numpy") else offsets, np.int64)
     begins = np.concatenate([[0], ends[:-1]])
-    for i in np.flatnonzero((ends < begins) | (ends > extent) | (begins < 0))[:1].tolist():
+    for i in np.flatnonzero((ends < begins) | (ends > extent))[:1].tolist():
         raise ArgumentError(
             f"group {i} has the elements {begins[i]} to {ends[i]} of {extent}: offsets do not fall, and the last is at "
             "most the extent of the mode that they cut"
