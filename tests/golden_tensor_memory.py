@@ -1,14 +1,24 @@
-"""Handlers of the golden lines about tensor memory: layouts, accumulators, pointers."""
+"""Handlers of the golden lines about tensor memory: layouts, accumulators, pointers, copies."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.golden import handler
 from tilewright.atoms import tensor_memory as T
+from tilewright.atoms.tensor_memory_copy import WARP, smem_to_tmem_layouts, tmem_copy_layouts
 from tilewright.layout import Layout, parse
 
 WIDTHS = {"e2m1": 4, "e4m3": 8, "u8": 8, "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "s32": 32}
+
+FROM_SHARED = {
+    "128dp256bit": "128x256b",
+    "128dp128bit": "128x128b",
+    "4dp256bit": "4x256b",
+    "4x32dp128bit": "32x128b.warpx4",
+    "2x64dp128bitlw0213": "64x128b.warpx2::02_13",
+}
 
 
 def _answer(layout: Layout, value_bits: int, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -54,5 +64,34 @@ def _pointer(line: dict[str, Any]) -> dict[str, Any]:
             "lane_col_sub": list(T.tmem_place(T.tmem_offset(address, bits), bits)),
             "offset_shift": T.elements_per_column(bits).bit_length() - 1,
             "dp_stride": T.lane_stride(bits),
+        }
+    }
+
+
+@handler("tmem_copy_atom")
+def _copy(line: dict[str, Any]) -> dict[str, Any]:
+    if match := re.fullmatch(r"SM100_UTCCP_(\w+)_([12])cta", line["args"]["op"]):
+        cp = smem_to_tmem_layouts(FROM_SHARED[match[1]], int(match[2]))
+        threads = Layout(int(match[2]), int(match[2]) - 1)
+        sides = {"src_layout": cp.source, "dst_layout": cp.destination}
+        return {"result": {"thr_id": threads, "val_id": cp.places, **sides}}
+    match = re.fullmatch(r"SM100_TMEM_(LOAD|STORE)_(\d+)dp(\d+b)(\d+)x(_16b)?", line["args"]["op"])
+    assert match
+    shape = f"{match[2]}x{match[3]}" + ("x2" if (match[2], match[3]) == ("16", "32b") else "")
+    made = tmem_copy_layouts(shape, int(match[4]), pack=match[5] is not None)
+    sides = [made.memory, made.registers] if match[1] == "LOAD" else [made.registers, made.memory]
+    places = {
+        thread: [[r, *(list(made.place(int(thread), r, bit)) for bit in (0, 16))] for r, _, _ in registers]
+        for thread, registers in line["result"]["register_map"].items()
+    }
+    return {
+        "result": {
+            "thr_id": Layout(WARP, 1),
+            "val_id": made.places,
+            "src_layout": sides[0],
+            "dst_layout": sides[1],
+            "ref_layout": made.memory,
+            "registers": made.register_count,
+            "register_map": places,
         }
     }
