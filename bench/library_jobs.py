@@ -184,7 +184,9 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
     try:
         if job.kind == "coarse":
             for way, candidate in zip(ways, candidates_of(job, ways), strict=True):
-                side = Side(way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=1e-3)
+                side = Side(
+                    way.name, ours(sets, way.kernel, way.decomposition), sets, flops, seconds=1e-3, behind=job.behind
+                )
                 side.round()
                 answer.us[candidate] = min(side.round(), side.round())
             return

@@ -7,7 +7,8 @@ For each product the options that the model finds best, and the best of each kin
 k tiles shared in clusters, warpgroups that take turns, Stream-K, blocks that add up together) that it takes to be at
 most ``--within`` as slow. ``--part 1/4``: every fourth product, from the second on, so that four GPUs share the work.
 Method and processes as bench/gemm_library.py; each option is timed in two turns of a millisecond, the lesser counts.
-``--choice`` times only the first few options of each product: after a fit, what the new model takes now.
+``--choice`` times only the first few options of each product: after a fit, what the new model takes now. ``--behind
+small``: each launch behind a small kernel of PyTorch's, whose time is subtracted, as bench/gemm_library.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import write_results
-from library_jobs import NAMES, Job, Shape, work
+from library_jobs import NAMES, SPACERS, Job, Shape, work
 from pool import Failure, Pool
 
 from tilewright.gemm.choice.choose import KernelOptions
@@ -99,7 +100,8 @@ def run(pool: Pool, args: argparse.Namespace) -> None:
         for one in options_of(shape, args.dtype, *how):
             listed.setdefault(member_of(one, len(pool.members)), []).append(one)
         for member, found in listed.items():
-            pool.submit(Job("coarse", "timings", shape, args.dtype, "k", tuple(found), dry=args.dry_run), member)
+            job = Job("coarse", "timings", shape, args.dtype, "k", tuple(found), dry=args.dry_run, behind=args.behind)
+            pool.submit(job, member)
     for job, answer in pool.results(began + 60 * args.minutes):
         if isinstance(answer, Failure):
             print(f"FAILED {job}: {answer.reason}", flush=True)
@@ -107,7 +109,7 @@ def run(pool: Pool, args: argparse.Namespace) -> None:
         timed.setdefault(job.shape, {}).update(answer.us)
     print(f"{sum(map(len, timed.values()))} timings of {len(timed)} products in {time.monotonic() - began:.0f} s")
     if args.write:
-        write_results("timings", args.name, list(records(timed, args.dtype)), args.write)
+        write_results("timings", args.name, list(records(timed, args.dtype, args.behind)), args.write)
 
 
 def member_of(one: Candidate, members: int) -> int:
@@ -115,10 +117,10 @@ def member_of(one: Candidate, members: int) -> int:
     return int.from_bytes(repr((one.kernel, one.size, one.shares is None)).encode(), "little") % 1000003 % members
 
 
-def records(timed: dict[Shape, dict[Candidate, float]], dtype: str) -> Iterator[dict[str, Any]]:
+def records(timed: dict[Shape, dict[Candidate, float]], dtype: str, behind: str) -> Iterator[dict[str, Any]]:
     for shape, us in timed.items():
         for one, value in us.items():
-            yield {"mnk": list(shape), "dtype": NAMES[dtype], **one.to_json(), "us": round(value, 3)}
+            yield {"mnk": list(shape), "dtype": NAMES[dtype], "behind": behind, **one.to_json(), "us": round(value, 3)}
 
 
 def arguments() -> argparse.Namespace:
@@ -126,6 +128,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--write", type=Path)
     parser.add_argument("--name", default="gpu", help="in the name of the file that is written")
     parser.add_argument("--dtype", default="f16", choices=list(NAMES))
+    parser.add_argument("--behind", default="", choices=["", *SPACERS], help="see sides.py; empty: in a row")
     parser.add_argument("--seed", type=int, default=101, help="of the products")
     parser.add_argument("--sets", nargs="*", default=[], metavar="NAME=COUNT", help=f"other than {SETS}")
     parser.add_argument("--part", default="0/1")
