@@ -13,6 +13,7 @@ import pytest
 
 from tilewright.cli.explore import serving
 from tilewright.errors import ArgumentError
+from tilewright.explorer.answer import answer
 from tilewright.explorer.site import RUNTIME, bundle, find_runtime, write
 from tilewright.explorer.tabs import MODULES, described, tab_of
 
@@ -25,6 +26,10 @@ def test_the_files_of_the_page(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "tabs.json").read_text(encoding="utf-8")) == json.loads(json.dumps(described()))
     assert {"index.html", "explorer.css", "explorer.js", "worker.js"} <= {path.name for path in tmp_path.iterdir()}
     assert bundle() == (tmp_path / "tilewright.zip").read_bytes(), "equal sources give equal files"
+    for tab in MODULES:
+        first = tmp_path / "first" / f"{tab}.json"
+        assert first.exists() == tab_of(tab).live
+        assert not tab_of(tab).live or json.loads(first.read_text(encoding="utf-8")) == answer(tab_of(tab), {})
     page = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("[ew]*.js")) + (
         tmp_path / "index.html"
     ).read_text(encoding="utf-8")
@@ -81,9 +86,13 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     made.failures = []
     made.on("pageerror", lambda error: made.failures.append(str(error)))
     made.goto(address)
-    made.wait_for_selector("#answer svg", timeout=SECONDS)
+    python_is_there(made)
     yield made
     context.close()
+
+
+def python_is_there(page: Any) -> None:
+    page.wait_for_function("!document.querySelector('#status').textContent.startsWith('Loading')", timeout=SECONDS)
 
 
 def answered(page: Any) -> None:
@@ -108,6 +117,51 @@ def test_each_tab_at_two_widths(page: Any, tab: str) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_the_first_picture_is_there_before_python(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.route("**/pyodide.mjs", lambda route: None)  # Python is still on its way
+    page.goto(address)
+    page.wait_for_selector("#answer svg")
+    assert page.inner_text("#status").startswith("Loading")
+    page.click("nav button[value=streamk]")
+    page.wait_for_selector("#answer figcaption:text('why this plan')")
+    page.goto(address + "#layouts?expression=(2%2C2)%3A(2%2C1)")
+    page.wait_for_timeout(200)
+    assert page.locator("#answer > *").count() == 0, "another state waits for Python"
+    page.close()
+
+
+def test_the_next_visit_begins_with_the_memory_of_this_one(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    kept = "caches.open('tilewright-explorer').then((one) => one.keys()).then((names) => names.length)"
+    first = context.new_page()
+    first.goto(address)
+    for _ in range(SECONDS // 200):
+        if first.evaluate(kept):
+            break
+        first.wait_for_timeout(200)
+    first.close()
+    visit = context.new_page()
+    visit.goto(address)
+    visit.wait_for_function("document.querySelector('#status').textContent.includes('kept from the last visit')")
+    visit.goto(address + "#streamk?m=512")
+    answered(visit)
+    assert "Stream-K" in visit.inner_text("#answer") and visit.locator("#error").is_hidden()
+    visit.click("nav button[value=kernel]")
+    visit.click("#run")
+    answered(visit)
+    assert visit.locator("#answer .code").count() == 3, "files that the memory does not hold are there too"
+    visit.evaluate("""async () => {
+        const cache = await caches.open('tilewright-explorer'), [name] = await cache.keys();
+        await cache.put(name, new Response('damaged'));
+    }""")
+    visit.close()
+    last = context.new_page()
+    last.goto(address + "#layouts?expression=(2%2C2)%3A(2%2C1)")
+    answered(last)
+    context.close()
 
 
 def test_the_address_is_the_state(page: Any, address: str) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import ArgumentError
-from tilewright.explorer.tabs import described
+from tilewright.explorer.answer import answer
+from tilewright.explorer.tabs import described, tab_of
 
 PAGE = Path(__file__).parent / "page"
 PACKAGE = Path(__file__).parents[1]
@@ -23,10 +24,18 @@ SOURCES = (".py", ".pyi", ".toml")
 
 
 def write(folder: Path, runtime: Path | None) -> None:
-    """Write the page into ``folder``, with the files of Pyodide from ``runtime``, if it is known."""
+    """Write the page into ``folder``, with the files of Pyodide from ``runtime``, if it is known.
+
+    What each tab shows first comes with the page, in ``first/``: it is seen while Python loads.
+    """
     shutil.copytree(PAGE, folder, dirs_exist_ok=True)
     tabs = described()
     (folder / "tabs.json").write_text(json.dumps(tabs), encoding="utf-8")
+    (folder / "first").mkdir(exist_ok=True)
+    for tab in tabs:
+        if tab["live"]:
+            shown = json.dumps(answer(tab_of(tab["name"]), {}))
+            (folder / "first" / f"{tab['name']}.json").write_text(shown, encoding="utf-8")
     buttons = "".join(BUTTON.format(**tab) for tab in tabs)
     page = (PAGE / "index.html").read_text(encoding="utf-8").replace("<!-- tabs -->", buttons)
     (folder / "index.html").write_text(page, encoding="utf-8")

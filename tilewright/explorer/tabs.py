@@ -42,6 +42,16 @@ def _described(tab: Tab) -> dict[str, Any]:
     return {**told, "fields": fields, "samples": samples}
 
 
+def warm(name: str) -> None:
+    """Import what a tab needs, in advance: a tab that answers at once has answered once, a program is not run.
+
+    >>> warm("tma")
+    """
+    tab = tab_of(name)
+    if tab.live:
+        answer(tab, {})
+
+
 def respond(request: str) -> str:
     """What the page's worker calls: ``{"tab", "texts"}`` gives the tab's answer; with ``"tex"``, the number of a
     picture, that picture as LaTeX.

@@ -10,7 +10,8 @@ const tabs = await (await fetch("tabs.json")).json();
 const worker = new Worker("worker.js", { type: "module" });
 const form = document.querySelector("form");
 const kept = {}; // what the fields of each tab hold
-let tab, links = new Map(), python = "", loaded = false;
+let tab, python = "", loaded = false;
+let shown = ""; // the address whose answer is seen
 
 // -- Python ----------------------------------------------------------------------------------------------------------
 
@@ -26,7 +27,8 @@ function ask(request) {
 worker.onmessage = ({ data }) => {
   if (data.ready) {
     loaded = true;
-    update();
+    if (shown !== address()) update();
+    else element("status").textContent = `Python is ready${data.kept ? ", kept from the last visit" : ""}.`;
   } else if (data.failed) {
     broken(data.failed);
   } else {
@@ -42,8 +44,21 @@ function broken(reason) {
     `"tilewright layout", "atom", "streamk" and "show" print and draw the same.`;
 }
 
+/** While Python loads: what the tab shows first came with the page. */
+async function updateWithoutPython() {
+  const [name, state] = [tab.name, address()];
+  if (!tab.live || !isFirst()) return;
+  const found = await fetch(`first/${name}.json`);
+  if (!found.ok) return;
+  const answer = await found.json();
+  if (loaded || state !== address()) return;
+  const status = element("status").textContent;
+  show(answer, 0);
+  element("status").textContent = status;
+}
+
 async function update() {
-  if (!loaded) return;
+  if (!loaded) return updateWithoutPython();
   wanted = { tab: tab.name, texts: texts() };
   if (busy) return; // the newest state is asked for when the answer is here
   busy = true;
@@ -60,6 +75,7 @@ async function update() {
 // -- the form --------------------------------------------------------------------------------------------------------
 
 const entry = (name) => form.elements.namedItem(name);
+const isFirst = () => tab.fields.every((field) => entry(field.name).value === field.default);
 const texts = () => Object.fromEntries(tab.fields.map((field) => [field.name, entry(field.name).value]));
 
 function control(field) {
@@ -111,6 +127,8 @@ function open(name, values = {}) {
   element("run").hidden = tab.live;
   element("answer").replaceChildren();
   element("error").hidden = true;
+  figures = new Map();
+  shown = "";
   fill(values);
   if (loaded) element("status").textContent = tab.live ? "" : "The program is staged when you ask for it.";
 }
@@ -162,6 +180,8 @@ addEventListener("hashchange", restore);
 
 // -- the answer ------------------------------------------------------------------------------------------------------
 
+let figures = new Map(); // what is drawn, by its place, title and SVG
+
 function show(answer, milliseconds) {
   for (const field of tab.fields) entry(field.name).removeAttribute("aria-invalid");
   element("error").hidden = !answer.error;
@@ -171,13 +191,21 @@ function show(answer, milliseconds) {
     element("status").textContent = element("answer").children.length ? "The last answer stays." : "";
     return;
   }
+  shown = address();
   python = answer.python;
   element("python").hidden = !python;
   const texts = answer.texts.map(({ title, text }) => [make("h2", {}, title), make("pre", { tabIndex: 0 }, text)]);
-  const pictures = answer.pictures.map(picture);
+  // A picture that is the same as before stays: its cells are not made again.
+  const before = figures;
+  figures = new Map();
+  const pictures = answer.pictures.map((one, index) => {
+    const key = `${index} ${one.title} ${one.svg}`;
+    figures.set(key, before.get(key) ?? picture(one, index));
+    return figures.get(key);
+  });
   const sources = answer.sources.length ? [make("div", { id: "sources" }, ...answer.sources.map(source))] : [];
   element("answer").replaceChildren(...pictures, ...texts.flat(), ...sources);
-  connect();
+  links = null;
   element("status").textContent = `answered in ${Math.round(milliseconds)} ms`;
 }
 
@@ -191,7 +219,7 @@ function complain({ message, field, position }) {
 }
 
 function picture({ title, svg }, index) {
-  const drawing = make("div", { className: "drawing", tabIndex: 0, innerHTML: svg });
+  const drawing = keyed(make("div", { className: "drawing", tabIndex: 0, innerHTML: svg }));
   const name = `${tab.name}-${index + 1}`;
   const buttons = {
     SVG: () => save(new Blob([svg], { type: "image/svg+xml" }), `${name}.svg`),
@@ -218,22 +246,31 @@ function source({ title, lines }) {
   return make("div", {}, make("h2", {}, title), make("pre", { className: "code", tabIndex: 0 }, ...rows));
 }
 
-/** What says the same: cells by the first word in them, lines by their Python line. */
-function connect() {
-  links = new Map();
-  for (const cell of element("answer").querySelectorAll(".drawing g.c")) {
+/** Cells belong together by the first word in them, lines of programs by their Python line. */
+function keyed(drawing) {
+  for (const cell of drawing.querySelectorAll("g.c")) {
     cell.dataset.key = (cell.querySelector("text")?.textContent ?? "").split("/")[0];
   }
-  for (const one of element("answer").querySelectorAll("[data-key]")) {
-    if (one.dataset.key) links.set(one.dataset.key, [...(links.get(one.dataset.key) ?? []), one]);
+  return drawing;
+}
+
+let links = null; // what has the same key, found when it is first asked for
+
+function linked(key) {
+  if (!links) {
+    links = new Map();
+    for (const one of element("answer").querySelectorAll("[data-key]")) {
+      if (one.dataset.key) links.set(one.dataset.key, [...(links.get(one.dataset.key) ?? []), one]);
+    }
   }
+  return links.get(key) ?? [];
 }
 
 let lit = [];
 element("answer").addEventListener("pointerover", ({ target }) => {
   for (const one of lit) one.classList.remove("linked");
   const under = target.closest("[data-key]");
-  lit = under ? links.get(under.dataset.key) ?? [] : [];
+  lit = under ? linked(under.dataset.key) : [];
   for (const one of lit) one.classList.add("linked");
   const remark = under?.querySelector("title")?.textContent;
   if (remark) element("status").textContent = remark;
