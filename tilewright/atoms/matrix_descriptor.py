@@ -1,15 +1,22 @@
-"""Matrix descriptors: the place of an operand of ``wgmma`` in shared memory, and how it is laid out.
+"""Matrix descriptors: the place of an operand of ``wgmma`` or ``tcgen05.mma`` in shared memory, and how it is laid out.
 
-A descriptor is a 64-bit word (PTX ISA, "Matrix Descriptor Format"); lengths in it count units of 16 bytes::
+A descriptor is a 64-bit word (PTX ISA, "Matrix Descriptor Format" of wgmma, "Shared memory descriptor" of tcgen05);
+lengths in it count units of 16 bytes::
 
-    bits  0-13  start address        bits 32-45  stride byte offset (SBO)     bits 62-63  swizzle: 0 none, 1 128B,
-    bits 16-29  leading (LBO)        bits 49-51  base offset (0 here)                     2 64B, 3 32B
+    bits  0-13  start address        bits 32-45  stride byte offset (SBO)
+    bits 16-29  leading (LBO)        bits 49-51  base offset (0 here)
+    wgmma    bits 62-63  swizzle: 0 none, 1 128B, 2 64B, 3 32B
+    tcgen05  bits 61-63  swizzle: 0 none, 1 128B in chunks of 32 bytes, 2 128B, 4 64B, 6 32B
+             bits 46-48  1: the version of the format     bit 52  whether LBO is an address (0 here: a distance)
 
 The layouts that it can describe are the *canonical* ones. In units of 16 bytes, with W = 1, 2, 4, 8 units a row for no
-swizzle, 32B, 64B and 128B (CuTe: include/cute/atom/mma_traits_sm90_gmma.hpp)::
+swizzle, 32B, 64B and 128B, and R = 8 rows, or 4 for chunks of 32 bytes (CuTe: mma_traits_sm90_gmma.hpp and
+mma_traits_sm100.hpp in include/cute/atom)::
 
     K-major      no swizzle  ((8,m),2):((1,SBO),LBO)                swizzled  ((8,m),2):((W,SBO),1)
-    MN-major     no swizzle  ((1,m),(8,k)):((X,SBO),(1,LBO))        swizzled  ((W,m),(8,k)):((1,LBO),(W,SBO))
+    MN-major     no swizzle  ((1,m),(8,k)):((X,SBO),(1,LBO))        swizzled  ((W,m),(R,k)):((1,LBO),(W,SBO))
+
+tcgen05 swizzles MN-major numbers of 32 bits in chunks of 32 bytes, and all other operands in chunks of 16.
 """
 
 from __future__ import annotations
@@ -30,29 +37,71 @@ from tilewright.layout import (
     size,
     widest_smem_atom,
 )
+from tilewright.layout.smem_atoms import BYTE_SWIZZLES, row_bytes
+from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.tuples import is_static
 
 UNIT = 16
 """Bytes that 1 in a descriptor's fields stands for."""
 ADDRESS_BITS = 0x3FFFF
-_LAYOUT_TYPE = (0, 3, 2, 1)  # by the bits of the swizzle
+_FIELD = 0x3FFF
+
+
+class DescriptorFormat(NamedTuple):
+    """What the descriptors of wgmma and tcgen05 do not have in common.
+
+    ``codes``: of each kind of atom the code of its swizzle, which begins at bit ``shift`` of the high word; ``fixed``:
+    bits of the high word that are always set; ``module``: where the language has the instruction.
+    """
+
+    instruction: str
+    module: str
+    codes: dict[str, int]
+    shift: int
+    fixed: int
+
+    def kind_of(self, code: int) -> str:
+        """The kind of atom (``SW128``) with this code. ConstraintError if there is none.
+
+        >>> [WGMMA.kind_of(1), TCGEN05.kind_of(1)]
+        ['SW128', 'SW128_32B']
+        """
+        for kind, known in self.codes.items():
+            if known == code:
+                return kind
+        raise ConstraintError(
+            f"a matrix descriptor of {self.instruction} has no swizzle of code {code}; the codes are {self.codes}"
+        )
+
+
+WGMMA = DescriptorFormat("wgmma", "warpgroup", {"INTER": 0, "SW32": 3, "SW64": 2, "SW128": 1}, 30, 0)
+TCGEN05 = DescriptorFormat(
+    "tcgen05.mma", "tcgen05", {"INTER": 0, "SW32": 6, "SW64": 4, "SW128": 2, "SW128_32B": 1}, 29, 1 << 14
+)
 
 
 class MatrixDescriptor(NamedTuple):
-    """The fields of a descriptor as they are stored; ``swizzle`` is the number of bits that the swizzle moves (0 to 3).
+    """The fields of a descriptor as they are stored; ``kind`` is the atom's (INTER, SW32, SW64, SW128, SW128_32B).
 
-    >>> hex(MatrixDescriptor(1, 64, 3, 0x8000).word)
-    '0x4000004000010800'
+    >>> hex(MatrixDescriptor(1, 64, "SW128", 0x8000).word), hex(MatrixDescriptor(1, 64, "SW128", 0, TCGEN05).word)
+    ('0x4000004000010800', '0x4000404000010000')
     """
 
     leading: int
     stride: int
-    swizzle: int
+    kind: str
     address: int = 0
+    format: DescriptorFormat = WGMMA
 
     @property
     def layout_type(self) -> int:
-        return _LAYOUT_TYPE[self.swizzle]
+        """The code of the swizzle."""
+        return self.format.codes[self.kind]
+
+    @property
+    def swizzle(self) -> Swizzle:
+        """The swizzle of byte addresses."""
+        return BYTE_SWIZZLES[self.kind]
 
     @property
     def start_address(self) -> int:
@@ -66,20 +115,38 @@ class MatrixDescriptor(NamedTuple):
     @property
     def high(self) -> int:
         """Bits 32-63."""
-        return self.stride | self.layout_type << 30
+        return self.stride | self.format.fixed | self.layout_type << self.format.shift
 
     @property
     def word(self) -> int:
         return self.high << 32 | self.low | self.start_address
 
+    @classmethod
+    def of_word(cls, word: int, format: DescriptorFormat) -> MatrixDescriptor:
+        """The fields of a word. ConstraintError for a code or bits that the format does not have, as where it is the
+        other instruction's word, and for base offsets and absolute LBOs, which no layout here needs.
+
+        >>> MatrixDescriptor.of_word(0x4000404000010800, TCGEN05)[:4]
+        (1, 64, 'SW128', 32768)
+        """
+        high = word >> 32
+        code = high >> format.shift
+        rest = high & ~(code << format.shift | _FIELD)
+        if rest != format.fixed or (word >> 14 | word >> 30) & 3:
+            raise ConstraintError(
+                f"0x{word:016x} is no matrix descriptor of {format.instruction}: besides its fields it has the "
+                f"high bits 0x{rest:08x}, and must have 0x{format.fixed:08x}"
+            )
+        return cls(word >> 16 & _FIELD, high & _FIELD, format.kind_of(code), (word & _FIELD) << 4, format)
+
 
 def swizzle_of_type(layout_type: int) -> int:
-    """The bits of the swizzle with this code.
+    """The bits of wgmma's swizzle with this code.
 
     >>> [swizzle_of_type(code) for code in (0, 1, 2, 3)]
     [0, 3, 2, 1]
     """
-    return _LAYOUT_TYPE.index(layout_type)
+    return BYTE_SWIZZLES[WGMMA.kind_of(layout_type)].bits
 
 
 def in_units(layout: Layout, type_: ScalarType) -> Layout:
@@ -89,30 +156,36 @@ def in_units(layout: Layout, type_: ScalarType) -> Layout:
 
 
 def matrix_descriptor(
-    tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0, whole: Any = None
-) -> MatrixDescriptor:
+    tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0, whole: Any = None,
+    format: DescriptorFormat = WGMMA,
+) -> MatrixDescriptor:  # fmt: skip
     """The descriptor of the tile ``(MN, K)`` (offsets in elements) that one instruction reads.
 
-    ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, or None), ``major`` is ``"K"`` or ``"MN"``. ``whole`` are the
-    extents (MN, K) of the tile in shared memory that this one belongs to, for the advice in errors.
+    ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, of tcgen05 also ``Sw<2,5,2>``, or None), ``major`` is ``"K"``
+    or ``"MN"``. ``type_`` is that of the tile's offsets: tcgen05 reads unpacked 4- and 6-bit numbers as tiles of u8.
+    ``whole`` are the extents (MN, K) of the tile in shared memory that this one belongs to, for the advice in errors.
 
     Raises ConstraintError when the layout is not a canonical one, with the rule and an atom that would do.
 
     >>> from tilewright.ir.types import F16
     >>> from tilewright.layout import Swizzle
-    >>> matrix_descriptor(Layout(((8, 8), 16), ((64, 512), 1)), Swizzle(3, 4, 3), "K", F16)
-    MatrixDescriptor(leading=1, stride=64, swizzle=3, address=0)
+    >>> tile = Layout(((8, 8), 16), ((64, 512), 1))
+    >>> matrix_descriptor(tile, Swizzle(3, 4, 3), "K", F16)[:3]
+    (1, 64, 'SW128')
+    >>> hex(matrix_descriptor(tile, Swizzle(3, 4, 3), "K", F16, address=0x400, format=TCGEN05).word)
+    '0x4000404000010040'
     """
-    bits = 3
+    kind = "SW128"
 
     def refuse(why: str) -> ConstraintError:
-        return _refusal(tile, bits, major, type_, whole or (size(tile[0]), size(tile[1])), why)
+        return _refusal(tile, kind, major, type_, whole or (size(tile[0]), size(tile[1])), why, format)
 
-    bits = _swizzle_bits(swizzle, type_, refuse)
-    width = 1 << bits
+    kind = _kind_of(swizzle, type_, major, format, refuse)
+    width, swizzled = row_bytes(kind) // UNIT, kind != "INTER"
+    rows_of_k = 1 << BYTE_SWIZZLES[kind].shift
     try:
         units = in_units(tile, type_)
-        divided = logical_divide(units, (8, 2) if major == "K" else (width, 8))
+        divided = logical_divide(units, (8, 2) if major == "K" else (width, rows_of_k))
         (rows, more), (columns, further) = divided[0], divided[1]
     except (LayoutError, ValueError, TypeError) as error:
         raise refuse(f"it does not divide into units of 16 bytes ({error})") from None
@@ -123,22 +196,22 @@ def matrix_descriptor(
     if major == "K":
         wanted = (
             ("rows of 8 step by", steps[0], width, sizes[0]),
-            ("columns step by", steps[2], 1 if bits else None, 2),
+            ("columns step by", steps[2], 1 if swizzled else None, 2),
         )
         exact = sizes[0] == 8 and sizes[2] == 2 and sizes[3] == 1
-        leading, stride = (1, steps[1]) if bits else (steps[2], steps[1])
+        leading, stride = (1, steps[1]) if swizzled else (steps[2], steps[1])
     else:
         wanted = (("the contiguous mode steps by", steps[0], 1, sizes[0]), ("k steps by", steps[2], width, sizes[2]))
-        exact = sizes[0] == width and sizes[2] == 8
-        leading, stride = (steps[1], steps[3]) if bits else (steps[3], steps[1])
+        exact = sizes[0] == width and sizes[2] == rows_of_k
+        leading, stride = (steps[1], steps[3]) if swizzled else (steps[3], steps[1])
     for what, step, expected, extent in wanted:
         if expected is not None and extent > 1 and step != expected:
             raise refuse(f"{what} {step} units of 16 bytes, not {expected}")
     if not exact:
         raise refuse(f"in units of 16 bytes it is {units}")
-    if not 0 <= leading < 1 << 14 or not 0 <= stride < 1 << 14:
+    if not 0 <= leading <= _FIELD or not 0 <= stride <= _FIELD:
         raise refuse(f"its steps {leading} and {stride} do not fit into 14 bits")
-    return MatrixDescriptor(leading, stride, bits, address)
+    return MatrixDescriptor(leading, stride, kind, address, format)
 
 
 def descriptor_layout(partition: Layout, type_: ScalarType) -> Layout:
@@ -155,36 +228,50 @@ def _stride(mode: Layout) -> int:
     return int(stride)
 
 
-def _swizzle_bits(swizzle: Any, type_: ScalarType, refuse: Callable[[str], ConstraintError]) -> int:
-    if swizzle is None or swizzle.bits == 0:
-        return 0
-    if (swizzle.base, swizzle.shift) == (4, 3) and swizzle.bits <= 3:
-        return int(swizzle.bits)
-    why = f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}> on bytes is not one of Sw<1,4,3>, Sw<2,4,3>, Sw<3,4,3>"
-    if (1 << swizzle.base, swizzle.shift) == (16 * type_.bytes, 3):
-        why += (
-            " (if the layout is made of make_smem_layout_atom, whose swizzle counts bytes, allocate the tensor with "
-            "layout=layout.outer, swizzle=layout.inner instead of the whole layout)"
+def _kind_of(
+    swizzle: Any, type_: ScalarType, major: str, format: DescriptorFormat, refuse: Callable[[str], ConstraintError]
+) -> str:
+    """The kind of atom with this swizzle of bytes. Refuses what the format, or this operand, does not have."""
+    masks = (0, 4, 3) if swizzle is None or swizzle.bits == 0 else (swizzle.bits, swizzle.base, swizzle.shift)
+    by_masks = {(s.bits, s.base, s.shift): kind for kind in format.codes for s in [BYTE_SWIZZLES[kind]]}
+    kind = by_masks.get(masks)
+    if kind is None:
+        known = ", ".join(str(BYTE_SWIZZLES[kind]) for kind in format.codes if kind != "INTER")
+        why = f"{swizzle} on bytes is not one of {known}"
+        if (1 << swizzle.base, swizzle.shift) == (16 * type_.bytes, 3):
+            why += (
+                " (if the layout is made of make_smem_layout_atom, whose swizzle counts bytes, allocate the tensor "
+                "with layout=layout.outer, swizzle=layout.inner instead of the whole layout)"
+            )
+        raise refuse(why)
+    chunks_of_32 = format is TCGEN05 and (major, type_.width) == ("MN", 32)
+    if chunks_of_32 != (kind == "SW128_32B"):
+        raise refuse(
+            f"MN-major numbers of 32 bits, and no others, are swizzled by {BYTE_SWIZZLES['SW128_32B']} on bytes"
         )
-    raise refuse(why)
+    return kind
 
 
 def _refusal(
-    tile: Layout, bits: int, major: str, type_: ScalarType, whole: tuple[int, int], why: str
+    tile: Layout, kind: str, major: str, type_: ScalarType, whole: tuple[int, int], why: str, format: DescriptorFormat
 ) -> ConstraintError:
-    width = 1 << bits
+    width, swizzled, rows_of_k = row_bytes(kind) // UNIT, kind != "INTER", 1 << BYTE_SWIZZLES[kind].shift
     rule = {
         ("K", False): "((8,m),2):((1,SBO),LBO)",
         ("K", True): f"((8,m),2):(({width},SBO),1)",
         ("MN", False): "((1,m),(8,k)):((X,SBO),(1,LBO))",
-        ("MN", True): f"(({width},m),(8,k)):((1,LBO),({width},SBO))",
-    }[major, bits > 0]
+        ("MN", True): f"(({width},m),({rows_of_k},k)):((1,LBO),({width},SBO))",
+    }[major, swizzled]
     rows, columns = whole
-    kind = widest_smem_atom(major, rows if major == "MN" else columns, type_.width)
-    atom = make_smem_atom(major, kind, type_.width)
+    if format is TCGEN05 and (major, type_.width) == ("MN", 32):
+        advised = "SW128_32B"
+    else:
+        advised = widest_smem_atom(major, rows if major == "MN" else columns, type_.width)
+    atom = make_smem_atom(major, advised, type_.width)
     return ConstraintError(
-        f"wgmma reads a {major}-major operand of {shown(type_)} only from a canonical layout, which is {rule} in units "
-        f"of 16 bytes{f' under Sw<{bits},4,3> on bytes' if bits else ' without a swizzle'}; the tile {tile} of one "
-        f"instruction is not: {why}. Make the shared-memory layout of the {rows}x{columns} tile by tile_to_shape of an "
-        f"atom, such as {atom} (warpgroup.make_smem_layout_atom(SmemLayoutAtomKind.{major}_{kind}, ...))"
+        f"{format.instruction} reads a {major}-major operand of {shown(type_)} only from a canonical layout, which is "
+        f"{rule} in units of 16 bytes{f' under {BYTE_SWIZZLES[kind]} on bytes' if swizzled else ' without a swizzle'}; "
+        f"the tile {tile} of one instruction is not: {why}. Make the shared-memory layout of the {rows}x{columns} tile "
+        f"by tile_to_shape of an atom, such as {atom} "
+        f"({format.module}.make_smem_layout_atom(SmemLayoutAtomKind.{major}_{advised}, ...))"
     )

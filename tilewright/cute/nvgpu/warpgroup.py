@@ -14,8 +14,8 @@ from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
 from tilewright.lang.device.calls import call
-from tilewright.layout import ComposedLayout, Swizzle, get_nonswizzle_portion, make_smem_atom
-from tilewright.layout.smem_atoms import SWIZZLE_BITS
+from tilewright.layout import ComposedLayout, get_nonswizzle_portion, make_smem_atom
+from tilewright.layout.smem_atoms import BYTE_SWIZZLES
 
 __all__ = [
     "Field",
@@ -102,7 +102,7 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, *, loc: A
         raise ConstraintError(f"make_smem_layout_atom takes a SmemLayoutAtomKind, not {kind!r}")
     major, swizzle = kind.value.split("_")
     atom = make_smem_atom(major, swizzle, scalar_of(element_type).width)
-    return ComposedLayout(Swizzle(SWIZZLE_BITS[swizzle], 4, 3), 0, get_nonswizzle_portion(atom))
+    return ComposedLayout(BYTE_SWIZZLES[swizzle], 0, get_nonswizzle_portion(atom))
 
 
 def fence(*, loc: Any = None, ip: Any = None) -> None:
