@@ -220,7 +220,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Numeric, f"__{_name}__", _binary(_name, compare=True)[0])
 
 
-class Integer(Numeric, RuntimeInt, IntegerOperators):
+class Integer(Numeric, RuntimeInt, IntegerOperators):  # type: ignore[misc]  # mypy compares bases before it types aliases
     """Base of the integers and Boolean. ``facts`` says what is known of a run-time one.
 
     >>> from tilewright import Int16, Int32, Int64
