@@ -13,7 +13,7 @@ import pytest
 
 from tilewright.explorer.kernel_tab import NAMES, program
 from tilewright.explorer.tabs import MODULES, described, respond, tab_of
-from tilewright.layout import Layout, size
+from tilewright.layout import Layout, size, solve_swizzle
 
 
 def ask(tab: str, **texts: str) -> dict[str, Any]:
@@ -115,6 +115,15 @@ def test_the_designed_swizzle_is_free_of_conflicts() -> None:
     assert "with Sw<3,3,3>: 1 phases, 1 wavefronts (ideal 1), no conflict" in text["wavefronts"]
     given = ask("swizzle", swizzle="Sw<1,3,3>")
     assert "with Sw<1,3,3>: 1 phases, 4 wavefronts" in given["texts"][0]["text"]
+
+
+def test_a_search_for_a_swizzle_asks_the_layout_once(monkeypatch: Any) -> None:
+    asked = []
+    offset_of = Layout.__call__
+    monkeypatch.setattr(Layout, "__call__", lambda self, *at: asked.append(self) or offset_of(self, *at))
+    tile, rows = Layout((8, 64), (64, 1)), Layout((8, 8), (1, 8))
+    assert solve_swizzle(tile, [(rows, 8)], 16).tried > 10
+    assert sum(one is tile for one in asked) == size(rows)
 
 
 def test_one_thread() -> None:

@@ -172,6 +172,16 @@ def test_the_address_is_the_state(page: Any, address: str) -> None:
     assert page.url.endswith("#layouts?expression=%282%2C2%29%3A%282%2C1%29")
 
 
+def test_pictures_that_an_edit_does_not_change_stay(page: Any, address: str) -> None:
+    go(page, address, "#swizzle")
+    page.evaluate("for (const one of document.querySelectorAll('#answer figure')) one.stays = true")
+    page.fill("[name=offset]", "9")
+    page.wait_for_function("document.querySelectorAll('#answer figure')[1].stays === undefined")
+    stays = "[...document.querySelectorAll('#answer figure')].map((one) => one.stays ?? false)"
+    assert page.evaluate(stays) == [True, False, True]
+    assert page.locator("#answer figcaption").all_inner_texts()[1].startswith("the bits of an offset")
+
+
 def test_a_mistake_has_its_caret_and_the_last_picture_stays(page: Any, address: str) -> None:
     go(page, address, "#layouts?expression=(4%2C8)%3A(8%2C1)")
     before = page.inner_html("#answer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import ArgumentError, ParseError, TilewrightError
@@ -58,6 +59,7 @@ class Answer:
         }
 
 
+@lru_cache(maxsize=16)  # an edit changes some of a tab's pictures
 def _svg(picture: Picture) -> str:
     svg = picture.svg()
     return svg if len(svg) <= LARGEST_SVG else picture.shortened(LARGEST_SVG).svg()

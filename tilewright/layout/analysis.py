@@ -124,6 +124,11 @@ class AccessReport(Shown):
 
 def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> list[list[int]]:
     """Byte address of every [thread][vector]; checks that each vector is contiguous and aligned."""
+    return _addresses(accessed(layout, access, element_bits, vector), layout, element_bits, vector)
+
+
+def accessed(layout: Any, access: Any, element_bits: int, vector: int) -> list[list[int]]:
+    """Offset of every [thread][value] in ``layout``; checks the access, not its vectors."""
     if vector < 1 or vector * element_bits not in (8, 16, 32, 64, 128):
         raise LayoutError(f"no instruction accesses {vector} x {element_bits} bits: they move 1, 2, 4, 8 or 16 bytes")
     require_offsets(layout)
@@ -136,18 +141,26 @@ def _vectors(layout: Any, access: Any, element_bits: int, vector: int) -> list[l
             raise LayoutError(f"the access {access} reaches element {element} of {layout}, which has {count}")
     if values % vector:
         raise LayoutError(f"{values} values a thread are not a whole number of vectors of {vector}")
+    return [[int(layout(element)) for element in row] for row in pattern]
+
+
+def _addresses(offsets: Sequence[Sequence[int]], layout: Any, element_bits: int, vector: int) -> list[list[int]]:
     addresses: list[list[int]] = []
-    for thread, row in enumerate(pattern):
-        places = [int(layout(element)) for element in row]
-        for first in range(0, values, vector):
+    for thread, places in enumerate(offsets):
+        for first in range(0, len(places), vector):
             found = places[first : first + vector]
-            if found[0] % vector or found != list(range(found[0], found[0] + vector)):
+            if found[0] % vector or list(found) != list(range(found[0], found[0] + vector)):
                 raise LayoutError(
                     f"thread {thread} cannot access values {first}..{first + vector - 1} as one vector of "
                     f"{vector}: {layout} places them at {format_tree(tuple(found))}"
                 )
         addresses.append([place * element_bits // 8 for place in places[::vector]])
     return addresses
+
+
+def conflicts_at(offsets: Sequence[Sequence[int]], layout: Any, element_bits: int, vector: int) -> AccessReport:
+    """As bank_conflicts, of the ``offsets`` [thread][value] that ``layout`` gives."""
+    return wavefronts_of(_addresses(offsets, layout, element_bits, vector), vector * element_bits // 8, vector)
 
 
 def bank_conflicts(layout: Any, access: Any, element_bits: int, vector: int = 1) -> AccessReport:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import LayoutError
-from tilewright.layout.analysis import AccessReport, bank_conflicts
+from tilewright.layout.analysis import AccessReport, accessed, conflicts_at
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.modes import cosize
 from tilewright.layout.swizzle import Swizzle
@@ -79,7 +79,9 @@ def solve_swizzle(layout: Any, accesses: Sequence[tuple[Any, int]], element_bits
     longest = max(vector for _, vector in accesses)
     lowest = _log2(longest, "vector")
     highest = max(1, cosize(layout) - 1).bit_length()
-    plain = tuple(bank_conflicts(layout, access, element_bits, vector) for access, vector in accesses)
+    # A swizzle acts on offsets: those of the layout are asked for once.
+    plainly = [(accessed(layout, access, element_bits, vector), vector) for access, vector in accesses]
+    plain = tuple(conflicts_at(offsets, layout, element_bits, vector) for offsets, vector in plainly)
     best: tuple[int, Swizzle] | None = None
     tried = 0
     for bits in range(highest // 2 + 1):
@@ -87,7 +89,8 @@ def solve_swizzle(layout: Any, accesses: Sequence[tuple[Any, int]], element_bits
             for shift in range(bits, highest - base - bits + 1) if bits else [0]:
                 swizzle = Swizzle(bits, base, shift)
                 candidate = ComposedLayout(swizzle, 0, layout) if bits else layout
-                reports = tuple(bank_conflicts(candidate, access, element_bits, vector) for access, vector in accesses)
+                moved = [([[swizzle(place) for place in row] for row in rows], vector) for rows, vector in plainly]
+                reports = tuple(conflicts_at(rows, candidate, element_bits, vector) for rows, vector in moved)
                 tried += 1
                 conflicts = sum(r.conflicts for r in reports)
                 if conflicts == 0:

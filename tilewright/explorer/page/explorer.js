@@ -204,9 +204,18 @@ function show(answer, milliseconds) {
     return figures.get(key);
   });
   const sources = answer.sources.length ? [make("div", { id: "sources" }, ...answer.sources.map(source))] : [];
-  element("answer").replaceChildren(...pictures, ...texts.flat(), ...sources);
+  place([...pictures, ...texts.flat(), ...sources]);
   links = null;
   element("status").textContent = `answered in ${Math.round(milliseconds)} ms`;
+}
+
+/** Make ``wanted`` the children of the answer; those that were there before are not moved, and so not laid out again. */
+function place(wanted) {
+  const parent = element("answer");
+  for (const old of [...parent.children]) if (!wanted.includes(old)) old.remove();
+  wanted.forEach((one, index) => {
+    if (parent.children[index] !== one) parent.insertBefore(one, parent.children[index] ?? null);
+  });
 }
 
 function complain({ message, field, position }) {
