@@ -1,4 +1,4 @@
-"""Stubs of functions that other functions make: ``exp = _unary("exp", ...)``, ``size = _of_layout(_layout.size)``.
+"""Stubs of functions that other functions make: ``size = _of_layout(_layout.size)``.
 
 A type checker sees that such names are callable and no more. Their stubs have the parameters and the text of what is
 called, with types by the *kind* of a function, which is the name of its maker.
@@ -33,51 +33,25 @@ LAYOUTS = {
     "_of_extents": (Types(),),
     "_located": (Types(),),
 }
-MATH = {
-    "_unary": (*alike("TensorSSA", "F"), Types(("Integer | Storage",), "Float32"), *alike("Numeric", "float")),
-    "_binary": (
-        Types(("TensorSSA", "TensorSSA | Numeric | float"), "TensorSSA"),
-        Types(("Numeric | float", "TensorSSA"), "TensorSSA"),
-        Types(("F", "F | float"), "F"),
-        Types(("float", "float"), "float"),
-        Types(("Numeric | float", "Numeric | float"), "Any"),
-    ),
-    "_predicate": (*alike("TensorSSA"), Types(("Numeric",), "Boolean"), Types(("float",), "bool")),
-}
-MADE = {"lang/tensors/layout_functions.py": LAYOUTS, "lang/tensors/math.py": MATH}
-NUMERIC = "tilewright.lang.numbers.numeric"
+MADE = {"lang/tensors/layout_functions.py": LAYOUTS}
 HOMES = {
-    "Tensor": "tilewright.lang.tensors.tensor", "TensorSSA": "tilewright.lang.tensors.tensor_ssa",
-    "Layout": "tilewright.layout.layout", "ComposedLayout": "tilewright.layout.composed",
-    "Storage": "tilewright.lang.numbers.operator_types", "Any": "typing", "overload": "typing",
-    **dict.fromkeys(("Boolean", "Integer", "Numeric", "Float16", "BFloat16", "Float32", "Float64"), NUMERIC),
+    "Tensor": "tilewright.lang.tensors.tensor", "Layout": "tilewright.layout.layout",
+    "ComposedLayout": "tilewright.layout.composed", "Any": "typing", "overload": "typing",
 }  # fmt: skip
-OWN_TYPE = 'F = TypeVar("F", Float16, BFloat16, Float32, Float64)'
 
 
 def made_functions(kinds: dict[str, tuple[Types, ...]], tree: ast.Module, root: Path) -> str:
-    """The stub, below its head, of a module of functions that are made by those of ``kinds``, or written out."""
+    """The stub, below its head, of a module of functions that are made by those of ``kinds``."""
     functions: list[ast.FunctionDef] = []
     needed: set[str] = set()
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Name(kind), [ast.Attribute(attr=namesake)])):
+            case ast.Assign(value=ast.Call(ast.Name(kind), [ast.Attribute(attr=namesake)])):
                 home, module = _home_of(namesake, root)
                 made = list(_lifted(home, namesake, kinds[kind]))
                 needed |= _imported(made, home, module)
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Name(kind), [_, ast.Constant(text), *_])):
-                made = list(_from_maker(tree, name, str(text), kinds[kind], kind))
-                needed |= _imported(made, tree, "")
-            case ast.FunctionDef(name=name) if not name.startswith("_"):
-                made = [_stripped(node, ast.get_docstring(node, clean=False), Types())]
-                needed |= _imported(made, tree, "")
-            case _:
-                continue
-        functions += made
+                functions += made
     lines = [ast.unparse(ast.fix_missing_locations(f)) for f in functions]
-    if any("Float16" in line for line in needed):
-        needed.add("from typing import TypeVar")
-        lines.insert(0, OWN_TYPE)
     return "\n".join(["", *sorted(needed), "", *lines]) + "\n"
 
 
@@ -105,20 +79,6 @@ def _lifted(home: ast.Module, name: str, kinds: tuple[Types, ...]) -> Iterator[a
         yield _overload(made, len(wanted))
 
 
-def _from_maker(
-    tree: ast.Module, name: str, text: str, kinds: tuple[Types, ...], kind: str
-) -> Iterator[ast.FunctionDef]:
-    """The signatures of ``name = maker(opcode, text, example)``: of the function that the maker defines."""
-    (maker,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == kind]
-    (inner,) = [n for n in maker.body if isinstance(n, ast.FunctionDef)]
-    (doc,) = [n.value for n in maker.body if isinstance(n, ast.Assign) and "__doc__" in ast.unparse(n)]
-    written = ast.unparse(doc)[2:-1].replace("{text}", text).partition("{")[0]  # an f-string, without its example
-    for k, types in enumerate(kinds):
-        made = _stripped(inner, None if k else written, types)
-        made.name = name
-        yield _overload(made, len(kinds))
-
-
 def _stripped(function: ast.FunctionDef, doc: str | None, types: Types) -> ast.FunctionDef:
     """A copy with other types and the text alone for its body."""
     made = ast.parse(ast.unparse(function)).body[0]
@@ -141,8 +101,6 @@ def _imported(functions: list[ast.FunctionDef], home: ast.Module, module: str) -
     """The imports that signatures need, which are those of ``home`` or names that it defines."""
     used = {node.id for function in functions for node in ast.walk(function) if isinstance(node, ast.Name)}
     known = {name: f"from {HOMES[name]} import {name}" for name in used & set(HOMES)}
-    if "F" in used:
-        known |= {name: f"from {NUMERIC} import {name}" for name in ("Float16", "BFloat16", "Float32", "Float64")}
     given = {line for line in imports(home, used - set(known))}
     return {*known.values(), *given, *(f"from {module} import {n}" for n in (used - set(known)) & _defined(home))}
 

@@ -58,9 +58,9 @@ def test_parameters_are_named(module: str) -> None:
 
 
 def test_functions_that_are_made_have_a_text_in_the_stubs() -> None:
-    stubs = [text for path, text in MADE.items() if path.name in ("layout_functions.pyi", "math.pyi")]
+    stubs = [text for path, text in MADE.items() if path.name == "layout_functions.pyi"]
     functions = [node for text in stubs for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    assert len(stubs) == 2 and len({f.name for f in functions}) > 80
+    assert len(stubs) == 1 and len({f.name for f in functions}) > 55
     documented = {f.name for f in functions if ast.get_docstring(f)}
     assert {f.name for f in functions} == documented
 

@@ -40,16 +40,20 @@ def test_stubs_are_current() -> None:
 def test_a_stub_that_is_not_current_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     face = tmp_path / "tilewright" / "face.py"
     face.parent.mkdir()
-    face.write_text('def f() -> int:\n    """One."""\n    return 1\n')
+    face.write_text("f = _located(_layout.f)\n")
+    layout = face.with_name("layout")
+    layout.mkdir()
+    (layout / "__init__.pyi").write_text("from tilewright.layout.own import f as f\n")
+    (layout / "own.py").write_text('def f() -> int:\n    """One."""\n    return 1\n')
     monkeypatch.setattr(TOOL, "ROOT", tmp_path)
     monkeypatch.setattr(TOOL, "PACKAGE", face.parent)
-    monkeypatch.setattr(TOOL, "MADE", {"face.py": {}})
+    monkeypatch.setattr(TOOL, "MADE", {"face.py": TOOL.MADE["lang/tensors/layout_functions.py"]})
     monkeypatch.setattr(sys, "argv", ["stubs.py", "--check"])
     assert TOOL.main() == 1 and "face.pyi is not current: run `python tools/stubs.py`" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["stubs.py"])
     assert TOOL.main() == 0
     made = face.with_suffix(".pyi").read_text()
-    assert "def f() -> int:" in made and "return 1" not in made
+    assert "def f(*, loc: Any=None, ip: Any=None) -> int:" in made and "return 1" not in made
     monkeypatch.setattr(sys, "argv", ["stubs.py", "--check"])
     assert TOOL.main() == 0
     monkeypatch.setattr(TOOL, "MADE", {})

@@ -2,6 +2,6 @@
 
 from tilewright._names import attach
 from tilewright.lang.tensors.math import *  # noqa: F403  # all that the module has, itself a list of them
-from tilewright.lang.tensors.math import __all__ as __all__  # type: ignore[attr-defined]  # not in its stub
+from tilewright.lang.tensors.math import __all__ as __all__
 
 attach(__name__)

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.ir.arithmetic import evaluate
 from tilewright.ir.builder import Builder
@@ -17,6 +16,9 @@ from tilewright.lang.numbers.numeric import Numeric, as_numeric, class_of
 from tilewright.lang.numbers.operators import unary_float_type
 from tilewright.lang.tensors.select import max, min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, broadcast_operand
+
+if TYPE_CHECKING:
+    from tilewright.lang.tensors.math_types import Binary, Predicate, Unary
 
 __all__ = [
     "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma",
@@ -31,7 +33,7 @@ def _shown(name: str, example: str) -> str:
     return f"\n\n>>> {name}({arguments})\n{result}\n"
 
 
-def _unary(opcode: str, text: str, example: str) -> Callable[..., Any]:
+def _unary(opcode: str, text: str, example: str) -> Unary:
     def function(a: Any, fastmath: bool = False, *, approx: bool = False, loc: Any = None, ip: Any = None) -> Any:
         attrs = {"fastmath": True} if fastmath or approx else {}
         if isinstance(a, TensorSSA):
@@ -75,7 +77,7 @@ round = _unary("round", "Nearest integer, ties to even,", "2.5 = 2.0")
 trunc = _unary("trunc", "Integer part", "-1.5 = -1.0")
 
 
-def _binary(opcode: str, text: str, example: str) -> Callable[..., Any]:
+def _binary(opcode: str, text: str, example: str) -> Binary:
     def function(a: Any, b: Any, fastmath: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         tensor = next((x for x in (a, b) if isinstance(x, TensorSSA)), None)
         if tensor is not None:
@@ -123,7 +125,7 @@ def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return cls(Builder.current().fma(*[x.ir_value() for x in numbers]))
 
 
-def _predicate(opcode: str, text: str, example: str) -> Callable[..., Any]:
+def _predicate(opcode: str, text: str, example: str) -> Predicate:
     def function(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
         from tilewright.lang.numbers.numeric import Boolean
 
