@@ -121,12 +121,12 @@ def _products() -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield f"{name}{scaled_kind}<.collector::a::{_OP}> [R], {_A}, R,{rest}, {{{scale}}};", scaled_targets
             buffer = f"<.collector::{{b0|b1|b2|b3}}::{_OP}>"
             yield f"tcgen05.mma.ws{sp}.cta_group::1.kind::{kind}{buffer} [R], {_A}, R,{metadata} R, R<, R>;", targets
-        for kind, size, targets in _SCALED:
+        for kind, size, having in _SCALED:
             narrow = sp and not size.startswith(".scale_vec") and kind != "mxf8f6f4"
             yield (
                 f"tcgen05.mma{sp}.cta_group::{{1|2}}.kind::{kind}.block_scale{size}<.collector::a::{_OP}> "
                 f"[R], {_A}, R,{metadata} R, [R], [R], R;",
-                _NO_FAMILY if narrow else targets,
+                _NO_FAMILY if narrow else having,
             )
 
 

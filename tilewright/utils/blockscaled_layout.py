@@ -12,7 +12,7 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
-from tilewright.layout import Layout, make_layout, tile_to_shape
+from tilewright.layout import Layout, ceil_div, make_layout, size, tile_to_shape
 
 __all__ = ["BlockScaledBasicChunk", "tile_atom_to_shape_SF"]
 
@@ -46,11 +46,17 @@ class BlockScaledBasicChunk:
 def tile_atom_to_shape_SF(Tensor_Shape: Any, sf_vec_size: int, *, loc: Any = None, ip: Any = None) -> Layout:
     """The layout of the scale factors of an operand (M or N, K, batch): atoms follow each other along K first.
 
+    Extents are padded to whole atoms: of 128 rows and 4 vectors.
+
     >>> print(tile_atom_to_shape_SF((256, 128, 1), 16))
     (((32,4),2),((16,4),2),(1,1)):(((16,4),1024),((0,1),512),(0,0))
+    >>> print(tile_atom_to_shape_SF((200, 80, 1), 16).shape)
+    (((32, 4), 2), ((16, 4), 2), (1, 1))
     """
-    order = (2, 1, 3)[: len(Tensor_Shape)]
-    return tile_to_shape(BlockScaledBasicChunk(sf_vec_size).layout, tuple(Tensor_Shape), order)
+    atom = BlockScaledBasicChunk(sf_vec_size).layout
+    shape = tuple(Tensor_Shape)
+    padded = tuple(ceil_div(x, size(mode)) * size(mode) for x, mode in zip(shape, atom, strict=False))
+    return tile_to_shape(atom, (*padded, *shape[2:]), (2, 1, 3)[: len(shape)])
 
 
 attach(__name__)
