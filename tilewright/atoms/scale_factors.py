@@ -51,8 +51,8 @@ class ScaleTile(NamedTuple):
         if factors * self.vec != self.mma_k or factors not in (1, 2, 4) or self.k % (FACTORS * self.vec) or self.k < 1:
             raise ConstraintError(
                 f"scale factors: an MMA takes 1, 2 or 4 of a row, and a tile has whole blocks of {FACTORS}; K of the "
-                f"MMA is {self.mma_k}, of the tile {self.k}, and {self.vec} elements share a factor: make K of the tile "
-                f"a multiple of {FACTORS * self.vec}"
+                f"MMA is {self.mma_k}, of the tile {self.k}, and {self.vec} elements share a factor: make K of the "
+                f"tile a multiple of {FACTORS * self.vec}"
             )
         return factors
 
