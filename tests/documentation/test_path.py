@@ -19,7 +19,7 @@ from tools.website import path
 
 FOLDER = path.STEPS[0].parent
 STEPS = [step.stem for step in path.STEPS]
-KERNELS = {"06_cp_async_pipeline": "sm_80", "10_stream_k": "sm_90a"}  # which have in them what steps 5, 8 and 9 have
+KERNELS = {"08_cp_async_pipeline": "sm_80", "12_stream_k": "sm_90a"}  # which have in them what steps 7, 10 and 11 have
 
 
 def program(step: str) -> str:
@@ -37,7 +37,7 @@ def test_the_step_prints_what_the_page_says(step: str) -> None:
     text = program(step)
     printed, folder = path.executed(FOLDER / f"{step}.md")
     expected = re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE)
-    if step == "04_shared_memory":  # a loop prints; the lines stand in the text
+    if step in ("04_shared_memory", "06_shared_operands"):  # a loop prints; the lines stand in the text
         listed = re.search(r"It prints\n\n((?:    .*\n)+)", (FOLDER / f"{step}.md").read_text(encoding="utf-8"))
         assert listed
         expected = [line.strip() for line in listed[1].splitlines()]
@@ -84,7 +84,7 @@ ON_DEVICE = [step for step in STEPS if step[:2] != "01"]  # whose last program i
 @pytest.mark.parametrize("step", ON_DEVICE)
 def test_the_step_runs_on_a_gpu(step: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    if step[:2] >= "07" and torch.cuda.get_device_capability() != (9, 0):
+    if step[:2] >= "09" and torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("TMA and wgmma need Hopper")
 
     def copied(array: np.ndarray) -> Any:
@@ -96,7 +96,7 @@ def test_the_step_runs_on_a_gpu(step: str, tmp_path: Path) -> None:
     assert "False" not in " ".join(printed)  # the last step asserts, the others print
 
 
-@pytest.mark.parametrize("step", ["04_shared_memory", "07_tma_copy"])
+@pytest.mark.parametrize("step", ["04_shared_memory", "09_tma_copy"])
 def test_what_the_test_on_a_gpu_does_with_the_program(step: str, tmp_path: Path) -> None:
     printed = run_on_device(step, tmp_path, OnDevice(lambda array: array.copy(order="K"), lambda copy: copy))
     assert "True" in " ".join(printed) and "False" not in " ".join(printed)
@@ -116,18 +116,22 @@ def test_the_pages_of_the_site_show_the_pictures_and_the_programs(tmp_path: Path
 
 def test_the_pages_are_listed_and_lead_on() -> None:
     index = (FOLDER / "index.md").read_text(encoding="utf-8")
-    assert len(STEPS) == 10 and re.findall(r"\]\((\d\d_\w+)\.md\)", index) == STEPS
+    assert len(STEPS) == 12 and re.findall(r"\]\((\d\d_\w+)\.md\)", index) == STEPS
     for step, following in zip(STEPS, STEPS[1:], strict=False):
         assert f"({following}.md)" in (FOLDER / f"{step}.md").read_text(encoding="utf-8")
+
+
+READ = "cute.arch.sync_threads()                        # all threads have read them"
 
 
 @pytest.mark.parametrize(
     ("step", "left_out", "rule"),
     [
         ("04_shared_memory", "cute.arch.sync_threads() ", "data-race"),
-        ("05_mma_gemm", "cute.arch.sync_threads()                        # all threads have read them", "data-race"),
-        ("06_cp_async_pipeline", "cute.arch.cp_async_wait_group(STAGES - 2) ", "data-race"),
-        ("08_wgmma", "warpgroup.wait_group(0) ", "wgmma-registers"),
+        ("06_shared_operands", READ, "data-race"),
+        ("07_mma_gemm", READ, "data-race"),
+        ("08_cp_async_pipeline", "cute.arch.cp_async_wait_group(STAGES - 2) ", "data-race"),
+        ("10_wgmma", "warpgroup.wait_group(0) ", "wgmma-registers"),
     ],
 )
 def test_what_the_pages_say_is_found_is_found(step: str, left_out: str, rule: str, tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_the_kernels_compile_without_spills(step: str, tmp_path: Path) -> None:
     a, b = (tensor(np.zeros((rows, 256), np.float16), assumed_align=16) for rows in (64, 128))
     c = tensor(np.zeros((64, 128), np.float32), assumed_align=16)
     more: list[Any] = []
-    if step == "10_stream_k":
+    if step == "12_stream_k":
         parts = np.zeros((4, 128, 64), np.float32).transpose(2, 1, 0)
         more = [tensor(parts, assumed_align=16), tensor(np.zeros(4, np.int32)), 1]
     (kernel,) = cute.compile(names["gemm"], a, b, c, *more).kernels
