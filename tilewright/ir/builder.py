@@ -39,7 +39,8 @@ class Builder:
     """Builds one function. ``loc`` is set by the language front before it calls; ``block`` is where ops go.
 
     Of a kernel, ``block_shape`` is the shape of its thread blocks where the launch states it, and ``smem_bytes`` the
-    shared memory that is allocated so far; ``regions`` are the open run-time regions of the language, outermost first.
+    shared memory that is allocated so far, with the (start, end) of the ``smem_gaps`` in it; ``regions`` are the open
+    run-time regions of the language, outermost first.
 
     >>> from tilewright.ir.types import I32
     >>> b = Builder(Block([Value(I32, "n")]))
@@ -55,6 +56,7 @@ class Builder:
         self.loc: Location | None = None
         self.block_shape: tuple[int | None, ...] | None = None
         self.smem_bytes = 0
+        self.smem_gaps: list[tuple[int, int]] = []
         self.regions: list[Any] = []
         self.variables: list[Variable] = []  # of the user's, as they are assigned
         self.swizzled: dict[Any, Any] = {}  # offsets under swizzles, by block and offset: `lang.tensors.swizzled`

@@ -6,7 +6,8 @@
 """
 
 from tilewright.lang.device.smem import (
-    SmemAllocator as SmemAllocator, get_smem_capacity_in_bytes as get_smem_capacity_in_bytes,
+    SmemAllocator as SmemAllocator, SmemPartition as SmemPartition,
+    get_smem_capacity_in_bytes as get_smem_capacity_in_bytes,
 )
 from tilewright.lang.tools.hardware import HardwareInfo as HardwareInfo
 from tilewright.utils.blackwell_helpers import compute_epilogue_tile_shape as compute_epilogue_tile_shape

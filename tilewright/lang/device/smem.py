@@ -6,6 +6,7 @@ follow each other. Memory is never given back. The allocation's base is aligned 
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import Any
 
@@ -36,6 +37,18 @@ def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
     return architecture(compute_capability or "sm_90", bare=True).smem
 
 
+class SmemPartition(enum.Enum):
+    """What an allocation is for: ``USER``, a tile, which begins behind all others; ``RESERVED``, a small object such as
+    mbarriers, which begins in the first gap that alignments left, or behind all others where it fits in none.
+
+    >>> SmemPartition.RESERVED.name
+    'RESERVED'
+    """
+
+    USER = 0
+    RESERVED = 1
+
+
 class SmemAllocator:
     """Hands out the shared memory of the kernel being staged; launches reserve what it handed out.
 
@@ -47,19 +60,27 @@ class SmemAllocator:
     def __init__(self, *, loc: Any = None, ip: Any = None) -> None:
         Builder.current()
 
-    def allocate(self, size_or_type: Any, byte_alignment: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
+    def allocate(
+        self,
+        size_or_type: Any,
+        byte_alignment: int | None = None,
+        partition: SmemPartition = SmemPartition.USER,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> Any:
         """Bytes (an int: a Uint8 pointer), one number of a numeric type (a pointer) or a struct (an object of it)."""
         if isinstance(size_or_type, StructType):
             kind = size_or_type
-            offset = self._reserve(kind.size_in_bytes(), max(byte_alignment or 1, kind.align))
+            offset = self._reserve(kind.size_in_bytes(), max(byte_alignment or 1, kind.align), partition)
             return Struct(kind, _place, offset)
         if isinstance(size_or_type, NumericMeta):
-            return self.allocate_array(size_or_type, 1, byte_alignment)
+            return self.allocate_array(size_or_type, 1, byte_alignment, partition)
         if not isinstance(size_or_type, int) or size_or_type < 0:
             raise ArgumentError(
                 f"allocate: a number of bytes, a numeric type or a struct is needed, not {size_or_type!r}"
             )
-        offset = self._reserve(size_or_type, byte_alignment or 1)
+        offset = self._reserve(size_or_type, byte_alignment or 1, partition)
         return _place(offset, size_or_type, Uint8, "smem")
 
     def allocate_array(
@@ -67,13 +88,14 @@ class SmemAllocator:
         element_type: Any,
         num_elems: int = 1,
         byte_alignment: int | None = None,
+        partition: SmemPartition = SmemPartition.USER,
         *,
         loc: Any = None,
         ip: Any = None,
     ) -> Pointer:
         """A pointer to ``num_elems`` fresh elements."""
         size = -(-element_bits(element_type) * num_elems // 8)
-        offset = self._reserve(size, max(byte_alignment or 1, element_bytes(element_type)))
+        offset = self._reserve(size, max(byte_alignment or 1, element_bytes(element_type)), partition)
         return _place(offset, size, element_type, "smem")
 
     def allocate_tensor(
@@ -82,6 +104,7 @@ class SmemAllocator:
         layout: Any,
         byte_alignment: int = 1,
         swizzle: Any = None,
+        partition: SmemPartition = SmemPartition.USER,
         *,
         loc: Any = None,
         ip: Any = None,
@@ -107,16 +130,29 @@ class SmemAllocator:
         spans = [_span(swizzle), -(-_span(own, element_bits(element_type)) // 8)]
         align = max(byte_alignment, size, *spans)
         size = size_in_bytes(element_type, layout, swizzle)
-        pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT)), size, element_type, "smem")
+        pointer = _place(self._reserve(size, min(align, BASE_ALIGNMENT), partition), size, element_type, "smem")
         return make_tensor(recast_ptr(pointer, swizzle) if swizzle is not None else pointer, layout)
 
-    def _reserve(self, size: int, align: int) -> int:
+    def _reserve(self, size: int, align: int, partition: SmemPartition) -> int:
         if align < 1 or align & (align - 1) or align > BASE_ALIGNMENT:
             raise ArgumentError(f"shared memory: an alignment is a power of two up to {BASE_ALIGNMENT}, not {align}")
+        if not isinstance(partition, SmemPartition):
+            raise ArgumentError(f"shared memory: partition= is a member of utils.SmemPartition, not {partition!r}")
         builder = Builder.current()
-        offset = -(-builder.smem_bytes // align) * align
+        if partition is SmemPartition.RESERVED:
+            for i, (start, end) in enumerate(builder.smem_gaps):
+                offset = _aligned(start, align)
+                if offset + size <= end:
+                    builder.smem_gaps[i : i + 1] = [(start, offset), (offset + size, end)]
+                    return offset
+        offset = _aligned(builder.smem_bytes, align)
+        builder.smem_gaps.append((builder.smem_bytes, offset))
         builder.smem_bytes = offset + size
         return offset
+
+
+def _aligned(offset: int, align: int) -> int:
+    return -(-offset // align) * align
 
 
 def _span(swizzle: Any, unit: int = 1) -> int:
