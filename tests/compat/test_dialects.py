@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tilewright.base_dsl.enums import Arch
 
-from tilewright import Float32, Int32, Uint32, cute, cutlass_dsl
+from tilewright import Float32, Int16, Int32, Int64, Uint32, cute, cutlass_dsl
 from tilewright._mlir import ir
 from tilewright._mlir.dialects import arith, llvm, nvvm, vector
 from tilewright.base_dsl import BaseDSL, dsl
@@ -79,6 +79,34 @@ def test_the_same_bits() -> None:
     bits = np.arange(8, dtype=np.float32).view(np.int32).tolist()
     assert each(lambda t: Int32(llvm.bitcast(T.i32(), value(Float32(t))))) == bits
     assert each(lambda t: Int32(arith.bitcast(T.i32(), value(Float32(t))))) == bits
+
+
+def _leading_zeros(x: int, bits: int) -> int:
+    return bits - (x % 2**bits).bit_length()
+
+
+@pytest.mark.parametrize("dtype", [Int16, Int32, Int64, Uint32], ids=str)
+def test_leading_zeros_on_the_host_and_in_a_kernel(dtype: Any) -> None:
+    numbers = [0, 1, 2, 3, 127, 128, 255, 4096, 2**15 - 1]
+    numbers += [] if dtype is Int16 else [2**16, 2**30 + 5, 2**31 - 1]
+    numbers += [2**31, 2**32 - 1] if dtype is Uint32 else [-1, -4096]
+    expected = [_leading_zeros(x, dtype.width) for x in numbers]
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, of_the_host: Int32) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        y[t] = Int32(llvm.intr_ctlz(x[t].ir_value(), False))
+        y[len(numbers)] = of_the_host
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, number: dtype) -> None:
+        count = Int32(llvm.intr_ctlz(number.ir_value(), False))
+        kernel(x, y, count).launch(grid=(1, 1, 1), block=(len(numbers), 1, 1))
+
+    x, y = np.array(numbers).astype(dtype.numpy_dtype), np.zeros(len(numbers) + 1, np.int32)
+    for number, zeros in zip(numbers, expected, strict=True):
+        host(x, y, dtype(number))
+        assert y.tolist() == [*expected, zeros]
 
 
 def _pair_through_64_bits(t: Any) -> Any:
@@ -157,6 +185,7 @@ def test_types_by_their_text() -> None:
         lambda t: vector.extract(vector.from_elements(T.vector(1, T.i32()), [value(t)]), [], [1]),
         lambda t: vector.from_elements(T.vector(2, T.i32()), [value(t)]),
         lambda t: nvvm.atomicrmw(op="add", ptr=None, a=value(t)), lambda t: ir.Type.parse("!cute.ptr<f32>"),
+        lambda t: llvm.intr_ctlz(value(Float32(t)), False),
         lambda t: nvvm.fmax(value(Float32(t))), lambda t: nvvm.fmax(value(Float32(t)), value(Float32(t)), a=1),
     ],
 )  # fmt: skip

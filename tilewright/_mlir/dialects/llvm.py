@@ -10,12 +10,14 @@ from tilewright._mlir.dialects.arith import bitcast
 from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Constant
-from tilewright.ir.types import ScalarType, VecType
+from tilewright.ir.types import SCALARS, ScalarType, VecType
 from tilewright.lang.device.inline_ptx import StructType, extractvalue, inline_asm
 from tilewright.lang.numbers.numeric import wrap
+from tilewright.lang.numbers.numeric_base import class_of
+from tilewright.lang.tensors.select import select
 
-__all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "mlir_undef", "mlir_zero", "sext",
-           "trunc", "zext"]  # fmt: skip
+__all__ = ["AsmDialect", "StructType", "bitcast", "extractvalue", "inline_asm", "intr_ctlz", "mlir_undef", "mlir_zero",
+           "sext", "trunc", "zext"]  # fmt: skip
 attach(__name__)
 sext, trunc, zext = (getattr(arith, name) for name in ("extsi", "trunci", "extui"))
 
@@ -36,3 +38,22 @@ def mlir_zero(res: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 mlir_undef = mlir_zero  # what is written before it is read may as well be zero
+
+
+def intr_ctlz(in_: Any, is_zero_poison: Any, *, res: Any = None, loc: Any = None, ip: Any = None) -> Any:
+    """How many bits above the highest one are 0, as an integer of the operand's type; of 0 all bits, also where
+    ``is_zero_poison`` leaves it open.
+
+    The search halves the bits, in shifts and choices: a host function counts them too, where there is no PTX.
+    """
+    value = arith._value(in_)
+    if not (isinstance(value.type, ScalarType) and value.type.is_integer and value.type.width > 1):
+        raise ConstraintError(f"llvm.intr_ctlz: an integer is needed, not {value.type}")
+    result, width = class_of(value.type), value.type.width
+    left = wrap(value).to(class_of(SCALARS[f"u{width}"]))
+    zeros = result(width)
+    for step in (width >> i for i in range(1, width.bit_length())):
+        upper = left >> step
+        zeros = select(upper != 0, result(zeros - step), zeros)
+        left = select(upper != 0, upper, left)
+    return zeros - result(left)
