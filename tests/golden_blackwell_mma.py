@@ -17,11 +17,11 @@ from tilewright.atoms.tcgen05_layouts import (
     accumulator_fragment,
     cta_layouts,
     issue_order,
-    tile_to_mma_shape,
 )
 from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm, check_mma_shape, instruction_k
 from tilewright.atoms.tensor_memory import tmem_address, tmem_columns, tmem_place
 from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.cute.nvgpu.tcgen05 import tile_to_mma_shape
 from tilewright.layout import Layout, get_nonswizzle_portion, make_smem_atom, offsets, parse, size, tile_to_shape
 from tilewright.layout.smem_atoms import BYTE_SWIZZLES
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma

@@ -10,10 +10,10 @@ import pytest
 from tests import golden_blackwell_mma  # noqa: F401 - registers its handlers
 from tests.golden import DATA, check, read
 from tilewright.atoms.scale_factors import ScaleTile
-from tilewright.atoms.tcgen05_layouts import cta_layouts, issue_order, tile_to_mma_shape
+from tilewright.atoms.tcgen05_layouts import cta_layouts, issue_order
 from tilewright.atoms.tensor_memory import tmem_columns, tmem_place
 from tilewright.errors import ConstraintError
-from tilewright.layout import Layout, offsets
+from tilewright.layout import offsets
 
 LINES = list(read(DATA / "blackwell_mma.jsonl"))
 COUNTS = {
@@ -76,7 +76,6 @@ def test_the_factors_are_there_for_all_warps() -> None:
     [
         (lambda: cta_layouts((128, 64, 16), 3), "not the work of 3 blocks"),
         (lambda: cta_layouts((128, 63, 16), 2), "2 halve M and N"),
-        (lambda: tile_to_mma_shape(Layout((8, 8), (8, 1)), ((64, 16), 2)), "not of the form"),
         (lambda: ScaleTile(128, 64, 32, 32).smem_layout(), "make K of the tile a multiple of 128"),
         (lambda: ScaleTile(128, 256, 32, 96).tmem_layout(), "an MMA takes 1, 2 or 4"),
     ],

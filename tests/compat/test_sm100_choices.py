@@ -75,7 +75,9 @@ def test_shared_layouts_of_epilogues_fit_what_is_contiguous() -> None:
     assert str(whole.inner) == "Sw<3,4,3>" and cute.size(whole) == 128 * 64 * 2
     m, n = sm100.compute_epilogue_tile_shape((64, 256, 64), True, ROW, cutlass.Float16)
     assert sm100.get_smem_layout_atom_epi(ROW, cutlass.Float16, (m, n)).name == "K_SW64"  # 32 contiguous halves
-    assert sm100.get_smem_layout_atom_ab(OperandMajorMode.MN, cutlass.Float32, (64, 32)).name == "MN_SW128"
+    assert sm100.get_smem_layout_atom_ab(OperandMajorMode.MN, cutlass.Float32, (64, 32)).name == "MN_SW128_32B"
+    with pytest.raises(ConstraintError, match="rows are 32 elements; 48 is not a multiple"):
+        sm100.get_smem_layout_atom_ab(OperandMajorMode.MN, cutlass.Float32, (48, 32))
 
 
 def test_loads_of_operands() -> None:

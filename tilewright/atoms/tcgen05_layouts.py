@@ -1,7 +1,7 @@
 """Which part of one ``tcgen05.mma`` each block has, where its operands and accumulator are, and the order of MMAs.
 
 The threads of such an MMA are blocks, one or a pair: A and C are split by M, B by N. (CuTe:
-include/cute/atom/mma_traits_sm100.hpp, ``tile_to_mma_shape`` there, and include/cute/algorithm/gemm.hpp.)
+include/cute/atom/mma_traits_sm100.hpp and include/cute/algorithm/gemm.hpp.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tilewright.atoms.tensor_memory import TmemAllocMode, tmem_layout
 from tilewright.errors import ConstraintError
-from tilewright.layout import Layout, product, tile_to_shape, tiled_divide
+from tilewright.layout import Layout
 
 
 class CtaLayouts(NamedTuple):
@@ -71,26 +71,6 @@ def a_fragment(shape: Any, value_bits: int, ctas: int = 1) -> Layout:
     """
     mode = TmemAllocMode.DUPLICATED if ctas == 2 else TmemAllocMode.NON_INTERLEAVED
     return tmem_layout(shape, value_bits, value_bits, ctas, mode)
-
-
-def tile_to_mma_shape(atom: Any, shape: Any, order: tuple[int, ...] | None = None) -> Any:
-    """The layout ``((MN, K), MN tiles, K tiles, ...)`` of an operand in shared memory, of the atom's repetitions.
-
-    ``shape`` is what ``partition_shape_A`` (B) gives, with stages or without; ``order`` is that of ``tile_to_shape``,
-    of the modes (MN, K, ...): 0 comes first in memory.
-
-    >>> from tilewright.layout import make_smem_atom
-    >>> tile_to_mma_shape(make_smem_atom("K", "INTER", 16), ((64, 16), 2, 2, 3))
-    ((64,(8,2)),2,2,(1,3)):((8,(1,1024)),512,2048,(0,4096))
-    """
-    (mn, k), *rest = shape
-    tile = (int(product(mn)), int(product(k)))
-    if len(rest) < 2:
-        raise ConstraintError(
-            f"tile_to_mma_shape: the shape {shape} is not of the form ((MN, K), MN tiles, K tiles, ...)"
-        )
-    whole = (tile[0] * int(product(rest[0])), tile[1] * int(product(rest[1])), *(int(product(x)) for x in rest[2:]))
-    return tiled_divide(tile_to_shape(atom, whole, order or tuple(range(len(whole)))), tile)
 
 
 def issue_order(m_tiles: int, n_tiles: int, a_in_tmem: bool = False) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SMulticastOp, CopyBulkTensorTileG2SOp
-from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
+from tilewright.cute.nvgpu.tcgen05 import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import scalar_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
@@ -105,7 +105,8 @@ def compute_epilogue_tile_shape(
 def get_smem_layout_atom_ab(
     major_mode: OperandMajorMode, element_type: Any, smem_shape_mn_k: Any, *, loc: Any = None, ip: Any = None
 ) -> SmemLayoutAtomKind:
-    """The widest atom whose rows divide an operand's tile (M or N, K) along its contiguous mode.
+    """The widest atom whose rows divide an operand's tile (M or N, K) along its contiguous mode. MN-major elements of
+    32 bits have one atom, whose rows are 32 elements.
 
     >>> from tilewright.cute import Float16
     >>> get_smem_layout_atom_ab(OperandMajorMode.K, Float16, (128, 64)).name
@@ -126,7 +127,15 @@ def get_smem_layout_atom_epi(
 
 
 def _widest(major: str, extent: int, element_type: Any) -> SmemLayoutAtomKind:
-    return SmemLayoutAtomKind(f"{major}_{widest_smem_atom(major, extent, scalar_of(element_type).width)}")
+    width = scalar_of(element_type).width
+    if (major, width) == ("MN", 32):
+        if extent % 32:
+            raise ConstraintError(
+                "tcgen05 reads MN-major elements of 32 bits in one atom only, MN_SW128_32B, whose rows are 32 elements; "
+                f"{extent} is not a multiple of 32"
+            )
+        return SmemLayoutAtomKind.MN_SW128_32B
+    return SmemLayoutAtomKind(f"{major}_{widest_smem_atom(major, extent, width)}")
 
 
 def make_smem_layout_epi(

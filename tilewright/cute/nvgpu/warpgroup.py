@@ -100,7 +100,12 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any, *, loc: A
     """
     if not isinstance(kind, SmemLayoutAtomKind):
         raise ConstraintError(f"make_smem_layout_atom takes a SmemLayoutAtomKind, not {kind!r}")
-    major, swizzle = kind.value.split("_")
+    return smem_layout_atom(kind.value, element_type)
+
+
+def smem_layout_atom(kind: str, element_type: Any) -> Any:
+    """The atom of a kind by name, as ``K_SW128``, with the swizzle of byte addresses."""
+    major, swizzle = kind.split("_", 1)
     atom = make_smem_atom(major, swizzle, scalar_of(element_type).width)
     return ComposedLayout(BYTE_SWIZZLES[swizzle], 0, get_nonswizzle_portion(atom))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
-from tilewright.cute.nvgpu.warpgroup import SmemLayoutAtomKind, make_smem_layout_atom
+from tilewright.cute.nvgpu.tcgen05.smem_atoms import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.layout import product_each, tile_to_shape, tiled_divide
 
 __all__ = [
