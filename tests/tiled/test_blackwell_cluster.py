@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tilewright.utils.clc_schedule import PersistentScheduleSm100
 
 LINES = list(read(DATA / "blackwell_cluster.jsonl"))
 COUNTS = {"sm100_multicast_mask": 77, "sm100_schedule": 35, "sm100_smem_selector": 45}
+OTHER_KIND: Any = warpgroup.SmemLayoutAtomKind.K_SW128
 
 
 @pytest.mark.parametrize("op", COUNTS)
@@ -58,10 +60,7 @@ def test_every_tile_has_one_block(swizzle: int, raster: str) -> None:
         (lambda: operand_mask(cluster_layout_vmnk((2, 2, 1), 1), (0, 0, 0, 0), "C"), "it is A, B, SFA or SFB"),
         (lambda: PersistentScheduleSm100.create((64, 64, 1), (64, 64), raster_order="M"), "AlongM or AlongN"),
         (lambda: PersistentScheduleSm100.create((64, 0, 1), (64, 64)), "ints of at least 1"),
-        (
-            lambda: tcgen05.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, Float16),  # type: ignore[arg-type]  # refused
-            "SmemLayoutAtomKind of tcgen05",
-        ),
+        (lambda: tcgen05.make_smem_layout_atom(OTHER_KIND, Float16), "SmemLayoutAtomKind of tcgen05"),
     ],
 )
 def test_refusals(make: Callable[[], object], why: str) -> None:

@@ -131,8 +131,8 @@ def _widest(major: str, extent: int, element_type: Any) -> SmemLayoutAtomKind:
     if (major, width) == ("MN", 32):
         if extent % 32:
             raise ConstraintError(
-                "tcgen05 reads MN-major elements of 32 bits in one atom only, MN_SW128_32B, whose rows are 32 elements; "
-                f"{extent} is not a multiple of 32"
+                "tcgen05 reads MN-major elements of 32 bits in one atom only, MN_SW128_32B, whose rows are 32 "
+                f"elements; {extent} is not a multiple of 32"
             )
         return SmemLayoutAtomKind.MN_SW128_32B
     return SmemLayoutAtomKind(f"{major}_{widest_smem_atom(major, extent, width)}")
