@@ -311,17 +311,6 @@ def display_layout_slice(layout: AnyLayout, slice_spec: Any, flatten_hierarchica
     return layout_slice_figure(layout, slice_spec, flatten_hierarchical=flatten_hierarchical)
 
 
-def display_swizzle_layout(layout: ComposedLayout) -> Figure:
-    """The picture of a swizzled layout, for a notebook.
-
-    >>> from tilewright.layout import make_composed_layout
-    >>> tile = make_composed_layout(Swizzle(1, 0, 2), 0, Layout((4, 4)))
-    >>> len(display_swizzle_layout(tile).panels)  # before and after
-    2
-    """
-    return swizzle_figure(layout)
-
-
 def display_tv_layout(layout: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread") -> Figure:
     """The picture of a thread-value layout, for a notebook.
 
@@ -331,63 +320,12 @@ def display_tv_layout(layout: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "t
     return tv_figure(layout, tile_mn, color_by=color_by)
 
 
-def display_copy_layout(
-    layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
-    """The picture of a copy, from two thread-value layouts, for a notebook.
-
-    >>> len(display_copy_layout(Layout((2, 2)), Layout((2, 2), (2, 1)), (2, 2)).panels)
-    2
-    """
-    return copy_figure(layout_s, layout_d, tile_mn, color_by=color_by)
-
-
-def display_tiled_copy(tiled_copy: Any, tile_mn: Any = None, *, color_by: ColorBy = "thread") -> Figure:
-    """The picture of a tiled copy, for a notebook.
-
-    >>> from tilewright.atoms.names import copy_by_name
-    >>> from tilewright.ir.types import F32
-    >>> from tilewright.tiled import make_copy_atom, make_tiled_copy_tv
-    >>> atom = make_copy_atom(copy_by_name("UniversalCopy<uint32_t>"), F32)
-    >>> copy = make_tiled_copy_tv(atom, Layout((2, 2)), Layout((1, 2)))
-    >>> len(display_tiled_copy(copy).panels)
-    2
-    """
-    return tiled_copy_figure(tiled_copy, tile_mn, color_by=color_by)
-
-
-def display_tiled_mma(tiled_mma: Any, tile_mnk: Any = None, *, color_by: ColorBy = "thread") -> Figure:
-    """The picture of a tiled MMA, for a notebook.
-
-    >>> from tilewright.atoms.names import mma_by_name
-    >>> from tilewright.tiled import make_tiled_mma
-    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
-    >>> len(display_tiled_mma(mma).panels)  # A, B and C
-    3
-    """
-    return tiled_mma_figure(tiled_mma, tile_mnk, color_by=color_by)
-
-
-def display_mma_layout(tiled_mma: Any, tile_mnk: Any = None) -> Figure:
-    """The picture of a tiled MMA: :func:`display_tiled_mma` by its other name.
-
-    >>> from tilewright.atoms.names import mma_by_name
-    >>> from tilewright.tiled import make_tiled_mma
-    >>> mma = make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))
-    >>> len(display_mma_layout(mma).panels)  # A, B and C
-    3
-    """
-    return tiled_mma_figure(tiled_mma, tile_mnk)
-
-
-def display_tensor(tensor: Any, *, color_by: ColorBy = "value") -> Figure:
-    """The picture of a tensor of the host program, for a notebook.
-
-    >>> import numpy as np
-    >>> type(display_tensor(np.arange(6).reshape(2, 3))).__name__
-    'Figure'
-    """
-    return tensor_figure(tensor, color_by=color_by)
+# Notebooks show a figure by itself: these are the figures under the names that users know.
+display_swizzle_layout = swizzle_figure
+display_copy_layout = copy_figure
+display_tiled_copy = tiled_copy_figure
+display_tiled_mma = display_mma_layout = tiled_mma_figure
+display_tensor = tensor_figure
 
 
 def print_latex(thing: Any) -> None:
