@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tilewright import Constexpr, Float32, cute, range_constexpr
 from tilewright.errors import ArgumentError
-from tilewright.gemm.epilogue.functions import OnLast
+from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
@@ -135,7 +135,7 @@ ACTIVATIONS = {
 
 
 @dataclass(frozen=True)
-class Activation:
+class Activation(OfWholeSums):
     """acc = the function of that name of acc; ``ACTIVATIONS`` has the names. ``quick``: in the form for results of 16
     bits, if it has one; ``matmul`` sets it.
 
@@ -155,12 +155,9 @@ class Activation:
         function = row.quick if self.quick and row.quick is not None else row.of_sums
         acc.store(function(acc.load()).to(acc.element_type))
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
 
 @dataclass(frozen=True)
-class ActivationGradient:
+class ActivationGradient(OfWholeSums):
     """acc *= f'(matrix[m, n]), f the activation of that name: the gradient with respect to what f was applied to.
 
     >>> import numpy as np
@@ -173,9 +170,6 @@ class ActivationGradient:
     name: str
     matrix: Any  # (M, N), a cute.Tensor or an array
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
     @property
     def matrices(self) -> list[tuple[Any, bool]]:
         return [(self.matrix, False)]
@@ -187,7 +181,7 @@ class ActivationGradient:
 
 
 @dataclass(frozen=True)
-class Gated:
+class Gated(OfWholeSums):
     """matrix[m, j] = f(acc[m, 2 * j]) * acc[m, 2 * j + 1], f the activation of that name ("silu" for SwiGLU, "gelu" for
     GEGLU, "relu" for ReGLU), of interleaved gate and up columns; acc stays, for the gradient. N is even, and kernels
     that compute the transposed product are not taken.
@@ -205,9 +199,6 @@ class Gated:
     quick: Constexpr = False
 
     untransposed = True
-
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
 
     @property
     def matrices(self) -> list[tuple[Any, bool, int]]:

@@ -99,6 +99,18 @@ def of_k_partition(function: Any, k: Any, partitions: Any) -> Chain:
     return Chain((EarlierParts(k), *parts) if waiting else parts)
 
 
+class OfWholeSums:
+    """Base of the functions that are applied to whole sums: of a K that is split, in the last part alone.
+
+    >>> Relu().set_k_partition(1, 2)
+    OnLast(function=Relu(), last=True)
+    """
+
+    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
+        """The function for part ``k``: D has the parts before the last one as they are."""
+        return OnLast(self, k + 1 == partitions)
+
+
 @dataclass(frozen=True)
 class LinearCombination:
     """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0.
@@ -150,7 +162,7 @@ class ScaledSource:
 
 
 @dataclass(frozen=True)
-class Bias:
+class Bias(OfWholeSums):
     """acc += vector[n].
 
     >>> import numpy as np
@@ -163,9 +175,6 @@ class Bias:
 
     vector: Any  # (N,), a cute.Tensor or an array
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
     @property
     def vectors(self) -> list[tuple[Any, int]]:
         return [(self.vector, 1)]
@@ -176,7 +185,7 @@ class Bias:
 
 
 @dataclass(frozen=True)
-class RowBias:
+class RowBias(OfWholeSums):
     """acc += vector[m].
 
     >>> import numpy as np
@@ -188,9 +197,6 @@ class RowBias:
 
     vector: Any  # (M,), a cute.Tensor or an array
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
     @property
     def vectors(self) -> list[tuple[Any, int]]:
         return [(self.vector, 0)]
@@ -201,7 +207,7 @@ class RowBias:
 
 
 @dataclass(frozen=True)
-class Residual:
+class Residual(OfWholeSums):
     """acc += scale * matrix[m, n], a matrix of any type and layout.
 
     >>> import numpy as np
@@ -214,9 +220,6 @@ class Residual:
     matrix: Any  # (M, N), a cute.Tensor or an array
     scale: cutlass.Numeric = cutlass.Float32(1)
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
     @property
     def matrices(self) -> list[tuple[Any, bool]]:
         return [(self.matrix, False)]
@@ -227,7 +230,7 @@ class Residual:
 
 
 @dataclass(frozen=True)
-class Store:
+class Store(OfWholeSums):
     """matrix[m, n] = acc, rounded to the matrix's type: a second output, such as the numbers that an activation after
     it is applied to, which the gradient needs.
 
@@ -241,9 +244,6 @@ class Store:
 
     matrix: Any  # (M, N), a cute.Tensor or an array
 
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
-
     @property
     def matrices(self) -> list[tuple[Any, bool]]:
         return [(self.matrix, True)]
@@ -254,7 +254,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Relu:
+class Relu(OfWholeSums):
     """acc = max(acc, 0).
 
     >>> import numpy as np
@@ -263,9 +263,6 @@ class Relu:
     >>> float(gemm(a, -a, epilogue=Relu()).d.max())
     0.0
     """
-
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        return OnLast(self, k + 1 == partitions)
 
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:

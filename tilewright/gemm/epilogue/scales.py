@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Constexpr, Float32, cute
-from tilewright.gemm.epilogue.functions import OnLast
+from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
 BLOCK = 128
@@ -19,7 +19,7 @@ BLOCK = 128
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(OfWholeSums):
     """acc[m, n] *= a[m] * b[n], with vectors of one number where it belongs to the whole operand. Integer sums become
     Float32.
 
@@ -33,10 +33,6 @@ class Scales:
 
     a: Any  # (M,) or a static (1,), a cute.Tensor or an array
     b: Any  # (N,) or a static (1,), a cute.Tensor or an array
-
-    def set_k_partition(self, k: Any, partitions: Any) -> OnLast:
-        """The whole sum is scaled: D has the parts before the last one as they are."""
-        return OnLast(self, k + 1 == partitions)
 
     @property
     def vectors(self) -> list[tuple[Any, int]]:
