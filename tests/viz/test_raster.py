@@ -66,3 +66,15 @@ def test_unknown_orders_and_empty_grids() -> None:
         raster_order("along_m", (0, 2))
     with pytest.raises(ArgumentError, match="0 blocks"):
         l2_reuse([(0, 0)], 0)
+
+
+def test_arrows_lead_from_tile_to_tile() -> None:
+    figure = raster_figure("hilbert", (4, 4), concurrent=4)
+    assert [panel.path for panel in figure.panels] == [tuple(raster_order("hilbert", (4, 4)))]
+    svg = figure.svg()
+    steps = [tuple(map(float, found)) for found in re.findall(r'class="arrow" d="M(\S+) (\S+)L(\S+) (\S+)"', svg)]
+    assert len(steps) == 15 and all((x1 == x2) != (y1 == y2) for x1, y1, x2, y2 in steps), "Hilbert steps to neighbours"
+    assert len({(x2 - x1, y2 - y1) for x1, y1, x2, y2 in steps}) <= 8, "a short arrow across each border"
+    assert "tiles along M" in svg and "tiles along N" in svg
+    shortened = raster_figure("along_n", (400, 400), concurrent=4)
+    assert 0 < shortened.svg().count('class="arrow"') < 400 * 400 - 1, "only between tiles that are drawn"

@@ -133,7 +133,26 @@ def _draw_panel(canvas: Canvas, panel: Panel, metrics: PanelMetrics, x: float, y
     canvas.lines(_breaks(panel, rows, columns, width, height), "tile")
     for border in panel.borders:
         canvas.lines(_edges(border, rows, columns, width, height), border.kind)
+    for step in _steps(panel, rows, columns, width, height):
+        canvas.arrow(step)
     canvas.close_group()
+
+
+def _steps(panel: Panel, rows: dict[int, float], columns: dict[int, float], width: float, height: float,
+           ) -> list[Segment]:  # fmt: skip
+    """The steps of the panel's path between cells that are drawn. They leave out what is written in the middle."""
+    seen = [
+        (columns[column] + width / 2, rows[row] + height / 2) if row in rows and column in columns else None
+        for row, column in panel.path
+    ]
+    found = []
+    for here, there in zip(seen, seen[1:], strict=False):
+        if here is not None and there is not None:
+            dx, dy = (there[i] - here[i] for i in (0, 1))
+            steps = max(abs(dx) / width, abs(dy) / height)
+            off = 0.34 / steps  # of the way: a third of a cell
+            found.append((here[0] + off * dx, here[1] + off * dy, there[0] - off * dx, there[1] - off * dy))
+    return found
 
 
 def _draw_axes(

@@ -15,15 +15,17 @@ COLOURS = {
 }  # fmt: skip
 PIXELS, THIN, THICK = 420.0, 3.0, 22.0  # of the rows of one schedule, of one row at least and at most
 MOST_ARROWS = 400
+FARTHEST = 2  # rows that an arrow crosses at the most
 
 
 def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", unit: str = "us") -> Timeline:
     """Schedules, each with its name, one below the other on one scale of time.
 
     A row stands for one place of a multiprocessor; bars are coloured by what the block does, with the number of the
-    output tile where it fits; an arrow leads from stored sums to where they are added. The name of a schedule stands
-    above its rows; below all are its time, its quantisation efficiency (how evenly k tiles are spread over places) and
-    its utilisation (the part of all places' time in which they multiply).
+    output tile where it fits. An arrow leads from stored sums to where they are added, if that is at most two rows
+    away: longer ones would hide the bars, whose numbers say the same. The name of a schedule stands above its rows;
+    below all are its time, its quantisation efficiency (how evenly k tiles are spread over places) and its utilisation
+    (the part of all places' time in which they multiply).
 
     Raises:
         ArgumentError: no schedule to draw, or none in which anything happens.
@@ -53,7 +55,10 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
         where = {span.block: row(span) for span in schedule.spans}
         links += [TimelineLink(where[a.block], a.time, where[a.to_block], a.to_time)
                   for a in schedule.arrows[:MOST_ARROWS]
-                  if where[a.block] != where[a.to_block]]  # fmt: skip
+                  if 0 < abs(where[a.block] - where[a.to_block]) <= FARTHEST]  # fmt: skip
+        if any(abs(where[a.block] - where[a.to_block]) > FARTHEST for a in schedule.arrows):
+            far = f"{name}: arrows over more than {FARTHEST} rows are left out; bars of one number add to one tile"
+            notes.append(far)
     used = {span.kind for _, schedule in schedules for span in schedule.spans}
     legend = tuple((colour, kind) for kind, colour in COLOURS.items() if kind in used)
     end = max(schedule.time for _, schedule in schedules)

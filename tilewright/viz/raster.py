@@ -9,7 +9,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, Raster
 from tilewright.viz.colour import distinct
 from tilewright.viz.colouring import numbers
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Axis, Cell, Figure, Panel
 from tilewright.viz.windows import cut
 
 Tile = tuple[int, int]
@@ -79,7 +79,7 @@ def l2_reuse(order: Sequence[Tile], concurrent: int) -> PanelReuse:
 
 
 def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 132) -> Figure:
-    """Draw the order of thread blocks: the number of each tile, coloured by the wave in which it runs.
+    """Draw the order of thread blocks: the number of each tile, coloured by its wave, and arrows from tile to tile.
 
     >>> print(raster_figure("grouped_m", (2, 4), group=2, concurrent=4).text())
     grouped_m, group 2, 2 x 4 tiles
@@ -109,7 +109,8 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
         f"L2: in the order along_n they would use it {plain.factor:.2f} times",
     )
     name = f"{order}, group {group}" if order.startswith("grouped") else order
-    panel = Panel("", *tiles, tuple(cells), row_window=rows, column_window=columns)
+    axes = [Axis(groups=((0, count, f"tiles along {mode}"),)) for count, mode in zip(tiles, "MN", strict=True)]
+    panel = Panel("", *tiles, tuple(cells), (0, 0), (), (), (), *axes, rows, columns, tuple(sequence))
     return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, figures)
 
 
