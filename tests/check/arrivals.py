@@ -7,7 +7,8 @@ import numpy as np
 import tilewright as cutlass
 from tests.check.pairs import launch, numbers, pair, shared
 from tests.check.proxies import LOAD, load
-from tilewright import cute
+from tilewright import cute, utils
+from tilewright.cute.nvgpu import cpasync
 
 I32 = np.int32
 
@@ -280,3 +281,30 @@ def a_try_wait_whose_answer_nobody_looks_at(bug: bool) -> None:
             y[t - 32] = s[63 - t]
 
     launch(kernel, numbers(32), numbers(32))
+
+
+@pair("mbarrier-init", "cute.copy(get, x, ring, mbar_ptr=full)", "cute.arch.mbarrier_init(full, 1)")
+def a_copy_by_another_lane_than_the_one_that_initialises(bug: bool) -> None:
+    """Lanes of one warp are threads of their own: without a barrier of the warp the lane that copies need not see the
+    init of lane 0."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        ring = smem.allocate_tensor(cutlass.Float32, cute.make_layout(128), 128)
+        get = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float32)
+        if t == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+            cute.arch.mbarrier_arrive_and_expect_tx(full, 512)
+        if cutlass.const_expr(not bug):
+            cute.arch.sync_warp()
+        if t == 7:
+            cute.copy(get, x, ring, mbar_ptr=full)
+        cute.arch.sync_warp()
+        cute.arch.mbarrier_wait(full, 0)
+        y[t] = ring[t]
+
+    launch(kernel, cute.runtime.from_dlpack(numbers(128), assumed_align=16), np.zeros(32, np.float32), block=32)

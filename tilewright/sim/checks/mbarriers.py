@@ -41,11 +41,18 @@ class Barrier:
         self.op, self.warp, self.lane, self.clock = op, warp, lane, clock
         self.fenced = False  # by fence.mbarrier_init (or a proxy fence) of the initialising thread
         self.phase = -1  # of the cluster's barrier that this thread arrived at after the fence
-        self.users: set[int] = set()  # warps that were seen to know of it
+        self.users: set[int] = set()  # threads of the wave that were seen to know of it, or reported
         self.expects: Op | None = None  # what announced bytes last, and what brought some
         self.brings: Op | None = None
         self.arrives: tuple[int, Op] | None = None  # the last arrival that completed no phase, and in which it was
         self.partial = -1  # the last phase of whose bytes only some had come
+
+    def used_first_by(self, warp: int, lane: int) -> bool:
+        """Whether this is the first use by a thread: whether it knows of the init is asked then only."""
+        thread = warp * WARP + lane % WARP
+        first = thread not in self.users
+        self.users.add(thread)
+        return first
 
 
 class MbarrierRules(SharedChecker):
@@ -103,10 +110,8 @@ class MbarrierRules(SharedChecker):
                 if table.pending[number] < table.expected[number]:
                     barrier.arrives = int(table.completed[number]), op
             warp = warps[row]
-            if warp not in barrier.users:
-                barrier.users.add(warp)
-                if not self._sees(wave, barrier, warp, lane % WARP):
-                    self._init_not_visible(group, op, barrier, place, lane)
+            if barrier.used_first_by(warp, lane) and not self._sees(wave, barrier, warp, lane % WARP):
+                self._init_not_visible(group, op, barrier, place, lane)
         return None
 
     def _init(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
@@ -219,10 +224,8 @@ class MbarrierRules(SharedChecker):
                 self._unfenced(wave, op, barrier, place)
             lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
             warp = int(group.warps[lane // WARP])
-            if warp not in barrier.users:
-                barrier.users.add(warp)
-                if not self._saw_at_issue(wave, effect, barrier, lane):
-                    self._init_not_visible(group, op, barrier, place, lane)
+            if barrier.used_first_by(warp, lane) and not self._saw_at_issue(wave, effect, barrier, lane):
+                self._init_not_visible(group, op, barrier, place, lane)
             self._check_phase_is_open(wave, table, effect, op, barrier, place, row)
 
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
