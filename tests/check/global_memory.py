@@ -87,8 +87,9 @@ def tiles_that_overlap(bug: bool) -> None:
     launch(kernel, numbers(128), numbers(128), grid=4, block=32)
 
 
-def message(release: str, acquire: str, scope: str, fences: bool = False) -> None:
-    """Block 0 writes a message and raises a flag; block 1 waits for the flag and reads the message."""
+def message(release: str, acquire: str, scope: str, fences: bool = False, again: bool = False) -> None:
+    """Block 0 writes a message and raises a flag; block 1 waits for the flag (``again``: and acquires what it has seen)
+    and reads the message."""
 
     @cute.kernel
     def kernel(data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
@@ -105,6 +106,8 @@ def message(release: str, acquire: str, scope: str, fences: bool = False) -> Non
             if t == 0:
                 while cute.arch.load(flag.iterator, sem=acquire, scope=scope) == 0:
                     pass
+                if cutlass.const_expr(again):
+                    cute.arch.load(flag.iterator, sem="acquire", scope=scope)
                 if cutlass.const_expr(fences):
                     cute.arch.fence_acq_rel_gpu()
             cute.arch.sync_threads()
@@ -121,6 +124,11 @@ def a_flag_that_is_raised_relaxed(bug: bool) -> None:
 @pair("data-race", "data[t] = 7 * t", "y[t] = data[t]")
 def a_flag_that_is_read_relaxed(bug: bool) -> None:
     message("release", "relaxed" if bug else "acquire", "gpu")
+
+
+@pair("data-race", "data[t] = 7 * t", "y[t] = data[t]")
+def a_flag_that_is_seen_relaxed_and_never_acquired(bug: bool) -> None:
+    message("release", "relaxed", "gpu", again=not bug)
 
 
 @pair("data-race", "data[t] = 7 * t", "y[t] = data[t]")

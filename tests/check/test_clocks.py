@@ -104,6 +104,20 @@ def test_what_one_learns_of_another_cluster_is_kept_beside_its_row(cluster: int)
     assert made.know_of_block(0, 0) and not made.know_of_block(1, 0)
 
 
+def test_a_lane_that_learns_of_one_block_knows_nothing_of_the_others() -> None:
+    """Of its cluster as of another: a row says for each block by itself what is known."""
+    made = clocks({}, cluster=2)
+    know = SparseClock()
+    row = np.zeros(made.layout.cluster, np.int32)
+    row[made.layout.block] = 3  # of the second block's first column
+    know.rows = {0: row}
+    made.learn(0, know, lane=5)
+    assert made.know_of_block(0, 1) and not made.know_of_block(1, 1)
+    assert not made.know_of_block(WARPS, 0), "a warp of the second block has learned nothing of the first"
+    made.learn(WARPS, know, lane=5)
+    assert not made.know_of_block(WARPS, 0), "what it has learned is of the second block alone"
+
+
 def test_roles_of_warps_are_named_where_they_differ() -> None:
     made = clocks({})
     loads, multiplies = (1 << list(ROLES.values()).index(role) for role in ("loads", "multiplies"))

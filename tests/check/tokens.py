@@ -112,3 +112,50 @@ def a_pipelines_token_that_outlives_its_state(bug: bool) -> None:
                         token = full_pipe.consumer_try_wait(state)
 
     launch(kernel, numbers(32 * TILES).reshape(TILES, 32), np.zeros((TILES, 32), np.float32))
+
+
+def waits_by(condition: str, early: bool) -> None:
+    """A wait that something else than an answer decides: an argument of the kernel, or a comparison. Its answers are
+    those of the wait before, so that nothing is to be said of tokens; ``early`` reads before any wait."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, asked: cutlass.Boolean, count: cutlass.Int32):
+        t, _, _ = cute.arch.thread_idx()
+        smem = utils.SmemAllocator()
+        full = smem.allocate_array(cutlass.Int64, 1)
+        ring = smem.allocate_tensor(cutlass.Float32, cute.make_layout(128), 128)
+        if t == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        if t == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(full, 512)
+            cute.copy(cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float32), x, ring, mbar_ptr=full)
+        token = cute.arch.mbarrier_try_wait(full, 0)
+        if cutlass.const_expr(condition == "argument"):
+            if asked:
+                cute.arch.mbarrier_wait(full, 0)
+        elif cutlass.const_expr(condition == "comparison"):
+            if count > 2:
+                cute.arch.mbarrier_wait(full, 0)
+        else:
+            if not token:
+                cute.arch.mbarrier_wait(full, 0)
+        y[t] = ring[t]
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, asked: cutlass.Boolean, count: cutlass.Int32):
+        kernel(x, y, asked, count).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = cute.runtime.from_dlpack(numbers(128), assumed_align=16)
+    host(x, np.zeros(32, np.float32), not early, 1 if early else 3)
+
+
+@pair("data-race", "y[t] = ring[t]")
+def a_wait_that_an_argument_leaves_out(bug: bool) -> None:
+    waits_by("argument", bug)
+
+
+@pair("data-race", "y[t] = ring[t]")
+def a_wait_that_a_comparison_leaves_out(bug: bool) -> None:
+    waits_by("comparison", bug)

@@ -127,6 +127,14 @@ def test_after_an_installation_the_compiler_is_found(computer: Callable[[str], C
     assert toolchain.nvrtc_for(architecture("sm_80")).version == (13, 5)
 
 
+def test_the_usual_folder_of_toolkits_is_linuxs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setenv("CUDA_HOME", "/opt/cuda")
+    for platform, more in (("linux", [Path("/usr/local/cuda")]), ("win32", [])):
+        monkeypatch.setattr(toolchain.sys, "platform", platform)
+        assert toolchain.toolkits() == [Path("/opt/cuda"), *more]
+
+
 def test_macos_has_no_compiler(computer: Callable[[str], Computer]) -> None:
     with pytest.raises(MachineError, match="no compiler .NVRTC. for macOS: kernels run in the simulator"):
         computer("darwin").taken()

@@ -11,7 +11,11 @@ from tests.gemm.test_gemm import MACHINES
 from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import Bias, GemmUniversal, gemm
+from tilewright.gemm.access import VECTOR, AccessRequirement
+from tilewright.gemm.family.accesses import operand_accesses
 from tilewright.gemm.host import plan
+from tilewright.gemm.host.packing import Packing
+from tilewright.gemm.host.problem import Problem
 
 
 @pytest.fixture
@@ -76,6 +80,18 @@ def test_batches_and_views(always, machine):
     np.testing.assert_array_equal(out[:, :, 5:55], left.astype(np.float64) @ right.astype(np.float64))
     assert (out[:, :, :5] == 7).all()
     assert (out[:, :, 55:] == 7).all()
+
+
+@pytest.mark.parametrize(("unaligned", "copied"), [("", None), ("A", ("A",)), ("C", ("C", "D")), ("D", ("C", "D"))])
+def test_c_and_d_are_copied_together(unaligned, copied):
+    """A kernel that writes whole vectors of rows has rows of one length in both."""
+    shapes = {"A": (16, 64), "B": (64, 24), "C": (16, 24), "D": (16, 24)}
+    made = {name: np.zeros((m, n + 1), np.float16)[:, :n] if name == unaligned else matrix(m, n, "C")
+            for name, (m, n) in shapes.items()}  # fmt: skip
+    problem = Problem.of(*made.values())
+    whole = AccessRequirement("TMA", step=VECTOR, whole=True, least_stride=1)
+    packing = Packing.needed(problem, operand_accesses(problem, whole))
+    assert (packing and packing.names) == copied
 
 
 def test_small_products_are_not_copied():

@@ -16,9 +16,11 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmReport, GemmUniversal, Relu, SplitK, gemm, launcher
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
+from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.indirect import array_batches, check_disjoint, indices_of
 from tilewright.gemm.host.problem import Problem, check_operands, check_output, check_vector
+from tilewright.gemm.host.scales import linear_combination
 from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, workspace_memory
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
@@ -303,6 +305,23 @@ def test_the_order_of_simulation_counts_where_blocks_own_their_tiles(
     monkeypatch.setattr(plan, "in_order_of_simulation", lambda entries: entries[::-1])
     entries = [hopper(), KERNELS["tensorop_f16"]]
     assert plan.Plan.of(problem(), entries, how, "cpu").entry.config.math == ("wgmma", "tensorop")[first]
+
+
+@pytest.mark.parametrize("kernel", ["hopper_i8", "tensorop_i8"])
+def test_scales_of_integers_reach_as_far_as_int32(kernel: str) -> None:
+    entry, given = KERNELS[kernel], problem()
+    for alpha in (-(1 << 31), (1 << 31) - 1):
+        assert int(linear_combination(entry, given, alpha, 0).alpha.value) == alpha
+    for alpha in (-(1 << 31) - 1, 1 << 31):
+        with pytest.raises(ArgumentError, match="alpha is beyond what Int32 holds"):
+            linear_combination(entry, given, alpha, 0)
+
+
+@pytest.mark.parametrize(("rows", "stride", "found"), [(1, 3, 8), (1, 8, 8), (1, 9, 16), (2, 12, 12), (2, 24, 24)])
+def test_the_stride_of_a_single_row_is_as_aligned_as_the_kernel_needs(rows: int, stride: int, found: int) -> None:
+    for major, shape, strides in ((Major.K, (rows, 3), (stride, 1)), (Major.MN, (3, rows), (1, stride))):
+        one = SimpleNamespace(shape=shape, stride=strides)
+        assert group_launch.leading_stride(one, Operand(Float16, major, 128)) == found
 
 
 def test_sizes_of_groups() -> None:

@@ -102,6 +102,7 @@ def refused(words: str, body: Callable[[Parts], Any], *given: Any, **options: An
          lambda p: p.load(*p.partition(), cache_policy=SimpleNamespace(name="EVICT_NEVER"))),
         ("cute.prefetch takes a TMA tensor", lambda p: cute.prefetch(p.atom, p.x)),
         ("cute.prefetch takes a TMA tensor", lambda p: cute.prefetch(p.atom, 3)),
+        ("cute.prefetch takes a TMA tensor", lambda p: cute.prefetch(p.atom, p.shared())),
         ("cute.prefetch takes a TMA copy atom", lambda p: cute.prefetch(universal(16), p.tma)),
         # tma_partition
         ("takes an atom of make_tiled_tma_atom",

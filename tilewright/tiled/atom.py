@@ -272,7 +272,7 @@ def make_copy_atom(
     (1,8):(0,1)
     """
     width = bits_in_memory(_scalar(copy_internal_type))
-    if num_bits_per_copy and num_bits_per_copy % width:
+    if num_bits_per_copy % width:
         raise ConstraintError(
             f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"
         )

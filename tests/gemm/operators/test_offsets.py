@@ -175,6 +175,8 @@ def test_under_compile() -> None:
     assert torch.equal(found, torch.from_numpy(expected(a, b, [3, 20, 40])).relu().half())
     found.sum().backward()
     assert weight.grad is not None and weight.grad.shape == b.shape
+    with torch.no_grad():  # no gradient is asked for: it is the compiler that has to see the product
+        assert torch.equal(layer(a, b, offsets), found)
     torch.library.opcheck(torch.ops.tilewright.grouped_matmul.default, (a, b, offsets), test_utils=["test_schema",
                           "test_faketensor"])  # fmt: skip
 

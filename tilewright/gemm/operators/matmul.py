@@ -152,7 +152,7 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
         return True
     graded, plain = torch.is_grad_enabled(), (torch.Tensor, torch.nn.Parameter)
     for x in tensors:
-        if x is not None and (graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor)):
+        if graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor):
             return True
     return False
 
