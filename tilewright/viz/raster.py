@@ -109,8 +109,11 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
         f"L2: in the order along_n they would use it {plain.factor:.2f} times",
     )
     name = f"{order}, group {group}" if order.startswith("grouped") else order
-    axes = [Axis(groups=((0, count, f"tiles along {mode}"),)) for count, mode in zip(tiles, "MN", strict=True)]
-    panel = Panel("", *tiles, tuple(cells), (0, 0), (), (), (), *axes, rows, columns, tuple(sequence))
+    down, across = (Axis(groups=((0, tiles[at], f"tiles along {'MN'[at]}"),)) for at in (0, 1))
+    panel = Panel(
+        "", *tiles, tuple(cells), row_axis=down, column_axis=across, row_window=rows, column_window=columns,
+        path=tuple(sequence),
+    )  # fmt: skip
     return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, figures)
 
 
