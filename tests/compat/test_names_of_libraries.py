@@ -41,7 +41,7 @@ def test_names_of_modules_that_are_imported() -> None:
 
 @pytest.mark.parametrize(("module", "name"), [
     ("base_dsl.ast_preprocessor", "DSLPreprocessor"), ("base_dsl.typing", "Vector"), ("utils", "block_copy"),
-    ("experimental.primitives", "CpReduceOp"), ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
+    ("experimental.primitives", "MemScope"), ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
 ])  # fmt: skip
 def test_stand_ins_are_objects_of_python(module: str, name: str) -> None:
     """They can be asked for attributes, get new ones, and be a base class; calling one says what to use."""
@@ -87,6 +87,8 @@ def test_the_whole_product_of_two_integers(dtype: Any, bits: int) -> None:
         made = per_thread(
             lambda t, a=a, b=b: cute.arch.mul_wide(dtype(t * 0 + a), dtype(t * 0 + b)).to(Int64), 1, dtype=Int64
         )
+        upper = per_thread(lambda t, a=a, b=b: cute.arch.mul_hi(dtype(t * 0 + a), dtype(t * 0 + b)), 1, dtype=dtype)
+        assert upper == [a * b >> bits]
         assert made[0] % 2 ** (2 * bits) == a * b % 2 ** (2 * bits)
     for wrong in ((cutlass.Int32(1), Uint32(1)), (Int64(1), Int64(1)), (Float32(1), Float32(1))):
         with pytest.raises(ConstraintError, match="mul_wide takes two integers of one type"):

@@ -23,7 +23,7 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.types import I16, I64, MemSpace, PtrType, ScalarType, Type
+from tilewright.ir.types import I16, I64, SCALARS, MemSpace, PtrType, ScalarType, Type
 from tilewright.layout import Layout
 
 ALIGNMENT = 16
@@ -204,6 +204,12 @@ _TYPES |= {"max": _TYPES["min"], "dec": _TYPES["inc"], "or": _TYPES["and"], "xor
 def _reduction_type(kind: str, element: ScalarType | None) -> str:
     """The type's name in ``cp.reduce.async.bulk``; empty where PTX has no such type."""
     return _TYPES[kind].get(element.name, "") if element is not None else ""
+
+
+def reduction_element(kind: str, text: str) -> ScalarType | None:
+    """The element type of a bulk reduction that PTX writes ``kind.text``; None where there is no such reduction."""
+    names = (name for name, written in _TYPES.get(kind, {}).items() if written == text)
+    return next((SCALARS[name] for name in names), None)
 
 
 class _Load:

@@ -46,7 +46,8 @@ from tilewright.lang.device.registers import (
     warpgroup_reg_dealloc as warpgroup_reg_dealloc,
 )
 from tilewright.lang.device.single import (
-    clock as clock, fmax as fmax, fmin as fmin, mul_wide as mul_wide, nanosleep as nanosleep, popc as popc,
+    clock as clock, fmax as fmax, fmin as fmin, mul_hi as mul_hi, mul_wide as mul_wide, nanosleep as nanosleep,
+    popc as popc,
     prmt as prmt, rcp_approx as rcp_approx,
 )
 from tilewright.lang.device.smem import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tilewright.atoms.bulk_copy import ALIGNMENT, BulkStore
+from tilewright.atoms.bulk_copy import ALIGNMENT, BulkStore, reduction_element
 from tilewright.atoms.cluster import Mapa, StoreAsync
 from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
@@ -19,8 +19,9 @@ _STORE = re.compile(
     r"\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.[bsuf](?:32|64)\s+"
     r"\[\$0\],\s*\$1,\s*\[\$2\];\s*"
 )
-_REDUCE = re.compile(
-    r"\s*cp\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group\.add\.f32\s+\[\$0\],\s*\[\$1\],\s*\$2;\s*"
+_BULK = re.compile(
+    r"\s*cp\.(?:reduce\.)?async\.bulk\.global\.shared::cta\.bulk_group(?:\.([a-z]+)\.((?:noftz\.)?\w+))?\s+"
+    r"\[\$0\],\s*\[\$1\],\s*\$2;\s*"
 )
 _VECTOR = re.compile(
     r"\s*\{\s*\.reg \.v4 \.([bsuf]32) (\w+);\s*mov\.\1 \2\.x, \$2;\s*mov\.\1 \2\.y, \$3;\s*mov\.\1 \2\.z, \$4;\s*"
@@ -31,30 +32,35 @@ _VECTOR = re.compile(
 
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
-    ``mapa`` made from pointers, and bulk sums. Four numbers are stored one by one: their bytes count nevertheless."""
+    ``mapa`` made from pointers, bulk
+    stores and bulk reductions. Four numbers are stored one by one: their bytes count nevertheless."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)
     if _VECTOR.fullmatch(text) is not None:
         to, barrier, *numbers = values
         return _store(numbers, to, barrier)
-    if _REDUCE.fullmatch(text) is not None:
-        return _add_in_bulk(*values)
+    if (bulk := _BULK.fullmatch(text)) is not None and (bulk[1] is None) is text.lstrip().startswith("cp.async"):
+        return _store_in_bulk(bulk[1], bulk[2], *values)
     return False
 
 
-def _add_in_bulk(to: Value, of: Value, size: Value) -> bool:
-    """Add Float32 numbers of shared memory to those from ``to`` on, where the size is known while staging."""
+def _store_in_bulk(reduction: str | None, written: str, to: Value, of: Value, size: Value) -> bool:
+    """Copy bytes of shared memory to ``to``, or join them with those there, where the size is known while staging."""
     target, source, size = _pointer(to), _pointer(of), _source(size)
-    if target is None or source is None or not isinstance(size, Constant):
+    element = F32 if reduction is None else reduction_element(reduction, written)
+    if target is None or source is None or not isinstance(size, Constant) or element is None:
         return False
     builder = Builder.current()
     sides = []
     for side in (target, source):
         assert isinstance(side.type, PtrType)
-        kind = PtrType(F32, side.type.space, max(side.type.align, ALIGNMENT))  # PTX asks for it, and runs are checked
+        kind = PtrType(
+            element, side.type.space, max(side.type.align, ALIGNMENT)
+        )  # PTX asks for it, and runs are checked
         sides.append(side if side.type == kind else builder.emit("ptr.cast", (side,), (kind,)).result)
-    builder.call(BulkStore(32, reduction="add", element=F32), sides, count=1, bytes=int(size.value))
+    bulk = BulkStore(element.width, reduction=reduction, element=element) if reduction else BulkStore(element.width)
+    builder.call(bulk, sides, count=1, bytes=int(size.value))
     return True
 
 

@@ -64,13 +64,31 @@ def mul_wide(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> per_thread(lambda t: (arch.mul_wide(Uint32(0xFFFFFFFF), Uint32(t)) >> 32).to(Uint32), 4, dtype=Uint32)
     [0, 0, 1, 2]
     """
+    return _product("mul_wide", a, b)[0]
+
+
+def mul_hi(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """The upper half of the whole product of two integers of 16 or 32 bits (``mul.hi``).
+
+    >>> from tilewright import Uint32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.mul_hi(Uint32(0xFFFFFFFF), Uint32(t)), 4, dtype=Uint32)
+    [0, 0, 1, 2]
+    """
+    product, kind = _product("mul_hi", a, b)
+    return (product >> kind.width).to(kind)
+
+
+def _product(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """The product in twice as many bits, and the type of its factors."""
     kinds = {Int16: Int32, Uint16: Uint32, Int32: Int64, Uint32: Uint64}
     x, y = as_numeric(a), as_numeric(b)
     if type(x) is not type(y) or type(x) not in kinds:
         names = f"{type(x).__name__} and {type(y).__name__}"
-        raise ConstraintError(f"mul_wide takes two integers of one type of 16 or 32 bits, not {names}")
+        raise ConstraintError(f"{name} takes two integers of one type of 16 or 32 bits, not {names}")
     wide = kinds[type(x)]
-    return x.to(wide) * y.to(wide)
+    return x.to(wide) * y.to(wide), type(x)
 
 
 def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:

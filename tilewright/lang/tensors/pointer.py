@@ -159,9 +159,10 @@ class Pointer:
         """The plain pointer from which the swizzle counts, and the offset in elements that it permutes."""
         return self._with(const=0, pending=0, swizzle=None, of_layout=False), self.pending + self.const
 
-    def ir_value(self) -> Value:
+    def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         return self.value()
 
+    to_llvm_ptr = ir_value
     llvm_ptr = raw_ptr = property(value)
 
     # -- access --------------------------------------------------------------------------------------------------

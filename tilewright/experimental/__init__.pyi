@@ -1,0 +1,3 @@
+"""``cutlass.experimental``: of its modules, what libraries of kernels call is in ``primitives``."""
+
+from tilewright.experimental import primitives as primitives

@@ -1,0 +1,110 @@
+"""Instructions by the names of ``cutlass.experimental.primitives``."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tilewright.atoms.bulk_copy import reduction_element
+from tilewright.errors import ConstraintError
+from tilewright.lang.device.inline_ptx import inline_ptx
+from tilewright.lang.device.registers import griddepcontrol_launch_dependents, griddepcontrol_wait
+from tilewright.lang.numbers.numeric import Float32, Int32, Uint32
+from tilewright.lang.numbers.numeric_base import as_numeric
+
+__all__ = ["CpReduceOp", "CpReduceType", "GridDepAction", "cp_async_bulk_global_shared_cta",
+           "cp_reduce_async_bulk_global_shared_cta", "griddepcontrol", "mov_b32"]  # fmt: skip
+
+
+class GridDepAction(enum.Enum):
+    """What ``griddepcontrol`` does."""
+
+    WAIT = "wait"
+    LAUNCH_DEPENDENTS = "launch_dependents"
+
+
+class CpReduceOp(enum.Enum):
+    """How a bulk reduction joins what it finds in memory with what it brings."""
+
+    ADD = "add"
+    AND = "and"
+    DEC = "dec"
+    INC = "inc"
+    MAX = "max"
+    MIN = "min"
+    OR = "or"
+    XOR = "xor"
+
+
+class CpReduceType(enum.Enum):
+    """The type of the elements of a bulk reduction."""
+
+    B32 = "b32"
+    B64 = "b64"
+    BF16 = "bf16"
+    F16 = "f16"
+    F32 = "f32"
+    F64 = "f64"
+    S32 = "s32"
+    S64 = "s64"
+    U32 = "u32"
+    U64 = "u64"
+
+
+def griddepcontrol(kind: GridDepAction, *, loc: Any = None, ip: Any = None) -> None:
+    """``cute.arch.griddepcontrol_wait`` or ``cute.arch.griddepcontrol_launch_dependents``."""
+    if not isinstance(kind, GridDepAction):
+        raise ConstraintError(f"griddepcontrol: a member of GridDepAction is needed, not {kind!r}")
+    (griddepcontrol_wait if kind is GridDepAction.WAIT else griddepcontrol_launch_dependents)()
+
+
+def cp_async_bulk_global_shared_cta(dst: Any, src: Any, size: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """Copy ``size`` bytes from shared memory to global memory, as part of this thread's next bulk group.
+
+    Both addresses and ``size`` are multiples of 16 bytes.
+    """
+    _bulk("cp.async.bulk.global.shared::cta.bulk_group", dst, src, size)
+
+
+def cp_reduce_async_bulk_global_shared_cta(
+    dst: Any,
+    src: Any,
+    size: Any,
+    *,
+    op: CpReduceOp,
+    type: CpReduceType,
+    noftz: bool = False,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """Join ``size`` bytes of shared memory, elements of ``type``, with those of global memory, as part of this thread's
+    next bulk group. Sums of 16-bit floats need ``noftz``: PTX has no other."""
+    if not isinstance(op, CpReduceOp) or not isinstance(type, CpReduceType):
+        raise ConstraintError(f"cp_reduce_async_bulk_global_shared_cta: op= is a member of CpReduceOp and type= of "
+                              f"CpReduceType, not {op!r} and {type!r}")  # fmt: skip
+    how = f"noftz.{type.value}" if noftz else type.value
+    if reduction_element(op.value, how) is None:
+        raise ConstraintError(
+            f"cp_reduce_async_bulk_global_shared_cta: PTX has no cp.reduce.async.bulk.{op.value}.{how}; floats have "
+            "add, those of 16 bits min and max too, and noftz=True is for their add"
+        )
+    _bulk(f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{op.value}.{how}", dst, src, size)
+
+
+def _bulk(instruction: str, dst: Any, src: Any, size: Any) -> None:
+    inline_ptx(f"{instruction} [{{$r0}}], [{{$r1}}], {{$r2}};", read_only_args=[dst, src, Int32(size)])
+
+
+def mov_b32(src: Any, *, target_type: Any, loc: Any = None, ip: Any = None) -> Any:
+    """The same 32 bits as a number of another type.
+
+    >>> from tilewright import Float32, Uint32
+    >>> from tilewright.testing import per_thread
+    >>> [hex(x) for x in per_thread(lambda t: mov_b32(Float32(t), target_type=Uint32), 2, dtype=Uint32)]
+    ['0x0', '0x3f800000']
+    """
+    number = as_numeric(src)
+    for kind in (number.__class__, target_type):
+        if kind not in (Float32, Int32, Uint32):
+            raise ConstraintError(f"mov_b32: Float32, Int32 or Uint32 is needed, not {kind}")
+    return number.bitcast(target_type)
