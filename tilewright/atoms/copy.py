@@ -102,7 +102,7 @@ class CopyInstruction(Instruction):
 def _in_words(access: Access) -> str:
     if access.registers:
         return "registers"
-    return "shared memory" if access.memories == (MemSpace.SMEM,) else "global memory"
+    return {(MemSpace.SMEM,): "shared memory", (MemSpace.TMEM,): "tensor memory"}.get(access.memories, "global memory")
 
 
 class OneThreadCopy(CopyInstruction):

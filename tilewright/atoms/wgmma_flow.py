@@ -16,18 +16,18 @@ Fragments = dict[Value, Any]
 """An ordered set, or what is known of each."""
 
 
-def in_flight(function: Function) -> dict[Op, tuple[Value, ...]]:
-    """For each wait of a kernel the fragments that instructions issued before it, and not waited for, read or write."""
-    from tilewright.atoms.wgmma import WgmmaAtom
-    from tilewright.atoms.wgmma_sync import WgmmaWait
+def in_flight(function: Function, agent: str) -> dict[Op, tuple[Value, ...]]:
+    """For each wait of a kernel for ``agent`` the fragments that its instructions issued before, and not waited for,
+    read or write."""
 
     found: dict[Op, Fragments] = {}
 
     def step(op: Op, flying: Fragments) -> Fragments:
         atom = op.attrs.get("atom")
-        if isinstance(atom, WgmmaAtom):
+        if atom is not None and atom.in_flight and agent in atom.agents:
             return flying | fragments_of(op)
-        if isinstance(atom, WgmmaWait):
+        ends = None if atom is None else atom.orders_through("group", agent)
+        if ends is not None and ends.acquire:
             found.setdefault(op, {}).update(flying)
             return {} if atom.pending == 0 else flying
         return flying

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
+from tilewright.atoms.wgmma import AGENT
 from tilewright.atoms.wgmma_flow import handed_over, in_flight
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
@@ -130,7 +131,7 @@ def emit_fence(out: Emitter, op: Op) -> None:
 def emit_wait(out: Emitter, op: Op, pending: int) -> None:
     """The wait, and after it an empty asm statement on every register that an instruction may still own before it."""
     out.line(f'asm volatile("wgmma.wait_group.sync.aligned {pending};" ::: "memory");')
-    hold(out, in_flight(out.function).get(op, ()))
+    hold(out, in_flight(out.function, AGENT).get(op, ()))
 
 
 def hold(out: Emitter, fragments: tuple[Value, ...]) -> None:

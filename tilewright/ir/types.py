@@ -20,13 +20,14 @@ from tilewright.errors import ConstraintError
 
 class MemSpace(Enum):
     """The memory that a pointer points into. ``GENERIC`` may be any of the others; ``DSMEM`` is the shared memory of
-    any block of the cluster."""
+    any block of the cluster, ``TMEM`` tensor memory: its addresses are numbers of 32 bits, not pointers."""
 
     GENERIC = "generic"
     GMEM = "gmem"
     SMEM = "smem"
     DSMEM = "dsmem"
     RMEM = "rmem"
+    TMEM = "tmem"
 
     def __repr__(self) -> str:
         return self.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.tensor_memory_move import TmemMove
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -13,6 +14,7 @@ from tilewright.lang.tensors.access import places
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, is_static, size
 from tilewright.layout.evaluate import static_offsets
 from tilewright.tiled.contiguity import check_aligned, check_contiguous
@@ -54,6 +56,8 @@ def _own_elements(atom: Any, registers: Registers, numbers: tuple[int, ...]) -> 
 def memory_pointers(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout) -> list[Value]:
     """One pointer for each repetition, after checking that a thread's values are side by side."""
     pointer = tensor.engine
+    if isinstance(pointer, TensorMemory):
+        return _tensor_memory(atom, side, tensor, values, rest)
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")
     check_contiguous(atom, side, tensor, values)
@@ -62,10 +66,24 @@ def memory_pointers(atom: CopyInstruction, side: str, tensor: Tensor, values: La
     return found
 
 
+def _tensor_memory(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout) -> list[Value]:
+    """One address for each repetition, after checking that the values are where the instruction finds them."""
+    if not isinstance(atom, TmemMove):
+        raise ConstraintError(f"{atom}: the {side} {tensor} is tensor memory: copy it with tcgen05.make_tmem_copy")
+    wanted = atom.memory_offsets(tensor.element_type.width)
+    if static_offsets(values) != wanted:
+        raise ConstraintError(
+            f"{atom}: the values {values} of the {side} {tensor} are not where the instruction finds them: partition "
+            "the tensor of tensor memory with make_tmem_copy(atom, tensor)"
+        )
+    return [(tensor.engine + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
+
+
 def as_elements(pointer: Value, fragment: Value) -> Value:
     """``pointer`` as one to the fragment's element type, where registers are seen recast."""
+    if not isinstance(pointer.type, PtrType):
+        return pointer  # an address of tensor memory
     kind, elem = pointer.type, fragment.type.elem  # type: ignore[attr-defined]  # of a fragment
-    assert isinstance(kind, PtrType)
     if kind.elem == elem or kind.elem.width == elem.width:
         return pointer
     return Builder.current().ptr_cast(pointer, PtrType(elem, kind.space, kind.align))

@@ -54,6 +54,11 @@ from tilewright.lang.device.smem import (
     alloc_smem as alloc_smem, dynamic_smem_size as dynamic_smem_size, get_dyn_smem as get_dyn_smem,
     get_dyn_smem_size as get_dyn_smem_size,
 )
+from tilewright.lang.device.tensor_memory import (
+    alloc_tmem as alloc_tmem, dealloc_tmem as dealloc_tmem, fence_view_async_tmem_load as fence_view_async_tmem_load,
+    fence_view_async_tmem_store as fence_view_async_tmem_store,
+    relinquish_tmem_alloc_permit as relinquish_tmem_alloc_permit, retrieve_tmem_ptr as retrieve_tmem_ptr,
+)
 from tilewright.lang.device.threads import (
     WARP_SIZE as WARP_SIZE, block_dim as block_dim, block_idx as block_idx,
     block_idx_in_cluster as block_idx_in_cluster, block_in_cluster_dim as block_in_cluster_dim,

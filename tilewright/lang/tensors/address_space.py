@@ -23,7 +23,7 @@ class AddressSpace(Enum):
     dsmem = "dsmem"
     rmem = "rmem"
     tmem = "tmem"
-    """Tensor memory, of sm_100: a name only, no pointer of Tilewright's points there."""
+    """Tensor memory, of sm_100: named by :class:`~tilewright.lang.tensors.tensor_memory.TensorMemory`."""
 
     def __str__(self) -> str:
         return self.value

@@ -23,6 +23,7 @@ from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, p
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits, with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout, PartOfSwizzled
@@ -134,7 +135,7 @@ class Tensor(Drawable):
     @property
     def is_coordinate(self) -> bool:
         """Whether the elements are coordinates (an identity tensor or a view of one)."""
-        return not isinstance(self.engine, (Pointer, Registers, Descriptors))
+        return not isinstance(self.engine, (Pointer, Registers, Descriptors, TensorMemory))
 
     @property
     def leading_dim(self) -> int | tuple[int, ...] | None:

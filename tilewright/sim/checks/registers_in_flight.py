@@ -1,4 +1,5 @@
-"""``wgmma``: registers between its issue and the wait for its group, and instructions that four warps execute together.
+"""Registers between the issue of an instruction that works on them later and the wait for it: ``wgmma`` until its group
+is waited for, ``tcgen05.ld`` until ``wait::ld``; and what the four warps of wgmma execute together.
 
 No other instruction may touch the accumulators, or A in registers, before the wait (PTX ISA, "wgmma.wait_group"); wgmma
 itself may add to its accumulators. Fences, commits and waits are ``.aligned``, like wgmma: the four warps of a
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tilewright.atoms.tensor_memory_move import LOAD
 from tilewright.atoms.wgmma import AGENT as WGMMA
 from tilewright.atoms.wgmma_flow import missing_fences
 from tilewright.errors import SimulationError
@@ -33,6 +35,26 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
+WORDS = {
+    WGMMA: (
+        "wgmma-registers",
+        "the accumulators of wgmma are touched before its group has been waited for",
+        "an operand in registers of wgmma are touched before its group has been waited for",
+        "wgmma works on its registers at any time between its issue and warpgroup.wait_group",
+        "cute.nvgpu.warpgroup.commit_group() after the products, then wait_group(0) (or as many as may stay in flight) "
+        "before these registers are read or written",
+    ),
+    LOAD: (
+        "tcgen05-registers",
+        "registers that tcgen05.ld loads are touched before they have arrived",
+        "",
+        "tcgen05.ld writes its registers at any time between its issue and tcgen05.wait::ld",
+        "cute.arch.fence_view_async_tmem_load() after the copy, before these registers are read or written",
+    ),
+}
+"""By the agent: the rule, what is wrong with registers that it writes, or reads, why, and the repair."""
+
+
 class InFlight(NamedTuple):
     """Registers of one fragment that an instruction may still read, or (``writes``) write."""
 
@@ -42,19 +64,31 @@ class InFlight(NamedTuple):
 
 
 class WarpInFlight:
-    """Of one warp: what is in flight, in the open group and in those that were committed (oldest first). ``executed``:
-    the fences, commits and waits that it has executed, which are compared with those of the other ``members`` of its
+    """Of one warp: what is in flight, by the agent. ``executed``: the fences, commits and waits that it has executed, which are compared with those of the other ``members`` of its
     warpgroup at the end: that costs less than looking at each."""
 
     def __init__(self, warp: Actor, members: list[WarpInFlight]) -> None:
         self.warp, self.members = warp, members
         members.append(self)
         self.executed: list[Op] = []
-        self.open: dict[Value, dict[int, InFlight]] = {}  # by the id of what is in flight: an op's is made once
-        self.committed: list[dict[Value, dict[int, InFlight]]] = []
+        self.agents: dict[str, Groups] = {}
 
     def of(self, value: Value) -> list[InFlight]:
-        return [flight for group in (*self.committed, self.open) for flight in group.get(value, {}).values()]
+        flying = (group for groups in self.agents.values() for group in (*groups.committed, groups.open))
+        return [flight for group in flying for flight in group.get(value, {}).values()]
+
+    def groups(self, agent: str) -> Groups:
+        if agent not in self.agents:
+            self.agents[agent] = Groups()
+        return self.agents[agent]
+
+
+class Groups:
+    """What is in flight by one agent, in the open group and in those that were committed (oldest first)."""
+
+    def __init__(self) -> None:
+        self.open: dict[Value, dict[int, InFlight]] = {}  # by the id of what is in flight: an op's is made once
+        self.committed: list[dict[Value, dict[int, InFlight]]] = []
 
     def commit(self) -> None:
         self.committed.append(self.open)
@@ -107,15 +141,16 @@ class RegistersInFlight(Checker):
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
-        if not any(order.agent == WGMMA for order in atom.orders):
-            return
-        group_end = atom.orders_through("group", WGMMA)
-        for _, flights in self._of(group):
-            flights.executed.append(op)
-            if group_end is not None and group_end.release:
-                flights.commit()
-            elif group_end is not None:
-                flights.wait(atom.pending)
+        for order in atom.orders:
+            if order.agent not in WORDS:
+                continue
+            for _, flights in self._of(group):
+                if order.agent == WGMMA:
+                    flights.executed.append(op)
+                if order.through == "group" and order.release:
+                    flights.groups(order.agent).commit()
+                if order.through == "group" and order.acquire:
+                    flights.groups(order.agent).wait(atom.pending)
 
     def end(self, launch: Launch) -> None:
         self._compare(True)
@@ -167,12 +202,13 @@ class RegistersInFlight(Checker):
             # The static analysis finds the missing fences of a kernel; what does not run is not reported.
             if op in self.unfenced:
                 self._unfenced(group, op, self.unfenced.pop(op))
+            (agent,) = op.attrs["atom"].agents
             for _, flights in self._of(group):
                 for value, flight in issued:
-                    flights.open.setdefault(value, {})[id(flight)] = flight
+                    flights.groups(agent).open.setdefault(value, {})[id(flight)] = flight
             return
         for row, flights in self._of(group):
-            if not flights.open and not flights.committed:
+            if not flights.agents:
                 continue
             for does, side in (("read", reads), ("write", writes)):
                 for value, registers in side:
@@ -197,14 +233,12 @@ class RegistersInFlight(Checker):
     def _report(self, group: Group, row: int, op: Op, value: Value, does: str, flight: InFlight) -> None:
         kind = value.type
         assert isinstance(kind, FragType)
-        role = "the accumulators" if flight.writes else "an operand in registers"
+        (agent,) = flight.op.attrs["atom"].agents
+        rule, written, read, why, fix = WORDS[agent]
         memory = MemoryPlace("registers", kind.n * kind.elem.bytes, 0, value.hint or "a fragment")
         self.findings.add(
             Finding(
-                "wgmma-registers", f"{role} of wgmma are touched before its group has been waited for",
-                [Party(does, op, warp_of(group, row)), Party("still in flight: issued", flight.op)], memory,
-                "wgmma works on its registers at any time between its issue and warpgroup.wait_group",
-                "cute.nvgpu.warpgroup.commit_group() after the products, then wait_group(0) (or as many as may stay in "
-                "flight) before these registers are read or written",
+                rule, written if flight.writes else read,
+                [Party(does, op, warp_of(group, row)), Party("still in flight: issued", flight.op)], memory, why, fix,
             )
         )  # fmt: skip

@@ -332,7 +332,7 @@ class Uninitialised(FromArrays):
         """An instruction: products by the products of the origins, copies value by value, and others by the rule that
         one uninitialised operand makes all results uninitialised (of the whole warp, where lanes exchange values)."""
         atom = op.attrs["atom"]
-        if atom.in_flight:
+        if atom.in_flight and not atom.copies:
             return self._wgmma(registers, group, op, found)
         if atom.multiplies:
             if found[1] is not None or found[2] is not None:
@@ -340,7 +340,7 @@ class Uninitialised(FromArrays):
                 self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
             return None
         if atom.copies and atom.agents:
-            return None
+            return self._arrives(registers, group, op, found) if atom.in_flight else None
         if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
             return self._copy(registers, group, op, found, pending)
         scalars = [o for o in found if o is not None and o.ndim == 1]
@@ -434,6 +434,14 @@ class Uninitialised(FromArrays):
             new[:, [register for group_ in attrs["registers"] for register in group_]] = 0
             registers.put(group, self.slots[op.operands[0]], new if new.any() else None)
         return True
+
+    def _arrives(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+        """Registers that a load fills later: until then, another check watches them."""
+        if found[0] is not None:
+            lanes = np.arange(group.lanes_count) if group.mask is None else np.flatnonzero(group.mask)
+            new = found[0].copy()
+            new[np.ix_(lanes, [register for chosen in op.attrs["registers"] for register in chosen])] = 0
+            registers.put(group, self.slots[op.operands[0]], new if new.any() else None)
 
     def _write(
         self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False,

@@ -187,7 +187,7 @@ class Footprints(Observer):
     # -- wgmma: four warps issue each instruction together -------------------------------------------------------------
 
     def issue(self, group: Group, effect: Effect) -> None:
-        if effect.op.attrs["atom"].in_flight:
+        if effect.op.attrs["atom"].in_flight and not effect.op.attrs["atom"].copies:
             wave = self.waves.index(group.wave)
             for warp in group.warps.tolist():
                 number = self.products[wave, warp] = self.products.get((wave, warp), 0) + 1

@@ -157,7 +157,7 @@ class PolicyLaunch(Launch):
         agent = self.agent(group)
         issue = IssuedEffect(agent, self.issued.get(agent, 0))
         self.issued[agent] = issue.number + 1
-        if effect.op.attrs["atom"].in_flight:
+        if effect.op.attrs["atom"].in_flight and not effect.op.attrs["atom"].copies:
             return  # it acts on its own account, when its warps wait
         if WRITES in effect.op.attrs["atom"].agents:
             self.stores.setdefault(agent, []).append(effect)

@@ -1,26 +1,43 @@
-"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Enumerations and layouts are here, instructions not yet."""
+"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Loads and stores of tensor memory are here, products not yet."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright._names import attach
+from tilewright.atoms.tensor_memory import elements_per_column, lane_stride
+from tilewright.atoms.tensor_memory_move import TmemLoad, TmemMove, TmemStore
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.tcgen05.smem_atoms import SmemLayoutAtomKind, make_smem_layout_atom
-from tilewright.layout import product_each, tile_to_shape, tiled_divide
+from tilewright.errors import ConstraintError
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import Layout, composition, make_layout, product_each, recast_layout, tile_to_shape, tiled_divide
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.make_copy import make_cotiled_copy
+from tilewright.tiled.tiled_copy import TiledCopy
 
 __all__ = [
     "CtaGroup",
     "Field",
+    "Ld16x128bOp",
+    "Ld16x256bOp",
+    "Ld16x64bOp",
+    "Ld32x32bOp",
     "MmaOp",
     "OperandMajorMode",
     "OperandSource",
     "Pack",
     "Repetition",
     "SmemLayoutAtomKind",
+    "St16x128bOp",
+    "St16x256bOp",
+    "St16x64bOp",
+    "St32x32bOp",
     "Unpack",
     "make_smem_layout_atom",
+    "make_tmem_copy",
     "tile_to_mma_shape",
 ]
 
@@ -78,6 +95,148 @@ class Unpack(Enum):
 
     NONE = 1
     UNPACK_32b_IN_16b = 2
+
+
+class _Move:
+    """The common part of loads and stores of tensor memory."""
+
+    _shape: ClassVar[str]
+    _kind: ClassVar[type[TmemMove]]
+    repeat: Repetition
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.repeat, Repetition):
+            raise ConstraintError(f"{type(self).__name__}: repeat is a Repetition, not {self.repeat!r}")
+        if any(getattr(self, name, none) is not none for name, none in _NOT_PACKED.items()):
+            raise ConstraintError(f"{type(self).__name__}: packing is not here yet: convert in registers")
+        self.copy_instruction(None)
+
+    def copy_instruction(self, value_type: Any, num_bits: int = 0) -> TmemMove:
+        return self._kind(self._shape, self.repeat.value)
+
+
+_NOT_PACKED = {"pack": Pack.NONE, "unpack": Unpack.NONE}
+
+
+@dataclass(frozen=True)
+class _Load(_Move):
+    _kind = TmemLoad
+    repeat: Repetition = Repetition.x1
+    pack: Pack = Pack.NONE
+
+
+@dataclass(frozen=True)
+class _Store(_Move):
+    _kind = TmemStore
+    repeat: Repetition = Repetition.x1
+    unpack: Unpack = Unpack.NONE
+
+
+@dataclass(frozen=True)
+class Ld32x32bOp(_Load):
+    """``tcgen05.ld`` of shape .32x32b: x1 to x128.
+
+    >>> Ld32x32bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_LOAD_32x32b8x
+    """
+
+    _shape = "32x32b"
+
+
+@dataclass(frozen=True)
+class Ld16x64bOp(_Load):
+    """``tcgen05.ld`` of shape .16x64b: x1 to x128.
+
+    >>> Ld16x64bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_LOAD_16x64b8x
+    """
+
+    _shape = "16x64b"
+
+
+@dataclass(frozen=True)
+class Ld16x128bOp(_Load):
+    """``tcgen05.ld`` of shape .16x128b: x1 to x64.
+
+    >>> Ld16x128bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_LOAD_16x128b8x
+    """
+
+    _shape = "16x128b"
+
+
+@dataclass(frozen=True)
+class Ld16x256bOp(_Load):
+    """``tcgen05.ld`` of shape .16x256b: x1 to x32.
+
+    >>> Ld16x256bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_LOAD_16x256b8x
+    """
+
+    _shape = "16x256b"
+
+
+@dataclass(frozen=True)
+class St32x32bOp(_Store):
+    """``tcgen05.st`` of shape .32x32b: x1 to x128.
+
+    >>> St32x32bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_STORE_32x32b8x
+    """
+
+    _shape = "32x32b"
+
+
+@dataclass(frozen=True)
+class St16x64bOp(_Store):
+    """``tcgen05.st`` of shape .16x64b: x1 to x128.
+
+    >>> St16x64bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_STORE_16x64b8x
+    """
+
+    _shape = "16x64b"
+
+
+@dataclass(frozen=True)
+class St16x128bOp(_Store):
+    """``tcgen05.st`` of shape .16x128b: x1 to x64.
+
+    >>> St16x128bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_STORE_16x128b8x
+    """
+
+    _shape = "16x128b"
+
+
+@dataclass(frozen=True)
+class St16x256bOp(_Store):
+    """``tcgen05.st`` of shape .16x256b: x1 to x32.
+
+    >>> St16x256bOp(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_STORE_16x256b8x
+    """
+
+    _shape = "16x256b"
+
+
+def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor, *, loc: Any = None, ip: Any = None) -> TiledCopy:
+    """The tiled copy of four warps between tensor memory and registers: warp w has the lanes 32 * w to 32 * w + 31.
+
+    ``tmem_tensor`` is a tensor of tensor memory, whose modes are the tile's. ConstraintError where the instruction
+    does not fit its layout.
+    """
+    instruction = atom.instruction
+    if not isinstance(instruction, TmemMove):
+        raise ConstraintError(f"make_tmem_copy takes an atom of tcgen05.ld or st, not {instruction}")
+    width = atom.scalar.width
+    elements_per_column(width)
+    layouts = instruction.layouts
+    places = recast_layout(width, 1, layouts.places)
+    registers = recast_layout(width, 1, layouts.registers)
+    one_warp = composition(places, registers)
+    threads = make_layout(one_warp[0], Layout(4, 32 * lane_stride(width)))
+    return make_cotiled_copy(atom, make_layout(threads, one_warp[1]), tmem_tensor.linear)
 
 
 def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:

@@ -1,0 +1,176 @@
+"""``tcgen05.alloc``, ``dealloc`` and ``relinquish_alloc_permit``: columns of tensor memory (PTX ISA, "tcgen05.alloc").
+
+One warp executes each. The address of the allocated columns is written to shared memory, where the other warps read it
+after a barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.atoms.mma import active_warps
+from tilewright.atoms.tensor_memory import COLUMNS
+from tilewright.atoms.tensor_memory_state import TensorMemories, uniform
+from tilewright.ir.core import Constant, Op
+from tilewright.ir.effects import Access
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
+from tilewright.ir.types import I32, MemSpace, PtrType
+
+TCGEN05 = (100, 103, 110)
+"""The compute capabilities whose architecture-specific targets have the instructions of tensor memory."""
+LEAST = 32
+
+
+def allocatable(columns: int) -> bool:
+    """Whether so many columns can be allocated at once.
+
+    >>> [n for n in range(600) if allocatable(n)]
+    [32, 64, 128, 256, 512]
+    """
+    return LEAST <= columns <= COLUMNS and columns.bit_count() == 1
+
+
+class _Columns(Instruction):
+    """An instruction with a number of columns as its second operand."""
+
+    min_arch = 100
+    features: ClassVar[tuple[int, ...]] = TCGEN05
+
+    def verify(self, op: Op) -> None:
+        need(op, len(op.operands) == 2 and op.operands[1].type == I32, f"{self.name}: takes a place and an Int32")
+        count = op.operands[1]
+        if isinstance(count, Constant):
+            need(op, allocatable(int(count.value)), f"{self.name}: {_wrong_count(int(count.value))}")
+
+    def _counts(self, lanes: Lanes, value: Any) -> Any:
+        active_warps(lanes, self)
+        counts = uniform(lanes, f"{self.name}: the number of columns", value)
+        for count in counts.tolist():
+            if not allocatable(int(count)):
+                raise lanes.fault(f"{self.name}: {_wrong_count(int(count))}", None)
+        return counts
+
+
+def _wrong_count(count: int) -> str:
+    return f"{count} columns cannot be allocated: the number is a power of two from {LEAST} to {COLUMNS}"
+
+
+@dataclass(frozen=True)
+class TmemAlloc(_Columns):
+    """``tcgen05.alloc``: allocate columns, and write their address to shared memory. Waits until they are free.
+
+    Operands: the pointer into shared memory (of an i32), the number of columns.
+    """
+
+    name = "tcgen05.alloc"
+    blocking = True
+    accesses = (Access("write", "destination", (MemSpace.SMEM,), bits=32),)
+
+    def verify(self, op: Op) -> None:
+        super().verify(op)
+        kind = op.operands[0].type
+        fits = isinstance(kind, PtrType) and kind.space is MemSpace.SMEM and kind.elem.width == 32 and kind.align >= 4
+        need(op, fits, f"{self.name}: writes the address to 32 bits of shared memory, not to {kind}")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        pointer, count = operands
+        counts = self._counts(lanes, count)
+        places = lanes.beside(TensorMemories).of(lanes)
+        for _, _, memory in places:
+            if not memory.permit:
+                raise lanes.fault(
+                    "tcgen05.alloc after the block has given up its permit",
+                    None,
+                    "allocate everything first, then relinquish_tmem_alloc_permit",
+                )
+        done = np.ones(lanes.warps, bool)
+        done[[row for row, *_ in places]] = False
+        act = lanes.issued()
+
+        def ready() -> Any:
+            for row, _, memory in places:
+                first = None if done[row] else memory.allocate(int(counts[row]), op)
+                if first is None:
+                    continue
+                done[row] = True
+                mask = np.zeros(32 * lanes.warps, bool)
+                mask[32 * row] = True
+                values = np.full((32 * lanes.warps, 1), first, np.int32)
+                act(lambda mask=mask, values=values: lanes.store(pointer, values, mask))  # type: ignore[misc]
+            return done
+
+        lanes.wait_until(
+            ready, "columns of tensor memory to be freed", fix="dealloc_tmem what is not needed, or allocate fewer"
+        )
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        name = "tcgen05_alloc"
+        out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}(uint32_t place, uint32_t columns) {{\n"
+            '  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"\n'
+            '               :: "r"(place), "r"(columns) : "memory");\n'
+            "}\n",
+        )
+        pointer, count = op.operands
+        out.line(f"{name}({out.shared_address(pointer)}, {out.value(count)});")
+
+
+@dataclass(frozen=True)
+class TmemDealloc(_Columns):
+    """``tcgen05.dealloc``: free columns. Operands: their address (i32), and how many they are."""
+
+    name = "tcgen05.dealloc"
+    accesses = ()
+
+    def verify(self, op: Op) -> None:
+        super().verify(op)
+        need(op, op.operands[0].type == I32, f"{self.name}: takes the address of tensor memory, an Int32")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        counts = self._counts(lanes, operands[1])
+        addresses = uniform(lanes, "tcgen05.dealloc: the address", operands[0])
+        for row, _, memory in lanes.beside(TensorMemories).of(lanes):
+            address, count = int(addresses[row]), int(counts[row])
+            if not memory.free(address, count):
+                known = ", ".join(f"{n} from column {first} on" for first, n in memory.allocated) or "none"
+                raise lanes.fault(
+                    f"tcgen05.dealloc of {count} columns at {address:#x}, which are not allocated as such: {known}",
+                    None,
+                    "free each allocation once, by its own address and number of columns",
+                )
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        name = "tcgen05_dealloc"
+        out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}(uint32_t address, uint32_t columns) {{\n"
+            '  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;"\n'
+            '               :: "r"(address), "r"(columns) : "memory");\n'
+            "}\n",
+        )
+        out.line(f"{name}({', '.join(map(out.value, op.operands))});")
+
+
+@dataclass(frozen=True)
+class TmemRelinquish(Instruction):
+    """``tcgen05.relinquish_alloc_permit``: this block allocates no more, so that others can."""
+
+    name = "tcgen05.relinquish_alloc_permit"
+    min_arch = 100
+    features = TCGEN05
+    accesses = ()
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        active_warps(lanes, self)
+        for _, _, memory in lanes.beside(TensorMemories).of(lanes):
+            memory.permit = False
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        out.line('asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");')

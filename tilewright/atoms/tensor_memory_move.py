@@ -1,0 +1,274 @@
+"""``tcgen05.ld`` and ``tcgen05.st``: between the registers of a warp and its 32 lanes of tensor memory, and the waits.
+
+Both are asynchronous (PTX ISA, "tcgen05.ld", "tcgen05.wait"): registers hold what was loaded after ``wait::ld``, and
+tensor memory holds what was stored after ``wait::st``. Operands of a call are ``[fragment, address * R]``; addresses
+are those of tensor memory (i32), equal in all threads of a warp, with the warp's first lane in their upper half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, read_registers, write_registers
+from tilewright.atoms.mma import active_warps
+from tilewright.atoms.tensor_memory_alloc import TCGEN05
+from tilewright.atoms.tensor_memory_copy import WARP, TmemCopyLayouts, tmem_copy_layouts
+from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
+from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
+from tilewright.ir.core import Op
+from tilewright.ir.effects import Access, Ordering
+from tilewright.ir.instruction import Emitter, HeldRegisters, Instruction, Lanes
+from tilewright.ir.lanes import Array
+from tilewright.ir.types import I32, MemSpace, element_of
+from tilewright.layout import Layout
+from tilewright.layout.evaluate import static_offsets
+
+LOAD, STORE = "tcgen05.ld", "tcgen05.st"
+
+
+@dataclass(frozen=True, repr=False)
+class TmemMove(CopyInstruction):
+    """The common part: a shape of PTX (``"32x32b"``) and how often it is repeated along the columns."""
+
+    shape: str
+    repeat: int
+
+    min_arch = 100
+    features: ClassVar[tuple[int, ...]] = TCGEN05
+    thr_id = Layout(WARP, 1)
+
+    def __post_init__(self) -> None:
+        if self.shape == "16x32bx2":
+            raise ConstraintError(f"{self.name}.16x32bx2 is not here yet: use another shape")
+        tmem_copy_layouts(self.shape, self.repeat)
+
+    @property
+    def layouts(self) -> TmemCopyLayouts:
+        return tmem_copy_layouts(self.shape, self.repeat)
+
+    @computed
+    def memory_bits(self) -> Layout:
+        return self.layouts.memory
+
+    @computed
+    def register_bits(self) -> Layout:
+        return self.layouts.registers
+
+    @computed
+    def ref_bits(self) -> Layout:
+        return self.register_bits
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.{self.shape}.x{self.repeat}"
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM100_TMEM_{'LOAD' if self.name == LOAD else 'STORE'}_{self.shape}{self.repeat}x"
+
+    def memory_offsets(self, width: int) -> tuple[int, ...]:
+        """Where the elements of ``width`` bits are from a warp's address, in elements, in the copy's order."""
+        return tuple(bit // width for bit in static_offsets(self.layouts.places)[::width])
+
+    def verify(self, op: Op) -> None:
+        if op.attrs.get("predicated"):
+            raise ConstraintError(f"{self}: cannot be predicated, all 32 lanes execute it")
+        check_fragment(self, op, 32 * self.layouts.register_count)
+        for address in op.operands[1:]:
+            if address.type != I32:
+                raise ConstraintError(f"{self}: one side is tensor memory, named by an address, not {address.type}")
+
+    def _cells(self, lanes: Lanes, op: Op, value: Any) -> list[tuple[int, TensorMemory, Array, Array]]:
+        """For each active warp its row, the block's memory, and ``[32, registers]`` lanes and columns of one call."""
+        lane, column = _cells(self.shape, self.repeat)
+        addresses = uniform(lanes, f"{self.mnemonic()}: the address", value)
+        found = []
+        for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
+            address, first = int(addresses[row]) & 0xFFFFFFFF, WARP * (warp % 4)
+            at, columns = (address >> 16) + lane, (address & 0xFFFF) + column
+            if at.min() < first or at.max() >= first + WARP:
+                raise lanes.fault(
+                    f"{self.mnemonic()}: warp {warp} names lanes {at.min()} to {at.max()} of tensor memory, but it "
+                    f"reaches lanes {first} to {first + WARP - 1} only",
+                    np.arange(32 * lanes.warps) // WARP == row,
+                    "warp w reaches lanes 32 * (w % 4) and the 31 after it: partition with get_slice(thread_idx % 128)",
+                )
+            self._check(lanes, memory, row, columns)
+            found.append((row, memory, at, columns))
+        return found
+
+    def _check(self, lanes: Lanes, memory: TensorMemory, row: int, columns: Array) -> None:
+        wrong = memory.wrong(columns)
+        if wrong is not None:
+            chosen = np.arange(32 * lanes.warps) // WARP == row
+            raise lanes.fault(f"{self.mnemonic()} {wrong[0]}", chosen, wrong[1])
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        n, load = self.layouts.register_count, self.name == LOAD
+        name = f"tcgen05_{'ld' if load else 'st'}_{self.shape}_x{self.repeat}"
+        # The address comes last of a load's operands and first of a store's.
+        slots = ", ".join(f"%{i if load else i + 1}" for i in range(n))
+        bound = [f'"{"=" if load else ""}r"(r{i})' for i in range(n)]
+        lists = ["\n         ".join(", ".join(bound[i : i + 8]) + ("," if i + 8 < n else "") for i in range(0, n, 8))]
+        registers = ", ".join(f"uint32_t{'&' if load else ''} r{i}" for i in range(n))
+        form = f"tcgen05.{'ld' if load else 'st'}.sync.aligned.{self.shape}.x{self.repeat}.b32"
+        text = f"{form} {{{slots}}}, [%{n}];" if load else f"{form} [%0], {{{slots}}};"
+        operands = f': {lists[0]} : "r"(address)' if load else f': : "r"(address), {lists[0]}'
+        out.helper(
+            name,
+            f"__device__ __forceinline__ void {name}(uint32_t address, {registers}) {{\n"
+            f'  asm volatile("{text}"\n       {operands} : "memory");\n}}\n',
+        )
+        fragment, *addresses = op.operands
+        per = 32 // element_of(fragment.type).width
+        for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
+            named = ", ".join(out.register(fragment, r) for r in chosen[::per])
+            out.line(f"{name}({out.value(address)}, {named});")
+
+
+@lru_cache(maxsize=128)
+def _cells(shape: str, repeat: int) -> tuple[Array, Array]:
+    layouts = tmem_copy_layouts(shape, repeat)
+    where = [[layouts.place(t, r)[:2] for r in range(layouts.register_count)] for t in range(WARP)]
+    return np.array(where)[..., 0], np.array(where)[..., 1]
+
+
+@dataclass(frozen=True, repr=False)
+class TmemLoad(TmemMove):
+    """``tcgen05.ld``: from tensor memory to registers, which have it after ``wait::ld``.
+
+    >>> TmemLoad("32x32b", 8), TmemLoad("32x32b", 8).dst_bits
+    (SM100_TMEM_LOAD_32x32b8x, (32,256):(256,1))
+    """
+
+    name = LOAD
+    in_flight = True
+    accesses = (
+        Access("read", "source", (MemSpace.TMEM,), 1, agent=LOAD),
+        Access("write", "destination", REGISTERS, agent=LOAD),
+    )
+
+    @computed
+    def src_bits(self) -> Layout:
+        return self.memory_bits
+
+    @computed
+    def dst_bits(self) -> Layout:
+        return self.register_bits
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        active_warps(lanes, self)
+        fragment, *addresses = operands
+        for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
+            places = self._cells(lanes, op, address)
+            for row, memory, at, columns in places:
+                if memory.stores[at, columns].any():
+                    raise lanes.fault(
+                        f"{self.mnemonic()} reads tensor memory to which a tcgen05.st is still on its way",
+                        np.arange(32 * lanes.warps) // WARP == row,
+                        "cute.arch.fence_view_async_tmem_store() (tcgen05.wait::st) after the store",
+                    )
+            held = lanes.hold(fragment, np.array([row for row, *_ in places]))
+            for registers in held:
+                fill = np.full((WARP, self.layouts.register_count), 0x7FFFDEAD, np.uint32)
+                write_registers(registers.values, chosen, fill, None)
+            lanes.defer(LOAD, _Loaded(self, lanes, places, chosen, held))
+        return ()
+
+
+class _Loaded:
+    """What a load does when it is waited for."""
+
+    def __init__(self, atom: TmemLoad, lanes: Lanes, places: list[Any], chosen: Any, held: list[HeldRegisters]) -> None:
+        self.atom, self.lanes, self.places, self.chosen, self.held = atom, lanes, places, chosen, held
+
+    def __call__(self) -> None:
+        for (row, memory, at, columns), registers in zip(self.places, self.held, strict=True):
+            self.atom._check(self.lanes, memory, row, columns)
+            write_registers(registers.values, self.chosen, memory.words[at, columns], None)
+            registers.release()
+
+
+@dataclass(frozen=True, repr=False)
+class TmemStore(TmemMove):
+    """``tcgen05.st``: from registers to tensor memory, which has it after ``wait::st``.
+
+    >>> TmemStore("16x256b", 2)
+    SM100_TMEM_STORE_16x256b2x
+    """
+
+    name = STORE
+    accesses = (
+        Access("read", "source", REGISTERS),
+        Access("write", "destination", (MemSpace.TMEM,), 1, agent=STORE),
+    )
+
+    @computed
+    def src_bits(self) -> Layout:
+        return self.register_bits
+
+    @computed
+    def dst_bits(self) -> Layout:
+        return self.memory_bits
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        active_warps(lanes, self)
+        fragment, *addresses = operands
+        for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
+            places = self._cells(lanes, op, address)
+            words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
+            given = words.reshape(lanes.warps, WARP, -1)
+            for _, memory, at, columns in places:
+                memory.stores[at, columns] += 1
+            lanes.defer(STORE, _Stored(self, lanes, places, given))
+        return ()
+
+
+class _Stored:
+    """What a store does when it is waited for."""
+
+    def __init__(self, atom: TmemStore, lanes: Lanes, places: list[Any], given: Array) -> None:
+        self.atom, self.lanes, self.places, self.given = atom, lanes, places, given
+
+    def __call__(self) -> None:
+        for row, memory, at, columns in self.places:
+            self.atom._check(self.lanes, memory, row, columns)
+            memory.words[at, columns] = self.given[row]
+            memory.stores[at, columns] -= 1
+
+
+@dataclass(frozen=True)
+class TmemWait(Instruction):
+    """``tcgen05.wait::ld`` or ``wait::st``: until all loads or stores of this thread are done."""
+
+    agent: str
+
+    name = "tcgen05.wait"
+    pending: ClassVar[int] = 0
+    min_arch = 100
+    features: ClassVar[tuple[int, ...]] = TCGEN05
+    accesses = ()
+
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
+        return (Ordering("thread", acquire=True, release=True, through="group", agent=self.agent),)
+
+    def mnemonic(self) -> str:
+        return f"tcgen05.wait::{self.agent[-2:]}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        active_warps(lanes, self)
+        lanes.commit(self.agent)
+        lanes.wait(self.agent, 0)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.wgmma_flow import in_flight
+        from tilewright.atoms.wgmma_text import hold
+
+        out.line(f'asm volatile("{self.mnemonic()}.sync.aligned;" ::: "memory");')
+        hold(out, in_flight(out.function, self.agent).get(op, ()))

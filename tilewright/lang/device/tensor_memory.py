@@ -1,0 +1,69 @@
+"""Allocation of tensor memory, and the waits for loads and stores of it (sm_100a)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.tensor_memory_alloc import TmemAlloc, TmemDealloc, TmemRelinquish
+from tilewright.atoms.tensor_memory_move import LOAD, STORE, TmemWait
+from tilewright.errors import ConstraintError
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.numeric import Int32
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor_memory import TensorMemory
+
+
+def alloc_tmem(
+    num_columns: Any, smem_ptr_to_write_address: Pointer, is_two_cta: Any = None, *, arch: str = "sm_100",
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """``tcgen05.alloc``: allocate columns of tensor memory; their address is written to shared memory (an Int32).
+
+    One warp executes it. ``num_columns`` is 32, 64, 128, 256 or 512. ConstraintError for other numbers, and for
+    ``is_two_cta``, which is not here yet.
+    """
+    _one_block("alloc_tmem", is_two_cta)
+    call(TmemAlloc(), smem_ptr_to_write_address, Int32(num_columns))
+
+
+def relinquish_tmem_alloc_permit(is_two_cta: Any = None, *, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.relinquish_alloc_permit``: this block allocates no more. One warp executes it."""
+    _one_block("relinquish_tmem_alloc_permit", is_two_cta)
+    call(TmemRelinquish())
+
+
+def retrieve_tmem_ptr(
+    element_type: Any, alignment: int, ptr_to_buffer_holding_addr: Pointer, *, loc: Any = None, ip: Any = None
+) -> TensorMemory:
+    """The address that ``alloc_tmem`` wrote to shared memory, as the iterator of a tensor of ``element_type``.
+
+    Read it after a barrier of the block behind the allocation.
+    """
+    address = ptr_to_buffer_holding_addr.load()
+    return TensorMemory(Int32(address), element_type, 0, alignment)
+
+
+def dealloc_tmem(
+    tmem_ptr: TensorMemory, num_columns: Any, is_two_cta: Any = None, *, arch: str = "sm_100", loc: Any = None,
+    ip: Any = None,
+) -> None:  # fmt: skip
+    """``tcgen05.dealloc``: free what ``alloc_tmem`` allocated. One warp executes it, after the last access of all."""
+    _one_block("dealloc_tmem", is_two_cta)
+    if not isinstance(tmem_ptr, TensorMemory):
+        raise ConstraintError(f"dealloc_tmem takes what retrieve_tmem_ptr gives, not {tmem_ptr!r}")
+    call(TmemDealloc(), tmem_ptr.value(), Int32(num_columns))
+
+
+def fence_view_async_tmem_load(*, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.wait::ld``: until the registers have what this thread has loaded from tensor memory."""
+    call(TmemWait(LOAD))
+
+
+def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.wait::st``: until tensor memory has what this thread has stored to it."""
+    call(TmemWait(STORE))
+
+
+def _one_block(function: str, is_two_cta: Any) -> None:
+    if is_two_cta:
+        raise ConstraintError(f"{function}: pairs of blocks (is_two_cta) are not here yet; leave it out for one block")
