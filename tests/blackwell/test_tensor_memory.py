@@ -69,6 +69,120 @@ def test_what_one_shape_stores_another_loads(shape: str, repeat: int) -> None:
     for store, load in ((shape, "32x32b"), ("32x32b", shape)):
         other = 8
         y = np.zeros_like(x)
-        ops = op_of("St", store, repeat if store == shape else other), op_of("Ld", load, repeat if load == shape else other)
+        ops = (
+            op_of("St", store, repeat if store == shape else other),
+            op_of("Ld", load, repeat if load == shape else other),
+        )
         launch(through(*ops, columns), from_dlpack(x), from_dlpack(y), block=128)
         np.testing.assert_array_equal(y, x)
+
+
+def artifact(arch: str, *ops: Any) -> Any:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    from tilewright.cuda import compile as build
+
+    x, y = from_dlpack(np.zeros((128, 64), np.float32)), from_dlpack(np.zeros((128, 64), np.float32))
+    kernel = through(*ops, 64)
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor):
+        kernel(x, y).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    return build(cute.compile(host, x, y).kernels[0], arch)
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
+@pytest.mark.parametrize("shape, repeat", [("32x32b", 64), ("16x64b", 2), ("16x128b", 4), ("16x256b", 8)])
+def test_the_text_is_assembled(arch: str, shape: str, repeat: int) -> None:
+    made = artifact(arch, op_of("St", shape, repeat), op_of("Ld", "32x32b", 64))
+    assert made.spills == 0 and not made.warnings
+    assert {"LDTM", "STTM", "UTCATOMSWS"} <= {name.partition(".")[0] for name in made.mnemonics()}
+
+
+@pytest.mark.parametrize("columns", [0, 16, 48, 1024])
+def test_numbers_of_columns_that_cannot_be_allocated(columns: int) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        cute.arch.alloc_tmem(columns, cute.arch.alloc_smem(cutlass.Int32, 1))
+
+    with pytest.raises(ConstraintError, match=f"tcgen05.alloc: {columns} columns cannot be allocated"):
+        launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_an_allocation_that_cannot_succeed_waits_forever() -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        holder = cute.arch.alloc_smem(cutlass.Int32, 2)
+        cute.arch.alloc_tmem(256, holder)
+        cute.arch.alloc_tmem(512, holder + 1)
+
+    with pytest.raises(SimulationError, match="columns of tensor memory to be freed"):
+        launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_a_block_that_gave_up_its_permit_allocates_no_more() -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        holder = cute.arch.alloc_smem(cutlass.Int32, 2)
+        cute.arch.relinquish_tmem_alloc_permit()
+        cute.arch.alloc_tmem(32, holder)
+
+    with pytest.raises(SimulationError, match="given up its permit"):
+        launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_columns_are_freed_as_they_were_allocated() -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        base, _ = allocated(64)
+        cute.arch.dealloc_tmem(base, 32)
+
+    with pytest.raises(SimulationError, match="which are not allocated as such: 64 from column 0 on"):
+        launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_columns_that_were_freed_are_allocated_again() -> None:
+    """The second allocation of all columns waits for the warp that frees the first."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        holder = cute.arch.alloc_smem(cutlass.Int32, 2)
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        if warp == 0:
+            cute.arch.alloc_tmem(512, holder)
+        cute.arch.sync_threads()
+        if warp == 0:
+            cute.arch.alloc_tmem(512, holder + 1)
+        else:
+            cute.arch.dealloc_tmem(cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder), 512)
+        cute.arch.sync_threads()
+        if warp == 0:
+            cute.arch.dealloc_tmem(cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder + 1), 512)
+        y[0] = 1.0
+
+    y = np.zeros(1, np.float32)
+    launch(kernel, y, block=64)
+    assert y[0] == 1
+
+
+def test_elements_of_tensor_memory_are_not_loaded_by_themselves() -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        base, _ = allocated(32)
+        y[0] = cute.make_tensor(base, cute.make_layout((128, 32), stride=(65536, 1)))[0, 0]
+
+    with pytest.raises(ConstraintError, match="make_tmem_copy"):
+        launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_addresses_of_smaller_elements() -> None:
+    """The address of element 3 of lane 5 of 16 bits: column 1, upper half."""
+    from tilewright.atoms.tensor_memory import lane_stride, tmem_address
+    from tilewright.lang.tensors.tensor_memory import TensorMemory
+    from tilewright.testing import per_thread
+
+    def address(t: Any) -> Any:
+        return TensorMemory(cutlass.Int32(0x00020010), cutlass.Float16, 0).__add__(5 * lane_stride(16) + t).toint()
+
+    found = np.array(per_thread(address, 4), np.int32).view(np.uint32)
+    assert found.tolist() == [tmem_address(0x00020010, 5 * lane_stride(16) + t, 16) for t in range(4)]

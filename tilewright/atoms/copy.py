@@ -102,7 +102,8 @@ class CopyInstruction(Instruction):
 def _in_words(access: Access) -> str:
     if access.registers:
         return "registers"
-    return {(MemSpace.SMEM,): "shared memory", (MemSpace.TMEM,): "tensor memory"}.get(access.memories, "global memory")
+    names = {MemSpace.SMEM: "shared memory", MemSpace.TMEM: "tensor memory"}
+    return names.get(access.memories[0], "global memory") if len(access.memories) == 1 else "global memory"
 
 
 class OneThreadCopy(CopyInstruction):

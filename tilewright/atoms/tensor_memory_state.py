@@ -103,7 +103,7 @@ class TensorMemories:
         for memory in self.blocks.values():
             for (first, columns), (op, _) in memory.allocated.items():
                 raise SimulationError(
-                    f"tensor memory: the {columns} columns from {first} on, allocated at {op.loc}, are never freed\n"
+                    f"tensor memory: the {columns} columns from {first} on are never freed; allocated at {op.loc}\n"
                     "  to fix: dealloc_tmem by one warp, after the last access of the block; blocks that come later "
                     "wait for the columns"
                 )

@@ -27,7 +27,7 @@ def in_flight(function: Function, agent: str) -> dict[Op, tuple[Value, ...]]:
         if atom is not None and atom.in_flight and agent in atom.agents:
             return flying | fragments_of(op)
         ends = None if atom is None else atom.orders_through("group", agent)
-        if ends is not None and ends.acquire:
+        if atom is not None and ends is not None and ends.acquire:
             found.setdefault(op, {}).update(flying)
             return {} if atom.pending == 0 else flying
         return flying

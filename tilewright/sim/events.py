@@ -66,7 +66,7 @@ class Observer:
         """A branch or loop decides by registers, and moves values (only ``executed`` is not called for it)."""
 
     def fragment(self, group: Group, op: Op) -> None:
-        """``op`` has read or written fragments that some wgmma of the kernel works on (or it is such a wgmma)."""
+        """``op`` has read or written fragments that an instruction works on later (or it is such an instruction)."""
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: np.ndarray, access: Any, mask: Mask, values: Any

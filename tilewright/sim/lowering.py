@@ -46,7 +46,7 @@ class Lowering:
         self.nodes: list[BasicBlock] = [BasicBlock()]
         self.blocking: dict[int, bool] = {}
         self.enclosing: list[EnclosingRegion] = []
-        self.asynchronous: set[Value] | None = None  # the fragments that wgmma reads or writes
+        self.asynchronous: set[Value] | None = None  # the fragments that instructions work on later
 
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
@@ -90,9 +90,9 @@ class Lowering:
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _watched(self, closure: Closure, op: Op) -> Closure:
-        """``closure``, and observers told, if the op touches registers that wgmma works on."""
+        """``closure``, and observers told, if the op touches registers that asynchronous instructions work on."""
         if self.asynchronous is None:
-            calls = [o for o in self.function.walk() if o.opcode == "call" and o.attrs["atom"].name == "wgmma"]
+            calls = [o for o in self.function.walk() if o.opcode == "call" and o.attrs["atom"].in_flight]
             self.asynchronous = {v for o in calls for v in o.operands if isinstance(v.type, FragType)}
         if not self.asynchronous or self.asynchronous.isdisjoint(op.operands):
             return closure

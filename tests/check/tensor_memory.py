@@ -1,0 +1,144 @@
+"""Tensor memory: who may touch which columns and lanes when, and what is asynchronous."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tilewright as cutlass
+from tests.check.pairs import launch, pair
+from tilewright import cute
+from tilewright.cute.nvgpu import tcgen05
+from tilewright.cute.runtime import from_dlpack
+
+COLUMNS = 32
+
+
+@cute.jit
+def allocated(columns: cutlass.Constexpr[int], meet: cutlass.Constexpr[bool] = True) -> Any:
+    """Columns that warp 0 allocates, as all warps see them, and the number of this warp."""
+    holder = cute.arch.alloc_smem(cutlass.Int32, 1)
+    warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    if warp == 0:
+        cute.arch.alloc_tmem(columns, holder)
+    if cutlass.const_expr(meet):
+        cute.arch.sync_threads()
+    return cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder), warp
+
+
+@cute.jit
+def freed(base: Any, warp: Any, columns: cutlass.Constexpr[int]):
+    """Warp 0 frees the columns when all have come here."""
+    cute.arch.sync_threads()
+    if warp == 0:
+        cute.arch.dealloc_tmem(base, columns)
+
+
+def parts(base: Any, thread: Any) -> Any:
+    """A tiled load of 128 lanes and 32 columns, this thread's part of them, and registers for it."""
+    memory = cute.make_tensor(base, cute.make_layout((128, COLUMNS), stride=(65536, 1)))
+    atom = cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x32), cutlass.Float32)
+    load = tcgen05.make_tmem_copy(atom, memory)
+    mine = load.get_slice(thread)
+    part = mine.partition_S(memory)
+    rows = cute.make_identity_tensor((128, COLUMNS))
+    return load, part, cute.make_rmem_tensor(mine.partition_D(rows).shape, cutlass.Float32)
+
+
+def stored(base: Any, thread: Any, value: Any, fence: bool = True) -> None:
+    """All of 128 lanes and 32 columns become ``value``."""
+    memory = cute.make_tensor(base, cute.make_layout((128, COLUMNS), stride=(65536, 1)))
+    atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition.x32), cutlass.Float32)
+    store = tcgen05.make_tmem_copy(atom, memory)
+    mine = store.get_slice(thread)
+    given = cute.make_rmem_tensor(mine.partition_S(cute.make_identity_tensor((128, COLUMNS))).shape, cutlass.Float32)
+    given.fill(value)
+    cute.copy(store, given, mine.partition_D(memory))
+    if fence:
+        cute.arch.fence_view_async_tmem_store()
+
+
+def run(body: Any, bug: bool, block: int = 128) -> None:
+    """A kernel whose threads store 1 to tensor memory and add up what ``body`` loads."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        body(y, t, bug)
+
+    y = np.zeros(block, np.float32)
+    launch(kernel, from_dlpack(y), block=block)
+    if not bug:
+        np.testing.assert_array_equal(y, 32)
+
+
+def plain(
+    at: int = 0,
+    columns: int = 32,
+    turned: int = 0,
+    wait_store: bool = True,
+    wait_load: bool = True,
+    free: str = "after",
+) -> Any:
+    """A body that stores, loads and adds up, with one thing left out or wrong."""
+
+    @cute.jit
+    def body(y: cute.Tensor, t: Any, bug: Any):
+        base, warp = allocated(columns)
+        stored(base, t, 1.0, wait_store)
+        cute.arch.sync_threads()
+        if cutlass.const_expr(free == "before"):
+            freed(base, warp, columns)
+            cute.arch.sync_threads()
+        load, part, taken = parts(base + at, (t + turned) % 128)
+        cute.copy(load, part, taken)
+        if cutlass.const_expr(wait_load):
+            cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        if cutlass.const_expr(not wait_load):
+            cute.arch.fence_view_async_tmem_load()
+        if cutlass.const_expr(free == "after"):
+            freed(base, warp, columns)
+
+    return body
+
+
+@pair("tcgen05.ld.32x32b.x32 reaches column 543 of tensor memory", "cute.copy(load, part, taken)")
+def beyond_the_columns(bug: bool) -> None:
+    run(plain(at=512 if bug else 0), bug)
+
+
+@pair(
+    "tcgen05.ld.32x32b.x32 touches column 32 of tensor memory, which is not allocated", "cute.copy(load, part, taken)"
+)
+def before_they_are_allocated(bug: bool) -> None:
+    run(plain(at=32 if bug else 0), bug)
+
+
+@pair("tcgen05.ld.32x32b.x32 touches column 0 of tensor memory after it was freed", "cute.copy(load, part, taken)")
+def after_they_are_freed(bug: bool) -> None:
+    run(plain(free="before" if bug else "after"), bug)
+
+
+@pair("tensor memory: the 32 columns from 0 on are never freed")
+def never_freed(bug: bool) -> None:
+    run(plain(free="never" if bug else "after"), bug)
+
+
+@pair("tcgen05.ld.32x32b.x32: warp", "cute.copy(load, part, taken)")
+def lanes_of_another_warp(bug: bool) -> None:
+    run(plain(turned=32 if bug else 0), bug)
+
+
+@pair(
+    "tcgen05.ld.32x32b.x32 reads tensor memory to which a tcgen05.st is still on its way",
+    "cute.copy(load, part, taken)",
+)
+def loaded_before_it_is_stored(bug: bool) -> None:
+    run(plain(wait_store=not bug), bug)
+
+
+@pair("tcgen05-registers", "cute.copy(load, part, taken)", "y[t] = taken.load()")
+def registers_read_before_they_are_loaded(bug: bool) -> None:
+    run(plain(wait_load=not bug), bug)
