@@ -7,6 +7,7 @@ after a barrier.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,7 +100,7 @@ class TmemAlloc(_Columns):
                 mask = np.zeros(32 * lanes.warps, bool)
                 mask[32 * row] = True
                 values = np.full((32 * lanes.warps, 1), first, np.int32)
-                act(lambda mask=mask, values=values: lanes.store(pointer, values, mask))  # type: ignore[misc]
+                act(partial(lanes.store, pointer, values, mask))
             return done
 
         lanes.wait_until(

@@ -66,6 +66,14 @@ class Registers:
             known = self.held[slot] = np.zeros((self.lanes, *origins.shape[1:]), ORIGIN)
         known[rows_of(group)] = origins
 
+    def fill(self, group: Group, slot: int, origins: Origins, numbers: tuple[tuple[int, ...], ...]) -> None:
+        """A load brings defined values to the registers with these numbers, in the active lanes of a fragment."""
+        if origins is not None:
+            lanes = np.arange(origins.shape[0]) if group.mask is None else np.flatnonzero(group.mask)
+            new = origins.copy()
+            new[np.ix_(lanes, [register for chosen in numbers for register in chosen])] = 0
+            self.put(group, slot, new if new.any() else None)
+
     def move(self, group: Group, new: Origins, target: int) -> None:
         """The active lanes of ``target`` take ``new``."""
         if new is None and target not in self.held:

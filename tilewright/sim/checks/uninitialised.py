@@ -340,7 +340,9 @@ class Uninitialised(FromArrays):
                 self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
             return None
         if atom.copies and atom.agents:
-            return self._arrives(registers, group, op, found) if atom.in_flight else None
+            if atom.in_flight:  # another check watches its registers until they are loaded
+                registers.fill(group, self.slots[op.operands[0]], found[0], op.attrs["registers"])
+            return None
         if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
             return self._copy(registers, group, op, found, pending)
         scalars = [o for o in found if o is not None and o.ndim == 1]
@@ -429,19 +431,8 @@ class Uninitialised(FromArrays):
         _, _, predicates = split_operands(op, [self._value(group, v) for v in op.operands])
         if not all(p is None or np.all(p) for p in predicates):
             return False
-        if found[0] is not None:
-            new = found[0].copy()
-            new[:, [register for group_ in attrs["registers"] for register in group_]] = 0
-            registers.put(group, self.slots[op.operands[0]], new if new.any() else None)
+        registers.fill(group, self.slots[op.operands[0]], found[0], attrs["registers"])
         return True
-
-    def _arrives(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
-        """Registers that a load fills later: until then, another check watches them."""
-        if found[0] is not None:
-            lanes = np.arange(group.lanes_count) if group.mask is None else np.flatnonzero(group.mask)
-            new = found[0].copy()
-            new[np.ix_(lanes, [register for chosen in op.attrs["registers"] for register in chosen])] = 0
-            registers.put(group, self.slots[op.operands[0]], new if new.any() else None)
 
     def _write(
         self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False,
