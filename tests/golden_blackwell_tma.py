@@ -1,0 +1,85 @@
+"""Handler of the golden lines about TMA loads of operands of MMAs of blocks."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from tests.golden import handler
+from tests.golden_blackwell_mma import BlockMma
+from tests.golden_blackwell_validity import form_of
+from tests.golden_tma import TYPES, Case, _broken, _descriptor, _start
+from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.layout import Layout, group_modes, local_tile, make_identity_layout, make_layout, parse, size
+from tilewright.layout.basis import add_coords
+from tilewright.tiled.tiled_mma import ThrMma, make_tiled_mma
+from tilewright.tiled.tma.cluster import cluster_layout_vmnk, operand_mask
+from tilewright.tiled.tma.partition import partition_layouts
+from tilewright.tiled.tma.plan import TmaPlan
+
+
+class Load(Case):
+    """A load of operand A or B; extents and strides of the tensor are run-time numbers but for the stride 1."""
+
+    def __init__(self, args: dict[str, Any]) -> None:
+        self.env, self.unknowns = {}, []
+        form = form_of(args["atom"])
+        self.which, self.ctas = args["operand"], form.ctas
+        shape, stride = args["gmem"].split(":")
+        gmem = Layout(self.leaves(shape), self.leaves(re.sub(r"\b1\b", "_1", stride)))
+        self.mma = make_tiled_mma(BlockMma((args["M"], args["N"], instruction_k(form.kind)), form.ctas))
+        m, n, k = parse(args["mma_tile"])
+        self.tile = (m, k) if self.which == "A" else (n, k)
+        self.vmnk = cluster_layout_vmnk(parse(args["cluster_shape"]), form.ctas)
+        across = size(self.vmnk[2 if self.which == "A" else 1])
+        self.multicast = across if "MULTICAST" in args["copy"] else 1
+        identity = make_identity_layout(gmem.shape)
+        whole = make_layout(*[Layout(x, identity[i].stride) for i, x in enumerate(self.tile)])
+        values, _ = self.mma.get_slice(0).partition(self.which, whole)
+        type_ = TYPES[args["type"]]
+        self.plan = TmaPlan(
+            gmem, parse(args["smem_layout"]), self.tile, type_, type_, int(args["smem_swizzle"][3]), self.multicast,
+            values,
+        )  # fmt: skip
+
+    def parts(self, coordinates: Layout, cta: int) -> tuple[Any, ...]:
+        """What block ``cta`` of the first cluster loads: the MMA's part, its start, and the parts of the copies."""
+        v, m, n, _ = self.vmnk.get_flat_coord(cta)
+        at = (m if self.which == "A" else n, *[None] * (len(coordinates) - 1))
+        tiles, start = local_tile(coordinates, self.tile, at[:2])
+        part, offset = ThrMma(self.mma, v).partition(self.which, tiles)
+        smem, gmem, first = partition_layouts(
+            self.plan.elements_per_instruction, n if self.which == "A" else m, make_layout(self.multicast),
+            group_modes(make_layout(*self.plan.smem), 0, 3), group_modes(part, 0, 3),
+        )  # fmt: skip
+        begin = add_coords(start, offset)
+        return part, begin, smem, gmem, first
+
+
+@handler("sm100_tma")
+def _tma(line: dict[str, Any]) -> dict[str, Any]:
+    load, wanted = Load(line["args"]), line["result"]
+    plan = load.plan
+    made, coordinates = load.make()
+    sides = []
+    layouts: dict[str, Any] = {}
+    for side in wanted["partition"]:
+        coord = load.vmnk.get_flat_coord(side["cta"])
+        part, begin, smem, gmem, first = load.parts(coordinates, side["cta"])
+        ahead = [x(((first, 0), *[0] * (len(x) - 1))) for x in (gmem, smem)]
+        layouts = {"mma_gmem_layout": load.known(part), "tma_gmem_layout": load.known(gmem), "tma_smem_layout": smem}
+        sides.append({
+            "cta": side["cta"], "cta_coord_vmnk": coord, "multicast_mask": operand_mask(load.vmnk, coord, load.which),
+            "mma_gmem_coord": _start(side["mma_gmem_coord"], begin),
+            "smem_byte_offset": ahead[1] * plan.source.bytes,
+            "tma_gmem_coord": _start(side["tma_gmem_coord"], add_coords(begin, ahead[0])),
+        })  # fmt: skip
+    return {
+        "result": {
+            "cluster_layout_vmnk": load.vmnk, "descriptor": _descriptor(made), "tma_tensor": load.known(coordinates),
+            "elements_per_instruction": plan.elements_per_instruction, "box_elements": math.prod(plan.box),
+            "transaction_bytes_cta": plan.tile_bytes, "transaction_bytes_mma": plan.tile_bytes * load.ctas,
+            "partition": sides, "driver_rules_broken": _broken(plan), **layouts,
+        }
+    }  # fmt: skip
