@@ -1,0 +1,128 @@
+"""Words of a race, by which threads make the two accesses and what else the kernel has: every combination."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tilewright.ir.core import Location
+from tilewright.ir.effects import Access, Ordering
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.types import MemSpace
+from tilewright.sim.checks.clocks import ClockColumns
+from tilewright.sim.checks.explain import SHOWN, explain
+from tilewright.sim.checks.sites import Site
+from tilewright.sim.checks.versions import KEPT, Flag, Version
+from tilewright.sim.geometry import Geometry
+
+BLOCKS = 4
+LAYOUT = ClockColumns(Geometry(LaunchConfig((BLOCKS, 1, 1), (128, 1, 1))), {}, False)
+PLACES = {"the same warp": (0, 5), "another warp": (0, 40), "another block": (0, 131)}
+
+
+def identity(thread: int) -> int:
+    """Of a thread of the launch, by its number in all blocks."""
+    block, within = divmod(thread, 128)
+    return (block * LAYOUT.block + within // 32) * 32 + within % 32
+
+
+def site(verb: str, scope: str, line: int) -> Site:
+    order = "relaxed" if scope else "weak"
+    access: Any = SimpleNamespace(order=order, scope=scope, agent="", proxy="generic")
+    return Site(SimpleNamespace(loc=Location("a.py", line)), verb, access)  # type: ignore[arg-type]
+
+
+def kernel(*calls: Any, mbarriers: bool = False) -> Any:
+    return SimpleNamespace(calls=list(calls), mbarriers=mbarriers)
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_two_accesses_of_threads_lack(where: str, shared: bool) -> None:
+    threads = [identity(thread) for thread in PLACES[where]]
+    for now, then, same_line in itertools.product(["", "cta", "gpu"], ["", "cta", "gpu"], [False, True]):
+        sites = site("load", now, 7), site("store", then, 7 if same_line else 9)
+        why, fix = explain(LAYOUT, *sites, threads, shared, kernel(mbarriers=shared))
+        if now and then:
+            assert why == f"both are strong, but scope {min(now, then)} does not cover both threads"
+        elif where == "another block" and shared:
+            assert "different blocks of the cluster" in why
+        elif (now or then) and where != "the same warp":
+            assert "one of the two is strong" in why
+            assert ("of another block" in why) == (where == "another block")
+        elif where == "another block":
+            assert "blocks run in any order" in why
+        elif same_line:
+            assert "one thread reads by this line what another one writes by it" in why
+            assert ("sync_warp" in fix, "sync_threads" in fix) == (where == "the same warp", where == "another warp")
+        elif where == "the same warp":
+            assert why.startswith("lanes of one warp run apart")
+        else:
+            assert "on every path" in why
+            assert ("mbarrier or a pipeline" in fix) == shared
+
+
+def call(name: str, *accesses: Access, orders: tuple[Ordering, ...] = ()) -> Any:
+    atom = SimpleNamespace(accesses=accesses, orders=orders, mnemonic=lambda: name)
+    return SimpleNamespace(attrs={"atom": atom}, loc=Location("a.py", 3))
+
+
+def flag(order: str, role: str = "flag", space: MemSpace = MemSpace.GMEM) -> Any:
+    access = Access("update", role, (space,), order=order, scope="" if order == "weak" else "gpu")
+    return call(f"atom.{order}", access)
+
+
+def fence(scope: str, acquire: bool, release: bool, through: str = "") -> Any:
+    return call("fence", orders=(Ordering(scope, acquire=acquire, release=release, through=through),))
+
+
+CALLS = {
+    "nothing": ([], False, False, False),
+    "relaxed": ([flag("relaxed")], True, False, False),
+    "acquire": ([flag("acquire")], True, False, True),
+    "release": ([flag("release")], True, True, False),
+    "acq_rel": ([flag("acq_rel")], True, True, True),
+    "generic memory": ([flag("acq_rel", space=MemSpace.GENERIC)], True, True, True),
+    "release and acquire": ([flag("release"), flag("acquire")], True, True, True),
+    "weak": ([flag("weak")], False, False, False),
+    "an mbarrier": ([flag("acq_rel", "mbarrier")], False, False, False),
+    "in shared memory": ([flag("acq_rel", space=MemSpace.SMEM)], False, False, False),
+    "a fence": ([fence("gpu", True, True)], True, True, True),
+    "a fence of the system": ([fence("sys", True, True)], True, True, True),
+    "a fence that acquires": ([fence("gpu", True, False)], True, False, True),
+    "a fence that releases": ([fence("gpu", False, True)], True, True, False),
+    "a fence of proxies": ([fence("gpu", False, False)], False, False, False),
+    "a fence of a block": ([fence("cta", True, True)], False, False, False),
+    "a barrier": ([fence("gpu", True, True, "barrier")], False, False, False),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_where_blocks_could_meet_and_what_is_missing_there(name: str) -> None:
+    calls, meet, releases, acquires = CALLS[name]
+    threads = [identity(thread) for thread in PLACES["another block"]]
+    why, _ = explain(LAYOUT, site("load", "", 7), site("store", "", 9), threads, False, kernel(*calls))
+    lack = [word for word, there in (("release", releases), ("acquire", acquires)) if not there]
+    assert ("could meet at" in why, "nothing in this kernel tells a block" in why) == (meet, not meet)
+    assert why.endswith(f"; no {' or '.join(lack)} is among them") == bool(meet and lack)
+
+
+@pytest.mark.parametrize("count", [1, SHOWN, SHOWN + 1, SHOWN + 3])
+def test_of_many_places_where_blocks_could_meet_some_are_named(count: int) -> None:
+    calls = [call(f"atom{i}", *flag("acq_rel").attrs["atom"].accesses) for i in range(count)]
+    threads = [identity(thread) for thread in PLACES["another block"]]
+    why, _ = explain(LAYOUT, site("load", "", 7), site("store", "", 9), threads, False, kernel(*calls, *calls))
+    assert [f"atom{i}" in why for i in range(count)] == [i < SHOWN for i in range(count)]
+    assert (f"and {count - SHOWN} more" in why) == (count > SHOWN) == ("more" in why)
+
+
+def test_a_flag_keeps_its_newest_values() -> None:
+    kept = Flag()
+    for i in range(KEPT + 3):
+        kept.add(Version({}, i, i))
+        kept.values.append(i)
+        assert (kept.first, len(kept.versions)) == (max(0, i + 1 - KEPT), min(i + 1, KEPT))
+        assert kept.versions[0].who == kept.first
