@@ -13,14 +13,19 @@ from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.clocks import ClockColumns
-from tilewright.sim.checks.explain import SHOWN, explain
+from tilewright.sim.checks.explain import SHOWN, _of_a_copy_or_wgmma, explain
 from tilewright.sim.checks.sites import Site
 from tilewright.sim.checks.versions import KEPT, Flag, Version
 from tilewright.sim.geometry import Geometry
 
 BLOCKS = 4
 LAYOUT = ClockColumns(Geometry(LaunchConfig((BLOCKS, 1, 1), (128, 1, 1))), {}, False)
-PLACES = {"the same warp": (0, 5), "another warp": (0, 40), "another block": (0, 131)}
+PLACES = {
+    "the same warp": (0, 5),
+    "another warp": (0, 40),
+    "another block": (0, 170),
+    "its warp in another block": (0, 131),
+}
 
 
 def identity(thread: int) -> int:
@@ -42,18 +47,18 @@ def kernel(*calls: Any, mbarriers: bool = False) -> Any:
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("shared", [False, True])
 def test_what_two_accesses_of_threads_lack(where: str, shared: bool) -> None:
-    threads = [identity(thread) for thread in PLACES[where]]
+    threads, other_block = [identity(thread) for thread in PLACES[where]], "another block" in where
     for now, then, same_line in itertools.product(["", "cta", "gpu"], ["", "cta", "gpu"], [False, True]):
         sites = site("load", now, 7), site("store", then, 7 if same_line else 9)
         why, fix = explain(LAYOUT, *sites, threads, shared, kernel(mbarriers=shared))
         if now and then:
             assert why == f"both are strong, but scope {min(now, then)} does not cover both threads"
-        elif where == "another block" and shared:
+        elif other_block and shared:
             assert "different blocks of the cluster" in why
         elif (now or then) and where != "the same warp":
             assert "one of the two is strong" in why
-            assert ("of another block" in why) == (where == "another block")
-        elif where == "another block":
+            assert ("of another block" in why) == (other_block)
+        elif other_block:
             assert "blocks run in any order" in why
         elif same_line:
             assert "one thread reads by this line what another one writes by it" in why
@@ -63,6 +68,42 @@ def test_what_two_accesses_of_threads_lack(where: str, shared: bool) -> None:
         else:
             assert "on every path" in why
             assert ("mbarrier or a pipeline" in fix) == shared
+
+
+@pytest.mark.parametrize("where", ["the same warp", "another warp"])
+def test_accesses_of_which_no_line_is_known_are_not_of_one_line(where: str) -> None:
+    threads = [identity(thread) for thread in PLACES[where]]
+    known = site("load", "", 7)
+    without: Any = SimpleNamespace(loc=None)
+    for now, then in itertools.permutations(
+        [known, Site(None, "load"), Site(without, "load"), Site(without, "store")], 2
+    ):
+        why, _ = explain(LAYOUT, now, then, threads, False, kernel())
+        assert "by this line" not in why
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "words"),
+    [
+        ("", "", None),
+        ("cp.async", "", "cp_async_wait_group(n)"),
+        ("wgmma", "", "warpgroup.wait_group(n)"),
+        ("tma", "", "mbarrier_wait(barrier, phase)"),
+        ("cp.async.bulk", "", "cp_async_bulk_wait_group(0)"),
+        ("cp.async.bulk.read", "", "cp_async_bulk_wait_group(0, read=True)"),
+        ("", "tma", "TMA may act at any time"),
+        ("", "wgmma", "wgmma may act at any time"),
+    ],
+)
+def test_words_for_what_an_asynchronous_agent_does(earlier: str, later: str, words: str | None) -> None:
+    found = _of_a_copy_or_wgmma(earlier, later)
+    assert found is None if words is None else words in " ".join(found or ())
+    if earlier.startswith("cp.async.bulk"):
+        assert found is not None
+        assert ("all bytes read" in found[0], "all bytes written" in found[0]) == (
+            "read" in earlier,
+            "read" not in earlier,
+        )
 
 
 def call(name: str, *accesses: Access, orders: tuple[Ordering, ...] = ()) -> Any:

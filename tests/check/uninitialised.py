@@ -170,8 +170,9 @@ def a_predicated_load_whose_registers_are_stored(bug: bool) -> None:
     launch(kernel, x, y)
 
 
-@pair(RULE, "y[t] = acc[0]")
-def a_product_with_an_operand_that_was_not_loaded(bug: bool) -> None:
+def product_of(partly: str) -> None:
+    """A product of which the operands named, of "ab", have one element that is loaded."""
+
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
@@ -181,13 +182,50 @@ def a_product_with_an_operand_that_was_not_loaded(bug: bool) -> None:
         b = cute.make_rmem_tensor(cute.make_layout(((2, 2), 1, 1)), cutlass.Float16)
         acc = cute.make_rmem_tensor(cute.make_layout(((2, 2), 1, 1)), cutlass.Float32)
         acc.fill(0.0)
-        a.fill(1.0)
-        if cutlass.const_expr(bug):
+        if cutlass.const_expr("a" in partly):
+            a[0] = x[t].to(cutlass.Float16)
+        else:
+            a.fill(1.0)
+        if cutlass.const_expr("b" in partly):
             b[0] = x[t].to(cutlass.Float16)
         else:
             b.fill(1.0)
         cute.gemm(mma, acc, a, b, acc)
         y[t] = acc[0]
+
+    launch(kernel, numbers(32), numbers(32), block=32)
+
+
+@pair(RULE, "y[t] = acc[0]")
+def a_product_with_an_operand_that_was_not_loaded(bug: bool) -> None:
+    product_of("b" if bug else "")
+
+
+@pair(RULE, "y[t] = acc[0]")
+def a_product_with_its_first_operand_not_loaded(bug: bool) -> None:
+    product_of("a" if bug else "")
+
+
+@pair(RULE, "y[t] = acc[0]")
+def a_product_of_two_operands_that_were_not_loaded(bug: bool) -> None:
+    product_of("ab" if bug else "")
+
+
+@pair(RULE, "y[t] = part[(t + 1) % 4]")
+def an_element_of_a_fragment_from_memory_that_nobody_has_written(bug: bool) -> None:
+    """The fragment was written, before one of its elements came from shared memory."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(32)
+        part = cute.make_rmem_tensor(cute.make_layout(4), cutlass.Float32)
+        part.fill(0.0)
+        part[t % 4] = x[t]
+        if cutlass.const_expr(not bug):
+            s[t] = x[t]
+        part[(t + 1) % 4] = s[t]
+        y[t] = part[(t + 1) % 4]
 
     launch(kernel, numbers(32), numbers(32), block=32)
 
