@@ -37,7 +37,8 @@ def identity(thread: int) -> int:
 def site(verb: str, scope: str, line: int) -> Site:
     order = "relaxed" if scope else "weak"
     access: Any = SimpleNamespace(order=order, scope=scope, agent="", proxy="generic")
-    return Site(SimpleNamespace(loc=Location("a.py", line)), verb, access)  # type: ignore[arg-type]
+    op: Any = SimpleNamespace(loc=Location("a.py", line))
+    return Site(op, verb, access)
 
 
 def kernel(*calls: Any, mbarriers: bool = False) -> Any:
