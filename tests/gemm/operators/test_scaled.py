@@ -214,9 +214,9 @@ def test_all_kinds_on_a_gpu(shape: Any, kind: Any) -> None:
 @pytest.mark.parametrize("shapes", [((2, 16, 32), (32, 16)), ((16, 32), (2, 32, 16)), ((16, 32), (16, 16))])
 def test_a_compiled_call_refuses_what_an_eager_one_does(shapes: Any) -> None:
     torch = pytest.importorskip("torch")
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from tilewright.gemm.operators import torch_scaled
 
-    with FakeTensorMode():
+    with torch._subclasses.FakeTensorMode():
         a, b = (torch.empty(shape, dtype=torch.float8_e4m3fn) for shape in shapes)
         with pytest.raises(ArgumentError, match="scaled_matmul multiplies two matrices"):
-            torch.ops.tilewright.scaled_matmul(a, b, torch.empty(()), torch.empty(()))
+            torch_scaled.operator(a, b, torch.empty(()), torch.empty(()))

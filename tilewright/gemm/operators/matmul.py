@@ -413,8 +413,6 @@ def materialised(x: Any) -> Any:
     """A PyTorch tensor whose elements are what its memory says."""
     if framework(x) != "torch":
         return x
-    if x.requires_grad:
-        x = x.detach()
     return x.resolve_neg() if x.is_neg() else x
 
 
