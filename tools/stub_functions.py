@@ -87,8 +87,7 @@ def _stripped(function: ast.FunctionDef, doc: str | None, types: Types) -> ast.F
         parameter.annotation = ast.parse(wanted, mode="eval").body
     if types.result:
         made.returns = ast.Name(types.result)
-    made.body = [ast.Expr(ast.Constant(doc))] if doc else []
-    made.body.append(ast.Expr(ast.Constant(...)))
+    made.body = [ast.Expr(ast.Constant(doc or ...))]
     return made
 
 

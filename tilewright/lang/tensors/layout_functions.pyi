@@ -27,7 +27,6 @@ def append(input: Tensor, elem: Any=None, up_to_rank: int | None=None, *, loc: A
     >>> append(Layout(8), Layout(4, 8)), append(Layout((8,), (1,)), up_to_rank=3)
     ((8,4):(1,8), (8,1,1):(1,0,0))
     """
-    ...
 @overload
 def append(input: Layout, elem: Any=None, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -44,7 +43,6 @@ def prepend(input: Tensor, elem: Any=None, up_to_rank: int | None=None, *, loc: 
     >>> prepend(Layout(8), Layout(4, 8))
     (4,8):(8,1)
     """
-    ...
 @overload
 def prepend(input: Layout, elem: Any=None, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -66,7 +64,6 @@ def coalesce(input: Tensor, *, target_profile: Any=None, loc: Any=None, ip: Any=
     >>> coalesce(Layout(((2, 4), (3, 5)), ((1, 2), (8, 30))), target_profile=(1, 1))
     (8,(3,5)):(1,(8,30))
     """
-    ...
 @overload
 def coalesce(input: Layout, *, target_profile: Any=None, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -83,7 +80,6 @@ def filter(input: Tensor, *, target_profile: Any=None, loc: Any=None, ip: Any=No
     >>> filter(Layout((4, (1, 2), 3), (1, (7, 0), 4)))
     12:1
     """
-    ...
 @overload
 def filter(input: Layout, *, target_profile: Any=None, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -102,7 +98,6 @@ def filter_zeros(input: Tensor, *, target_profile: Any=None, loc: Any=None, ip: 
     >>> filter_zeros(Layout((4, 2), (0, 1)))
     (1,2):(0,1)
     """
-    ...
 @overload
 def filter_zeros(input: Layout, *, target_profile: Any=None, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -129,7 +124,6 @@ def composition(lhs: Tensor, rhs: Any, *, loc: Any=None, ip: Any=None) -> Tensor
     Traceback (most recent call last):
     tilewright.errors.LayoutError: composition((4,6):(1,10), 5:1) does not exist: 5 is not divisible by 4 (shape ...
     """
-    ...
 @overload
 def composition(lhs: Layout, rhs: Layout | int | tuple[Any, ...], *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -143,7 +137,6 @@ def flatten(a: Tensor, *, loc: Any=None, ip: Any=None) -> Tensor:
     >>> flatten(Layout((2, (2, 2)), (4, (2, 1))))
     (2,2,2):(4,2,1)
     """
-    ...
 @overload
 def flatten(a: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -160,7 +153,6 @@ def with_shape(layout: Tensor, shape: Any, *, loc: Any=None, ip: Any=None) -> Te
     >>> with_shape(Layout((8, 4), (4, 1)), (2, 4, 4))
     (2,4,4):(4,8,1)
     """
-    ...
 @overload
 def with_shape(layout: Layout, shape: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -177,7 +169,6 @@ def append_ones(t: Tensor, up_to_rank: int | None=None, *, loc: Any=None, ip: An
     >>> append_ones((4, 8), 3)
     (4, 8, 1)
     """
-    ...
 @overload
 def append_ones(t: Layout, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -194,7 +185,6 @@ def prepend_ones(t: Tensor, up_to_rank: int | None=None, *, loc: Any=None, ip: A
     >>> prepend_ones((4, 8), 3)
     (1, 4, 8)
     """
-    ...
 @overload
 def prepend_ones(t: Layout, up_to_rank: int | None=None, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -211,7 +201,6 @@ def get(input: Tensor, mode: Any, *, loc: Any=None, ip: Any=None) -> Tensor:
     >>> get(Layout((4, (2, 3)), (1, (4, 8))), [1, 0]), get((4, (2, 3)), 1)
     (2:4, (2, 3))
     """
-    ...
 @overload
 def get(input: Layout, mode: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -228,7 +217,6 @@ def group_modes(input: Tensor, begin: int, end: int | None=-1, *, loc: Any=None,
     >>> group_modes(Layout((2, 3, 5, 7)), 1, 3)
     (2,(3,5),7):(1,(2,6),30)
     """
-    ...
 @overload
 def group_modes(input: Layout, begin: int, end: int | None=-1, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -245,7 +233,6 @@ def select(input: Tensor, mode: Any, *, loc: Any=None, ip: Any=None) -> Tensor:
     >>> select(Layout((4, 8, 3), (1, 4, 32)), mode=[0, 2])
     (4,3):(1,32)
     """
-    ...
 @overload
 def select(input: Layout, mode: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -264,7 +251,6 @@ def logical_divide(target: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -
     >>> logical_divide(Layout((9, (4, 8)), (59, (13, 1))), (Layout(3, 3), Layout((2, 4), (1, 8))))
     ((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))
     """
-    ...
 @overload
 def logical_divide(target: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -281,7 +267,6 @@ def zipped_divide(target: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) ->
     >>> zipped_divide(Layout((9, (4, 8)), (59, (13, 1))), (Layout(3, 3), Layout((2, 4), (1, 8))))
     ((3,(2,4)),(3,(2,2))):((177,(13,2)),(59,(26,1)))
     """
-    ...
 @overload
 def zipped_divide(target: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -298,7 +283,6 @@ def tiled_divide(target: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -> 
     >>> tiled_divide(Layout((16, 8)), (4, 2))
     ((4,2),4,4):((1,16),4,32)
     """
-    ...
 @overload
 def tiled_divide(target: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -315,7 +299,6 @@ def flat_divide(target: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -> T
     >>> flat_divide(Layout((16, 8)), (4, 2))
     (4,2,4,4):(1,16,4,32)
     """
-    ...
 @overload
 def flat_divide(target: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -332,7 +315,6 @@ def logical_product(block: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -
     >>> logical_product(Layout((2, 2), (4, 1)), Layout(6))
     ((2,2),(2,3)):((4,1),(2,8))
     """
-    ...
 @overload
 def logical_product(block: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -349,7 +331,6 @@ def zipped_product(block: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) ->
     >>> zipped_product(Layout((4, 4)), (Layout(2), Layout(3)))
     ((4,4),(2,3)):((1,4),(4,1))
     """
-    ...
 @overload
 def zipped_product(block: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -366,7 +347,6 @@ def tiled_product(block: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -> 
     >>> tiled_product(Layout(2), Layout((4, 2)))
     (2,4,2):(1,2,8)
     """
-    ...
 @overload
 def tiled_product(block: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -383,7 +363,6 @@ def flat_product(block: Tensor, tiler: Any, *, loc: Any=None, ip: Any=None) -> T
     >>> flat_product(Layout((2, 2)), Layout((3, 5)))
     (2,2,3,5):(1,2,4,12)
     """
-    ...
 @overload
 def flat_product(block: Layout, tiler: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -400,7 +379,6 @@ def blocked_product(block: Tensor, tiler: Layout, *, loc: Any=None, ip: Any=None
     >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4)))
     ((2,3),(5,4)):((5,10),(1,30))
     """
-    ...
 @overload
 def blocked_product(block: Layout, tiler: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -417,7 +395,6 @@ def raked_product(block: Tensor, tiler: Layout, *, loc: Any=None, ip: Any=None) 
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4)))
     ((3,2),(4,5)):((10,5),(30,1))
     """
-    ...
 @overload
 def raked_product(block: Layout, tiler: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -433,7 +410,6 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any, *, lo
     >>> recast_layout(16, 8, Layout((16, 8), (1, 16))), recast_layout(8, 16, Layout((16, 8), (1, 16)))
     ((8,8):(1,8), (32,8):(1,32))
     """
-    ...
 def max_alignment(input: Any, *, loc: Any=None, ip: Any=None) -> int:
     """The widest unit in which the layout can be moved: all its offsets are in whole runs of ``n``, ``n`` apart.
 
@@ -442,7 +418,6 @@ def max_alignment(input: Any, *, loc: Any=None, ip: Any=None) -> int:
     >>> max_alignment(Layout((8, 4), (1, 32))), max_alignment(Layout((8, 4), (4, 32)))
     (8, 1)
     """
-    ...
 @overload
 def tile_to_shape(atom: Layout, trg_shape: Any, order: Any=None, *, loc: Any=None, ip: Any=None) -> Layout:
     """``atom`` repeated until it has the shape ``trg_shape``; ``order`` ranks the modes to repeat along (0 first).
@@ -450,7 +425,6 @@ def tile_to_shape(atom: Layout, trg_shape: Any, order: Any=None, *, loc: Any=Non
     >>> tile_to_shape(Layout((8, 64), (64, 1)), (128, 128), order=(0, 1))
     ((8,16),(64,2)):((64,512),(1,8192))
     """
-    ...
 @overload
 def tile_to_shape(atom: ComposedLayout, trg_shape: Any, order: Any=None, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     ...
@@ -465,42 +439,36 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout, *, loc: Any=None, ip:
     >>> make_layout_tv(Layout((4, 8), (8, 1)), Layout((1, 4)))
     ((4, 32), ((8,4),4):((16,1),4))
     """
-    ...
 def make_layout_like(layout: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     """A compact layout with the shape of ``layout`` and the order of its strides; stride-0 modes stay 0.
 
     >>> make_layout_like(Layout((4, 3, 2), (10, 0, 1)))
     (4,3,2):(2,0,1)
     """
-    ...
 def size(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """Number of elements of a layout, a shape or of the given modes of it; of a tiled copy or MMA, its threads.
 
     >>> size(Layout((4, (2, 3)))), size((4, (2, 3)), mode=[1])
     (24, 6)
     """
-    ...
 def rank(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> int:
     """Number of top-level modes (1 for a scalar).
 
     >>> rank((2, (3, 4))), rank((2, (3, 4)), [1]), rank(7)
     (2, 2, 1)
     """
-    ...
 def depth(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> int:
     """Nesting depth: 0 for a scalar, 1 for a flat tuple.
 
     >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
     (0, 1, 2)
     """
-    ...
 def shape(input: Any, *, mode: Any=None, loc: Any=None, ip: Any=None) -> Any:
     """The shape of a layout or tree, or of one of its modes.
 
     >>> shape((2, (3, 4)), mode=[1])
     (3, 4)
     """
-    ...
 def stride(input: Any, *, mode: Any=None, loc: Any=None, ip: Any=None) -> Any:
     """The stride of a layout, or of one of its modes.
 
@@ -508,7 +476,6 @@ def stride(input: Any, *, mode: Any=None, loc: Any=None, ip: Any=None) -> Any:
     >>> stride(Layout((2, (3, 4)), (12, (4, 1))), mode=[1, 0])
     4
     """
-    ...
 def cosize(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """Size of the codomain: the largest offset plus one. Of a composed layout, that of the layout below its swizzle,
     which may move offsets further, to :meth:`Swizzle.reach` of it.
@@ -516,42 +483,36 @@ def cosize(a: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     >>> cosize(Layout((4, (3, 2)), (2, (8, 1))))
     24
     """
-    ...
 def coshape(layout: Any, mode: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """The smallest shape that holds every result of the layout; a tuple for basis strides.
 
     >>> coshape(Layout((4, 8), (1, 10)))
     74
     """
-    ...
 def crd2idx(coord: Coord, shape: Any, stride: Any=None, *, loc: Any=None, ip: Any=None) -> Any:
     """The offset of ``coord`` in a layout, or in ``shape:stride`` (column-major without a stride).
 
     >>> crd2idx((1, 2), Layout((4, 8), (1, 10))), crd2idx((1, 2), (4, 8))
     (21, 9)
     """
-    ...
 def idx2crd(idx: Any, shape: Any, stride: Any=None, *, loc: Any=None, ip: Any=None) -> Coord:
     """The coordinate in ``shape`` (a shape or a compact layout) of the index ``idx``.
 
     >>> idx2crd(11, (4, (2, 3))), idx2crd(3, Layout((4, 8), (8, 1)))
     ((3, (0, 1)), (0, 3))
     """
-    ...
 def ceil_div(input: Any, tiler: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """How many tiles cover ``input``: element by element, a scalar divisor folded over a tuple, or a tiler layout.
 
     >>> ceil_div((100, 64), (32, 16)), ceil_div((5, 6), 10), ceil_div(29, 8)
     ((4, 4), (1, 3), 4)
     """
-    ...
 def round_up(a: Any, b: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """``a`` raised to the next multiple of ``b``, element by element.
 
     >>> round_up(29, 8), round_up((5, 9), (4, 4))
     (32, (8, 12))
     """
-    ...
 def complement(input: Any, cotarget: Any=None, *, loc: Any=None, ip: Any=None) -> Layout:
     """The layout of the copies of ``input`` that fill ``cotarget`` (an int, a shape or a layout; default its cosize).
 
@@ -561,7 +522,6 @@ def complement(input: Any, cotarget: Any=None, *, loc: Any=None, ip: Any=None) -
     >>> complement(Layout(4, 2), 24), complement(Layout((2, 4), (4, 8)), 29)
     ((2,3):(1,8), 4:1)
     """
-    ...
 @overload
 def left_inverse(input: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
@@ -573,7 +533,6 @@ def left_inverse(input: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> left_inverse(Layout((2, 2), (24, 4))), left_inverse(Layout((8, 4), (4, 1)))
     ((4,6,2):(0,2,1), (4,8):(8,1))
     """
-    ...
 @overload
 def left_inverse(input: ComposedLayout, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     ...
@@ -587,7 +546,6 @@ def right_inverse(input: Layout, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> right_inverse(Layout((8, 4), (4, 1))), right_inverse(Layout((4, 2), (1, 8)))
     ((4,8):(8,1), 4:1)
     """
-    ...
 @overload
 def right_inverse(input: ComposedLayout, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     ...
@@ -600,7 +558,6 @@ def nullspace(input: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))
     (4,3):(1,8)
     """
-    ...
 @overload
 def upcast(input: Layout, n: int, *, loc: Any=None, ip: Any=None) -> Layout:
     """The layout in units of ``n`` elements: strides are divided by ``n``, contiguous modes become shorter.
@@ -610,7 +567,6 @@ def upcast(input: Layout, n: int, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> upcast(Layout((8, 4), (1, 8)), 4), upcast(Swizzle(3, 4, 3), 2)
     ((2,4):(1,2), Sw<3,3,3>)
     """
-    ...
 @overload
 def upcast(input: ComposedLayout, n: int, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     ...
@@ -624,7 +580,6 @@ def downcast(input: Layout, n: int, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> downcast(Layout((2, 4), (1, 2)), 4)
     (8,4):(1,8)
     """
-    ...
 @overload
 def downcast(input: ComposedLayout, n: int, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     ...
@@ -640,7 +595,6 @@ def make_layout(shape: Shape, *, stride: Stride=None, loc: Any=None, ip: Any=Non
     >>> make_layout((4, 8)), make_layout((4, 8), stride=(8, 1)), make_layout(Layout(4), Layout(2, 4))
     ((4,8):(1,4), (4,8):(8,1), (4,2):(1,4))
     """
-    ...
 @overload
 def make_layout(layout: Layout, /, *layouts: Layout, loc: Any=None, ip: Any=None) -> Layout:
     ...
@@ -651,21 +605,18 @@ def make_identity_layout(shape: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     >>> identity, identity(5)
     ((4,(2,3)):(1@0,(1@0@1,1@1@1)), (1, (1, 0)))
     """
-    ...
 def make_ordered_layout(shape: Any, order: Any, *, loc: Any=None, ip: Any=None) -> Layout:
     """A compact layout of ``shape`` whose strides grow in the order of the ranks in ``order`` (lowest rank first).
 
     >>> make_ordered_layout((8, 16, 3), order=(1, 0, 2))
     (8,16,3):(16,1,128)
     """
-    ...
 def make_swizzle(b: int, m: int, s: int, *, loc: Any=None, ip: Any=None) -> Swizzle:
     """``Sw<b,m,s>``.
 
     >>> make_swizzle(3, 4, 3)
     Sw<3,4,3>
     """
-    ...
 def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout, *, loc: Any=None, ip: Any=None) -> ComposedLayout:
     """``inner o offset o outer``: ``inner`` is a swizzle, a layout or any function of an offset.
 
@@ -673,7 +624,6 @@ def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout
     >>> make_composed_layout(make_swizzle(2, 1, 2), 128, Layout((4, 8)))
     Sw<2,1,2> o 128 o (4,8):(1,4)
     """
-    ...
 def assume(n: I, divby: int=1, *, loc: Any=None, ip: Any=None) -> I:
     """``n`` with the promise that ``divby`` divides it; a static ``n`` is checked here and now.
 
@@ -681,7 +631,6 @@ def assume(n: I, divby: int=1, *, loc: Any=None, ip: Any=None) -> I:
     >>> assume(SymbolicInt("m"), divby=8).divisibility
     8
     """
-    ...
 def slice_and_offset(coord: Coord, src: Any, *, loc: Any=None, ip: Any=None) -> tuple[Any, Any]:
     """The slice of ``src`` at ``coord`` and the offset where it starts.
 
@@ -690,35 +639,30 @@ def slice_and_offset(coord: Coord, src: Any, *, loc: Any=None, ip: Any=None) -> 
     >>> slice_and_offset((None, 3), Layout((4, 8), (1, 10)))
     ((4):(1), 30)
     """
-    ...
 def product(a: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """The product of all leaves (1 for an empty tuple).
 
     >>> product((2, (3, 4)))
     24
     """
-    ...
 def product_each(a: Any, *, loc: Any=None, ip: Any=None) -> tuple[Any, ...]:
     """The product of every top-level mode.
 
     >>> product_each((2, (3, 4)))
     (2, 12)
     """
-    ...
 def product_like(a: Any, target_profile: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """Products of ``a`` at the leaves of ``target_profile``.
 
     >>> product_like(((2, 3), 4), (0, 0))
     (6, 4)
     """
-    ...
 def shape_div(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """Division of shapes: one side must divide the other; a quotient below one is one.
 
     >>> shape_div((4, 5, 6), 40), shape_div(12, (2, 3)), shape_div((8, 3), (2, 6))
     ((1, 1, 3), 2, (4, 1))
     """
-    ...
 def elem_less(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
@@ -730,18 +674,15 @@ def elem_less(lhs: Any, rhs: Any, *, loc: Any=None, ip: Any=None) -> Any:
     >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5)), elem_less((3, 11), (4, (2, 6)))
     (True, False, True)
     """
-    ...
 def find(t: Any, x: IntLike, *, loc: Any=None, ip: Any=None) -> int | tuple[int, ...] | None:
     """Position of the first leaf equal to ``x``, or None.
 
     >>> find((4, (8, 2)), 2), find((4, 8), 4), find((4, 8), 3)
     ((1, 1), 0, None)
     """
-    ...
 def find_if(t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool], *, loc: Any=None, ip: Any=None) -> int | tuple[int, ...] | None:
     """Position of the first leaf that satisfies ``pred_fn(leaf, position)``; nested positions are tuples.
 
     >>> find_if((3, (1, 4)), lambda x, _: x == 4)
     (1, 1)
     """
-    ...
