@@ -28,7 +28,7 @@ from tilewright.lang.staging.ranges import (
     const_expr as const_expr, dynamic_expr as dynamic_expr, range as range, range_constexpr as range_constexpr,
     range_dynamic as range_dynamic,
 )
-from tilewright.lang.tensors.select import max as max, min as min, select as select_
+from tilewright.lang.tensors.select import max as max, min as min, select
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor
@@ -43,3 +43,5 @@ __version__: str
 
 def load_ipython_extension(shell: object) -> None: ...
 def unload_ipython_extension(shell: object) -> None: ...
+
+select_ = select

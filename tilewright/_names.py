@@ -2,7 +2,9 @@
 
 A public module calls ``attach(__name__)``. It shows the names of the stub beside it: ``cute/__init__.pyi`` says ``from
 tilewright.layout import Layout as Layout``, to type checkers and to this module, which reads it when the first name is
-asked for. Names that the CuTe DSL has and Tilewright does not are data of :mod:`tilewright.stand_ins`.
+asked for. A name that is another one where it is defined has a line of its own below the imports, ``OpError =
+ConstraintError``: checkers do not take it from an import. Names that the CuTe DSL has and Tilewright does not are data
+of :mod:`tilewright.stand_ins`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
-_NAME = re.compile(r"(\w+) as (\w+)")
+_NAME = re.compile(r"(\w+)(?: as (\w+))?")
+_ALIAS = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
 
 
 def attach(module: str, like: str | None = None) -> None:
@@ -71,8 +74,10 @@ def _stub(module: str) -> dict[str, tuple[str, str]]:
         text = sys.modules[module].__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]  # see except
     except (AttributeError, OSError):  # no file, or no stub: the module defines its names itself
         return {}
-    imports = ((found[1], found[2] or found[3]) for found in _IMPORT.finditer(text))
-    return {here: (source, there) for source, names in imports for there, here in _NAME.findall(names)}
+    imports = [(found[1], _NAME.findall(found[2] or found[3])) for found in _IMPORT.finditer(text)]
+    public = {here: (source, there) for source, names in imports for there, here in names if here}
+    places = {here or there: (source, there) for source, names in imports for there, here in names}
+    return public | {here: places[there] for here, there in _ALIAS.findall(text)}
 
 
 def _missing(module: str, name: str, asker: FrameType) -> Exception:

@@ -11,10 +11,14 @@ from tilewright import (
 from tilewright._mlir.ir import T as T
 from tilewright.base_dsl.arch import Arch as Arch
 from tilewright.base_dsl.settings import BaseDSL as BaseDSL, CuTeDSL as CuTeDSL
-from tilewright.errors import MachineError as DSLCudaRuntimeError, TilewrightError as DSLRuntimeError
-from tilewright.lang.launch.executor import CompiledFunction as JitCompiledFunction
+from tilewright.errors import MachineError, TilewrightError
+from tilewright.lang.launch.executor import CompiledFunction
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.lang.staging.generate import and_ as and_, if_generate as if_generate, not_ as not_, or_ as or_
 from tilewright.lang.staging.generate_loops import (
     for_generate as for_generate, while_generate as while_generate, yield_out as yield_out,
 )
+
+DSLCudaRuntimeError = MachineError
+DSLRuntimeError = TilewrightError
+JitCompiledFunction = CompiledFunction

@@ -84,8 +84,13 @@ def _names(text: str) -> set[str]:
     for node in ast.parse(text).body:
         match node:
             case ast.ImportFrom(names=names):
+                assert all(name.asname in (None, name.name) for name in names)  # checkers do not see another name
                 found |= {name.asname for name in names if name.asname}
-            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AnnAssign(target=ast.Name(id=name))
+                | ast.Assign(targets=[ast.Name(id=name)])
+            ):
                 found.add(name)
     return found
 

@@ -9,7 +9,9 @@ import numpy as np
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.base_dsl.common import DSLBaseError
 from tilewright.cutlass_dsl import Float32, Int32
+from tilewright.errors import TilewrightError
 
 
 @cute.kernel
@@ -169,3 +171,7 @@ compiled = cute.compile(run, array, array, 2.0, 32, options="--opt-level 2")
 compiled(array, array, 3.0)
 cute.compile[cute.OptLevel(2), cute.KeepPTX](Program(128), array, 5)
 assert_type(run.__name__, str)
+
+# Names that are other ones where they are defined.
+assert_type(DSLBaseError("what"), TilewrightError)
+assert_type(cutlass.select_(True, 1, 2), Any)

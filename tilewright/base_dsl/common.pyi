@@ -1,6 +1,8 @@
 """``cutlass.base_dsl.common``: the errors of the DSL."""
 
-from tilewright.errors import (
-    MachineError as DSLCudaRuntimeError, TilewrightError as DSLBaseError, TilewrightError as DSLRuntimeError,
-    TilewrightError as DSLUserCodeError,
-)
+from tilewright.errors import MachineError, TilewrightError
+
+DSLCudaRuntimeError = MachineError
+DSLBaseError = TilewrightError
+DSLRuntimeError = TilewrightError
+DSLUserCodeError = TilewrightError

@@ -20,7 +20,7 @@ from tilewright.lang.launch.options import (
     OptLevel as OptLevel, PtxasOptions as PtxasOptions,
 )
 from tilewright.lang.numbers.fast_divmod import (
-    FastDivmodDivisor as FastDivmodDivisor, FastDivmodDivisor as FastDivmodDivisorV2,
+    FastDivmodDivisor as FastDivmodDivisor,
     fast_divmod_create_divisor as fast_divmod_create_divisor,
 )
 from tilewright.lang.numbers.numeric import (
@@ -101,3 +101,5 @@ from tilewright.cute import (
     arch as arch, atom as atom, core as core, cuda as cuda, experimental as experimental, math as math, nvgpu as nvgpu,
     runtime as runtime, tensor as tensor, testing as testing, typing as typing,
 )
+
+FastDivmodDivisorV2 = FastDivmodDivisor

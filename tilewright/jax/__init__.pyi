@@ -7,7 +7,7 @@
 from tilewright.jax.ffi import get_export_disabled_safety_checks as get_export_disabled_safety_checks
 from tilewright.jax.primitive import cutlass_call as cutlass_call, release_compile_cache as release_compile_cache
 from tilewright.jax.specs import (
-    TensorSpec as TensorMode, TensorSpec as TensorSpec, cutlass_to_jax_dtype as cutlass_to_jax_dtype,
+    TensorSpec as TensorSpec, cutlass_to_jax_dtype as cutlass_to_jax_dtype,
     jax_to_cutlass_dtype as jax_to_cutlass_dtype,
 )
 from tilewright.lang.arguments.dlpack import from_dlpack as from_dlpack
@@ -15,3 +15,5 @@ from tilewright.jax import testing as testing
 
 def is_available() -> bool:
     """Whether JAX is installed."""
+
+TensorMode = TensorSpec

@@ -12,8 +12,10 @@ from tilewright.cuda.modules import (
     get_kernel_function as get_kernel_function, load_cubin_module as load_cubin_module,
     load_cubin_module_data as load_cubin_module_data, unload_cubin_module as unload_cubin_module,
 )
-from tilewright.errors import MachineError as DSLCudaRuntimeError
+from tilewright.errors import MachineError
 from tilewright.lang.arguments.streams import default_stream as default_stream
 
 def checkCudaErrors(result: tuple[Any, ...]) -> Any:
     """What a call of ``cuda.bindings`` gave besides its error code: nothing, one value or several."""
+
+DSLCudaRuntimeError = MachineError

@@ -5,10 +5,12 @@ from tilewright.cute.nvgpu.common import (
     CopyUniversalOp as CopyUniversalOp, LoadCacheMode as LoadCacheMode, MemoryOrder as MemoryOrder,
     MemoryScope as MemoryScope, MmaUniversalOp as MmaUniversalOp, OperandMajorMode as OperandMajorMode,
 )
-from tilewright.errors import ConstraintError as OpError
+from tilewright.errors import ConstraintError
 from tilewright.tiled.tma.atom import (
     make_tiled_tma_atom_A as make_tiled_tma_atom_A, make_tiled_tma_atom_B as make_tiled_tma_atom_B,
 )
 from tilewright.cute.nvgpu import (
     common as common, cpasync as cpasync, tcgen05 as tcgen05, warp as warp, warpgroup as warpgroup,
 )
+
+OpError = ConstraintError
