@@ -210,5 +210,8 @@ def test_pictures_as_tex() -> None:
 
 
 def test_a_large_layout_has_a_picture_of_bounded_size() -> None:
+    small = ask("layouts", expression="(64,64):(64,1)")["pictures"][0]["svg"]
+    assert small.count('class="c"') == 4096 and "colour: offset, from 0 (light)" in small
+    assert "modulo" in ask("layouts", expression="(64,32):(32,1)")["pictures"][0]["svg"]
     found = ask("layouts", expression="(4096,4096):(4096,1)")
     assert size(Layout((4096, 4096))) == 1 << 24 and len(found["pictures"][0]["svg"]) < 2_100_000

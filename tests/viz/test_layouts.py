@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -123,4 +124,22 @@ def test_what_cannot_be_drawn_says_why() -> None:
     with pytest.raises(ArgumentError, match="render_layout_svg"):
         swizzle_figure(Layout((4, 8)))
     with pytest.raises(ArgumentError, match="offset, index, coordinate"):
-        layout_figure(Layout(4), show="colour")
+        layout_figure(Layout(4), show="color")
+
+
+def test_a_heat_map_is_small_and_says_its_numbers_on_hovering() -> None:
+    layout = parse("((8,8),(16,8)):((16,1024),(1,128))")
+    plain, small = layout_figure(layout), layout_figure(layout, show="colour")
+    (panel,) = small.panels
+    assert len(panel.cells) == 64 * 128 and not any(cell.lines for cell in panel.cells)
+    corner = panel.cells[-1]
+    assert (corner.row, corner.column) == (63, 127) and corner.remark.endswith("offset 8191")
+    assert panel.cells[0].fill == "#fff7bc" and corner.fill == "#0c2c84"
+    assert len({cell.fill for cell in panel.cells}) == 33
+    width, height = (float(found) for found in re.findall(r'(?:width|height)="([\d.]+)"', small.svg())[:2])
+    assert width < 1200 and height < 700, "it fits a screen"
+    assert len(small.svg()) < len(plain.svg())
+    labels = re.findall(r">(\d+)</text>", small.svg())
+    assert labels == [str(at) for at in range(0, 128, 4)] + [str(at) for at in range(0, 64, 4)]
+    assert "from 0 (light) to 8191 (dark)" in small.svg()
+    assert "bank" in str(layout_figure(layout, show="colour", color_by="bank", element_bits=16).notes)

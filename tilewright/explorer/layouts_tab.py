@@ -9,7 +9,7 @@ import tilewright.layout as algebra
 from tilewright.errors import LayoutError, TilewrightError
 from tilewright.explorer.answer import Answer, Field, FieldError, Form, Tab
 from tilewright.explorer.expression import NAME, evaluate, operation, parts
-from tilewright.layout import ComposedLayout, Layout, Swizzle, bank_conflicts, format_tree, solve_swizzle
+from tilewright.layout import ComposedLayout, Layout, Swizzle, bank_conflicts, format_tree, size, solve_swizzle
 from tilewright.viz import (
     Figure,
     bank_figure,
@@ -32,6 +32,7 @@ OPERATIONS: dict[str, Callable[..., Figure]] = {
 """Operations with a picture of their own, by name."""
 COLOURS = ("offset", "index", "row", "column")
 DESIGN = "design"
+LARGE = 2048  # elements from which a layout is drawn as a heat map
 
 
 def layouts(form: Form) -> Answer:
@@ -43,10 +44,11 @@ def layouts(form: Form) -> Answer:
             shown = format_tree(value) if isinstance(value, tuple) else str(value)
             title = shown if shown == text else f"{text} = {shown}"
             if isinstance(value, Layout | ComposedLayout) and value.is_static():
+                large = isinstance(value, Layout) and size(value) > LARGE
                 plain = isinstance(value, Layout) and form["colour"] != "offset"
-                done.pictures.append(
-                    (title, layout_figure(value, color_by=form["colour"]) if plain else figure_of(value))
-                )
+                show = "colour" if large else "offset"
+                drawn = layout_figure(value, color_by=form["colour"], show=show) if plain or large else figure_of(value)
+                done.pictures.append((title, drawn))
             elif text != shown:
                 done.texts.append((text, shown))
     name, operands = operation(form["expression"])

@@ -66,6 +66,21 @@ def thread_colour(thread: int, threads: int = LANES) -> str:
     return oklch(light, min(chroma * (0.9 + 0.1 * along), _greatest(light, angle) * 0.8), angle)
 
 
+HEAT = ((255, 247, 188), (65, 182, 196), (12, 44, 132))  # light yellow, turquoise, dark blue
+
+
+def heat(share: float) -> str:
+    """A colour of a scale from light yellow (0) to dark blue (1), in 33 steps.
+
+    >>> heat(0.0) == heat(0.01) != heat(1.0)
+    True
+    """
+    step = round(min(max(share, 0.0), 1.0) * 32) / 32
+    first = 0 if step < 0.5 else 1
+    near, far = HEAT[first], HEAT[first + 1]
+    return "#" + "".join(f"{round(a + (b - a) * (2 * step - first)):02x}" for a, b in zip(near, far, strict=True))
+
+
 @cache
 def oklch(light: float, chroma: float, angle: float) -> str:
     """An OKLCH colour as ``#rrggbb``, with less chroma where a screen cannot show so much.

@@ -54,6 +54,7 @@ class Axis:
 class Panel:
     """A grid of cells. ``at`` is its (row, column) among the panels of the figure; heavy lines precede the breaks.
 
+    ``small``: the cells hold no text, only colours; only some rows and columns have their labels.
     ``path`` names cells (row, column); an arrow leads from each to the next.
     ``rows`` and ``columns`` count the whole grid; the windows name those of them that are drawn, all by default.
     """
@@ -71,6 +72,7 @@ class Panel:
     row_window: Window | None = None
     column_window: Window | None = None
     path: tuple[tuple[int, int], ...] = ()
+    small: bool = False
 
     @property
     def drawn_rows(self) -> Window:

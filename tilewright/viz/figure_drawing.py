@@ -13,6 +13,7 @@ from tilewright.viz.windows import Window, positions
 
 CELL, COLUMN, CAPTION, TITLE = (TEXTS[kind].size for kind in ("cell", "column", "caption", "title"))
 LEAST = 24.0  # width and height of a cell
+SMALL = 8.0  # of a cell without text
 STRIP = 128.0  # width of a swatch of many colours
 WRAP = 960.0  # width from which notes and legends begin a new line
 
@@ -30,7 +31,8 @@ class PanelMetrics:
     def of(cls, figure: Figure) -> PanelMetrics:
         width = max((_cell_width(panel) for panel in figure.panels), default=LEAST)
         most_lines = max((len(cell.lines) for panel in figure.panels for cell in panel.cells), default=1)
-        height = max(most_lines * CELL * LINE + 2 * PADDING, LEAST)
+        small = all(panel.small for panel in figure.panels) and bool(figure.panels)
+        height = SMALL if small else max(most_lines * CELL * LINE + 2 * PADDING, LEAST)
         rows = max((_row_labels(panel) for panel in figure.panels), default=0.0)
         grouped = any(panel.column_axis.groups for panel in figure.panels)
         # Whole pixels: lines stay sharp, and numbers in files short.
@@ -161,9 +163,9 @@ def _draw_axes(
 ) -> None:  # fmt: skip
     left, top = corner
     width, height = metrics.cell_width, metrics.cell_height
-    for column, x in columns.items():
+    for column, x in _every(columns, _names(panel.column_axis, panel.drawn_columns) + PADDING, width):
         canvas.text(x + width / 2, top - PADDING, panel.column_axis.name(column), "column")
-    for row, y in rows.items():
+    for row, y in _every(rows, COLUMN, height):
         canvas.text(left - PADDING, y + height / 2 + COLUMN * BASE, panel.row_axis.name(row), "row")
     for first, last, name in panel.column_axis.groups:
         if all(column in columns for column in (first, last - 1)):
@@ -182,6 +184,14 @@ def _draw_axes(
         canvas.text(left - PADDING, y + COLUMN * BASE, ":", "row")
         for x in columns.values():
             canvas.text(x + width / 2, y + COLUMN * BASE, ":", "column")
+
+
+def _every(at: dict[int, float], label: float, size: float) -> list[tuple[int, float]]:
+    """The rows or columns that have labels: each one where labels fit, else every fourth, every eighth and so on."""
+    step = 1
+    while step * size < label:
+        step = max(4, 2 * step)
+    return [(index, place) for index, place in at.items() if index % step == 0]
 
 
 def _gaps(at: dict[int, float], size: float) -> list[float]:
@@ -256,6 +266,8 @@ def _swatch_width(colour: str | tuple[str, ...]) -> float:
 
 def _cell_width(panel: Panel) -> float:
     """The width of a cell that holds its longest text, and the names above it."""
+    if panel.small:
+        return SMALL
     texts = [TEXTS["cell"].width(line) for cell in panel.cells for line in cell.lines]
     names = [TEXTS["column"].width(panel.column_axis.name(column)) for column in panel.drawn_columns[-1:]]
     names += [TEXTS["column"].width(name) for name in panel.column_axis.names]

@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import ArgumentError
-from tilewright.layout import ComposedLayout, Swizzle, crd2idx, format_tree, idx2crd, product
-from tilewright.viz.colour import BLANK, DISTINCT, HUES, distinct
-from tilewright.viz.colouring import ColorBy, ElementDescription, element_colours
+from tilewright.layout import ComposedLayout, Swizzle, cosize, crd2idx, format_tree, idx2crd, product
+from tilewright.viz.colour import BLANK, DISTINCT, HUES, distinct, heat
+from tilewright.viz.colouring import ColorBy, ElementColours, ElementDescription, element_colours
 from tilewright.viz.figure import Axis, Cell, Figure, Panel
 from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, axis, breaks, require_static, without_swizzle
 from tilewright.viz.windows import MOST_CELLS, cut
 
 SHOWN = ("offset", "index", "coordinate")
+HEAT = "colour"
 MOST_PANELS = 16
 PANELS_IN_A_ROW = 4
 WIDEST = 1000.0  # pixels; a swizzle's two grids are stacked where they would be wider side by side
@@ -32,7 +33,8 @@ def layout_figure(
     Args:
         layout: a static layout, composed or not; one of rank 1 becomes a row.
         show: what a cell shows: ``"offset"``, ``"index"`` (1-D, colexicographic), ``"coordinate"`` (natural), or
-            several of them, a line each.
+            several of them, a line each; ``"colour"``: nothing, and cells are small, so that a large layout fits a
+            screen (a heat map; hovering says coordinate, index and offset).
         title: instead of the layout in CuTe notation.
         color_by: what colours stand for: "offset", "index", "row", "column", "bank", or a function of the offset that
             gives a number.
@@ -52,12 +54,23 @@ def layout_figure(
     colour: offset modulo 8
     """
     layout = require_static(layout)
-    wanted = words_of(show, SHOWN)
     colours = element_colours(color_by, element_bits)
+    if show == HEAT:
+        colours = heat_colours(layout) if color_by == "offset" else colours
+        found, notes = panels_of(layout, (), colours.of, flatten_hierarchical)
+        small = tuple(replace(panel, small=True, row_axis=Axis(), column_axis=Axis()) for panel in found)
+        return Figure(str(layout) if title is None else title, small, notes=(*notes, colours.meaning))
+    wanted = words_of(show, SHOWN)
     panels, notes = panels_of(layout, wanted, colours.of, flatten_hierarchical)
     if wanted != ("offset",):
         notes = (*notes, f"in a cell: {', '.join(wanted)}")
     return Figure(str(layout) if title is None else title, panels, notes=(*notes, colours.meaning))
+
+
+def heat_colours(layout: AnyLayout) -> ElementColours:
+    """A scale of colours for the offsets of a layout."""
+    last = max(1, cosize(layout) - 1)
+    return ElementColours(lambda at: heat(at.offset / last), f"colour: offset, from 0 (light) to {last} (dark)")
 
 
 def layout_slice_figure(layout: AnyLayout, slice_spec: Any, *, flatten_hierarchical: bool = True) -> Figure:
