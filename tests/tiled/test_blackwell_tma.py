@@ -1,7 +1,8 @@
-"""TMA loads of operands of one and two blocks: tensor maps, what each block of a cluster loads, who receives it."""
+"""TMA loads of operands and scale factors of one and two blocks: maps, what each block loads, who receives it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ LINES = list(read(DATA / "blackwell_tma.jsonl"))
 def is_known(line: dict[str, Any]) -> bool:
     """Whether tensor maps have the type and the swizzle: they know no packed 4- and 6-bit numbers (12 lines), and
     not the swizzle with chunks of 32 bytes (1 line)."""
-    return line["args"]["type"] in TYPES and line["args"]["smem_swizzle"] != "Sw<2,5,2>"
+    args = line["args"]
+    return line["op"] == "sm100_tma_sf" or args["type"] in TYPES and args["smem_swizzle"] != "Sw<2,5,2>"
 
 
 KNOWN = [line for line in LINES if is_known(line)]
@@ -28,7 +30,8 @@ def test_every_line(line: dict[str, Any]) -> None:
 
 
 def test_all_lines_are_there() -> None:
-    assert (len(LINES), len(KNOWN)) == (42, 29)
+    assert Counter(line["op"] for line in LINES) == {"sm100_tma": 42, "sm100_tma_sf": 15}
+    assert len(KNOWN) == 29 + 15
 
 
 def test_a_wrong_line_fails() -> None:

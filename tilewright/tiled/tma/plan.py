@@ -360,7 +360,8 @@ class TmaPlan:
         for e in modes if known else ():
             if boxes[e] > 1 and strides[e] != reach:
                 return f"{names}, and a box of {format_tree(tuple(boxes.values()))} there does not step evenly"
-            reach *= boxes[e]
+            # The box counts copied elements along the contiguous mode; strides count the tensor's.
+            reach *= boxes[e] * self.element.width // self.source.width if strides[e] == 1 else boxes[e]
         for e in ragged:  # past its end no mode may have elements, so it must have the longest step
             others = [(m, basis_get(m, self.gmem.shape)) for m in modes if m is not e]
             known = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
