@@ -69,12 +69,12 @@ def test_the_fastest_is_found_remembered_and_used(mode: str, remembered: Path, m
     listed = ways()
     best = next(way for way in reversed(listed) if way.shares is None and tile(way) != tile(listed[0]))
     bad = next(tile(way) for way in listed if tile(way) not in (tile(best), tile(listed[0]), [128, 256, 64]))
-    monkeypatch.setattr("tilewright.gemm.tuning.tune.STOPPED_AFTER", 3.0)
+    monkeypatch.setattr("tilewright.gemm.tuning.tune.STOPPED_AFTER", 1.0)
     command = worker(remembered, mode, tile(best), bad)
     found = tune((512, 512, 1024), candidates=12, seconds=60.0, progress=False, command=command)
     assert tile(found.best) == tile(best) and found.best.shares is None and found.us == 10.0
     assert found.default == listed[0] and found.default_us > 20.0 and found.complete
-    reasons = {"hang": "stopped after 3 seconds", "crash": "exit code 3", "wrong": "the result is wrong"}
+    reasons = {"hang": "stopped after 1 seconds", "crash": "exit code 3", "wrong": "the result is wrong"}
     expected = {str(way) for way in listed if tile(way) == bad} if mode != "fine" else set()
     assert set(found.failed) == expected
     assert all(reasons[mode] in reason for reason in found.failed.values())
