@@ -40,7 +40,8 @@ def test_names_of_modules_that_are_imported() -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [
-    ("base_dsl.ast_preprocessor", "DSLPreprocessor"), ("base_dsl.typing", "Vector"), ("utils", "block_copy"),
+    ("base_dsl.ast_preprocessor", "DSLPreprocessor"), ("base_dsl.typing", "Vector"),
+    ("base_dsl.dsl", "set_dynamic_debug"),
     ("experimental.primitives", "MemScope"), ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
 ])  # fmt: skip
 def test_stand_ins_are_objects_of_python(module: str, name: str) -> None:

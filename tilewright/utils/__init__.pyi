@@ -30,6 +30,7 @@ from tilewright.utils.tile_scheduler import (
     PersistentTileSchedulerParams as PersistentTileSchedulerParams,
     StaticPersistentTileScheduler as StaticPersistentTileScheduler, WorkTileInfo as WorkTileInfo,
 )
+from tilewright.utils.whole_tiles import block_copy as block_copy
 from tilewright.viz.render import print_latex as print_latex, print_latex_tv as print_latex_tv
 from tilewright.utils import (
     blackwell_helpers as blackwell_helpers, blockscaled_layout as blockscaled_layout,

@@ -1,0 +1,83 @@
+"""Copies by TMA of whole tiles, without partitioning them first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tilewright.atoms.tma import TmaLoad
+from tilewright.errors import ConstraintError
+from tilewright.lang.device.threads import block_in_cluster_idx
+from tilewright.lang.launch.jit import jit
+from tilewright.lang.tensors.layout_functions import group_modes, rank
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout.layout import make_layout
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.staged_copy import copy
+from tilewright.tiled.tma.atom import TmaCopyAtom
+from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
+
+
+def block_copy(
+    atom: CopyAtom,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    tma_multicast: Mapping[str, Any] | None = None,
+    loc: Any = None,
+    ip: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Copy one tile between shared memory and a TMA tensor: ``cpasync.tma_partition``, then ``cute.copy``, to which the
+    other keywords go (``tma_bar_ptr``, ``cache_policy``, ...).
+
+    ``src`` and ``dst`` are tiles of one shape, (bM, bK), or with these as one mode, ((bM, bK)); one of them is in
+    shared memory, the other a tile of the second result of ``make_tiled_tma_atom``. With ``tma_multicast``,
+    ``{"cluster_shape": (m, n), "multicast_dim": "M"}``, the blocks of a cluster that have the same coordinate along M
+    (or "N") share the tile. Each of them calls, and the first one issues the copy, which counts the bytes of a whole
+    tile at the mbarrier of each.
+
+    Raises ConstraintError for other tensors, and for a multicast of what is no load.
+    """
+    if not isinstance(src, Tensor) or not isinstance(dst, Tensor) or src.is_coordinate == dst.is_coordinate:
+        raise ConstraintError(
+            "block_copy: one side must be a tile of a TMA tensor (the second result of make_tiled_tma_atom), the other "
+            f"one in shared memory, not {src} and {dst}"
+        )
+    gmem, smem = (src, dst) if src.is_coordinate else (dst, src)
+    smem, gmem = tma_partition(atom, 0, make_layout(1), _as_one_mode(smem), _as_one_mode(gmem))
+    parts = (gmem, smem) if src.is_coordinate else (smem, gmem)
+    cluster, shared = _sharing(tma_multicast)
+    if cluster[shared] == 1:
+        copy(atom, *parts, **kwargs)
+        return
+    if not isinstance(atom, TmaCopyAtom) or not isinstance(atom.instruction, TmaLoad):
+        raise ConstraintError(f"block_copy: tma_multicast is for loads, not for {atom.instruction}")
+    load = replace(atom.instruction, multicast=True)
+    everywhere = TmaCopyAtom(atom.op, load, atom.value_type, atom.plan, atom.tensor_map)
+    x, y, _ = block_in_cluster_idx()
+    mask = create_tma_multicast_mask(make_layout(cluster), (x, y), shared)
+    _copy_where((x, y)[shared] == 0, everywhere, *parts, mcast_mask=mask, **kwargs)
+
+
+@jit
+def _copy_where(condition: Any, atom: CopyAtom, src: Tensor, dst: Tensor, **kwargs: Any) -> None:
+    if condition:
+        copy(atom, src, dst, **kwargs)
+
+
+def _as_one_mode(tile: Tensor) -> Tensor:
+    grouped: Tensor = group_modes(tile, 0, rank(tile)) if rank(tile) > 1 else tile
+    return grouped
+
+
+def _sharing(tma_multicast: Mapping[str, Any] | None) -> tuple[tuple[int, int], int]:
+    """The blocks (m, n) of a cluster, and the mode of them along which they share the tile."""
+    if tma_multicast is None:
+        return (1, 1), 0
+    shape, dim = tuple(tma_multicast.get("cluster_shape", ())), tma_multicast.get("multicast_dim")
+    if dim not in ("M", "N") or len(shape) != 2 or not all(isinstance(n, int) for n in shape):
+        raise ConstraintError("block_copy: tma_multicast has cluster_shape, two ints, and multicast_dim, 'M' or 'N', "
+                              f"not {dict(tma_multicast)}")  # fmt: skip
+    return (shape[0], shape[1]), 1 if dim == "M" else 0
