@@ -182,9 +182,11 @@ def cluster(fence: bool = True, meeting: str = "relaxed", tail: bool = True) -> 
             cute.arch.mbarrier_init(full, 32)
             if cutlass.const_expr(fence):
                 cute.arch.mbarrier_init_fence()
-        if cutlass.const_expr(meeting == "relaxed"):
+        if cutlass.const_expr(meeting in ("relaxed", "twice")):
             cute.arch.cluster_arrive_relaxed()
             cute.arch.cluster_wait()
+            if cutlass.const_expr(meeting == "twice"):  # the end of the second meeting is waited for after all else
+                cute.arch.cluster_arrive_relaxed()
         elif cutlass.const_expr(meeting == "full"):
             cute.arch.cluster_arrive()
             cute.arch.cluster_wait()
@@ -193,6 +195,8 @@ def cluster(fence: bool = True, meeting: str = "relaxed", tail: bool = True) -> 
         cute.arch.mbarrier_arrive(full, rank ^ 1)
         cute.arch.mbarrier_wait(full, 0)
         y[b, t] = 1.0
+        if cutlass.const_expr(meeting == "twice"):
+            cute.arch.cluster_wait()
         if cutlass.const_expr(tail):
             cute.arch.cluster_arrive()
             cute.arch.cluster_wait()
@@ -211,6 +215,11 @@ def an_init_that_the_cluster_need_not_see(bug: bool) -> None:
 @pair("mbarrier-init", REMOTE, "cute.arch.mbarrier_init(full, 32)")
 def an_init_without_a_fence_and_a_relaxed_cluster_barrier(bug: bool) -> None:
     cluster(fence=not bug)
+
+
+@pair("mbarrier-init", REMOTE, "cute.arch.mbarrier_init(full, 32)")
+def an_init_without_a_fence_and_the_second_cluster_barrier_begun(bug: bool) -> None:
+    cluster(fence=not bug, meeting="twice")
 
 
 @pair("exited-block | the shared memory of block 1 of the cluster is touched", "total += theirs[k]")

@@ -18,7 +18,7 @@ from tilewright.ir.types import BOOL, F16, F32, F64, I16, I32, I64, U8, U32, U64
 from tilewright.sim.checks.arithmetic import _wrong
 from tilewright.sim.checks.findings import Actor
 from tilewright.sim.checks.initialised import maybe_unwritten
-from tilewright.sim.checks.kinds import may_overflow
+from tilewright.sim.checks.kinds import may_overflow, polling_reads
 from tilewright.sim.checks.places import MemoryPlace
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import NEVER, OTHERS
@@ -319,3 +319,45 @@ def test_a_record_stands_for_all_accesses_that_it_took(asked: bool) -> None:
         assert record.happened_before(asking(3)) and not record.happened_before(asking(2))
     record.join(reach, (reach, 0, later), later)
     assert [record.happened_before(asking(clock)) for clock in (3, 4, 5)] == [False, False, True]
+
+
+# -- what a block waits with -------------------------------------------------------------------------------------------
+
+
+def count_of(p: Any) -> Any:
+    return cute.arch.load(p, sem="acquire", scope="gpu")
+
+
+@pytest.mark.parametrize(
+    ("ask", "polls"),
+    [
+        (count_of, True),
+        (lambda p: cute.arch.load(p, sem="relaxed", scope="gpu"), True),
+        (lambda p: cute.make_tensor(p, 1)[0], True),
+        *[(lambda p, name=name, n=n: getattr(cute.arch, f"atomic_{name}")(p, cutlass.Int32(n)),
+           name in ("add", "or", "xor") and n == 0)
+          for name in ("add", "or", "xor", "and", "max", "min", "exch") for n in (0, 1)],
+        (lambda p: cute.arch.atomic_cas(p, cmp=cutlass.Int32(0), val=cutlass.Int32(0)), False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("inside", [True, False])
+def test_reads_of_loops_that_change_nothing_are_polls(ask: Callable[..., Any], polls: bool, inside: bool) -> None:
+    """What waits for others in a loop: loads, and atomics that leave the number as it is."""
+
+    @cute.kernel
+    def kernel(flags: cute.Tensor, y: cute.Tensor):
+        found = cutlass.Int32(0)
+        if cutlass.const_expr(inside):
+            while found < 1:
+                found = ask(flags.iterator)
+        else:
+            found = ask(flags.iterator)
+        y[0] = found
+
+    @cute.jit
+    def host(flags: cute.Tensor, y: cute.Tensor):
+        kernel(flags, y).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = np.zeros(32, np.int32)
+    (function,) = cute.compile(host, x, x.copy()).kernels
+    assert len(polling_reads(list(function.walk()))) == (polls and inside)

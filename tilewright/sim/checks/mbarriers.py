@@ -132,7 +132,7 @@ class MbarrierRules(SharedChecker):
             return True  # all threads of the block have met since
         if self.order.knows(wave, warp, barrier.warp, barrier.clock, barrier.lane):
             return True
-        return barrier.fenced and 0 <= barrier.phase <= int(self.passed[wave][warp])
+        return 0 <= barrier.phase <= int(self.passed[wave][warp])
 
     def _saw_at_issue(self, wave: Wave, effect: Effect, barrier: Barrier, lane: int) -> bool:
         """Whether lane ``lane`` of the group that issued an effect knew of the init when it did."""
@@ -147,7 +147,7 @@ class MbarrierRules(SharedChecker):
         if known is not None and known.knows(cluster, columns, identity, barrier.clock):
             return True
         phases = snapshot.phases
-        return phases is None or (barrier.fenced and 0 <= barrier.phase <= int(phases[1][row]))
+        return phases is None or 0 <= barrier.phase <= int(phases[1][row])
 
     def _init_not_visible(self, group: Group, op: Op, barrier: Barrier, place: int, lane: int) -> None:
         """Report a thread to which the init need not be visible; across blocks of a cluster the repair differs."""
