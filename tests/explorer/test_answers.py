@@ -62,6 +62,7 @@ json.dump([json.loads(respond(json.dumps({"tab": tab, "texts": texts}))) for tab
         ("swizzle", {}),
         ("tma", {}),
         ("threads", {"what": "tiled MMA"}),
+        ("threads", {"atom": "SM90_64x64x16_F32F16F16_RS<K,K>"}),
         ("threads", {"what": "tiled copy", "atom": "UniversalCopy<uint128_t>"}),
         ("threads", {"what": "retile"}),
         ("threads", {"what": "retile", "operand": "B", "thread": "37"}),

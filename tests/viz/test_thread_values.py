@@ -11,7 +11,7 @@ from tests.viz.reading import DrawnPanel, read_svg
 from tilewright import Float16, cute
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
-from tilewright.atoms.names import copy_by_name
+from tilewright.atoms.names import copy_by_name, mma_by_name
 from tilewright.errors import ArgumentError
 from tilewright.layout import Layout, make_layout_tv, parse, product
 from tilewright.tiled import make_copy_atom, make_tiled_copy_A, make_tiled_mma
@@ -203,3 +203,14 @@ def test_the_matrices_of_ldmatrix_and_stmatrix_are_apart(name: str) -> None:
         assert held == {f"T{thread}" for thread in range(8 * n, 8 * n + 8)}, "lane 8n + i gives the row i of matrix n"
         held = {word for cell in registers.cells if first <= cell.row < last for word in cell.lines if word[0] == "V"}
         assert held == {f"V{2 * n}", f"V{2 * n + 1}"}
+
+
+def test_a_picture_of_a_warpgroup_fits_a_screen_and_tells_threads_apart() -> None:
+    figure = mma_atom_figure(mma_by_name("SM90_64x64x16_F32F16F16_RS<K,K>"))
+    small = figure.small()
+    width, height = (float(found) for found in re.findall(r'(?:width|height)="([\d.]+)"', small.svg())[:2])
+    assert width < 760 and height < 900
+    _, a, c = small.panels
+    assert len({cell.fill for cell in a.cells}) == len({cell.fill for cell in c.cells}) == 128
+    assert (c.cells[64 + 6].remark, a.cells[16 + 6].remark) == ("(1,6): T7 V0", "(1,6): T7 V0")
+    assert [panel.borders for panel in small.panels] == [panel.borders for panel in figure.panels]

@@ -32,6 +32,7 @@ from tilewright.viz import (
 from tilewright.viz.tma_box import tma_box_figure, tma_plan
 
 ONE, MMA, COPY, RETILE = "one instruction", "tiled MMA", "tiled copy", "retile"
+LARGE = 2048  # cells from which a picture has colours alone, so that it fits a screen
 TYPES: dict[str, ScalarType] = {"8": E4M3, "16": F16, "32": F32, "64": F64}
 
 
@@ -55,7 +56,14 @@ def _one(form: Form, done: Answer, atom: Any, options: dict[str, Any]) -> Figure
     done.python = f'tilewright atom "{form["atom"]}" --svg atom.svg'
     with form.at("atom"):
         if isinstance(atom, Mma):
-            return mma_atom_figure(atom, **options)
+            figure = mma_atom_figure(atom, **options)
+            if sum(len(panel.cells) for panel in figure.panels) <= LARGE:
+                return figure
+            done.python = (
+                "from tilewright.atoms.names import mma_by_name\nfrom tilewright.viz import mma_atom_figure\n\n"
+                f'mma_atom_figure(mma_by_name("{form["atom"]}")).small().save("atom.svg")\n'
+            )
+            return figure.small()
         return copy_atom_figure(atom, int(form["element_bits"]), **options)
 
 

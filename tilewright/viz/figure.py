@@ -133,6 +133,19 @@ class Figure(Picture):
             found = replace(self, panels=tuple(p.narrower(share) for p in self.panels), notes=(*self.notes, note))
         return found
 
+    def small(self) -> Figure:
+        """The figure with small cells: colours alone, what is written in a cell is said on hovering.
+
+        >>> panel = Panel("", 1, 1, (Cell(0, 0, ("7",), "#ffffff", "offset 7"),))
+        >>> Figure("one cell", (panel,)).small().panels[0].cells[0]
+        Cell(row=0, column=0, lines=(), fill='#ffffff', remark='offset 7')
+        """
+        panels = []
+        for panel in self.panels:
+            cells = tuple(replace(cell, lines=(), remark=cell.remark or " ".join(cell.lines)) for cell in panel.cells)
+            panels.append(replace(panel, cells=cells, row_axis=Axis(), column_axis=Axis(), small=True))
+        return replace(self, panels=tuple(panels))
+
     def draw(self, canvas: Canvas) -> None:
         """Draw the figure on a canvas."""
         from tilewright.viz.figure_drawing import draw_figure

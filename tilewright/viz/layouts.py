@@ -58,8 +58,7 @@ def layout_figure(
     if show == HEAT:
         colours = heat_colours(layout) if color_by == "offset" else colours
         found, notes = panels_of(layout, (), colours.of, flatten_hierarchical)
-        small = tuple(replace(panel, small=True, row_axis=Axis(), column_axis=Axis()) for panel in found)
-        return Figure(str(layout) if title is None else title, small, notes=(*notes, colours.meaning))
+        return Figure(str(layout) if title is None else title, found, notes=(*notes, colours.meaning)).small()
     wanted = words_of(show, SHOWN)
     panels, notes = panels_of(layout, wanted, colours.of, flatten_hierarchical)
     if wanted != ("offset",):

@@ -258,7 +258,9 @@ function source({ title, lines }) {
 /** Cells belong together by the first word in them, lines of programs by their Python line. */
 function keyed(drawing) {
   for (const cell of drawing.querySelectorAll("g.c")) {
-    cell.dataset.key = (cell.querySelector("text")?.textContent ?? "").split("/")[0];
+    // A small cell has no text; its remark is "(row,column): T5 V0".
+    const text = cell.querySelector("text")?.textContent ?? cell.querySelector("title")?.textContent.match(/: (T\d+) /)?.[1];
+    cell.dataset.key = (text ?? "").split("/")[0];
   }
   return drawing;
 }
