@@ -88,6 +88,18 @@ def test_pictures_link_to_the_explorer_with_their_state() -> None:
         assert "error" not in found and found["pictures"], state
 
 
+@pytest.mark.parametrize("notebook", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_link_to_the_explorer_with_their_state(notebook: Path) -> None:
+    states = re.findall(r"\(\.\./explorer/index\.html#([^)\s]+)\)", notebook.read_text(encoding="utf-8"))
+    assert states
+    for state in states:
+        tab, _, query = state.partition("?")
+        texts = dict(parse_qsl(query, strict_parsing=True)) if query else {}
+        found = answer(tab_of(tab), texts)
+        assert set(texts) <= {field.name for field in tab_of(tab).fields}
+        assert "error" not in found and found["pictures"], state
+
+
 def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
     page = commands.text()
     for name in (
