@@ -243,6 +243,52 @@ def test_constexpr_fields_need_not_be_given_to_a_compiled_function() -> None:
         compiled(x, Epilogue(cutlass.Float32(10), True), Flags(True))
 
 
+class WithProtocol(NamedTuple):
+    """As decorators of libraries make it: a plain number in a field is none of its values."""
+
+    scale: cutlass.Float32
+    times: cutlass.Int32
+    add: cutlass.Constexpr[bool] = False
+
+    def _numbers(self) -> list[Any]:
+        return [x for x in self if isinstance(x, cutlass.Numeric)]
+
+    def __c_pointers__(self) -> list[Any]:
+        return [p for x in self._numbers() for p in x.__c_pointers__()]
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return [t for x in self._numbers() for t in x.__get_mlir_types__()]
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [v for x in self._numbers() for v in cutlass.extract_mlir_values(x)]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Any:
+        return WithProtocol(cutlass.Float32(values[0]), cutlass.Int32(values[1]), self.add)
+
+
+def test_a_call_may_pass_plain_numbers_in_a_named_tuple_with_the_protocol() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, how: WithProtocol) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        number = how.scale * how.times
+        x[t] = x[t] + number if cutlass.const_expr(how.add) else x[t] * number
+
+    @cute.jit
+    def host(x: cute.Tensor, how: WithProtocol) -> None:
+        kernel(x, how).launch(grid=(1, 1, 1), block=(4, 1, 1))
+
+    x = np.arange(4, dtype=np.float32)
+    compiled = cute.compile(host, x, WithProtocol(cutlass.Float32(1), cutlass.Int32(1), True))
+    compiled(x, WithProtocol(cutlass.Float32(2), cutlass.Int32(3), True))
+    assert x.tolist() == [6, 7, 8, 9]
+    compiled(x, WithProtocol(cutlass.Float32(2), 5, None))  # as libraries call
+    assert x.tolist() == [16, 17, 18, 19]
+    with pytest.raises(ArgumentError, match=r"'how\.times': expected"):
+        compiled(x, WithProtocol(cutlass.Float32(2), 2.5, True))
+    with pytest.raises(ArgumentError, match="add"):
+        compiled(x, WithProtocol(cutlass.Float32(2), 5, False))
+
+
 def test_direct_calls_with_other_constexpr_fields_are_other_programs() -> None:
     x = np.ones(4, np.float32)
     for epilogue, flags, expected in (

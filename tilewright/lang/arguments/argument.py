@@ -46,7 +46,8 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     if number is not None:
         return ScalarArgument(name, number)
     if hasattr(type(value), "__get_mlir_types__") and hasattr(type(value), "__c_pointers__"):
-        return ProtocolArgument(name, value)
+        fields = _group(name, value, None) if hasattr(value, "_fields") else None
+        return ProtocolArgument(name, value, fields=fields)
     if is_array(value):
         return ProtocolArgument(name, implicit_tensor(value), implicit_tensor)
     if isinstance(value, (tuple, list, dict)) or objects.is_record(value):

@@ -98,11 +98,19 @@ def implicit_tensor(array: Any) -> Any:
 class ProtocolArgument(Argument, run_time.ProtocolSpec):
     """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
 
-    ``convert`` makes such an object from what the caller passes (an array, an adapted class)."""
+    ``convert`` makes such an object from what the caller passes (an array, an adapted class). ``fields`` is the same
+    named tuple as a container: a call may pass plain numbers and arrays in its fields, which its methods do not see."""
 
-    def __init__(self, name: str, template: Any, convert: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        template: Any,
+        convert: Callable[[Any], Any] | None = None,
+        fields: Argument | None = None,
+    ) -> None:
         super().__init__(template, template.__get_mlir_types__())
         self.name, self.convert = name, convert
+        self.fields = fields if fields is not None and fields.types() == self.type_list else None
         self.static = objects.static_part(template)
         self.facts = objects.known_facts(template)
         self.token = object()
@@ -128,6 +136,8 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
         if not fits or not covers(objects.known_facts(value), self.facts):
             if isinstance(value, HostTensor) and not exactly:  # marked otherwise, or promising less: its array may fit
                 return self._read_array(value, value.array, value.element_type)
+            if self.fields is not None and not exactly:
+                return self.fields.read(value)
             raise self.wrong(describe(self.template) + (f" with divisors {self.facts}" if fits else ""), value)
         found = [_plain(v) for v in value.__c_pointers__()]
         for kind, leaf in zip(self.type_list, found, strict=True):
@@ -189,6 +199,8 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
         ]
 
     def release(self) -> None:
+        if self.fields is not None:
+            self.fields.release()
         if isinstance(self.template, HostTensor):
             self.template = self.template.without_memory()
 
