@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,20 @@ def test_every_line(op: str) -> None:
 
 def test_all_lines_are_there() -> None:
     assert Counter(line["op"] for line in LINES) == COUNTS
+
+
+def test_the_table_has_what_the_headers_write() -> None:
+    """Each instruction in the headers' ops, with their operands in the places of registers."""
+    lines = list(read(DATA / "blackwell_instructions.jsonl"))
+    assert len(lines) == 117
+    for line in lines:
+        for form in line["result"]["forms"]:
+            operands = re.sub(
+                r"{(\d+) (?:regs|words)}", lambda m: f"{{{', '.join(['r'] * int(m[1]))}}}", form["operands"]
+            )
+            text = f"{form['mnemonic']} {operands.replace('ScaleC', '4')}".strip()
+            wanted = "sm_103a" if line["args"]["op"].startswith("SM103") else "sm_100a"
+            check_ptx(f"{text};", wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)

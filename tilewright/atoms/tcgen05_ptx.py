@@ -2,7 +2,8 @@
 
 A row is a form of an instruction and the targets that have it. In a form ``{a|b}`` is a choice, ``<...>`` may be left
 out, ``R`` is a register or symbol, ``(R*4)`` a list of four in braces, ``#`` an integer. Types of registers are not
-seen here. Found with ptxas 13.0 (PTX 9.0); what the descriptors say, ptxas does not see (``tcgen05_validity`` has it).
+seen here. Found with ptxas 13.0 (PTX 9.0), or used by CuTe's headers for sm_100; what
+the descriptors say, ptxas does not see (``tcgen05_validity`` has it).
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"cp.async.bulk.tensor.{n}d<.cta_group::2>.shared::cluster.global<.tile>.mbarrier::complete_tx::bytes"
        f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R]<, R><, R>;", _TENSOR_MEMORY)
       for n in range(1, 6)),
+    *((f"cp.async.bulk.tensor.{n}d.im2col<.cta_group::2>.shared::cluster.global.mbarrier::complete_tx::bytes"
+       f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R], (R*{n - 2})<, R><, R>;",
+       _TENSOR_MEMORY) for n in range(3, 6)),
+    ("cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes<.multicast::cluster>"
+     "<.cta_group::2><.L2::cache_hint> [R], [R, (R*5)], [R]<, R><, R>;", _TENSOR_MEMORY),
     ("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [R], [R, (R*5)], [R];",
      TARGETS),
     ("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [R, (R*5)], [R];", _TENSOR_MEMORY),
