@@ -30,6 +30,9 @@ from tilewright.utils.tile_scheduler import (
     PersistentTileSchedulerParams as PersistentTileSchedulerParams,
     StaticPersistentTileScheduler as StaticPersistentTileScheduler, WorkTileInfo as WorkTileInfo,
 )
+from tilewright.utils.tmem_allocator import (
+    TmemAllocator as TmemAllocator, get_num_tmem_alloc_cols as get_num_tmem_alloc_cols,
+)
 from tilewright.utils.whole_tiles import block_copy as block_copy
 from tilewright.viz.render import print_latex as print_latex, print_latex_tv as print_latex_tv
 from tilewright.utils import (

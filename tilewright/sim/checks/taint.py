@@ -71,7 +71,7 @@ class Registers:
         if origins is not None:
             lanes = np.arange(origins.shape[0]) if group.mask is None else np.flatnonzero(group.mask)
             new = origins.copy()
-            new[np.ix_(lanes, [register for chosen in numbers for register in chosen])] = 0
+            new[np.ix_(lanes, np.array([register for chosen in numbers for register in chosen]))] = 0
             self.put(group, slot, new if new.any() else None)
 
     def move(self, group: Group, new: Origins, target: int) -> None:

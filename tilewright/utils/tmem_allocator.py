@@ -1,0 +1,110 @@
+"""Tensor memory of a block: one warp allocates and frees it, the others are told where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.tensor_memory import COLUMNS, tmem_columns
+from tilewright.atoms.tensor_memory_alloc import LEAST, allocatable
+from tilewright.errors import ConstraintError
+from tilewright.lang.device import tensor_memory as device
+from tilewright.lang.device.threads import warp_idx
+from tilewright.lang.device.warps import make_warp_uniform
+from tilewright.lang.launch.jit import jit
+from tilewright.lang.numbers.numeric import Float32
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_memory import TensorMemory
+from tilewright.layout import Layout, is_static
+
+
+class TmemAllocator:
+    """Allocates tensor memory by one warp of the block, for the warps that meet at a barrier.
+
+    All warps that meet at ``barrier_for_retrieve`` (a ``pipeline.NamedBarrier``) call ``allocate``, ``wait_for_alloc``,
+    ``retrieve_ptr`` and at the end ``free``; only warp ``allocator_warp_id`` executes the instructions. The address is
+    written to ``alloc_result_dst_smem_ptr``, a pointer to an Int32 in shared memory. Before ``free`` the warps meet, so
+    that all have done their last access.
+
+    Raises ConstraintError for columns that cannot be allocated, more than 512 in all, and pairs of blocks
+    (``is_two_cta``), which are not here yet.
+    """
+
+    def __init__(
+        self, alloc_result_dst_smem_ptr: Any, barrier_for_retrieve: Any, allocator_warp_id: int = 0,
+        is_two_cta: bool = False, num_allocated_columns: int = 0, *, loc: Any = None, ip: Any = None,
+    ) -> None:  # fmt: skip
+        if is_two_cta:
+            raise ConstraintError("TmemAllocator: pairs of blocks (is_two_cta) are not here yet")
+        self._holder = alloc_result_dst_smem_ptr
+        self._barrier = barrier_for_retrieve
+        self._warp = allocator_warp_id
+        self._columns = num_allocated_columns
+
+    def check_valid_num_columns(self, num_columns: int) -> bool:
+        """Whether so many columns can be allocated beside those that this object has allocated."""
+        return allocatable(num_columns) and num_columns + self._columns <= COLUMNS
+
+    def allocate(self, num_columns: int, *, loc: Any = None, ip: Any = None) -> None:
+        """Allocate columns, by the allocating warp."""
+        if not self.check_valid_num_columns(num_columns):
+            raise ConstraintError(
+                f"TmemAllocator: {num_columns} columns beside {self._columns} cannot be allocated: the number is a "
+                f"power of two from {LEAST} on, and there are {COLUMNS}"
+            )
+        _allocate(self._warp, num_columns, self._holder)
+        self._columns += num_columns
+
+    def wait_for_alloc(self, *, loc: Any = None, ip: Any = None) -> None:
+        """Meet at the barrier: the address has been written."""
+        self._barrier.arrive_and_wait()
+
+    def retrieve_ptr(self, dtype: Any = Float32, *, loc: Any = None, ip: Any = None) -> TensorMemory:
+        """The address of the columns, for elements of ``dtype``."""
+        return device.retrieve_tmem_ptr(dtype, 16, self._holder)
+
+    def relinquish_alloc_permit(self, *, loc: Any = None, ip: Any = None) -> None:
+        """Say that this block allocates no more, so that other blocks of the multiprocessor can."""
+        _relinquish(self._warp)
+
+    def free(self, tmem_ptr: TensorMemory, num_columns: int = 0, *, loc: Any = None, ip: Any = None) -> None:
+        """Free ``num_columns`` columns (0: all that were allocated) at an address, by the allocating warp."""
+        count = num_columns or self._columns
+        _free(self._warp, count, tmem_ptr)
+        self._columns -= count
+
+
+@jit
+def _allocate(warp: int, columns: int, holder: Any) -> None:
+    if make_warp_uniform(warp_idx()) == warp:
+        device.alloc_tmem(columns, holder)
+
+
+@jit
+def _relinquish(warp: int) -> None:
+    if make_warp_uniform(warp_idx()) == warp:
+        device.relinquish_tmem_alloc_permit()
+
+
+@jit
+def _free(warp: int, columns: int, place: Any) -> None:
+    if make_warp_uniform(warp_idx()) == warp:
+        device.dealloc_tmem(place, columns)
+
+
+def get_num_tmem_alloc_cols(tmem_tensors: Any, rounding: bool = True, *, arch: str = "sm_100") -> int:
+    """The columns that tensors of tensor memory (one, or a list) take together; with ``rounding`` the power of two from
+    32 on that can be allocated for them.
+
+    ConstraintError for other tensors, and where 512 columns do not suffice.
+    """
+    given = [tmem_tensors] if isinstance(tmem_tensors, Tensor) else list(tmem_tensors)
+    columns = 0
+    for tensor in given:
+        layout = tensor.linear
+        if not isinstance(tensor.engine, TensorMemory) or not isinstance(layout, Layout) or not is_static(layout):
+            raise ConstraintError(f"get_num_tmem_alloc_cols takes static tensors of tensor memory, not {tensor}")
+        columns += tmem_columns(layout, tensor.element_type.width)
+    found = max(LEAST, 1 << (columns - 1).bit_length()) if rounding else columns
+    if found > COLUMNS:
+        raise ConstraintError(f"get_num_tmem_alloc_cols: {columns} columns are needed, and there are {COLUMNS}")
+    return found
