@@ -86,17 +86,17 @@ def test_an_unknown_module_is_pythons_own_error() -> None:
 def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     from tilewright.cute.nvgpu import tcgen05
     from tilewright.pipeline import PipelineTmaUmma
-    from tilewright.utils import TmemAllocator, blackwell_helpers
+    from tilewright.utils import ClcDynamicPersistentTileSchedulerParams, blackwell_helpers
 
     assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
-    assert isinstance(TmemAllocator, type) and isinstance(tcgen05.MmaF16BF16Op, type)
+    assert isinstance(ClcDynamicPersistentTileSchedulerParams, type) and isinstance(tcgen05.MmaF16BF16Op, type)
 
     for use, path in (
         (tcgen05.MmaF16BF16Op, "cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op"),
         (PipelineTmaUmma.create, "cutlass.pipeline.PipelineTmaUmma.create"),
-        (TmemAllocator, "cutlass.utils.TmemAllocator"),
+        (ClcDynamicPersistentTileSchedulerParams, "cutlass.utils.ClcDynamicPersistentTileSchedulerParams"),
         (blackwell_helpers.make_smem_layout_a, "cutlass.utils.blackwell_helpers.make_smem_layout_a"),
-        (cute.arch.alloc_tmem, "cutlass.cute.arch.alloc_tmem"),
+        (cute.arch.issue_clc_query, "cutlass.cute.arch.issue_clc_query"),
     ):
         with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):
             use(1, dtype=2)
