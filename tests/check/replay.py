@@ -54,8 +54,11 @@ def watchable() -> list[tuple[Any, str, FunctionType]]:
             if isinstance(found, FunctionType) and found.__module__ in watched and name not in UNSTEADY]  # fmt: skip
 
 
-POLLS = {"a_grid_barrier_of_more_blocks_than_fit", "blocks_that_wait_for_the_next_one"}
-"""How often these ask, and for which block, depends on the machine: they are not kept."""
+POLLS = {
+    "a_grid_barrier_of_more_blocks_than_fit", "blocks_that_wait_for_the_next_one",
+    "values_of_a_stack_that_are_not_published",
+}  # fmt: skip
+"""How often these ask, and for which block, depends on the machine or differs between runs: they are not kept."""
 
 
 def amount(found: Any) -> int:
