@@ -23,11 +23,12 @@ SPEED = Path(__file__).with_name("library_speed.py")
 BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext")
 """What all of them import."""
 ROWS, GEMM, ATTENTION = "quack_rows.py", "quack_gemm.py", "flash_attention.py"
+INTERFACE = "quack_gemm_interface.py"
 LIBRARIES = {
     "quack 0.2.10": (("quack-kernels==0.2.10",), (ROWS, GEMM)),
     "quack 0.3.0": (("quack-kernels==0.3.0",), (ROWS, GEMM)),
     "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM)),
-    "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, GEMM)),
+    "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
 }
 """The wheels of each, and the programs that run with them."""
