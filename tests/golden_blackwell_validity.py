@@ -40,4 +40,5 @@ def _ptx(line: dict[str, Any]) -> dict[str, Any]:
         targets = ptx_targets(line["args"]["instruction"])
     except ConstraintError:
         targets = ()
-    return {"result": {"accepted": {target: target in targets for target in TARGETS}}}
+    words = {key: value for key, value in line["result"].items() if key.startswith("error_")}  # ptxas' own
+    return {"result": {"accepted": {target: target in targets for target in TARGETS}} | words}
