@@ -33,8 +33,11 @@ def program(warp: int) -> Any:
         memory = cute.make_tensor(base + 16, cute.make_layout((128, COLUMNS), stride=(65536, 1)))
         assert utils.get_num_tmem_alloc_cols(memory) == 64
         assert utils.get_num_tmem_alloc_cols([memory, memory], rounding=False) == 2 * COLUMNS
+        assert tcgen05.find_tmem_tensor_col_offset(memory) == COLUMNS
         store = tcgen05.make_tmem_copy(cute.make_copy_atom(op_of("St", "32x32b", 16), cutlass.Float32), memory)
         load = tcgen05.make_tmem_copy(cute.make_copy_atom(op_of("Ld", "32x32b", 16), cutlass.Float32), memory)
+        assert tcgen05.is_tmem_store(store) and tcgen05.is_tmem_load(load)
+        assert not tcgen05.is_tmem_load(store) and not tcgen05.is_tmem_store(load)
         part = store.get_slice(t).partition_D(memory)
         given = cute.make_rmem_tensor(load.get_slice(t).partition_D(y).shape, cutlass.Float32)
         given.fill(cutlass.Float32(t))
@@ -74,7 +77,7 @@ def test_tensors_of_other_memory_have_no_columns() -> None:
     def kernel(y: cute.Tensor):
         utils.get_num_tmem_alloc_cols(y)
 
-    with pytest.raises(ConstraintError, match="static tensors of tensor memory"):
+    with pytest.raises(ConstraintError, match="find_tmem_tensor_col_offset takes a static tensor of tensor memory"):
         launch(kernel, np.zeros(1, np.float32), block=32)
 
 

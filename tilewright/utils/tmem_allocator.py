@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.atoms.tensor_memory import COLUMNS, tmem_columns
+from tilewright.atoms.tensor_memory import COLUMNS
 from tilewright.atoms.tensor_memory_alloc import LEAST, allocatable
+from tilewright.cute.nvgpu.tcgen05 import find_tmem_tensor_col_offset
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import tensor_memory as device
 from tilewright.lang.device.threads import warp_idx
@@ -14,7 +15,6 @@ from tilewright.lang.launch.jit import jit
 from tilewright.lang.numbers.numeric import Float32
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
-from tilewright.layout import Layout, is_static
 
 
 class TmemAllocator:
@@ -98,12 +98,7 @@ def get_num_tmem_alloc_cols(tmem_tensors: Any, rounding: bool = True, *, arch: s
     ConstraintError for other tensors, and where 512 columns do not suffice.
     """
     given = [tmem_tensors] if isinstance(tmem_tensors, Tensor) else list(tmem_tensors)
-    columns = 0
-    for tensor in given:
-        layout = tensor.linear
-        if not isinstance(tensor.engine, TensorMemory) or not isinstance(layout, Layout) or not is_static(layout):
-            raise ConstraintError(f"get_num_tmem_alloc_cols takes static tensors of tensor memory, not {tensor}")
-        columns += tmem_columns(layout, tensor.element_type.width)
+    columns = sum(find_tmem_tensor_col_offset(tensor) for tensor in given)
     found = max(LEAST, 1 << (columns - 1).bit_length()) if rounding else columns
     if found > COLUMNS:
         raise ConstraintError(f"get_num_tmem_alloc_cols: {columns} columns are needed, and there are {COLUMNS}")

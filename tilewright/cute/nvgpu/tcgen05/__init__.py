@@ -7,13 +7,23 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from tilewright._names import attach
-from tilewright.atoms.tensor_memory import elements_per_column, lane_stride
+from tilewright.atoms.tensor_memory import elements_per_column, lane_stride, tmem_columns
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemMove, TmemStore
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.tcgen05.smem_atoms import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.errors import ConstraintError
 from tilewright.lang.tensors.tensor import Tensor
-from tilewright.layout import Layout, composition, make_layout, product_each, recast_layout, tile_to_shape, tiled_divide
+from tilewright.lang.tensors.tensor_memory import TensorMemory
+from tilewright.layout import (
+    Layout,
+    composition,
+    is_static,
+    make_layout,
+    product_each,
+    recast_layout,
+    tile_to_shape,
+    tiled_divide,
+)
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.make_copy import make_cotiled_copy
 from tilewright.tiled.tiled_copy import TiledCopy
@@ -36,6 +46,9 @@ __all__ = [
     "St16x64bOp",
     "St32x32bOp",
     "Unpack",
+    "find_tmem_tensor_col_offset",
+    "is_tmem_load",
+    "is_tmem_store",
     "make_smem_layout_atom",
     "make_tmem_copy",
     "tile_to_mma_shape",
@@ -237,6 +250,34 @@ def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor, *, loc: Any = None, ip: 
     one_warp = composition(places, registers)
     threads = make_layout(one_warp[0], Layout(4, 32 * lane_stride(width)))
     return make_cotiled_copy(atom, make_layout(threads, one_warp[1]), tmem_tensor.linear)
+
+
+def is_tmem_load(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
+    """Whether a copy atom, or tiled copy, loads from tensor memory.
+
+    >>> from tilewright import Float32, cute
+    >>> is_tmem_load(cute.make_copy_atom(Ld32x32bOp(Repetition.x4), Float32))
+    True
+    """
+    return isinstance(atom.instruction, TmemLoad)
+
+
+def is_tmem_store(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
+    """Whether a copy atom, or tiled copy, stores to tensor memory.
+
+    >>> from tilewright import Float32, cute
+    >>> is_tmem_store(cute.make_copy_atom(Ld32x32bOp(Repetition.x4), Float32))
+    False
+    """
+    return isinstance(atom.instruction, TmemStore)
+
+
+def find_tmem_tensor_col_offset(tmem_tensor: Tensor, *, loc: Any = None, ip: Any = None) -> int:
+    """The columns that a tensor of tensor memory reaches: the next one can begin there. ConstraintError for others."""
+    layout = tmem_tensor.linear
+    if not isinstance(tmem_tensor.engine, TensorMemory) or not isinstance(layout, Layout) or not is_static(layout):
+        raise ConstraintError(f"find_tmem_tensor_col_offset takes a static tensor of tensor memory, not {tmem_tensor}")
+    return tmem_columns(layout, tmem_tensor.element_type.width)
 
 
 def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
