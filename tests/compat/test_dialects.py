@@ -11,7 +11,7 @@ from tilewright.base_dsl.enums import Arch
 
 from tilewright import Float32, Int16, Int32, Int64, Uint32, cute, cutlass_dsl
 from tilewright._mlir import ir
-from tilewright._mlir.dialects import arith, llvm, nvvm, vector
+from tilewright._mlir.dialects import arith, llvm, math, nvvm, vector
 from tilewright.base_dsl import BaseDSL, dsl
 from tilewright.cutlass_dsl import CuTeDSL, T
 from tilewright.errors import ConstraintError
@@ -51,6 +51,26 @@ def test_floats(name: str, expected: Any) -> None:
     operation = getattr(arith, name)
     got = each(lambda t: operation(value(Float32(t)), arith.constant(T.f32(), 2.5)), Float32)
     np.testing.assert_array_equal(got, expected(np.arange(8, dtype=np.float32), np.float32(2.5)))
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tanh", "sqrt", "atan", "rsqrt"])
+@pytest.mark.parametrize("fastmath", [None, "afn"])
+def test_functions_of_one_float(name: str, fastmath: Any) -> None:
+    expected = (
+        1 / np.sqrt(np.arange(1.0, 9))
+        if name == "rsqrt"
+        else getattr(np, {"atan": "arctan"}.get(name, name))(np.arange(1.0, 9))
+    )
+    found = each(lambda t: Float32(getattr(math, name)(value(Float32(t) + 1.0), fastmath=fastmath)), Float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_other_functions_of_floats() -> None:
+    assert each(lambda t: Float32(math.absf(value(Float32(t) - 4.0))), Float32) == [4, 3, 2, 1, 0, 1, 2, 3]
+    square = each(lambda t: Float32(math.fma(value(Float32(t)), value(Float32(t)), value(Float32(1.0)))), Float32)
+    assert square == [t * t + 1 for t in range(8)]
+    with pytest.raises(ConstraintError, match="math.exp2: a float is needed, not Int32"):
+        each(lambda t: Float32(math.exp2(value(t))), Float32)
 
 
 def test_conversions() -> None:
