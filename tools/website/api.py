@@ -22,7 +22,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "numbers": ("tilewright",),
     "cute": ("tilewright.cute", "tilewright.cute.runtime", "tilewright.cute.testing", "tilewright.cute.experimental"),
     "math": ("tilewright.cute.math",),
-    "arch": ("tilewright.cute.arch",),
+    "arch": ("tilewright.cute.arch", "tilewright.experimental.primitives"),
     "nvgpu": (
         "tilewright.cute.nvgpu", "tilewright.cute.nvgpu.warp", "tilewright.cute.nvgpu.warpgroup",
         "tilewright.cute.nvgpu.cpasync", "tilewright.cute.nvgpu.common",
