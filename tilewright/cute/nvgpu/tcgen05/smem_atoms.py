@@ -11,7 +11,12 @@ from tilewright.errors import ConstraintError
 
 class SmemLayoutAtomKind(Enum):
     """The atoms that tcgen05 and TMA read: the major mode and the bytes of a row (``INTER``: 16, no swizzle).
-    ``MN_SW128_32B`` exchanges chunks of 32 bytes; MN-major numbers of 32 bits need it."""
+    ``MN_SW128_32B`` exchanges chunks of 32 bytes; MN-major numbers of 32 bits need it.
+
+    >>> from tilewright import Float16
+    >>> print(make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16))
+    Sw<3,4,3> o 0 o (8,64):(64,1)
+    """
 
     MN_INTER = "MN_INTER"
     MN_SW32 = "MN_SW32"
