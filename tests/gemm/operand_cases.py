@@ -18,6 +18,7 @@ import numpy as np
 from tests.export.harness import COMPILER
 from tests.export.simulated import SimulatedFunction
 from tests.gemm.operand_draws import Case, Drawn, aligned_case, drawn_array, drawn_case
+from tests.gemm.operand_scales import by_offsets, by_scaled
 from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
@@ -301,12 +302,12 @@ class EntryPoint:
     run: Callable[[Case], np.ndarray]
     stacks: str = "maybe"  # "maybe", "always", "never"
     chooses: bool = True  # a kernel, where none is named
-    graded: bool = False  # only of types that have gradients
+    types: tuple[str, ...] | None = None  # of A and B; None: all
     signed: bool = True  # arrays may have strides below 0
 
     def has(self, kernel: str) -> bool:
         """Whether there is such a product of the kernel's types."""
-        return not self.graded or kernels()[kernel].config.a.dtype.__name__ in ("Float16", "BFloat16", "Float32")
+        return self.types is None or kernels()[kernel].config.a.dtype.__name__ in self.types
 
 
 ENTRY_POINTS = {
@@ -322,9 +323,11 @@ ENTRY_POINTS = {
     "GemmUniversal array": EntryPoint(by_array, "always"),
     "GemmUniversal by index": EntryPoint(by_index, "never"),
     "gemm_grouped": EntryPoint(by_grouped, "never"),
+    "grouped_matmul": EntryPoint(by_offsets, "never"),
+    "scaled_matmul": EntryPoint(by_scaled, "never", types=("Float8E4M3FN", "Float8E5M2", "Int8")),
     "torch": EntryPoint(by_torch, signed=False),
     "torch operator": EntryPoint(by_operator, signed=False),
-    "gradients": EntryPoint(by_gradient, graded=True, signed=False),
+    "gradients": EntryPoint(by_gradient, types=("Float16", "BFloat16", "Float32"), signed=False),
     "compiled function": EntryPoint(by_compiled, "never", False),
     "exported function": EntryPoint(by_exported, "never", False),
 }

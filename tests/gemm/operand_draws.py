@@ -107,6 +107,7 @@ class Case:
     beta: float
     in_place: bool
     bias: Drawn | None = None
+    more: dict[str, Drawn] = field(default_factory=dict)  # scales, offsets
     expected: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +135,7 @@ class Case:
     @property
     def operands(self) -> list[tuple[str, Drawn]]:
         """Those that there are, by name."""
-        listed = {"A": self.a, "B": self.b, "C": self.c, "D": self.d, "bias": self.bias}
+        listed = {"A": self.a, "B": self.b, "C": self.c, "D": self.d, "bias": self.bias} | self.more
         return [(name, x) for name, x in listed.items() if x is not None]
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright import Int32, Int64
 from tilewright.errors import ArgumentError
-from tilewright.gemm.access import VECTOR
+from tilewright.gemm.access import VECTOR, steps_below
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major
@@ -92,9 +92,32 @@ def grouped_matmul(
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
-    product = CutProduct.of(materialised(a), materialised(b), offsets, out, out_dtype, kernel)
-    product.run()
-    return product.problem.D.source
+    product = CutProduct.of(copied(materialised(a)), copied(materialised(b)), offsets, out, out_dtype, kernel)
+    made = product.problem.D.source
+    if in_place(made):
+        product.run()
+        return made
+    beside = new_result(a, tuple(made.shape), product.problem.D.dtype)
+    CutProduct.of(product.problem.A.source, product.problem.B.source, offsets, beside, None, kernel).run()
+    made[...] = beside
+    return made
+
+
+def in_place(x: Any) -> bool:
+    """Whether the kernels read and write matrices that lie so: one of the last two modes is contiguous, and the other
+    one steps over it."""
+    if len(x.shape) < 2:
+        return True
+    matrix = Matrix.of("", x)
+    modes = [stride for extent, stride in zip(matrix.shape[:2], matrix.stride[:2], strict=True) if extent > 1]
+    return (not modes or 1 in modes) and not steps_below(matrix, 0)
+
+
+def copied(x: Any) -> Any:
+    """The array, or a copy in rows where it does not lie as the kernels read it."""
+    if in_place(x):
+        return x
+    return x.contiguous() if framework(x) == "torch" else x.copy(order="C")
 
 
 @dataclass(frozen=True)
