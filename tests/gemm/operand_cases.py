@@ -362,8 +362,8 @@ def drawn(seed: int, entry: str | None = None, kernel: str | None = None) -> tup
     """The entry point and the case of a number."""
     rng = np.random.default_rng(seed)
     point = entry or str(rng.choice(list(ENTRY_POINTS)))
-    name = kernel or str(rng.choice(list(kernels())))
     made = ENTRY_POINTS[point]
+    name = kernel or str(rng.choice([known for known in kernels() if made.has(known)]))
     stacked = made.stacks == "always" or made.stacks == "maybe" and rng.random() < 0.3
     batch = int(rng.integers(1, 4)) if stacked else None
     if not made.chooses and rng.random() < 0.75:
