@@ -23,7 +23,7 @@ SUBJECTS = {
     "export": "compiled functions as C", "lang": "the Python front", "sim": "the CPU machine",
     "cuda": "the GPU machine", "atoms": "instructions, one class each", "ir": "ops, regions, arithmetic",
     "layout": "the algebra", "errors": "one exception family", "reports": "how results print",
-    "location_keywords": "loc= and ip=",
+    "location_keywords": "loc= and ip=", "experimental": "PTX by its names",
 }  # fmt: skip
 
 WIDTH, ROW, GAP, BOX = 760, 54, 10, 40

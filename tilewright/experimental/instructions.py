@@ -17,14 +17,22 @@ __all__ = ["CpReduceOp", "CpReduceType", "GridDepAction", "cp_async_bulk_global_
 
 
 class GridDepAction(enum.Enum):
-    """What ``griddepcontrol`` does."""
+    """What ``griddepcontrol`` does.
+
+    >>> [kind.name for kind in GridDepAction]
+    ['WAIT', 'LAUNCH_DEPENDENTS']
+    """
 
     WAIT = "wait"
     LAUNCH_DEPENDENTS = "launch_dependents"
 
 
 class CpReduceOp(enum.Enum):
-    """How a bulk reduction joins what it finds in memory with what it brings."""
+    """How a bulk reduction joins what it finds in memory with what it brings.
+
+    >>> CpReduceOp.MAX.name
+    'MAX'
+    """
 
     ADD = "add"
     AND = "and"
@@ -37,7 +45,11 @@ class CpReduceOp(enum.Enum):
 
 
 class CpReduceType(enum.Enum):
-    """The type of the elements of a bulk reduction."""
+    """The type of the elements of a bulk reduction.
+
+    >>> CpReduceType.F32.name
+    'F32'
+    """
 
     B32 = "b32"
     B64 = "b64"
@@ -52,7 +64,12 @@ class CpReduceType(enum.Enum):
 
 
 def griddepcontrol(kind: GridDepAction, *, loc: Any = None, ip: Any = None) -> None:
-    """``cute.arch.griddepcontrol_wait`` or ``cute.arch.griddepcontrol_launch_dependents``."""
+    """``cute.arch.griddepcontrol_wait`` or ``cute.arch.griddepcontrol_launch_dependents``.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (griddepcontrol(GridDepAction.WAIT), t)[1], 3)
+    [0, 1, 2]
+    """
     if not isinstance(kind, GridDepAction):
         raise ConstraintError(f"griddepcontrol: a member of GridDepAction is needed, not {kind!r}")
     (griddepcontrol_wait if kind is GridDepAction.WAIT else griddepcontrol_launch_dependents)()
@@ -62,6 +79,29 @@ def cp_async_bulk_global_shared_cta(dst: Any, src: Any, size: Any, *, loc: Any =
     """Copy ``size`` bytes from shared memory to global memory, as part of this thread's next bulk group.
 
     Both addresses and ``size`` are multiples of 16 bytes.
+
+    >>> import numpy as np
+    >>> from tilewright import Int32, cute
+    >>> @cute.kernel
+    ... def kernel(out: cute.Tensor):
+    ...     t, _, _ = cute.arch.thread_idx()
+    ...     part = cute.make_tensor(cute.arch.alloc_smem(Int32, 32, 16), cute.make_layout(32))
+    ...     part[t] = t
+    ...     cute.arch.fence_proxy("async.shared", space="cta")
+    ...     cute.arch.sync_threads()
+    ...     if t == 0:
+    ...         to, held = out.iterator.to_llvm_ptr(), part.iterator.to_llvm_ptr()
+    ...         cp_async_bulk_global_shared_cta(to, held, 128)
+    ...         cute.arch.cp_async_bulk_commit_group()
+    ...         cute.arch.cp_async_bulk_wait_group(0)
+    >>> @cute.jit
+    ... def host(out: cute.Tensor):
+    ...     kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> out = np.full(36, 3, np.int32)
+    >>> out = out[-out.ctypes.data % 16 // 4 :][:32]  # which begins at a multiple of 16 bytes
+    >>> host(out)
+    >>> out[:4].tolist()
+    [0, 1, 2, 3]
     """
     _bulk("cp.async.bulk.global.shared::cta.bulk_group", dst, src, size)
 
@@ -78,7 +118,31 @@ def cp_reduce_async_bulk_global_shared_cta(
     ip: Any = None,
 ) -> None:
     """Join ``size`` bytes of shared memory, elements of ``type``, with those of global memory, as part of this thread's
-    next bulk group. Sums of 16-bit floats need ``noftz``: PTX has no other."""
+    next bulk group. Sums of 16-bit floats need ``noftz``: PTX has no other.
+
+    >>> import numpy as np
+    >>> from tilewright import Int32, cute
+    >>> @cute.kernel
+    ... def kernel(out: cute.Tensor):
+    ...     t, _, _ = cute.arch.thread_idx()
+    ...     part = cute.make_tensor(cute.arch.alloc_smem(Int32, 32, 16), cute.make_layout(32))
+    ...     part[t] = t
+    ...     cute.arch.fence_proxy("async.shared", space="cta")
+    ...     cute.arch.sync_threads()
+    ...     if t == 0:
+    ...         to, held = out.iterator.to_llvm_ptr(), part.iterator.to_llvm_ptr()
+    ...         cp_reduce_async_bulk_global_shared_cta(to, held, 128, op=CpReduceOp.ADD, type=CpReduceType.S32)
+    ...         cute.arch.cp_async_bulk_commit_group()
+    ...         cute.arch.cp_async_bulk_wait_group(0)
+    >>> @cute.jit
+    ... def host(out: cute.Tensor):
+    ...     kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> out = np.full(36, 3, np.int32)
+    >>> out = out[-out.ctypes.data % 16 // 4 :][:32]  # which begins at a multiple of 16 bytes
+    >>> host(out)
+    >>> out[:4].tolist()
+    [3, 4, 5, 6]
+    """
     if not isinstance(op, CpReduceOp) or not isinstance(type, CpReduceType):
         raise ConstraintError(f"cp_reduce_async_bulk_global_shared_cta: op= is a member of CpReduceOp and type= of "
                               f"CpReduceType, not {op!r} and {type!r}")  # fmt: skip

@@ -27,6 +27,39 @@ class TmemAllocator:
 
     Raises ConstraintError for columns that cannot be allocated, more than 512 in all, and pairs of blocks
     (``is_two_cta``), which are not here yet.
+
+    Each thread writes its number to a row of tensor memory, 8 columns, and reads it back:
+
+    >>> from tilewright import Float32, Int32, cute, pipeline
+    >>> from tilewright.cute.nvgpu import tcgen05
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def kept(t):
+    ...     barrier = pipeline.NamedBarrier(barrier_id=1, num_threads=128)
+    ...     tmem = TmemAllocator(cute.arch.alloc_smem(Int32, 1), barrier)
+    ...     tmem.allocate(32)
+    ...     tmem.wait_for_alloc()
+    ...     base = tmem.retrieve_ptr(Float32)
+    ...     memory = cute.make_tensor(base, cute.make_layout((128, 8), stride=(65536, 1)))
+    ...     wide = tcgen05.Repetition.x8
+    ...     put, get = (
+    ...         tcgen05.make_tmem_copy(cute.make_copy_atom(op(wide), Float32), memory)
+    ...         for op in (tcgen05.St32x32bOp, tcgen05.Ld32x32bOp)
+    ...     )
+    ...     registers = cute.make_rmem_tensor(8, Float32)
+    ...     registers.fill(Float32(t))
+    ...     row = put.get_slice(t).partition_D(memory)
+    ...     held = cute.make_tensor(registers.iterator, cute.make_layout(get.get_slice(t).partition_D(memory).shape))
+    ...     cute.copy(put, held, row)
+    ...     cute.arch.fence_view_async_tmem_store()
+    ...     held.fill(Float32(0))
+    ...     cute.copy(get, get.get_slice(t).partition_S(memory), held)
+    ...     cute.arch.fence_view_async_tmem_load()
+    ...     barrier.arrive_and_wait()
+    ...     tmem.free(base)
+    ...     return held[0]
+    >>> per_thread(kept, 128)[5:7]
+    [5, 6]
     """
 
     def __init__(
@@ -96,6 +129,21 @@ def get_num_tmem_alloc_cols(tmem_tensors: Any, rounding: bool = True, *, arch: s
     32 on that can be allocated for them.
 
     ConstraintError for other tensors, and where 512 columns do not suffice.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def columns(t):
+    ...     base = cute.arch.retrieve_tmem_ptr(Float32, 16, held_by(t))
+    ...     memory = cute.make_tensor(base, cute.make_layout((128, 40), stride=(65536, 1)))
+    ...     return get_num_tmem_alloc_cols(memory), get_num_tmem_alloc_cols(memory, rounding=False)
+    >>> @cute.jit
+    ... def held_by(t):
+    ...     held = cute.arch.alloc_smem(Int32, 1)
+    ...     held.store(Int32(0))
+    ...     return held
+    >>> per_thread(lambda t: columns(t)[0], 32)[0], per_thread(lambda t: columns(t)[1], 32)[0]
+    (64, 40)
     """
     given = [tmem_tensors] if isinstance(tmem_tensors, Tensor) else list(tmem_tensors)
     columns = sum(find_tmem_tensor_col_offset(tensor) for tensor in given)

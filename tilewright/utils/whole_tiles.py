@@ -39,6 +39,31 @@ def block_copy(
     tile at the mbarrier of each.
 
     Raises ConstraintError for other tensors, and for a multicast of what is no load.
+
+    >>> import numpy as np
+    >>> from tilewright import Float32, cute
+    >>> from tilewright.cute.nvgpu import cpasync
+    >>> @cute.kernel
+    ... def kernel(store: cute.CopyAtom, tD: cute.Tensor):
+    ...     t, _, _ = cute.arch.thread_idx()
+    ...     tile = cute.make_tensor(cute.arch.alloc_smem(Float32, 128, 128), cute.make_layout((8, 16), stride=(16, 1)))
+    ...     for row in range(4):
+    ...         tile[2 * row + t // 16, t % 16] = Float32(t)
+    ...     cute.arch.fence_proxy("async.shared", space="cta")
+    ...     cute.arch.sync_threads()
+    ...     block_copy(store, tile, cute.local_tile(tD, (8, 16), (1, 0)))  # by all threads of a warp
+    ...     cute.arch.cp_async_bulk_commit_group()
+    ...     cute.arch.cp_async_bulk_wait_group(0)
+    >>> @cute.jit
+    ... def host(d: cute.Tensor):
+    ...     layout = cute.make_layout((8, 16), stride=(16, 1))
+    ...     store, tD = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), d, layout, (8, 16))
+    ...     kernel(store, tD).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> d = np.zeros(260, np.float32)
+    >>> d = d[-d.ctypes.data % 16 // 4 :][:256].reshape(16, 16)  # which begins at a multiple of 16 bytes
+    >>> host(d)
+    >>> d[7, :3].tolist(), d[8, :3].tolist(), d[9, :3].tolist()
+    ([0.0, 0.0, 0.0], [0.0, 1.0, 2.0], [16.0, 17.0, 18.0])
     """
     if not isinstance(src, Tensor) or not isinstance(dst, Tensor) or src.is_coordinate == dst.is_coordinate:
         raise ConstraintError(

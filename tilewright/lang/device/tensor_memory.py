@@ -21,13 +21,42 @@ def alloc_tmem(
 
     One warp executes it. ``num_columns`` is 32, 64, 128, 256 or 512. ConstraintError for other numbers, and for
     ``is_two_cta``, which is not here yet.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def address(t):
+    ...     held = arch.alloc_smem(Int32, 1)
+    ...     arch.alloc_tmem(64, held)
+    ...     arch.sync_threads()
+    ...     found = held.load()
+    ...     arch.dealloc_tmem(arch.retrieve_tmem_ptr(Float32, 16, held), 64)
+    ...     return found
+    >>> per_thread(address, 32)[0]  # lane 0, column 0
+    0
     """
     _one_block("alloc_tmem", is_two_cta)
     call(TmemAlloc(), smem_ptr_to_write_address, Int32(num_columns))
 
 
 def relinquish_tmem_alloc_permit(is_two_cta: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """``tcgen05.relinquish_alloc_permit``: this block allocates no more. One warp executes it."""
+    """``tcgen05.relinquish_alloc_permit``: this block allocates no more. One warp executes it.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def last(t):
+    ...     held = arch.alloc_smem(Int32, 1)
+    ...     arch.alloc_tmem(32, held)
+    ...     arch.relinquish_tmem_alloc_permit()
+    ...     arch.alloc_tmem(32, held)
+    ...     return t
+    >>> per_thread(last, 32)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    tilewright.errors.SimulationError: tcgen05.alloc after relinquish_alloc_permit
+    """
     _one_block("relinquish_tmem_alloc_permit", is_two_cta)
     call(TmemRelinquish())
 
@@ -38,6 +67,20 @@ def retrieve_tmem_ptr(
     """The address that ``alloc_tmem`` wrote to shared memory, as the iterator of a tensor of ``element_type``.
 
     Read it after a barrier of the block behind the allocation.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def columns(t):
+    ...     held = arch.alloc_smem(Int32, 1)
+    ...     arch.alloc_tmem(32, held)
+    ...     arch.sync_threads()
+    ...     base = arch.retrieve_tmem_ptr(Float32, 16, held)
+    ...     arch.dealloc_tmem(base, 32)
+    ...     return (base + 8).value()
+    >>> per_thread(columns, 32)[0]  # 8 columns further
+    8
     """
     address = ptr_to_buffer_holding_addr.load()
     return TensorMemory(Int32(address), element_type, 0, alignment)
@@ -47,7 +90,25 @@ def dealloc_tmem(
     tmem_ptr: TensorMemory, num_columns: Any, is_two_cta: Any = None, *, arch: str = "sm_100", loc: Any = None,
     ip: Any = None,
 ) -> None:  # fmt: skip
-    """``tcgen05.dealloc``: free what ``alloc_tmem`` allocated. One warp executes it, after the last access of all."""
+    """``tcgen05.dealloc``: free what ``alloc_tmem`` allocated. One warp executes it, after the last access of all.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def twice(t):
+    ...     held = arch.alloc_smem(Int32, 1)
+    ...     arch.alloc_tmem(512, held)
+    ...     arch.sync_warp()
+    ...     arch.dealloc_tmem(arch.retrieve_tmem_ptr(Float32, 16, held), 512)
+    ...     arch.sync_warp()
+    ...     arch.alloc_tmem(512, held)  # all columns again
+    ...     arch.sync_warp()
+    ...     arch.dealloc_tmem(arch.retrieve_tmem_ptr(Float32, 16, held), 512)
+    ...     return held.load()
+    >>> per_thread(twice, 32)[0]
+    0
+    """
     _one_block("dealloc_tmem", is_two_cta)
     if not isinstance(tmem_ptr, TensorMemory):
         raise ConstraintError(f"dealloc_tmem takes what retrieve_tmem_ptr gives, not {tmem_ptr!r}")
@@ -55,12 +116,28 @@ def dealloc_tmem(
 
 
 def fence_view_async_tmem_load(*, loc: Any = None, ip: Any = None) -> None:
-    """``tcgen05.wait::ld``: until the registers have what this thread has loaded from tensor memory."""
+    """``tcgen05.wait::ld``: until the registers have what this thread has loaded from tensor memory.
+
+    Without such loads before it nothing is waited for. A kernel with them: :class:`~tilewright.utils.TmemAllocator`.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.fence_view_async_tmem_load(), t)[1], 32)[:3]
+    [0, 1, 2]
+    """
     call(TmemWait(LOAD))
 
 
 def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
-    """``tcgen05.wait::st``: until tensor memory has what this thread has stored to it."""
+    """``tcgen05.wait::st``: until tensor memory has what this thread has stored to it.
+
+    Without such stores before it nothing is waited for. A kernel with them: :class:`~tilewright.utils.TmemAllocator`.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.fence_view_async_tmem_store(), t)[1], 32)[:3]
+    [0, 1, 2]
+    """
     call(TmemWait(STORE))
 
 
