@@ -1,8 +1,7 @@
-"""What the checks say of each pair, word for word, and how often each of their functions is called: in ``tests/data``.
+"""What the checks say of each pair, word for word, and how often they took their short cuts: kept in ``tests/data``.
 
 ``python -m tests.check.replay`` writes the file anew, of the pairs named, or of all; the diff shows what has changed. A
-short cut that is taken less often costs time, one that is taken more often may miss a race: neither shows in a verdict,
-and both change how often the functions behind it are called, or what they give.
+short cut that is taken less often costs time, one that is taken more often may miss a race: neither shows in a verdict.
 """
 
 from __future__ import annotations
@@ -15,89 +14,92 @@ import pkgutil
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
-from types import FunctionType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from tests.check.pairs import PAIRS, Pair
 from tilewright import sim
 from tilewright.errors import SimulationError
-from tilewright.sim import checks
+from tilewright.sim.checks.accessors import Accessors
+from tilewright.sim.checks.pending import PendingAccesses
+from tilewright.sim.checks.proxies import Proxies
+from tilewright.sim.checks.race_cells import CellCheck
+from tilewright.sim.checks.reach import Reach
+from tilewright.sim.checks.records import AccessRecord
+from tilewright.sim.checks.shadow import Shadow
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "tests/data/checks.json"
-UNWATCHED = {
-    *("sites", "kinds", "initialised", "guarded_waits", "registry", "run"),  # look at programs, some of them once
-    *("performance", "findings", "actors"),  # a report tells what they found; sectors depend on addresses
-    *("residency", "caller_arrays", "from_arrays", "checker"),  # depend on the machine, and on arrays of other tests
+SHORT_CUTS: dict[Any, tuple[str, ...]] = {
+    PendingAccesses: (
+        "add_similar_load",
+        "cannot_race",
+        "_maybe_same_lines",
+        "_last_writers",
+        "_after_by_warp",
+        "_append",
+        "_drop_overwritten",
+        "_collapse",
+        "move_to_cells",
+    ),
+    AccessRecord: ("accepts", "is_near", "older_than", "happened_before", "happened_before_by_warp", "ranges"),
+    Accessors: ("know", "knew_at_issue", "know_by_warp", "given"),
+    CellCheck: (
+        "check",
+        "_observed",
+        "_known_by_warps",
+        "_unordered",
+        "_ask_lanes",
+        "_ask_other_clusters",
+        "_known_by_lane",
+        "_both_strong",
+        "_keep_strong",
+    ),
+    Proxies: ("_plainly_fenced", "_fenced_by_all"),
+    Shadow: ("has_newer_reads", "drop_old_reads", "set_observer", "keep_strong", "keep_weak"),
+    Reach: ("forget",),
 }
-"""Modules of ``sim/checks`` whose calls are not counted."""
-UNSTEADY = {"_windows", "begin", "_may_read_unwritten"}
-"""Functions that depend on addresses or on arrays of other tests."""
 
 
-def watchable() -> list[tuple[Any, str, FunctionType]]:
-    """The functions and methods of the checks: where each is found, by which name, and what it is."""
-    modules = [
-        importlib.import_module(f"{checks.__name__}.{info.name}") for info in pkgutil.iter_modules(checks.__path__)
-    ]
-    watched = {m.__name__ for m in modules if m.__name__.rpartition(".")[2] not in UNWATCHED}
-    places = [
-        *modules,
-        *(x for m in modules for x in vars(m).values() if isinstance(x, type) and x.__module__ == m.__name__),
-    ]
-    return [(place, name, found) for place in places for name, found in vars(place).items()
-            if isinstance(found, FunctionType) and found.__module__ in watched and name not in UNSTEADY]  # fmt: skip
-
-
-POLLS = {
-    "a_grid_barrier_of_more_blocks_than_fit", "blocks_that_wait_for_the_next_one",
-    "values_of_a_stack_that_are_not_published",
-}  # fmt: skip
-"""How often these ask, and for which block, depends on the machine or differs between runs: they are not kept."""
+POLLS = {"a_grid_barrier_of_more_blocks_than_fit", "blocks_that_wait_for_the_next_one"}
+"""How often these ask, and for which block, depends on the machine: they are not kept."""
 
 
 def amount(found: Any) -> int:
-    """How much a function gives: yes or no, or of how many."""
-    if isinstance(found, np.ndarray):  # numbers may be places in memory, which differ
-        return found.size + (int(np.count_nonzero(found)) if found.dtype == bool else 0)
+    """How much a short cut gives: yes or no, or of how many."""
+    if isinstance(found, np.ndarray):
+        return int(np.count_nonzero(found)) + found.size
     if isinstance(found, (list, tuple, set, dict)):
         return len(found)
     return int(found) if isinstance(found, (bool, np.bool_)) else int(found is not None)
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[dict[FunctionType, list[int]]]:
-    """How often each function of the checks is called, and how much it gives in all."""
-    counts: dict[FunctionType, list[int]] = {}
+def counted() -> Iterator[Counter[str]]:
+    counts: Counter[str] = Counter()
 
-    def watched(function: FunctionType) -> Any:
-        count = counts[function] = [0, 0]
-
+    def watched(name: str, function: Callable[..., Any]) -> Any:
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             found = function(*args, **options)
-            count[0] += 1
-            count[1] += amount(found)
+            counts[name] += 1
+            counts[name + " "] += amount(found)
             return found
 
         return call
 
-    made: dict[FunctionType, Any] = {}
-    found = watchable()
-    for place, name, function in found:
-        if function not in made:
-            made[function] = watched(function)
-        setattr(place, name, made[function])
-    try:
+    with contextlib.ExitStack() as stack:
+        for kind, names in SHORT_CUTS.items():
+            for name in names:
+                made = watched(f"{kind.__name__}.{name}", getattr(kind, name))
+                stack.enter_context(mock.patch.object(kind, name, made))
         yield counts
-    finally:
-        for place, name, function in found:
-            setattr(place, name, function)
 
 
 def seed_of(pair: Pair, bug: bool) -> int:
@@ -120,7 +122,8 @@ def told(pair: Pair, bug: bool) -> tuple[str, str]:
             pair.run(bug)
         except SimulationError as error:
             report = str(error)
-    numbers = sorted(count for count in counts.values() if count[0])  # without names: those may change
+    watched = [f"{kind.__name__}.{name}" for kind, names in SHORT_CUTS.items() for name in names]
+    numbers = [counts[name + what] for name in watched for what in ("", " ")]  # without the names: those may change
     return without_places(report), f"{zlib.crc32(str(numbers).encode()):08x}"
 
 
