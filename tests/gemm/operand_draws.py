@@ -69,10 +69,10 @@ def drawn_array(
     return placed(rng, shape, dtype, strides, reach, low, int(rng.choice([0, 0, 0, 8, 1, 3, 5])))
 
 
-def drawn_rows(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, likely: int) -> Drawn:
+def drawn_rows(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, likely: int, often: float = 0.8) -> Drawn:
     """As TMA takes it: one mode is contiguous, the ``likely`` one most often, and rows begin at multiples of 16."""
     modes, strides, reach = list(range(len(shape)))[::-1], [0] * len(shape), 1
-    inner = likely if rng.random() < 0.8 else 2 * len(shape) - 3 - likely
+    inner = likely if rng.random() < often else 2 * len(shape) - 3 - likely
     for mode in sorted(modes, key=lambda mode: mode != inner):
         strides[mode] = reach if mode == inner else -(-reach // 16) * 16 + 16 * int(rng.integers(3))
         reach = strides[mode] * max(shape[mode], 1)

@@ -41,7 +41,7 @@ def by_scaled(case: Case) -> np.ndarray:
     out = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)][int(rng.integers(3))]
     if of_blocks:
         m, n, k = (int(rng.choice(sizes)) for sizes in ((1, 5, 40, 136), (16, 64, 144), (16, 128, 144, 272)))
-        case.a, case.b, case.d = (drawn_rows(rng, shape, kind, inner) for shape, kind, inner in
+        case.a, case.b, case.d = (drawn_rows(rng, shape, kind, inner, 1.0) for shape, kind, inner in
                                   (((m, k), dtype, 1), ((k, n), dtype, 0), ((m, n), out, 1)))  # fmt: skip
     else:
         m, n, k = *case.d.view.shape, case.a.view.shape[1]
