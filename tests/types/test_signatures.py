@@ -19,7 +19,7 @@ MODULES = [
     "tilewright.gemm", "tilewright.viz", "tilewright.layout", "tilewright.analysis", "tilewright.sim",
 ]  # fmt: skip
 # Any number of numbers, layouts, trees, things to print, or the arguments of another function (a subclass's).
-ANY_NUMBER = {
+ANY_NUMBER = {"block_copy", 
     "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape",
     "ComposedLayout.compose",
     "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",

@@ -124,7 +124,9 @@ def _free(warp: int, columns: int, place: Any) -> None:
         device.dealloc_tmem(place, columns)
 
 
-def get_num_tmem_alloc_cols(tmem_tensors: Any, rounding: bool = True, *, arch: str = "sm_100") -> int:
+def get_num_tmem_alloc_cols(
+    tmem_tensors: Any, rounding: bool = True, *, arch: str = "sm_100", loc: Any = None, ip: Any = None
+) -> int:
     """The columns that tensors of tensor memory (one, or a list) take together; with ``rounding`` the power of two from
     32 on that can be allocated for them.
 
