@@ -91,7 +91,8 @@ def main() -> None:
                 failed.append(text)
                 print(text, flush=True)
         pool.shutdown(wait=False, cancel_futures=True)
-    command = f"python -m tests.gemm.operand_search --cases {options.cases} --first {options.first}"
+    chosen = [f" --{name} '{given}'" for name in ("entry", "kernel") if (given := getattr(options, name))]
+    command = f"python -m tests.gemm.operand_search --cases {options.cases} --first {options.first}{''.join(chosen)}"
     empty = [f"{name} by {point}" for point, name in pairs(options.entry, options.kernel)
              if not by[f"{name} by {point}"]["right"]]  # fmt: skip
     found = {"command": command, "cases": counts.total(), **counts, "pairs without a right product": empty,
