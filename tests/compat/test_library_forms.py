@@ -244,7 +244,7 @@ def test_constexpr_fields_need_not_be_given_to_a_compiled_function() -> None:
 
 
 class WithProtocol(NamedTuple):
-    """As decorators of libraries make it: a plain number in a field is none of its values."""
+    """As decorators of libraries make it: a field with a plain number gives the kernel no value."""
 
     scale: cutlass.Float32
     times: cutlass.Int32

@@ -61,7 +61,7 @@ class DescriptorFormat(NamedTuple):
     fixed: int
 
     def kind_of(self, code: int) -> str:
-        """The kind of atom (``SW128``) with this code. ConstraintError if there is none.
+        """The kind of atom (``SW128``) with this code. ConstraintError for other codes.
 
         >>> [WGMMA.kind_of(1), TCGEN05.kind_of(1)]
         ['SW128', 'SW128_32B']

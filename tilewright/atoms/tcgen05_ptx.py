@@ -86,7 +86,7 @@ class PtxForm(NamedTuple):
 def ptx_targets(instruction: str) -> tuple[str, ...]:
     """The targets for which ptxas assembles an instruction, of ``TARGETS``.
 
-    ConstraintError, with the forms of the instruction, if there is none.
+    ConstraintError, with the forms of the instruction, if no form fits.
 
     >>> ptx_targets("tcgen05.mma.cta_group::1.kind::i8 [r0], d1, d2, r2, p0;")
     ('sm_100a', 'sm_110a')

@@ -92,7 +92,7 @@ def instruction_k(kind: str, sparse: bool = False) -> int:
 def mma_columns(form: MmaForm, m: int, majors: tuple[str, str] = ("K", "K")) -> tuple[int, ...]:
     """The N that an MMA of M rows can have; none: it has no such M or majors. M, N are those of both blocks of a pair.
 
-    ConstraintError for a form that is none, as block scales with ``.ws``.
+    ConstraintError for a form that does not exist, such as block scales with ``.ws``.
 
     >>> mma_columns(MmaForm("f16", ctas=2), 256)[:3], mma_columns(MmaForm("f16"), 32)
     ((16, 32, 48), ())

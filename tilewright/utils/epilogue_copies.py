@@ -81,7 +81,7 @@ def tmem_load(lanes: int, columns: int, acc_width: int, d_width: int, m_major: b
 
 
 def matrix_store(load: TmemLoad, acc_width: int, d_width: int, m_major: bool) -> MatrixCopy | None:
-    """The ``stmatrix`` whose registers are those of a load, None: there is none, and registers are stored as vectors.
+    """The ``stmatrix`` whose registers are those of a load; None where no one fits and registers are stored as vectors.
 
     What reads a source of ``d_width`` bits back into such registers is the ``ldmatrix`` of the same kind.
 

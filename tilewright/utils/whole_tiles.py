@@ -38,7 +38,7 @@ def block_copy(
     (or "N") share the tile. Each of them calls, and the first one issues the copy, which counts the bytes of a whole
     tile at the mbarrier of each.
 
-    Raises ConstraintError for other tensors, and for a multicast of what is no load.
+    Raises ConstraintError for other tensors, and for a multicast store.
 
     >>> import numpy as np
     >>> from tilewright import Float32, cute

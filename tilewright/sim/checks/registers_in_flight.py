@@ -88,7 +88,7 @@ class Groups:
     """What is in flight by one agent, in the open group and in those that were committed (oldest first)."""
 
     def __init__(self) -> None:
-        self.open: dict[Value, dict[int, InFlight]] = {}  # by the id of what is in flight: an op's is made once
+        self.open: dict[Value, dict[int, InFlight]] = {}  # by the id of the effect: each op makes one
         self.committed: list[dict[Value, dict[int, InFlight]]] = []
 
     def commit(self) -> None:
