@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import BFloat16
+from tilewright import BFloat16, Float32
 from tilewright.gemm import kernels, matmul
-from tilewright.gemm.epilogue.activations import ACTIVATIONS, LOG2_TAIL
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, LOG2_TAIL, Activation, ActivationGradient, Gated
 from tilewright.gemm.host import plan as plan_module
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.matmul import by_the_model
@@ -109,12 +109,25 @@ def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
     assert other.for_long_epilogue((8192, 8192, 1024, 1), gpu) is other
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_the_plan_of_a_long_epilogue(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+GRADIENT = ActivationGradient("gelu", np.zeros((1, 1), np.float16))
+
+
+@pytest.mark.parametrize(
+    ("functions", "out", "long"),
+    [
+        ((), BFloat16, False),
+        ((Activation("gelu"),), BFloat16, False),  # in its quick form
+        ((Activation("gelu"),), Float32, True),
+        ((Activation("relu"), Activation("tanh")), BFloat16, True),
+        ((Gated("gelu", None),), Float32, True),
+        ((GRADIENT,), BFloat16, True),
+    ],
+)
+def test_the_plan_of_a_long_epilogue(functions: Any, out: Any, long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Problem, "machine", "gpu")
     for name, value in (("limits", (132, 232448)), ("capability_of", 90)):
         monkeypatch.setattr(plan_module, name, lambda machine, value=value: value)
     monkeypatch.setattr(matmul_module, "limits", plan_module.limits)
-    problem = stand_in((8192, 8192, 1024), BFloat16, None, "k", "k")
-    config = by_the_model([kernels()["hopper_bf16"]], "auto", "", long, problem).config
+    problem = stand_in((8192, 8192, 1024), BFloat16, out, "k", "k")
+    config = by_the_model([kernels()["hopper_bf16"]], "auto", "", functions, problem).config
     assert (config.pingpong and config.tile[1] <= 128) == long

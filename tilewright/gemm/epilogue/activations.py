@@ -22,8 +22,8 @@ from tilewright.gemm.epilogue.tile import EpilogueTile
 class ActivationRow(NamedTuple):
     """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
     (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too. ``quick``: of
-    a fragment of Float32 sums that become numbers of 16 bits, where that takes another form. ``long``: more than a
-    dozen instructions even so. ``derivative``: of a fragment of numbers, that of the activation there."""
+    a fragment of Float32 sums that become numbers of 16 bits, where that takes another form. ``long``: other forms have
+    many more than a dozen instructions. ``derivative``: of a fragment of numbers, that of the activation there."""
 
     of_sums: Callable[[Any], Any]
     of_torch: Callable[[Any, Any], Any]
@@ -31,6 +31,10 @@ class ActivationRow(NamedTuple):
     integers: bool = False
     quick: Callable[[Any], Any] | None = None
     long: bool = False
+
+    def is_long(self, result: Any) -> bool:
+        """Whether the activation has many instructions for each element of type ``result``."""
+        return self.long and (self.quick is None or result.width != 16)
 
 
 def relu(x: Any) -> Any:

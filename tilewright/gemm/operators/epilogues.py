@@ -107,10 +107,15 @@ def tensor_of(array: Any) -> Any:
     return tensor if prod(array.shape) == 1 else dynamic(tensor)
 
 
-def is_long(functions: tuple[Any, ...]) -> bool:
-    """Whether one of the functions has many instructions for each element."""
-    names = [part.name for part in functions if isinstance(part, (Activation, ActivationGradient, Gated))]
-    return any(ACTIVATIONS[name].long for name in names if name in ACTIVATIONS)
+def is_long(functions: tuple[Any, ...], result: Any) -> bool:
+    """Whether one of the functions has many instructions for each element of type ``result``."""
+    for part in functions:
+        row = ACTIVATIONS.get(getattr(part, "name", ""))
+        if isinstance(part, (Activation, Gated)) and row is not None and row.is_long(result):
+            return True
+        if isinstance(part, ActivationGradient) and row is not None and row.long:
+            return True
+    return False
 
 
 def written_numbers(function: EpilogueFunction) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
-from tilewright.gemm.epilogue.activations import ACTIVATIONS, activation_of
+from tilewright.gemm.epilogue.activations import Activation, activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is_untransposed
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
@@ -354,8 +354,8 @@ class Request:
 
     def planner(self, entries: list[KernelEntry], may_pack: str) -> Callable[[Problem], Plan]:
         """Plans problems of this kind by the model."""
-        long = self.activation is not None and ACTIVATIONS[self.activation].long or is_long(self.functions)
-        return partial(by_the_model, entries, self.decomposition, may_pack, long)
+        activation = () if self.activation is None else (Activation(self.activation),)
+        return partial(by_the_model, entries, self.decomposition, may_pack, (*activation, *self.functions))
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
         """Keep a launch for products of the same geometry, and of other numbers of rows if these change nothing but
@@ -372,10 +372,11 @@ class Request:
 
 
 def by_the_model(
-    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, long: bool, problem: Problem
-) -> Plan:
-    """``long``: the epilogue has many instructions for each element."""
-    if long and problem.machine != "cpu":
+    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, functions: tuple[Any, ...],
+    problem: Problem,
+) -> Plan:  # fmt: skip
+    """``functions``: those of the epilogue, which may take longer than the main loop of a size."""
+    if is_long(functions, problem.D.dtype) and problem.machine != "cpu":
         entries = [entry.for_long_epilogue(problem.shape, limits(problem.machine)) for entry in entries]
     return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
 
