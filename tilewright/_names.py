@@ -85,12 +85,12 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
     own, so there it is an ImportError. ``asker`` is the frame that asks."""
     import dis
 
-    from tilewright.errors import MissingImportError, MissingNameError, nearest
+    from tilewright.errors import OF_A_MODULE, MissingImportError, MissingNameError, nearest
 
     place = f"{asker.f_code.co_filename}:{asker.f_lineno}"
 
     def text() -> str:
-        near = nearest(name, public_names(module))
+        near = nearest(name, public_names(module), OF_A_MODULE)
         aliases = sys.modules.get("tilewright.compat.aliases")
         if aliases is None or not aliases.is_installed():
             return f"module {module!r} has no attribute {name!r}{near}"

@@ -226,15 +226,23 @@ def byte_count(n: int) -> str:
     return f"{n} byte{'' if n == 1 else 's'}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that ``name`` most resembles, to complete a message; empty where none does.
+OF_A_MODULE = 0.75
+"""The likeness that :func:`nearest` asks of modules and of their names."""
+
+
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """The known name that ``name`` most resembles, to complete a message; empty where none does. ``likeness``:
+    difflib's ratio that a name must have, 0 to 1. Lists of hundreds of names need a higher one: there, some name always
+    has a few letters in common.
 
     >>> nearest("scop", ["sem", "scope"])
     "; did you mean 'scope'?"
+    >>> nearest("nothing", ["typing"]), nearest("nothing", ["typing"], OF_A_MODULE)
+    ("; did you mean 'typing'?", '')
     """
     import difflib
 
-    found = difflib.get_close_matches(name, list(known), 1)
+    found = difflib.get_close_matches(name, list(known), 1, likeness)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

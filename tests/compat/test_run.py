@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -132,6 +133,7 @@ def test_both_names_give_one_module(installed: None) -> None:
     [
         ("cutlass.nonsense", "there is no module 'cutlass.nonsense'; use what cutlass, cutlass.cute and"),
         ("cutlass.cute.tesing", "'cutlass.cute.tesing'; did you mean 'testing'"),
+        ("cutlass.cute.nothing", "'cutlass.cute.nothing'; use what cutlass, cutlass.cute and cutlass.utils document$"),
         ("cutlass.utils.blackwell_helper", "did you mean 'blackwell_helpers'"),
         ("cutlass.experimental.cudaa", "did you mean 'cuda'"),
     ],
@@ -140,6 +142,27 @@ def test_a_module_that_is_nowhere_says_what_is_near(installed: None, name: str, 
     with pytest.raises(ModuleNotFoundError, match=words) as caught:
         __import__(name)
     assert caught.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import cutlass.cute.nothing", "there is no module 'cutlass.cute.nothing'; use what "),
+        ("from cutlass.cute import nothing", "module 'cutlass.cute' has no attribute 'nothing', nor a stand-in for it"),
+        ("from cutlass import cute; cute.nothing", "module 'cutlass.cute' has no attribute 'nothing', nor a stand-in"),
+    ],
+)
+def test_the_traceback_of_a_missing_name_ends_in_the_program(
+    command: Any, tmp_path: Path, line: str, words: str
+) -> None:
+    """Also where a module of the program asks; and no name that has little in common is offered."""
+    (tmp_path / "part.py").write_text(f"import sys\n{line}\n")
+    script = tmp_path / "whole.py"
+    script.write_text("import part\n")
+    code, _, err = command(str(script))
+    assert code == 1 and words in err.splitlines()[-1] and "did you mean" not in err
+    files = re.findall(r'File "([^"]*)", line', err)
+    assert files == [str(script), str(tmp_path / "part.py")], err
 
 
 def test_an_installed_cutlass_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from tilewright import stand_ins
-from tilewright.errors import ArgumentError, MissingImportError, nearest
+from tilewright.errors import OF_A_MODULE, ArgumentError, MissingImportError, nearest
 
 OURS, THEIRS = "tilewright", "cutlass"
 PICTURES = "cute_viz"  # the package that programs draw layouts with; one that is installed stays what it is
@@ -56,9 +56,9 @@ def _ours(alias: str) -> ModuleType:
         if error.name != name:
             raise
         parent, _, last = alias.rpartition(".")
-        near = nearest(last, _children(parent))
-        words = f"there is no module {alias!r}{near}; use what cutlass, cutlass.cute and cutlass.utils document"
-        raise MissingImportError(words, name=alias) from None
+        near = nearest(last, _children(parent), OF_A_MODULE)
+        advice = near or "; use what cutlass, cutlass.cute and cutlass.utils document"
+        raise MissingImportError(f"there is no module {alias!r}{advice}", name=alias) from None
 
 
 def _children(alias: str) -> list[str]:

@@ -7,7 +7,10 @@ import sys
 import traceback
 from types import ModuleType, TracebackType
 
+from tilewright.errors import TilewrightError
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.join(os.path.dirname(_HERE), "")
 
 
 def run_script(path: str, arguments: list[str]) -> int:
@@ -51,8 +54,22 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _print_own(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-    """The traceback of the script: from its first line on, without the frames that run it."""
+    """The traceback of the script: from its first line on, without the frames that run it. An error of ours ends at
+    the last line that is not ours."""
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
         trace = trace.tb_next
+    if isinstance(error, TilewrightError):
+        _end_outside(trace)
     sys.stdout.flush()
     traceback.print_exception(kind, error, trace)
+
+
+def _end_outside(trace: TracebackType | None) -> None:
+    """Take the frames of this package off the end of ``trace``."""
+    last = None
+    step = trace
+    while step is not None:
+        last = step if not step.tb_frame.f_code.co_filename.startswith(_PACKAGE) else last
+        step = step.tb_next
+    if last is not None:
+        last.tb_next = None
