@@ -315,7 +315,7 @@ def test_what_the_simulator_does_not_know_asks_for_an_action() -> None:
         ("add.s32 $0, $1, $2;", "=r,r,r,x", "no constraint 'x'"),
         ("add.f64 $0, $1, $2;", "=r,r,r,d", "an operand of type u32 in a register of 64 bits"),
         ("$1.s32 $0, $2, $3;", "=r,C,r,r", "operand 0, of constraint C, is not a Python string"),
-        ("add.s32 $0, $1, $2;", "=r,r,r,n", "operand 2, of constraint n, is not a number known while staging"),
+        ("add.s32 $0, $1, $2;", "=r,r,r,n", "operand 2, of constraint n, is not an integer known while staging"),
         ("ld.b128 $0, $1;", "=r,r,r,q", "the simulator does not know ld.b128"),
     ],
 )

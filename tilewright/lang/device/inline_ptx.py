@@ -19,12 +19,10 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import I64, MemSpace, PtrType, ScalarType, Type, VecType
+from tilewright.lang.device import ptx_constraints
 from tilewright.lang.device.calls import operand
+from tilewright.lang.device.ptx_constraints import IMMEDIATE
 from tilewright.lang.device.ptx_instructions import as_instruction
-
-IMMEDIATE = ("n", "i", "C")
-"""The constraints of what becomes part of the text: numbers, and Python's strings (``C``)."""
-
 
 _READ = re.compile(r"\{\$r(\d+)\}")
 
@@ -91,29 +89,29 @@ def inline_asm(
     """Emit PTX. ``asm_string`` names results and operands ``$0, $1, ...`` in the order of ``constraints``.
 
     A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l``, ``q`` a register of 16, 32, 64, 128 bits,
-    ``f`` and ``d`` one of Float32 and Float64, ``n`` or ``i`` a number known while staging, ``C`` a Python string that
-    becomes part of the text; a digit shares that result's register; ``~{memory}`` tells that memory changes. ``res`` is
-    the result's type (``T.f32()``), a :class:`StructType` for several, None for none. Numbers of other types with as
-    many bits go into registers as they are (two Float16 into an ``r``).
+    ``f`` and ``d`` one of Float32 and Float64, ``n`` or ``i`` an integer known while staging, ``C`` a Python string
+    that becomes part of the text; a digit shares that result's register; ``~{memory}`` tells that memory changes.
+    ``+`` in the place of ``=`` is a result that is read too: its first value is an operand, before all others.
+    ``res`` is the result's type (``T.f32()``), a :class:`StructType` for several, None for none. Numbers of other
+    types with as many bits go into registers as they are (two Float16 into an ``r``).
 
     Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
     even where its results are never read. Source: LLVM Language Reference, "Inline Assembler Expressions".
     """
-    letters = [c.strip() for c in constraints.split(",") if c.strip()]
-    clobbers = [c for c in letters if c.startswith("~")]
-    outputs = [c[1:].lstrip("&") for c in letters if c.startswith("=")]
-    inputs = [c for c in letters if c[0] not in "~="]
+    found = ptx_constraints.read(constraints, asm_string)
+    outputs, inputs = found.outputs, found.inputs
     types = list(res.body) if isinstance(res, StructType) else [] if res is None else [res]
     intel = asm_dialect is not None and "INTEL" in str(asm_dialect).upper()
     if is_align_stack or operand_attrs or tail_call_kind or intel:
         raise ConstraintError("inline_asm: of LLVM's options only has_side_effects has a meaning for PTX")
-    values: list[Any] = [x if isinstance(x, str) else operand(x) for x in operands_]
-    for what, named, given in (("result", outputs, types), ("operand", inputs, values)):
+    for what, named, given in (("result", outputs, types), ("operand", inputs, operands_)):
         if len(named) != len(given):
             raise ConstraintError(
                 f"inline_asm({asm_string!r}): {len(named)} {what} constraints in {constraints!r} for "
                 f"{len(given)} {what}s"
             )
+    values: list[Any] = [x if isinstance(x, str) else operand(x) for x in operands_]
+    values = values[found.read_write :] + values[: found.read_write]
     mentioned = {int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", asm_string)}
     if beyond := [n for n in mentioned if n >= len(outputs) + len(inputs)]:
         raise ConstraintError(f"inline_asm({asm_string!r}): there is no ${beyond[0]} among {constraints!r}")
@@ -125,13 +123,7 @@ def inline_asm(
     if res is None and as_instruction(asm_string, values):
         return None
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
-    atom = InlinePtx(text, tuple(outputs), tuple(inputs), has_side_effects or not outputs, "~{memory}" in clobbers)
-    for letter in [*outputs, *inputs]:
-        if letter not in REGISTERS and not (letter.isdigit() and int(letter) < len(outputs)):
-            raise ConstraintError(
-                f"inline_asm({asm_string!r}): no constraint {letter!r}; the constraints are "
-                f"{', '.join((*REGISTERS, *IMMEDIATE))} and digits"
-            )
+    atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
     builder = Builder.current()
     ready = [_into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
     made = builder.call(atom, ready, tuple(REGISTERS[c] for c in outputs))
@@ -150,7 +142,9 @@ def extractvalue(
     return container[position[0]]
 
 
-def _with_numbers(text: str, first: int, inputs: list[str], values: list[Any]) -> tuple[str, list[str], list[Any]]:
+def _with_numbers(
+    text: str, first: int, inputs: tuple[str, ...], values: list[Any]
+) -> tuple[str, tuple[str, ...], list[Any]]:
     """The text with the operands of constraints ``n``, ``i`` and ``C`` written into it."""
     kept = [i for i, c in enumerate(inputs) if c not in IMMEDIATE]
     if len(kept) == len(inputs):
@@ -158,17 +152,23 @@ def _with_numbers(text: str, first: int, inputs: list[str], values: list[Any]) -
     places = {first + i: f"${first + k}" for k, i in enumerate(kept)}
     for i, letter in enumerate(inputs):
         if letter in IMMEDIATE:
-            value = values[i]
-            known = value if isinstance(value, str) else value.value if isinstance(value, Constant) else None
-            if known is None or letter == "C" and not isinstance(value, str):
-                wanted = "a Python string" if letter == "C" else "a number known while staging"
-                raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not {wanted}")
-            places[first + i] = str(known)
+            places[first + i] = _written(text, i, letter, values[i])
     made = re.sub(
         r"(?<!\$)\$(?:\{(\d+)(?::\w+)?\}|(\d+))",
         lambda m: places.get(int(m.group(1) or m.group(2)), m.group(0)), text,
     )  # fmt: skip
-    return made, [inputs[i] for i in kept], [values[i] for i in kept]
+    return made, tuple(inputs[i] for i in kept), [values[i] for i in kept]
+
+
+def _written(text: str, i: int, letter: str, value: Any) -> str:
+    """Operand ``i`` as it stands in the text."""
+    if letter == "C" and isinstance(value, str):
+        return value
+    integer = isinstance(value, Constant) and isinstance(value.type, ScalarType) and not value.type.is_float
+    if letter == "C" or not integer:
+        wanted = "a Python string" if letter == "C" else "an integer known while staging"
+        raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not {wanted}")
+    return str(int(value.value))
 
 
 def _type(asked: Any) -> Type:
