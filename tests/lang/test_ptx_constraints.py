@@ -78,7 +78,7 @@ def others_kernel(x: cute.Tensor, out: cute.Tensor) -> None:
     both = llvm.inline_asm(
         llvm.StructType.get_literal([T.i32(), T.f32(), T.i32()]),
         [cutlass.Float32(x[t]), x[t] * 8, x[t] * 5],
-        "s32 $0, $3, 1; add.f32 $1, $1, $1; sub.s32 $2, $2, $3;",
+        "add.s32 $0, $3, 1; add.f32 $1, $1, $1; sub.s32 $2, $2, $3;",
         "=r,+f,+r,r",
     )
     results = [llvm.extractvalue(kind, both, [i]) for i, kind in enumerate([T.i32(), T.f32(), T.i32()])]
