@@ -9,19 +9,27 @@ import numpy as np
 
 _blocks: dict[int, Any] = {}
 _reached: dict[int, Any] = {}
-_ALIGN = 256  # what the driver's allocations are aligned to
+ALIGNMENT = 256  # bytes: what the driver's allocations are aligned to
 
 
 def allocate(size: int) -> int:
     """The address of ``size`` fresh bytes."""
     from tilewright.sim.empty_arrays import mark
 
-    memory = (ctypes.c_char * (int(size) + _ALIGN))()
-    address = -(-ctypes.addressof(memory) // _ALIGN) * _ALIGN
-    _blocks[address] = memory
+    block = aligned_bytes(int(size))
+    block[:] = 0
+    address = block.ctypes.data
+    _blocks[address] = block
     reach(address, int(size))
     mark(address, int(size), "cuMemAlloc")
     return address
+
+
+def aligned_bytes(size: int) -> Any:
+    """``size`` fresh bytes at a multiple of 256, as an array of NumPy that keeps them."""
+    whole = np.empty(size + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + size]
 
 
 def free(address: int) -> bool:

@@ -1,7 +1,8 @@
 """Functions of the program's own in PyTorch's autograd: their ``backward`` sees tensors "on cuda", as ``forward`` does.
 
 PyTorch calls ``backward`` from its engine, outside every function mode, with new tensors for gradients and saved
-tensors: none of these has a mark. So a node notes that its forward had tensors with one.
+tensors: none of these has a mark. So a node notes that its forward had tensors with one. A parameter is a new tensor,
+too, in the memory of the one that it is made of.
 """
 
 from __future__ import annotations
@@ -41,7 +42,14 @@ def autograd(
         found = saved.__get__(node)
         return mark(found) if getattr(node, _ON_CUDA, False) else found
 
+    make: Any = torch.nn.Parameter.__dict__["__new__"].__func__
+
+    def parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        made = make(cls, data, requires_grad)
+        return mark(made) if marked((data,)) else made
+
     return {
+        torch.nn.Parameter: {"__new__": staticmethod(parameter)},
         Function: {"apply": classmethod(apply)},
         BackwardCFunction: {"apply": enter, "saved_tensors": property(saved_tensors)},
     }

@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tilewright.compat import memory, recording, torch_names
+from tilewright.compat.torch_aligned import align, resize
 from tilewright.compat.torch_autograd import autograd
 from tilewright.lang.arguments.arrays import SERVED
 
@@ -26,6 +27,7 @@ _GETTERS: dict[Any, Callable[[Any], Any]] = {
     torch.Tensor.get_device: lambda _: 0,
 }
 _GRAD = torch.Tensor.grad.__get__
+_SET_DATA = torch.Tensor.data.__set__
 _INHERITED = object()  # a name that its owner has from a base class
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
 
@@ -45,13 +47,16 @@ def _any_marked(values: Any) -> bool:
     return any(_any_marked(v) if isinstance(v, (tuple, list)) else _marked(v) for v in values)
 
 
-def _mark(result: Any) -> Any:
-    if isinstance(result, torch.Tensor):
+def _mark(result: Any, name: str = "", given: Any = ()) -> Any:
+    """``result``, of the function ``name`` with the arguments ``given``, lies on the GPU from now on."""
+    if isinstance(result, (tuple, list)):
+        for part in result:
+            _mark(part, name, given)
+    elif isinstance(result, torch.Tensor):
         recording.counts.tensors += _MARK not in result.__dict__
         setattr(result, _MARK, True)
-    elif isinstance(result, (tuple, list)):
-        for part in result:
-            _mark(part)
+        with torch._C.DisableTorchFunction():
+            align(result, name, given)
     return result
 
 
@@ -84,6 +89,9 @@ class CudaOnCpu(TorchFunctionMode):
             return func(*args, **kwargs)
         if func == _GRAD:
             return _mark(func(*args)) if _marked(args[0]) else func(*args)
+        if func == _SET_DATA:
+            func(*args)
+            return _mark(args[0]) if _marked(args[1]) else _unmarked(args[0])
         if func in (torch.Tensor.__repr__, torch.Tensor.__format__) and _marked(args[0]):
             shown = func(*args, **kwargs)
             return _with_device(shown) if shown.startswith("tensor(") else shown
@@ -108,8 +116,12 @@ class CudaOnCpu(TorchFunctionMode):
         kwargs.pop("pin_memory", None)
         on_cuda = to_cuda or wanted is None and _any_marked((*args, *kwargs.values()))
         args = tuple(_CPU if isinstance(a, torch.device) and a.type == "cuda" else a for a in args)
+        if name in ("resize_", "resize_as_") and on_cuda:
+            return resize(func, *args, **kwargs)
         result = self.act(func, args, kwargs)
-        return _mark(result) if on_cuda and name not in ("__get__", "__set__", "data_ptr", "numpy") else result
+        if not on_cuda or name in ("__get__", "__set__", "data_ptr", "numpy"):
+            return result
+        return _mark(result, name, (*args, *kwargs.values()))
 
     def act(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Call ``func``; while a graph is captured it will be called at each launch of the graph, for the same
