@@ -30,6 +30,10 @@ _FIELDS: dict[str, tuple[Type, int, int]] = {
     "global_stride": (U64, image.STRIDES, image.RANK - 1),
 }
 """Field: its type, its first word in the simulator's image, and how many there are."""
+_RULES = {
+    "global_address": "is no address that TMA takes: tensors begin at a multiple of 16 bytes",
+    "global_stride": "bytes are no stride that TMA takes: modes have strides of multiples of 16 bytes",
+}
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class ReplaceTensorMap(Instruction):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         # A write of this field alone: lanes of a warp that replace it by one value agree, in whatever order they come.
         values = lanes.spread(operands[1])
+        if self.field in _RULES:
+            _taken(lanes, values, values.astype(np.uint64) % 16 != 0, f"{self.mnemonic()}: {{}} {_RULES[self.field]}")
         word = values.view(f"u{values.itemsize}").astype(np.uint64)[:, None]
         _write(lanes, op, lanes.further(operands[0], (_FIELDS[self.field][1] + self.ordinal) * word.itemsize), word)
         return ()
@@ -126,6 +132,26 @@ class ReplaceTensorMap(Instruction):
         address = f'"r"({out.shared_address(pointer)})' if shared else f'"l"({out.value(pointer)})'
         kind = "l" if wide else "r"
         out.line(f'asm volatile("{text}" :: {address}, "{kind}"({out.value(value)}) : "memory");')
+
+
+@dataclass(frozen=True)
+class CheckContiguous(Instruction):
+    """Nothing on a GPU. In the simulator: the mode ``where`` of a tensor, for which tensor maps have no stride, has the
+    stride 1 or one element. Operands: the stride in elements, the extent."""
+
+    where: str
+    name: ClassVar[str] = "tensormap.contiguous"
+    accesses = ()
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        stride, extent = map(lanes.spread, operands)
+        text = f"{self.where} has the stride {{}}, and TMA brings elements that follow each other there"
+        fix = "pass a tensor that is contiguous in that mode, or choose an atom made for the mode that is"
+        _taken(lanes, stride, (stride != 1) & (extent > 1), text, fix)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        return
 
 
 @dataclass(frozen=True)
@@ -200,6 +226,13 @@ class CopyTensorMapRelease(Instruction):
 def _write(lanes: Lanes, op: Op, pointer: Any, words: Any) -> None:
     elem = element_of(op.operands[0].type)
     lanes.store(pointer, np.ascontiguousarray(words).view(elem.dtype))
+
+
+def _taken(lanes: Lanes, values: Any, wrong: Any, text: str, fix: str = "") -> None:
+    """A fault of the active lanes whose value is wrong; ``text`` says so of the first value."""
+    wrong = wrong & lanes.active()
+    if wrong.any():
+        raise lanes.fault(text.format(int(values[wrong][0])), wrong, fix)
 
 
 def _check_memory(what: str, op: Op, value: Value, spaces: tuple[MemSpace, ...] = _MEMORY, align: int = 64) -> None:

@@ -13,7 +13,7 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, basis_get, is_congruent
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tma.atom import TmaCopyAtom, static_leaves
-from tilewright.tiled.tma.plan import TmaPlan
+from tilewright.tiled.tma.plan import TmaPlan, mode_name
 
 
 def prefetch_descriptor(tma_atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> None:
@@ -39,8 +39,10 @@ def update_tma_descriptor(
     """Make the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
     extents and strides. One thread does it (elect_one).
 
-    ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for;
-    if its stride there is a run-time number, it must be 1.
+    ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for.
+    A stride there that is known while staging must be 1. One that is not known must be 1, too, unless the mode has one
+    element: the simulator stops where it is another, a GPU brings other elements than those of the tensor. The same
+    holds for the address and the other strides, which are multiples of 16 bytes.
     """
     plan = _atom("update_tma_descriptor", tma_atom).plan
     _check_like(plan, gmem_tensor, tma_atom)
@@ -51,7 +53,9 @@ def update_tma_descriptor(
         extent = basis_get(step, gmem_tensor.shape)
         if i == 0 and plan.element.bytes != size:
             extent = extent * size // plan.element.bytes
-        if i:
+        if i == 0:
+            _check_contiguous(plan, gmem_tensor, step)
+        else:
             stride = Int64(basis_get(step, gmem_tensor.stride)) * size
             call(tensormap.ReplaceTensorMap("global_stride", i - 1), tma_desc_ptr, Uint64(stride))
         call(tensormap.ReplaceTensorMap("global_dim", i), tma_desc_ptr, Uint32(extent))
@@ -97,10 +101,17 @@ def _check_like(plan: TmaPlan, tensor: Any, atom: CopyAtom) -> None:
     given = static_leaves(tensor.linear)
     like = isinstance(given, Layout) and is_congruent(given.shape, plan.gmem.shape)
     contiguous = basis_get(plan.steps(0)[0], given.stride) if like else None
-    # A stride that only the launch knows is taken to be 1, as the address is taken to be a multiple of 16 bytes.
     if not like or (isinstance(contiguous, int) and contiguous != 1):
         raise ConstraintError(
             f"update_tma_descriptor: {given} is not like {plan.gmem}, for which the tensor map was made: it needs "
             "the same "
             "modes, and the same one contiguous"
         )
+
+
+def _check_contiguous(plan: TmaPlan, tensor: Tensor, step: Any) -> None:
+    """Let the simulator check a stride of the contiguous mode that only the running program knows."""
+    stride = basis_get(step, tensor.stride)
+    if not isinstance(stride, int):
+        where = f"update_tma_descriptor: {mode_name(step)} of {tensor.linear} x {plan.source}"
+        call(tensormap.CheckContiguous(where), Int64(stride), Int64(basis_get(step, tensor.shape)))

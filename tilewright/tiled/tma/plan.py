@@ -120,7 +120,7 @@ class TmaPlan:
         first = basis_get(found[0][1], self.gmem.stride)
         if not isinstance(first, int) and self.source.width != self.element.width:
             raise ConstraintError(
-                f"TMA: the stride of {_mode_name(found[0][1])} of {self.gmem} is only known at the launch; to copy "
+                f"TMA: the stride of {mode_name(found[0][1])} of {self.gmem} is only known at the launch; to copy "
                 f"{self.source} as {self.element} it must be 1 while staging: mark the tensor with leading_dim"
             )
         return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
@@ -235,7 +235,7 @@ class TmaPlan:
 
         def part(e: Any) -> ModePart:
             s, d = basis_get(e, self.gmem.shape), basis_get(e, self.gmem.stride)
-            return ModePart(_mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
+            return ModePart(mode_name(e), leaf(s), leaf(d), isinstance(d, int) and d == 1)
 
         modes = tuple([tuple([part(e) for e in self.steps(i)]) for i in range(len(self.basis))])
         scales = tuple([part(e) for e in self._late()])
@@ -367,20 +367,20 @@ class TmaPlan:
             known = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
             if not known or sum((n - 1) * strides[m] for m, n in others) + step > strides[e]:
                 return (
-                    f"{names}, so what is past the end of {_mode_name(e)} would be taken from another: make its "
+                    f"{names}, so what is past the end of {mode_name(e)} would be taken from another: make its "
                     "extent a known multiple of the tile's"
                 )
         return ""
 
     def _names(self, i: int) -> str:
-        return " and ".join(map(_mode_name, self.steps(i))) or "no mode"
+        return " and ".join(map(mode_name, self.steps(i))) or "no mode"
 
 
 def _mode_of(e: Any) -> tuple[int, ...]:
     return e.mode if isinstance(e, ScaledBasis) else ()
 
 
-def _mode_name(e: Any) -> str:
+def mode_name(e: Any) -> str:
     if not isinstance(e, ScaledBasis):
         return "mode 0"
     return f"mode {e.mode[0]}" if len(e.mode) == 1 else f"mode ({','.join(map(str, e.mode))})"
