@@ -15,7 +15,11 @@ from tilewright import cute
 from tilewright.gemm import gemm_grouped, grouped_matmul
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.operators import group_launch, matmul, prepared
+from tilewright.gemm.operators import repeated as repeats
 from tilewright.gemm.operators.prepared import CAPTURED, Prepared, Slot, Step
+from tilewright.gemm.operators.repeated import RepeatedProduct
+
+torch = pytest.importorskip("torch")
 
 # -- what stays prepared for a geometry --------------------------------------------------------------------------------
 
@@ -125,6 +129,32 @@ def test_repeats_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None
         product.launch(*moved(operand))
         sizes.append(len(product.repeats))
     assert sizes == [1, 2, 3, 1, 2]
+
+
+def repeated(shape: tuple[int, ...] = (4, 8)) -> RepeatedProduct:
+    """A product whose operands take 64 bytes each from their addresses on."""
+    return RepeatedProduct(None, shape, torch.float32, ((0, 64),) * 5, same=True)  # type: ignore[arg-type]
+
+
+def test_what_a_result_overlaps_is_remembered_by_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the plain rule, for addresses in any order; a few are kept."""
+    monkeypatch.setattr(repeats, "MOST_ADDRESSES", 40)
+    rng, product, answers = np.random.default_rng(0), repeated(), set()
+    for _ in range(2000):
+        a, b, c, d, bias = (64 * int(x) for x in rng.integers(0, 5, 5))
+        addresses = a, b, d if rng.integers(2) else c, d, bias
+        answer = repeated().results_are_disjoint(addresses)
+        assert product.may_write(addresses) == answer
+        answers.add(answer)
+        assert len(product.disjoint) <= 40
+    assert answers == {False, True}
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (4, 8), (2, 3, 5), (4, 0), (0, 4), (2, 0, 3)])
+def test_a_new_result_is_what_new_empty_makes(shape: tuple[int, ...]) -> None:
+    like = torch.empty(1)
+    made, plain = repeated(shape).empty(device=like.device), like.new_empty(shape, dtype=torch.float32)
+    assert (made.shape, made.stride(), made.dtype) == (plain.shape, plain.stride(), plain.dtype)
 
 
 def test_tensors_of_two_devices_have_keys_of_their_own() -> None:

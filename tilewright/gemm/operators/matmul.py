@@ -150,9 +150,11 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
     None."""
     if torch._C._are_functorch_transforms_active():
         return True
-    graded, plain = torch.is_grad_enabled(), (torch.Tensor, torch.nn.Parameter)
+    graded, tensor, parameter = torch.is_grad_enabled(), torch.Tensor, torch.nn.Parameter
     for x in tensors:
-        if graded and x.requires_grad if type(x) in plain else isinstance(x, torch.Tensor):
+        if x is None:
+            continue
+        if graded and x.requires_grad if type(x) is tensor or type(x) is parameter else isinstance(x, tensor):
             return True
     return False
 
