@@ -133,7 +133,7 @@ def test_repeats_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None
 
 def repeated(shape: tuple[int, ...] = (4, 8)) -> RepeatedProduct:
     """A product whose operands take 64 bytes each from their addresses on."""
-    return RepeatedProduct(None, shape, torch.float32, ((0, 64),) * 5, same=True)  # type: ignore[arg-type]
+    return RepeatedProduct(None, shape, torch.float32, ((0, 64),) * 5, same=True)
 
 
 def test_what_a_result_overlaps_is_remembered_by_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import matmul
 
 torch = pytest.importorskip("torch")
+TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
 torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
 
 pytestmark = pytest.mark.unchecked
@@ -69,14 +70,29 @@ def test_gradients_of_all_operands_and_through_an_activation() -> None:
         torch.testing.assert_close(x, y)
 
 
+class Seen(TorchDispatchMode):
+    """The operators that are called below the gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls.append(func)
+        return func(*args, **(kwargs or {}))
+
+
 @pytest.mark.parametrize("leading", [(), (2, 3)])
 def test_what_eager_pytorch_records_is_the_operator(leading: tuple[int, ...]) -> None:
-    """The short way of eager calls and the operator give the same bits, and gradients laid out as the operands are."""
+    """The short way of eager calls and the dispatched one give the same bits, and gradients laid out as the operands
+    are."""
     x, weight, bias = normal(*leading, 4, 8, grad=True), normal(6, 8, grad=True), normal(6, grad=True)
     assert torch_op.is_eager(x, weight, bias)
     short = matmul(x, weight.mT, bias=bias, alpha=0.5)
-    long = torch.ops.tilewright.matmul(x, weight.mT, None, bias, 0.5)
-    assert "Product" in type(short.grad_fn).__name__ and "Product" not in type(long.grad_fn).__name__
+    with Seen() as seen:
+        long = torch.ops.tilewright.matmul(x, weight.mT, None, bias, 0.5)
+    assert "Product" in type(short.grad_fn).__name__ and "Dispatched" in type(long.grad_fn).__name__
+    assert torch.ops.tilewright.matmul.default in seen.calls
     assert torch.equal(short, long)
     grad = torch.randn_like(short)
     operands = x, weight, bias
@@ -159,6 +175,7 @@ def test_results_given_and_mistakes() -> None:
     with torch.no_grad():
         out = torch.empty(4, 6)
         assert matmul(a, b, out) is out
+    assert not torch_op.is_eager(torch.empty(2, device="meta"))
     meta = torch.ops.tilewright.matmul(torch.empty(3, 1, 4, 8, device="meta"), torch.empty(2, 8, 6, device="meta"))
     assert meta.shape == (3, 2, 4, 6)
 
