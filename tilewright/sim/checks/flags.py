@@ -66,6 +66,11 @@ class Flags:
         size = self.layout.geometry.cluster_size
         return CLUSTER if one // size == other // size else GPU
 
+    def covers_all(self, one: Array, other: Array) -> Array:
+        """As :meth:`covers`, of many pairs of blocks."""
+        size = self.layout.geometry.cluster_size
+        return np.where(one == other, CTA, np.where(one // size == other // size, CLUSTER, GPU))
+
     def access(
         self, clocks: Clocks, group: Group, verb: str, site: Site, memory: int, at: Array, rows: Array, lanes: Array,
         holds: Callable[[int], Any] | None = None,

@@ -201,9 +201,13 @@ class CellCheck:
             bad = self._ask_other_clusters(bad, before, acting, group)
         if not bad.size or (not lane_clocks and not layout.agents):
             return bad
-        # The answer depends on who accessed and when, not on the site: each pair is asked once.
-        entries = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT)
-        pairs = np.stack([acting.thread[bad], entries], 1).view(PAIR).reshape(-1)
+        # The answer depends on who accessed and when, not on the site: each pair is asked once. So it is for lanes of
+        # which nothing is known that their warp does not know.
+        entries, threads = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT), acting.thread[bad]
+        if not layout.agents:
+            apart = [w for w, known in clocks.lane_clocks.items() if known.extras] if snapshot is None else []
+            threads = np.where(np.isin(group.warps[acting.rows[bad]], apart), threads, threads - threads % WARP)
+        pairs = np.stack([threads, entries], 1).view(PAIR).reshape(-1)
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
         answers = np.array([self._known_by_lane(int(k), before, acting, group) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
@@ -265,15 +269,15 @@ class CellCheck:
         mine = self.order.sites[number].scope
         if mine == THREAD:
             return bad
-        layout, keep = self.order.layout, []
-        for k in map(int, bad):
-            other = self.order.sites[int(site_of(before[k]))].scope
-            blocks = [int(x) // WARP // layout.block for x in (who_of(before[k]), acting.thread[k])]
-            if min(mine, other) < self.order.flags.covers(*blocks):
-                keep.append(k)
-            else:
-                shadow.keep_strong(cells[k : k + 1], before[k : k + 1], layout.block)
-        return np.array(keep, np.int64)
+        layout, sites = self.order.layout, self.order.sites
+        numbers, which = np.unique(site_of(before[bad]), return_inverse=True)
+        scopes = np.minimum(mine, np.array([sites[int(n)].scope for n in numbers])[which.reshape(-1)])
+        blocks = [who // (WARP * layout.block) for who in (who_of(before[bad]), acting.thread[bad])]
+        covered = scopes >= self.order.flags.covers_all(*blocks)
+        strong = bad[covered]
+        if strong.size:
+            shadow.keep_strong(cells[strong], before[strong], layout.block)
+        return bad[~covered]
 
     def _keep_strong(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
         """Strong accesses ``lost`` of one instruction share cells with later ones: those of other warps are remembered,
