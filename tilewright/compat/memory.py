@@ -16,8 +16,7 @@ def allocate(size: int) -> int:
     """The address of ``size`` fresh bytes."""
     from tilewright.sim.empty_arrays import mark
 
-    block = aligned_bytes(int(size))
-    block[:] = 0
+    block = aligned_bytes(int(size), np.zeros)
     address = block.ctypes.data
     _blocks[address] = block
     reach(address, int(size))
@@ -25,9 +24,10 @@ def allocate(size: int) -> int:
     return address
 
 
-def aligned_bytes(size: int) -> Any:
-    """``size`` fresh bytes at a multiple of 256, as an array of NumPy that keeps them."""
-    whole = np.empty(size + ALIGNMENT, np.uint8)
+def aligned_bytes(size: int, make: Any = np.empty) -> Any:
+    """``size`` fresh bytes at a multiple of 256, as an array of NumPy that keeps them. Pages of a large one are the
+    system's until they are touched, with ``numpy.zeros`` too."""
+    whole = make(size + ALIGNMENT, np.uint8)
     start = -whole.ctypes.data % ALIGNMENT
     return whole[start : start + size]
 
