@@ -32,6 +32,7 @@ from tilewright.lang.tensors.select import max as max, min as min, select
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor
+from tilewright.lang.tensors.vector import Vector as Vector
 from tilewright.layout import Layout as Layout
 from tilewright import (
     base_dsl as base_dsl, compat as compat, cuda as cuda, cute as cute, cutlass_dsl as cutlass_dsl,

@@ -14,6 +14,9 @@ from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, Type
 from tilewright.lang.device import atomic, barriers, mbarriers, single, threads, warps
+from tilewright.lang.device.bulk import cp_async_bulk_commit_group, cp_async_bulk_wait_group
+from tilewright.lang.device.bulk_bytes import load_bytes as cp_async_bulk_shared_cluster_global
+from tilewright.lang.device.bulk_bytes import store_bytes as cp_async_bulk_global_shared_cta
 from tilewright.lang.device.calls import operand
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -29,8 +32,9 @@ from tilewright.lang.numbers.numeric import (
 
 __all__ = [
     "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "RoundingModeKind", "SharedSpace",
-    "atomicrmw", "barrier_cta_sync", "cp_async_mbarrier_arrive_shared", "elect_sync", "fmax",
-    "fmin", "red",
+    "atomicrmw", "barrier_cta_sync", "cp_async_bulk_commit_group", "cp_async_bulk_global_shared_cta",
+    "cp_async_bulk_shared_cluster_global", "cp_async_bulk_wait_group", "cp_async_mbarrier_arrive_shared", "elect_sync",
+    "fmax", "fmin", "red",
 ]  # fmt: skip
 
 

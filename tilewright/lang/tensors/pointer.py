@@ -150,8 +150,7 @@ class Pointer:
         const = self.const + extra
         if self.swizzle is None:
             return _shift(self.base, const)
-        pending = self.pending
-        dynamic, static = split(self.swizzle.in_units(element_bytes(self.dtype)), pending, const)
+        dynamic, static = split(self.swizzle.in_units(element_bytes(self.dtype)), self.pending, const)
         base = self.base if isinstance(dynamic, int) else _moved(self.base, dynamic)
         return _shift(base, static)
 
@@ -163,7 +162,11 @@ class Pointer:
         return self.value()
 
     to_llvm_ptr = ir_value
-    llvm_ptr = raw_ptr = property(value)
+    llvm_ptr = property(value)
+
+    def raw_ptr(self, *, loc: Any = None, ip: Any = None) -> Pointer:
+        """The address that the pointer has now, with its swizzle applied, as a pointer without one."""
+        return self if self.swizzle is None else Pointer(self.value(), self.dtype)
 
     # -- access --------------------------------------------------------------------------------------------------
 
@@ -194,16 +197,13 @@ class Pointer:
         if self.alignment % min_align == 0:
             return self
         builder = Builder.current()
-        number = wrap(builder.emit("ptr.toint", (self.value(),), (I64,)).result)
-        raised = (number + (min_align - 1)) & -min_align
+        raised = (wrap(builder.emit("ptr.toint", (self.value(),), (I64,)).result) + (min_align - 1)) & -min_align
         kind = PtrType(self._type.elem, self._type.space, min_align)
         return Pointer(builder.emit("ptr.fromint", (raised.ir_value(),), (kind,)).result, self.dtype)
 
     def toint(self, *, loc: Any = None, ip: Any = None) -> Any:
-        """The address: Int32 in shared memory, Int64 elsewhere; on the host a Python int.
-
-        A swizzle of the pointer's own is not applied: programs apply ``type.swizzle_type`` to the number.
-        """
+        """The address: Int32 in shared memory, Int64 elsewhere, a Python int on the host. A swizzle of the pointer's
+        own is not applied: programs apply ``type.swizzle_type`` to the number."""
         if isinstance(self.base, DevicePointer):
             return self.base.address + self.const * element_bytes(self.dtype)
         plain, offset = (self, 0) if self.of_layout else self.unswizzled()

@@ -94,6 +94,10 @@ class TensorSSA:
         for i in range(self.numel):
             yield self[i]
 
+    def to_elements(self, *, loc: Any = None, ip: Any = None) -> tuple[Any, ...]:
+        """The elements as numbers, the first mode fastest."""
+        return tuple(self)
+
     def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """An element as a numeric, or a slice (None keeps a mode) as a TensorSSA."""
         from tilewright.layout.layout import Layout, has_underscore
