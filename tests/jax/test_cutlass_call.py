@@ -126,8 +126,20 @@ def add_into_kernel(x: cute.Tensor, y: cute.Tensor) -> None:
 
 
 @cute.jit
-def add_into(stream, x: cute.Tensor, given: cute.Tensor, y: cute.Tensor) -> None:
+def add_into(stream, x: cute.Tensor, y: cute.Tensor) -> None:
     add_into_kernel(x, y).launch(grid=(1, 1, 1), block=(8, 1, 1))
+
+
+@cute.kernel
+def add_twice_kernel(x: cute.Tensor, y: cute.Tensor, double: cute.Tensor) -> None:
+    t, _, _ = cute.arch.thread_idx()
+    y[t] = y[t] + x[t]
+    double[t] = 2 * y[t]
+
+
+@cute.jit
+def add_twice(stream, x: cute.Tensor, y: cute.Tensor, double: cute.Tensor) -> None:
+    add_twice_kernel(x, y, double).launch(grid=(1, 1, 1), block=(8, 1, 1))
 
 
 def test_an_output_may_share_the_buffer_of_an_input() -> None:
@@ -138,6 +150,16 @@ def test_an_output_may_share_the_buffer_of_an_input() -> None:
     assert (y == 10).all()  # JAX copies what is still needed
     with pytest.raises(ArgumentError, match="share a buffer and differ"):
         call(x, jnp.zeros(4))
+
+
+def test_an_aliased_output_is_not_passed_twice() -> None:
+    """The function gets the inputs and the outputs with a buffer of their own."""
+    like = jax.ShapeDtypeStruct((8,), jnp.float32)
+    call = cutlass_call(add_twice, output_shape_dtype=(like, like), input_output_aliases={1: 1})
+    x, y = jnp.arange(8.0), jnp.full((8,), 10.0)
+    double, total = jax.jit(call)(x, y)
+    np.testing.assert_array_equal(total, np.arange(8) + 10)
+    np.testing.assert_array_equal(double, 2 * np.arange(8) + 20)
 
 
 def test_inputs_are_not_written() -> None:

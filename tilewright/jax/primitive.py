@@ -26,10 +26,11 @@ def cutlass_call(
     input_output_aliases: Mapping[int, int] | None = None, allow_cuda_graph: bool = True,
     compile_options: Any = None, use_static_tensors: bool = False, **kwargs: Any,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function of JAX arrays that runs ``fn(stream, *inputs, *outputs, **kwargs)``; also inside ``jax.jit``.
+    """A function of JAX arrays that runs ``fn(stream, *inputs, *outputs, **kwargs)``; also inside ``jax.jit``. Outputs
+    that share the buffer of an input are not among ``outputs``: ``fn`` writes that input.
 
-    ``fn`` is a ``@cute.jit`` function (or a function that calls one). Its inputs are read only; it writes the outputs,
-    which the result holds in the structure of ``output_shape_dtype`` (``jax.ShapeDtypeStruct`` or a pytree of them).
+    ``fn`` is a ``@cute.jit`` function (or a function that calls one). Its other inputs are read only; it writes the
+    outputs, which the result holds in the structure of ``output_shape_dtype`` (``jax.ShapeDtypeStruct`` or a pytree of them).
 
     On the CPU kernels run in the simulator, where JAX has a GPU on that, on the stream that XLA gives.
 
@@ -54,7 +55,7 @@ def cutlass_call(
         arrays = jax.tree.leaves(inputs)
         specs = _specs("input_spec", input_spec, len(arrays)), _specs("output_spec", output_spec, len(outputs))
         _check_aliases(aliases, arrays, outputs)
-        work = _Work(fn, specs, use_static_tensors, compile_options, kwargs, frozenset(aliases))
+        work = _Work(fn, specs, use_static_tensors, compile_options, kwargs, aliases)
         shown = [_abstract(x) for x in (*arrays, *outputs)]
         if all(shape is not None for shape, _ in shown):
             work.prepare(shown)
@@ -116,16 +117,16 @@ class _Work:
 
     def __init__(
         self, fn: Any, specs: tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]], static: bool, options: Any,
-        kwargs: dict[str, Any], aliased: frozenset[int],
+        kwargs: dict[str, Any], aliases: Mapping[int, int],
     ) -> None:  # fmt: skip
-        self.fn, self.specs, self.static, self.kwargs, self.aliased = fn, specs, static, kwargs, aliased
+        self.fn, self.specs, self.static, self.kwargs, self.aliases = fn, specs, static, kwargs, aliases
         self.options = options
         self.executors: dict[Any, Callable[..., Any]] = {}
 
     def key(self) -> Any:
         # 2, 2.0 and True are equal, and so are 0.0 and -0.0; programs made of them are not.
         given = tuple((name, value, repr(value)) for name, value in sorted(self.kwargs.items()))
-        found = (self.fn, self.specs, self.static, str(self.options), given, self.aliased)
+        found = (self.fn, self.specs, self.static, str(self.options), given, frozenset(self.aliases.items()))
         try:
             hash(found)
         except TypeError:
@@ -179,8 +180,10 @@ class _Work:
         found = []
         for specs, buffers, is_output in groups:
             for i, (spec, buffer) in enumerate(zip(specs, buffers, strict=True)):
+                if is_output and i in self.aliases.values():
+                    continue
                 stride = compact(buffer.shape, spec.order(len(buffer.shape)))
-                readonly = not is_output and i not in self.aliased
+                readonly = not is_output and i not in self.aliases
                 array = Array(buffer.address, device, buffer.shape, stride, numeric(buffer.dtype), self, readonly)
                 found.append(spec.tensor(array, self.static))
         return found
