@@ -16,6 +16,8 @@ from typing import Any
 from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.machine import artifact, default_architecture
 from tilewright.errors import ArgumentError, CompileError
+from tilewright.export import simulated
+from tilewright.export.describe import describe
 from tilewright.export.header import header
 from tilewright.export.interface import parameters_of
 from tilewright.export.names import check_prefix
@@ -47,6 +49,8 @@ def export_to_c(
     compiled = {arch: [_compiled(kernel, executor.options, arch) for kernel in executor.kernels] for arch in archs}
     from tilewright import __version__
 
+    codes = [made.cubin for artifacts in compiled.values() for made in artifacts]
+    simulated.keep(describe(executor, prefix, archs), codes, executor.kernels)
     files = {
         f"{name}.h": header(parameters, prefix, name, __version__, archs, executor.host.name, macros),
         f"{name}.c": launcher(executor, parameters, prefix, name, compiled),

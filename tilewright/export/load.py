@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +12,21 @@ from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.limits import Limits
 from tilewright.cuda.machine import CudaKernel, machine
 from tilewright.errors import ArgumentError, MachineError, MissingNameError, nearest
-from tilewright.export import program
+from tilewright.export import program, simulated
 from tilewright.export.describe import parameter_of
 from tilewright.export.package import unpack
 from tilewright.ir.core import Function, Location, Op
 from tilewright.ir.target import architecture
 from tilewright.lang.launch.executor import CompiledFunction
 from tilewright.lang.launch.host import HostCode
+from tilewright.lang.launch.machine import machine_of
 
 
 def load_module(file_path: str | os.PathLike[str], *, enable_tvm_ffi: bool = False) -> ExportedModule:
     """The functions in a file that ``export_to_c`` wrote: an object file, a library or archive that such were linked
     into, or the C source itself. Each is an attribute, by its ``function_prefix``, and takes the arguments that the
-    compiled function took; arrays are on a GPU.
+    compiled function took. Arrays are on a GPU; or on the CPU, for the simulator, where this user exported the function
+    on this computer (what the simulator runs is in Tilewright's cache on the disk).
 
     Nothing is compiled; the file's machine code is loaded by the driver at the first call on a device.
     ``enable_tvm_ffi`` is accepted: functions take arrays of any framework as they are.
@@ -77,7 +81,7 @@ class ExportedFunction(CompiledFunction):
             kernel: {arch: row[i] for arch, row in zip(self.architectures, rows, strict=True)}
             for i, kernel in enumerate(kernels)
         }
-        code = ExportedCode(host, made, f"{self.name} of {path}")
+        code = ExportedCode(host, made, f"{self.name} of {path}", partial(simulated.kept, description, codes))
         code.written = {i: Op("store", [], [], {}, [], Location(*loc)) for i, loc in description["written"]}
         code.equal = [(i, j) for i, j in description["equal"]]
         super().__init__(code, [parameter_of(item) for item in description["parameters"]])
@@ -87,19 +91,27 @@ class ExportedFunction(CompiledFunction):
 
 
 class ExportedCode(HostCode):
-    """Host code whose kernels are machine code: ``codes`` of each kernel, by architecture."""
+    """Host code whose kernels are machine code: ``codes`` of each kernel, by architecture. ``simulated`` gives the
+    kernels for the simulator, or None."""
 
-    def __init__(self, function: Function, codes: dict[Function, dict[str, bytes]], label: str) -> None:
+    def __init__(
+        self, function: Function, codes: dict[Function, dict[str, bytes]], label: str,
+        simulated: Callable[[], list[Function] | None],
+    ) -> None:  # fmt: skip
         super().__init__(function)
-        self.codes, self.label = codes, label
+        self.codes, self.label, self.simulated = codes, label, simulated
 
     def load(self, device: str) -> list[Any]:
         archs = ", ".join(next(iter(self.codes.values())))
         if device == "cpu" and self.pointers:
-            raise MachineError(
-                f"{self.label} is machine code for GPUs ({archs}), and the arrays are on the CPU: move them to a GPU. "
-                "The simulator runs the compiled function that was exported"
-            )
+            kernels = self.simulated()
+            if kernels is None:
+                raise MachineError(
+                    f"{self.label} is machine code for GPUs ({archs}), and the arrays are on the CPU: move them to a "
+                    "GPU. The simulator runs it where it was exported: nothing for the simulator is kept here"
+                )
+            self.loaded[device] = [machine_of(device).load(kernel, None) for kernel in kernels]
+            return self.loaded[device]
         try:
             machine()
         except MachineError as error:

@@ -30,7 +30,8 @@ def cutlass_call(
     that share the buffer of an input are not among ``outputs``: ``fn`` writes that input.
 
     ``fn`` is a ``@cute.jit`` function (or a function that calls one). Its other inputs are read only; it writes the
-    outputs, which the result holds in the structure of ``output_shape_dtype`` (``jax.ShapeDtypeStruct`` or a pytree of them).
+    outputs, which the result holds in the structure of ``output_shape_dtype`` (``jax.ShapeDtypeStruct`` or a pytree of
+    them).
 
     On the CPU kernels run in the simulator, where JAX has a GPU on that, on the stream that XLA gives.
 
