@@ -31,8 +31,8 @@ SHAPES = [
 ]  # fmt: skip
 """Squares and linear layers, then those of DeepSeek-V3."""
 
-KINDS = ("tensor", "slow", "row", "block")
-LARGEST = 448.0
+KINDS = ("tensor", "slow", "row", "block", "int8")
+LARGEST = {torch.float8_e4m3fn: 448.0, torch.int8: 127.0}
 BLOCK = 128
 ROUNDS = 9
 
@@ -50,8 +50,12 @@ class Operands:
 
     @classmethod
     def draw(cls, m: int, n: int, k: int, kind: str) -> Operands:
-        a, scale_a = quantised(m, k, {"tensor": (m, k), "slow": (m, k), "row": (1, k), "block": (1, BLOCK)}[kind])
-        b, scale_b = quantised(n, k, {"tensor": (n, k), "slow": (n, k), "row": (1, k), "block": (BLOCK, BLOCK)}[kind])
+        dtype = torch.int8 if kind == "int8" else torch.float8_e4m3fn
+        of_a, of_b = {"block": ((1, BLOCK), (BLOCK, BLOCK)), "row": ((1, k), (1, k)), "int8": ((1, k), (1, k))}.get(
+            kind, ((m, k), (n, k))
+        )
+        a, scale_a = quantised(m, k, of_a, dtype)
+        b, scale_b = quantised(n, k, of_b, dtype)
         if kind == "block":  # as cuBLASLt wants them: those of A column by column, rows of B's padded to four
             scale_a = scale_a.T.contiguous().T
             padded = scale_b.new_empty(scale_b.shape[0], -(-scale_b.shape[1] // 4) * 4)
@@ -68,14 +72,15 @@ class Operands:
         return float((out[rows].double() - exact).norm() / exact.norm())
 
 
-def quantised(rows: int, columns: int, group: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Normal numbers rounded to e4m3, and the scales of groups of so many rows and columns."""
+def quantised(rows: int, columns: int, group: tuple[int, int], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Normal numbers rounded to ``dtype``, and the scales of groups of so many rows and columns."""
     x = torch.randn(rows, columns, device="cuda")
     up, across = (-(-extent // size) for extent, size in zip((rows, columns), group, strict=True))
     padded = x.new_zeros(up * group[0], across * group[1])
     padded[:rows, :columns] = x.abs()
-    scale = padded.view(up, group[0], across, group[1]).amax((1, 3)) / LARGEST
-    return (x / spread(scale, rows, columns)).to(torch.float8_e4m3fn), scale
+    scale = padded.view(up, group[0], across, group[1]).amax((1, 3)) / LARGEST[dtype]
+    x /= spread(scale, rows, columns)
+    return (x if dtype.is_floating_point else x.round()).to(dtype), scale
 
 
 def spread(scale: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
@@ -93,6 +98,9 @@ def ours(x: Operands, kind: str, kernel: Any = None) -> None:
 
 
 def theirs(x: Operands, kind: str) -> None:
+    if kind == "int8":
+        torch.mul(torch._int_mm(x.a, x.b) * x.scale_a, x.scale_b, out=x.theirs)
+        return
     fast = kind in ("tensor", "row")
     torch._scaled_mm(x.a, x.b, x.scale_a, x.scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast, out=x.theirs)
 
@@ -112,7 +120,13 @@ def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) ->
     error = max(x.error(x.ours) for x in sets)
     # bf16 keeps 8 bits, and the tensor cores 14 of a sum; an error of scales or of a layout is far larger.
     assert error < (2e-2 if kind in ("tensor", "row") else 4e-3), f"{shape} {kind}: relative error {error}"
-    rest = {"set": kind, "mnk": list(shape), "dtype": "e4m3", "error": error, "cublas_us": found.get("cublas")}
+    rest = {
+        "set": kind,
+        "mnk": list(shape),
+        "dtype": "int8" if kind == "int8" else "e4m3",
+        "error": error,
+        "cublas_us": found.get("cublas"),
+    }
     return [{**rest, "kernel": name, "us": us} for name, us in found.items() if name != "cublas"]
 
 
@@ -138,7 +152,7 @@ def main() -> None:
             for one in sorted(found, key=lambda record: record["us"])[:8]:
                 ratio = one["cublas_us"] / one["us"] if one["cublas_us"] else float("nan")
                 rows.append((text, one["kernel"], f"{one['us']:.2f}", f"{flops / one['us']:.0f}", f"{ratio:.3f}"))
-        table(f"e4m3, scales: {kind}", rows, ("m,n,k", "kernel", "us", "TFLOP/s", "of cuBLASLt"))
+        table(f"scales: {kind}", rows, ("m,n,k", "kernel", "us", "TFLOP/s", "of cuBLASLt"))
         ratios = [
             r["cublas_us"] / r["us"] for r in records if r["set"] == kind and r["kernel"] == "ours" and r["cublas_us"]
         ]

@@ -92,6 +92,22 @@ def test_integers_with_scales_become_floats(out: Any) -> None:
     np.testing.assert_allclose(result.astype(np.float64), exact, rtol=float(ml_dtypes.finfo(out).eps), atol=1e-7)
 
 
+@pytest.mark.parametrize("kernel", ["hopper_i8", "tensorop_i8"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_integers_of_both_families_are_exact(kernel: str, device: str) -> None:
+    """Any int8, and scales that are powers of two: float32 holds the results."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    m, n, k = 136, 72, 528
+    a, b = (rng.integers(-128, 128, (extent, k)).astype(np.int8) for extent in (m, n))
+    scale_a, scale_b = scale(rng, "line", m, k), scale(rng, "line", n, k)
+    left, right, rows, columns = (torch.from_numpy(x).to(device) for x in (a, b, scale_a, scale_b))
+    for out in (torch.float32, torch.float16, torch.bfloat16):
+        result = scaled_matmul(left, right.T, rows, columns.T, out_dtype=out, kernel=kernel)
+        exact = torch.from_numpy(expected(a, b.T, scale_a, scale_b)).to(out)
+        assert torch.equal(result.cpu(), exact)
+
+
 def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
     """A large product, then many small ones: the tensor cores drop these, float32 sums of each 128 elements do not."""
     k = 1024
