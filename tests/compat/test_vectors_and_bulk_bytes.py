@@ -30,6 +30,20 @@ def test_vectors_of_numbers() -> None:
     assert per_thread(use, 4) == [140 + 2 * t for t in range(4)]
 
 
+def test_a_vector_keeps_its_type_in_loops_and_branches() -> None:
+    @cute.jit
+    def use(t: Any) -> Any:
+        v = Vector.from_elements((t, 1), Int32)
+        for _ in cutlass.range(t):
+            v = v + 1
+        if t > 2:
+            v = Vector(v.ir_value())
+        assert isinstance(v, Vector) and not isinstance(cute.full((2, 2), 1, Int32), Vector)
+        return v.to_elements()[0] + 10 * v[1]
+
+    assert per_thread(use, 4) == [2 * t + 10 * (t + 1) for t in range(4)]
+
+
 def test_pairs_of_floats_in_one_integer() -> None:
     def there_and_back(t: Any) -> Any:
         (both,) = Vector.from_elements((Float32(t), Float32(-2.5)), Float32).bitcast(Int64).to_elements()

@@ -13,12 +13,30 @@ from tilewright.lang.numbers.numeric import as_numeric, class_of
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 
-class Vector(TensorSSA):
-    """The elements of ``value``, an IR vector or a TensorSSA, with the shape ``(n,)``. What arithmetic gives is a
-    TensorSSA, which has the same methods.
+class _OneMode(type(TensorSSA)):  # type: ignore[misc]  # whichever metaclass it has
+    """Makes and recognises the TensorSSAs that are vectors: there is one class of values, whatever operation made
+    them, so that a variable keeps its type in a loop."""
 
-    ``dtype`` says what the elements are where the IR's type leaves it open (it has one type for signed and unsigned
-    integers of a width in a library's eyes); it has the width of the elements.
+    def __call__(cls, value: Any, dtype: Any = None) -> TensorSSA:
+        held = value if isinstance(value, Value) else value.ir_value()
+        if not isinstance(held.type, VecType):
+            raise ConstraintError(f"Vector: a vector in registers is needed, not {held.type}; use from_elements")
+        kind = dtype or class_of(held.type.elem)
+        if kind.ir_type.width != held.type.elem.width:
+            raise ConstraintError(f"Vector: elements of {held.type} as {kind.__name__}: use bitcast or to")
+        vector = Builder.current().bitcast(held, VecType(kind.ir_type, held.type.n))
+        return TensorSSA(vector, (held.type.n,), kind)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, TensorSSA) and isinstance(x.shape, tuple) and len(x.shape) == 1
+
+
+class Vector(TensorSSA, metaclass=_OneMode):
+    """``Vector(value)``: the elements of ``value``, an IR vector or a TensorSSA, as a TensorSSA of the shape ``(n,)``;
+    all such TensorSSAs are instances.
+
+    ``dtype`` says what the elements are where the IR's type leaves it open (libraries have one type for signed and
+    unsigned integers of a width); it has the width of the elements.
 
     >>> from tilewright import Float32, Int32, Int64, Vector
     >>> from tilewright.testing import per_thread
@@ -32,17 +50,8 @@ class Vector(TensorSSA):
 
     __slots__ = ()
 
-    def __init__(self, value: Any, dtype: Any = None) -> None:
-        held = value if isinstance(value, Value) else value.ir_value()
-        if not isinstance(held.type, VecType):
-            raise ConstraintError(f"Vector: a vector in registers is needed, not {held.type}; use from_elements")
-        dtype = dtype or class_of(held.type.elem)
-        if dtype.ir_type.width != held.type.elem.width:
-            raise ConstraintError(f"Vector: elements of {held.type} as {dtype.__name__}: use bitcast or to")
-        super().__init__(Builder.current().bitcast(held, VecType(dtype.ir_type, held.type.n)), (held.type.n,), dtype)
-
-    @classmethod
-    def from_elements(cls, elements: Sequence[Any], dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Vector:
+    @staticmethod
+    def from_elements(elements: Sequence[Any], dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """The vector of these numbers, each converted to ``dtype`` (by default, the type of the first).
 
         >>> from tilewright import Float32, Vector
@@ -53,4 +62,4 @@ class Vector(TensorSSA):
         if not elements:
             raise ConstraintError("Vector.from_elements: at least one element is needed")
         kind = dtype or type(as_numeric(elements[0]))
-        return cls(Builder.current().build([kind(x).ir_value() for x in elements]), kind)
+        return TensorSSA(Builder.current().build([kind(x).ir_value() for x in elements]), (len(elements),), kind)
