@@ -119,7 +119,7 @@ class CudaOnCpu(TorchFunctionMode):
         if name in ("resize_", "resize_as_") and on_cuda:
             return resize(func, *args, **kwargs)
         result = self.act(func, args, kwargs)
-        if not on_cuda or name in ("__get__", "__set__", "data_ptr", "numpy"):
+        if not on_cuda or name in ("__set__", "data_ptr", "numpy"):
             return result
         return _mark(result, name, (*args, *kwargs.values()))
 
