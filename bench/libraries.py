@@ -20,8 +20,8 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).with_name("library_programs")
 SPEED = Path(__file__).with_name("library_speed.py")
-BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext")
-"""What all of them import."""
+BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext", "tqdm")
+"""What they import."""
 ROWS, GEMM, ATTENTION = "quack_rows.py", "quack_gemm.py", "flash_attention.py"
 INTERFACE = "quack_gemm_interface.py"
 LIBRARIES = {
@@ -30,6 +30,8 @@ LIBRARIES = {
     "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM)),
     "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
+    "flashlib 0.4.0": (("flashlib==0.4.0",), ("flashlib_forms.py",)),
+    "fast-trimul 3.0.6": (("fast-trimul==3.0.6",), ("fast_trimul_forms.py",)),
 }
 """The wheels of each, and the programs that run with them."""
 TIMED = ("quack 0.3.0", "FlashAttention 4 (4.0.0b36), quack 0.5.3")

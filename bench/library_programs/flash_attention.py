@@ -15,27 +15,47 @@ def draw(*shape: int, dtype: torch.dtype = torch.float16, grad: bool = False) ->
     return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=grad)
 
 
-def reference(q, k, v, causal=False):
+def reference(q, k, v, causal=False, window=None, softcap=0.0):
+    """In single precision. ``window``: how many columns to the left and to the right of its own a row sees."""
     group = q.shape[2] // k.shape[2]
-    given = (x.float().transpose(1, 2) for x in (q, k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)))
-    return torch.nn.functional.scaled_dot_product_attention(*given, is_causal=causal).transpose(1, 2)
+    q, k, v = (x.float().transpose(1, 2) for x in (q, k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)))
+    scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    rows, columns = (torch.arange(n, device=scores.device) for n in scores.shape[2:])
+    apart = columns - rows[:, None] - (len(columns) - len(rows))
+    if causal:
+        scores = scores.masked_fill(apart > 0, float("-inf"))
+    elif window is not None:
+        scores = scores.masked_fill((apart < -window[0]) | (apart > window[1]), float("-inf"))
+    return (torch.softmax(scores, -1) @ v).transpose(1, 2)
 
 
-def forward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16) -> bool:
+def forward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16, columns=None, **options) -> bool:
     q = draw(1, rows, heads, depth, dtype=dtype)
-    k, v = (draw(1, rows, heads // shared, depth, dtype=dtype) for _ in range(2))
-    out, *_ = flash_attn_func(q, k, v, causal=causal)
-    return bool((out.float() - reference(q, k, v, causal)).abs().max() < 5e-3)
+    k, v = (draw(1, columns or rows, heads // shared, depth, dtype=dtype) for _ in range(2))
+    out, *_ = flash_attn_func(q, k, v, causal=causal, **options)
+    wanted = reference(q, k, v, causal, options.get("window_size"), options.get("softcap", 0.0))
+    return bool((out.float() - wanted).abs().max() < 5e-3)
 
 
-def lengths() -> bool:
-    ends = torch.tensor([0, 100, 180], dtype=torch.int32, device="cuda")
-    q, k, v = (draw(180, 2, 64) for _ in range(3))
+def lengths(heads=2, shared=1, causal=False, train=False) -> bool:
+    """Rows of 100, 80 and 3, one after another."""
+    ends = torch.tensor([0, 100, 180, 183], dtype=torch.int32, device="cuda")
+    given = [draw(183, n, 64, grad=train) for n in (heads, heads // shared, heads // shared)]
+    exact = [x.detach().float().requires_grad_(train) for x in given]
     out, *_ = flash_attn_varlen_func(
-        q, k, v, cu_seqlens_q=ends, cu_seqlens_k=ends, max_seqlen_q=100, max_seqlen_k=100
+        *given, cu_seqlens_q=ends, cu_seqlens_k=ends, max_seqlen_q=100, max_seqlen_k=100, causal=causal
     )  # fmt: skip
-    parts = [reference(*(x[None, a:b] for x in (q, k, v)))[0] for a, b in ((0, 100), (100, 180))]
-    return bool((out.float() - torch.cat(parts)).abs().max() < 5e-3)
+    parts = [reference(*(x[None, a:b] for x in exact), causal)[0] for a, b in ((0, 100), (100, 180), (180, 183))]
+    wanted = torch.cat(parts)
+    right = bool((out.float() - wanted).abs().max() < 5e-3)
+    if train:
+        weight = torch.randn_like(out)
+        out.backward(weight)
+        wanted.backward(weight.float())
+        right &= all(bool((x.grad.float() - y.grad).abs().max() < 2e-2) for x, y in zip(given, exact, strict=True))
+    return right
 
 
 def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16) -> bool:
@@ -59,10 +79,17 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, causal": lambda: forward(causal=True),
     "forward, causal, grouped heads": lambda: forward(heads=4, shared=2, causal=True),
     "forward, bf16, 320 rows of 128": lambda: forward(320, 1, depth=128, dtype=torch.bfloat16),
+    "forward, 40 rows, 200 columns": lambda: forward(40, columns=200),
+    "forward, a window": lambda: forward(200, window_size=(20, 10)),
+    "forward, softcap": lambda: forward(softcap=5.0),
+    "forward, depth 96": lambda: forward(depth=96),
     "forward, lengths": lengths,
+    "forward, lengths, causal, grouped heads": lambda: lengths(4, 2, causal=True),
     "backward": backward,
     "backward, causal": lambda: backward(causal=True),
     "backward, causal, grouped heads": lambda: backward(heads=4, shared=2, causal=True),
+    "backward, lengths": lambda: lengths(train=True),
+    "backward, lengths, causal, grouped heads": lambda: lengths(4, 2, causal=True, train=True),
     "backward, bf16, 200 rows of 128": lambda: backward(200, 1, depth=128, dtype=torch.bfloat16),
     "backward, bf16, 200 rows of 128, -bounds": lambda: without_bounds(
         lambda: backward(200, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)

@@ -12,7 +12,6 @@ for asker in ("torch._dynamo", "torch._inductor.runtime.triton_compat", "torch._
     importlib.import_module(asker)
 
 
-
 class Config:
     """A choice of sizes, which modules compare while they are imported."""
 
