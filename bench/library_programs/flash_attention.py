@@ -68,9 +68,10 @@ def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.fl
     return all(bool((x.grad.float() - y.grad).abs().max() < 2e-2) for x, y in zip(given, exact, strict=True))
 
 
-def without_bounds(form: Callable[[], bool]) -> bool:
-    """With tiles of fewer rows than threads, the step before the backward reads beyond its tile."""
-    with tilewright.sim.options(check="all,-bounds"):
+def without(checks: str, form: Callable[[], bool]) -> bool:
+    """``form`` without some checks: with tiles of fewer rows than threads, the step before the backward reads beyond
+    its tile (bounds); of P in shared memory each warp waits for its own rows only (races, proxies)."""
+    with tilewright.sim.options(check=f"all,{checks}"):
         return form()
 
 
@@ -83,6 +84,7 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, a window": lambda: forward(200, window_size=(20, 10)),
     "forward, softcap": lambda: forward(softcap=5.0),
     "forward, depth 96": lambda: forward(depth=96),
+    "forward, depth 96, -races,-proxies": lambda: without("-races,-proxies", lambda: forward(depth=96)),
     "forward, lengths": lengths,
     "forward, lengths, causal, grouped heads": lambda: lengths(4, 2, causal=True),
     "backward": backward,
@@ -91,8 +93,8 @@ FORMS: dict[str, Callable[[], bool]] = {
     "backward, lengths": lambda: lengths(train=True),
     "backward, lengths, causal, grouped heads": lambda: lengths(4, 2, causal=True, train=True),
     "backward, bf16, 200 rows of 128": lambda: backward(200, 1, depth=128, dtype=torch.bfloat16),
-    "backward, bf16, 200 rows of 128, -bounds": lambda: without_bounds(
-        lambda: backward(200, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)
+    "backward, bf16, 200 rows of 128, -bounds": lambda: without(
+        "-bounds", lambda: backward(200, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)
     ),
 }
 

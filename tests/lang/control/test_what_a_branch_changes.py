@@ -456,3 +456,38 @@ def test_a_thread_index_is_three_numbers(staged: Any) -> None:
 
     with pytest.raises(TilewrightError, match="has 1 mode.* take one of the three"):
         staged(program, 3)
+
+
+class Noting:
+    """Notes in itself how its values are divided, as classes of libraries do, in a new list each time."""
+
+    def __init__(self, step: Any, limit: Any) -> None:
+        self.step, self.limit = step, limit
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        values, self.divided = [], []
+        for part in (self.step, self.limit):
+            values += part.__extract_mlir_values__()
+            self.divided.append(1)
+        return values
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> Noting:
+        parts = zip((self.step, self.limit), values, self.divided, strict=True)
+        return Noting(*(part.__new_from_mlir_values__([value]) for part, value, _ in parts))
+
+
+def test_a_note_that_says_the_same_is_no_change(staged):
+    """Of conditional expressions in others, and in a loop that carries the object."""
+
+    def program(n):
+        held = Noting(n, n + 4)
+        total = n * 0
+        for i in range(3):
+            total += 16 if i * held.step > held.limit else (8 if i > 1 else (4 if held.limit - i > 6 else 2))
+        return total
+
+    def plain(n):
+        return sum(16 if i * n > n + 4 else (8 if i > 1 else (4 if n + 4 - i > 6 else 2)) for i in range(3))
+
+    for n in (1, 3, 5):
+        assert staged(program, n) == (plain(n),)

@@ -118,9 +118,7 @@ class RegionState:
             return
         self._seen[id(value)] = value
         if has_protocol(value) and not module_of(cls).startswith("tilewright."):
-            # A class may note in the object how its values are divided: then the note is there before the region, too.
-            with contextlib.suppress(Exception):  # an object that is not complete yet
-                value.__extract_mlir_values__()
+            _note(value)
         for store in stores:
             try:
                 held = store.read(value)
@@ -146,6 +144,19 @@ def _changes(path: str, word: str, region: Any, holder: Any) -> Exception:
         f"'{path}' changes its {word} in the {region}, which is staged once and runs many times or never; "
         f"assign to places that exist before the region, or {advice}"
     )
+
+
+def _note(value: Any) -> None:
+    """A class may note in the object how its values are divided: then the note is there before the region, too. A list
+    that says the same as before stays the same object: regions inside of others would see it change."""
+    held = getattr(value, "__dict__", {})
+    before = dict(held)
+    with contextlib.suppress(Exception):  # an object that is not complete yet
+        value.__extract_mlir_values__()
+    for name, old in before.items():
+        new = held.get(name)
+        if type(old) is list and type(new) is list and len(old) == len(new) and all(map(same, old, new)):
+            held[name] = old
 
 
 def _is_cached(holder: Any, key: Any, value: Any) -> bool:
