@@ -52,6 +52,8 @@ def products() -> dict[str, float]:
         torch.randn(shape, device="cuda", dtype=torch.bfloat16)
         for shape in ((256, 256), (256, 256), (256, 256), (256,), (2, 256, 256), (2, 256, 256))
     )
+    import tilewright.gemm.operators.torch_op  # noqa: F401 - registers the operator
+
     op = torch.ops.tilewright.matmul
     runs: dict[str, Callable[[], Any]] = {
         "product: matmul(a, b)": lambda: matmul(a, b),
