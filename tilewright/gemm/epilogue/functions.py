@@ -38,7 +38,8 @@ class EpilogueFunction(Protocol):
     loads them earlier. A function that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and
     whether it is written (and, third, how many columns of D one of its own stands for): the library checks their
     extents, and that one which is written shares no memory with others. ``untransposed`` is true of a function that
-    cannot be applied by kernels that compute the transposed product.
+    cannot be applied by kernels that compute the transposed product. ``writes_always`` is true of one that writes its
+    matrices of D's shape in each call, whatever the values are: kernels may store them as they store D.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -70,6 +71,19 @@ def parts_of(function: Any) -> tuple[Any, ...]:
     ((Relu(), Relu()), (Relu(),))
     """
     return tuple(getattr(function, "functions", (function,)))
+
+
+def second_outputs(function: Any) -> list[Any]:
+    """The matrices that a function writes in each call, one element for each of D's.
+
+    >>> second_outputs(Chain((Store("before"), Relu()))), second_outputs(Residual("r"))
+    (['before'], [])
+    """
+    return [
+        matrix
+        for part in parts_of(function) if getattr(part, "writes_always", False)
+        for matrix, is_written, *columns in part.matrices if is_written and not columns
+    ]  # fmt: skip
 
 
 def is_untransposed(function: Any) -> bool:
@@ -243,6 +257,8 @@ class Store(OfWholeSums):
     """
 
     matrix: Any  # (M, N), a cute.Tensor or an array
+
+    writes_always = True
 
     @property
     def matrices(self) -> list[tuple[Any, bool]]:

@@ -26,6 +26,8 @@ class EpilogueTile:
     transposed: bool = False
     ahead: dict[tuple[int, int], Any] = field(default_factory=dict)
     """Elements of vectors that are in registers already, by the vector's id and the mode."""
+    kept: dict[int, Any] = field(default_factory=dict)
+    """What was written of matrices that the kernel stores, by the matrix's id: None, then a fragment of its type."""
 
     def source(self) -> Any:
         """C's elements, a TensorSSA of C's type; zero outside the matrix."""
@@ -50,11 +52,26 @@ class EpilogueTile:
                 loaded[i] = matrix[self._of_user(at)]
         return loaded.load()
 
-    @cute.jit
     def write(self, matrix: Any, values: Any) -> None:
         """``matrix[m, n] = values``, a TensorSSA of the accumulators' shape, rounded to the matrix's type."""
         stored = cute.make_rmem_tensor(self.coordinates.shape, matrix.element_type)
         stored.store(values.to(matrix.element_type))
+        if id(matrix) in self.kept:
+            self.kept[id(matrix)] = stored
+        else:
+            self._write_elements(matrix, stored)
+
+    def written(self) -> list[Any]:
+        """What was written of the matrices that the kernel stores. ConstraintError where one was not written."""
+        if None in self.kept.values():
+            raise ConstraintError(
+                "an epilogue function says that it writes its matrices in each call (writes_always), and did not write "
+                "all of them: call tile.write for each, or leave out writes_always"
+            )
+        return list(self.kept.values())
+
+    @cute.jit
+    def _write_elements(self, matrix: Any, stored: Any) -> None:
         for i in range_constexpr(cute.size(stored)):
             at = self.coordinates[i]
             if cute.elem_less(at, self.extent):

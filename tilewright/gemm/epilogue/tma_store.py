@@ -16,9 +16,10 @@ from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, vectors_of
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, second_outputs, vectors_of
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.layout.ints import divisor_of
 from tilewright.utils import LayoutEnum, hopper_helpers
 
 
@@ -60,39 +61,65 @@ class TmaStoreEpilogue:
         op = warp.StMatrix8x8x16bOp(transpose=self.config.c.major is Major.MN, num_matrices=matrices)
         return cute.make_copy_atom(op, dtype)
 
+    def output_atoms(self, function: EpilogueFunction) -> tuple[Any, ...]:
+        """The TMA atom and the (M, N) coordinate tensor of each of the :func:`second_outputs` that can leave as D does;
+        None for others, whose elements threads store."""
+        return tuple(self.tma(self.of_kernel(x)) if self.stores(x) else None for x in second_outputs(function))
+
+    def of_kernel(self, matrix: cute.Tensor) -> cute.Tensor:
+        """A matrix of the user's as the kernel counts rows and columns."""
+        if not self.config.transposed:
+            return matrix
+        return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
+
+    def stores(self, matrix: cute.Tensor) -> bool:
+        """Whether the type of a second output says that it meets what ``ACCESS`` wants of D: its elements go through
+        D's buffers."""
+        inner, outer = (1, 0) if self.config.c.major is Major.K else (0, 1)
+        if matrix.element_type is not self.config.c.dtype or cute.rank(matrix) != 2:
+            return False
+        strides = self.of_kernel(matrix).stride
+        step = self.ACCESS.step
+        return (
+            isinstance(strides[inner], int) and strides[inner] == 1
+            and divisor_of(strides[outer]) * matrix.element_type.bytes % step == 0
+            and matrix.iterator.alignment % step == 0
+        )  # fmt: skip
+
     @cute.jit
     def run(
         self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], atom: cute.CopyAtom,
         gD: cute.Tensor, gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction,
-        barrier: Any, descriptor: Any = None,
+        barrier: Any, descriptor: Any = None, outputs: tuple = (),
     ) -> None:  # fmt: skip
         """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
         warpgroup's part of the output; ``barrier`` is the warpgroup's own; ``descriptor`` points to D's tensor map
-        where it is not the atom's.
+        where it is not the atom's; then there are no ``outputs``, which are the pairs of :meth:`output_atoms`, whose
+        tensors are the warpgroup's part.
         """
-        rows, _ = self.config.part
-        columns, buffers = self.config.epilogue_columns, self.config.epilogue_buffers
-        gDs, gCs, cDs = (
-            cute.flat_divide(tensor, (rows, columns))[None, None, 0, None] for tensor in (gD, gC, cD)
-        )  # (rows, columns, parts)
-        store = cute.make_tiled_copy_C(self.store_atom(), tiled_mma)
-        thr_store = store.get_slice(tidx)
-        tRS_sD = thr_store.partition_D(sD)  # (CPY, CPY_M, CPY_N, buffers)
-        tSG_sD, tSG_gD = cpasync.tma_partition(
-            atom, 0, cute.make_layout(1), cute.group_modes(sD, 0, 2), cute.group_modes(gDs, 0, 2)
-        )  # ((TMA), buffers), ((TMA), parts)
+        by_parts = partial(cute.flat_divide, tiler=(self.config.part[0], self.config.epilogue_columns))
+        gCs, cDs = (by_parts(tensor)[None, None, 0, None] for tensor in (gC, cD))  # (rows, columns, parts)
+        kept = [(x, pair) for x, pair in zip(second_outputs(function), outputs, strict=False) if pair is not None]
+        stores = [
+            (atom, *self.store_partition(atom, sD, by_parts(tensor)))
+            for atom, tensor in (*(pair for _, pair in kept), (atom, gD))
+        ]  # (TMA atom, ((TMA), buffers), ((TMA), parts)) of the second outputs, and of D
+        copy = cute.make_tiled_copy_C(self.store_atom(), tiled_mma)
+        tRS_sD = copy.get_slice(tidx).partition_D(sD)  # (CPY, CPY_M, CPY_N, buffers)
         thr_mma = tiled_mma.get_slice(tidx)
         tiles = []
         for i, _ in sums:
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             source = partial(self.read_source, tCgC, tCcD, extent)
-            tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed))
+            staged = {id(x): None for x, _ in kept}
+            tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed, kept=staged))
         tiles[0].fetch(vectors_of(function))
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
-        if const_expr(len(sums) % buffers != 0):
+        store = partial(self.store, copy, tRS_sD, storing, barrier, descriptor)
+        if const_expr(len(sums) * len(stores) % self.config.epilogue_buffers != 0):
             # The last part of the tile before went through the first buffer: it has been read by now, most likely.
             if storing:
                 cute.arch.cp_async_bulk_wait_group(0, read=True)
@@ -103,16 +130,35 @@ class TmaStoreEpilogue:
                 tiles[turn + 1].fetch(vectors_of(function))
             part = applied(function, part, tiles[turn])
             results = rounded(part, self.config.c.dtype)
-            cute.copy(store, store.retile(results), tRS_sD[None, None, None, turn % buffers])
-            # Threads wrote through the generic proxy; the TMA store reads through the async proxy.
-            cute.arch.fence_proxy("async.shared", space="cta")
-            if storing:
-                # At most ``buffers - 2`` stores may still read: then the buffer of the next part is free.
-                cute.arch.cp_async_bulk_wait_group(buffers - 2, read=True)
-            barrier.arrive_and_wait()
-            if storing:
-                cute.copy(atom, tSG_sD[None, turn % buffers], tSG_gD[None, i], tma_desc_ptr=descriptor)
-                cute.arch.cp_async_bulk_commit_group()
+            fragments = [*tiles[turn].written(), results]
+            for number in range_constexpr(len(stores)):
+                buffer = (turn * len(stores) + number) % self.config.epilogue_buffers
+                store(fragments[number], buffer, stores[number], i)
+
+    def store_partition(self, atom: cute.CopyAtom, sD: cute.Tensor, gD: cute.Tensor) -> Any:
+        """((TMA), buffers) and ((TMA), parts) of one output, whose ``gD`` is (rows, columns, 1, parts)."""
+        return cpasync.tma_partition(
+            atom, 0, cute.make_layout(1), cute.group_modes(sD, 0, 2),
+            cute.group_modes(gD[None, None, 0, None], 0, 2),
+        )  # fmt: skip
+
+    @cute.jit
+    def store(
+        self, copy: cute.TiledCopy, tRS_sD: cute.Tensor, storing: Any, barrier: Any, descriptor: Any,
+        fragment: cute.Tensor, buffer: int, output: tuple, i: Any,
+    ) -> None:  # fmt: skip
+        """Part ``i`` of an ``output``, ``fragment``, by way of ``buffer``."""
+        cute.copy(copy, copy.retile(fragment), tRS_sD[None, None, None, buffer])
+        # Threads wrote through the generic proxy; the TMA store reads through the async proxy.
+        cute.arch.fence_proxy("async.shared", space="cta")
+        if storing:
+            # At most ``buffers - 2`` stores may still read: then the buffer of the next store is free.
+            cute.arch.cp_async_bulk_wait_group(self.config.epilogue_buffers - 2, read=True)
+        barrier.arrive_and_wait()
+        if storing:
+            atom, tSG_sD, tSG_gD = output
+            cute.copy(atom, tSG_sD[None, buffer], tSG_gD[None, i], tma_desc_ptr=descriptor)
+            cute.arch.cp_async_bulk_commit_group()
 
     @cute.jit
     def finish(self, tidx: Any) -> None:

@@ -70,6 +70,7 @@ class WarpSpecializedGemm:
         tma_A, tA = self.mainloop.tma(mA, sA_layout, cN)
         tma_B, tB = self.mainloop.tma(mB, sB_layout, cM)
         tma_D, tD = self.epilogue.tma(mD)
+        outputs = self.epilogue.output_atoms(function)
         mC = aligned(mC, config.c)
         m, n, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
         k = cute.size(mA, mode=[1])
@@ -79,7 +80,7 @@ class WarpSpecializedGemm:
         read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None
         raster = self.raster.prepared(*tiles[:2]), cute.FastDivmodDivisor(tiles[0] * tiles[1])
         self.kernel(
-            tma_A, tA, tma_B, tB, tma_D, tD, mC, read, function, decomposition, tiles, raster,
+            tma_A, tA, tma_B, tB, tma_D, tD, outputs, mC, read, function, decomposition, tiles, raster,
             decomposition.k_tiles(k, bK), sA_layout, sB_layout, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(
@@ -115,7 +116,7 @@ class WarpSpecializedGemm:
     @cute.kernel
     def kernel(
         self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
-        tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
+        tma_D: cute.CopyAtom, tD: cute.Tensor, outputs: tuple, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
         decomposition: Any, tiles: tuple, raster: tuple, k_tiles: Any,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
@@ -162,10 +163,9 @@ class WarpSpecializedGemm:
         operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
         fragments = partial(self.fragments, tiled_mma, sA, sB)
         scratch = cute.recast_ptr(stages, dtype=config.acc_dtype)
-        finish = partial(
-            self.finish, epilogue_mma, tma_D, tD, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
-        )
-        reduce = partial(self.reduce, epilogue_mma, where, tma_D, tD, mC, sD, function, decomposition, scratch)
+        to_D = tma_D, tD, outputs
+        finish = partial(self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank)
+        reduce = partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch)
         scales = partial(self.scales_of_tile, tiled_mma, tD, block_scales(function))
         self.roles(
             warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, scales, finish, reduce,
@@ -359,7 +359,7 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def finish(
-        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, mD: Any,
+        self, epilogue_mma: cute.TiledMma, to_D: tuple, mC: cute.Tensor, mD: Any,
         sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, k_tiles: Any, scratch: Any, rank: Any,
         mine: Any, part: tuple, acc: cute.Tensor, tile: Any, at: tuple, k_begin: Any, k_end: Any,
     ) -> None:  # fmt: skip
@@ -369,12 +369,12 @@ class WarpSpecializedGemm:
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
             at = (at[0], at[1], cute.arch.block_idx()[1])
-        write = partial(self.write, epilogue_mma, tma_D, tD, mC, sD, function, mine, part, at)
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at)
         if cutlass.const_expr(self.config.cluster_k > 1):
             self.exchange(write, tidx, acc, scratch, rank)
         elif cutlass.const_expr(decomposition.sums == "in_turn"):
-            first = partial(self.write, epilogue_mma, tma_D, tD, mC, sD)
-            others = partial(self.write, epilogue_mma, tma_D, tD, mD, sD)
+            first = partial(self.write, epilogue_mma, to_D, mC, sD)
+            others = partial(self.write, epilogue_mma, to_D, mD, sD)
             self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile, at)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(self.epilogue.parts(acc))
@@ -409,7 +409,7 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def reduce(
-        self, epilogue_mma: cute.TiledMma, where: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor,
+        self, epilogue_mma: cute.TiledMma, where: Any, to_D: tuple, mC: cute.Tensor,
         sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, scratch: Any, mine: Any,
     ) -> None:  # fmt: skip
         """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
@@ -419,7 +419,7 @@ class WarpSpecializedGemm:
         config = self.config
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
         sD = sD[None, None, None, mine]
-        write = partial(self.write, epilogue_mma, tma_D, tD, mC, sD, function, mine)
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine)
         sums = SumPartition.of(
             self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
         )
@@ -453,18 +453,23 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def write(
-        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, mC: cute.Tensor, sD: cute.Tensor,
+        self, epilogue_mma: cute.TiledMma, to_D: tuple, mC: cute.Tensor, sD: cute.Tensor,
         function: EpilogueFunction, mine: Any, part: tuple, at: tuple, parts: list,
     ) -> None:  # fmt: skip
-        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``."""
+        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``; ``to_D`` are D's
+        TMA atom and tensor, and those of the second outputs."""
         batch = at[2]
+        tma_D, tD, outputs = to_D
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
             self.part_of_tile(tensor, at, part)
             for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
-        self.epilogue.run(epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine))
+        ours = [None if pair is None else (pair[0], self.part_of_tile(pair[1], at, part)) for pair in outputs]
+        self.epilogue.run(
+            epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine), outputs=ours
+        )
 
     def barrier(self, mine: Any) -> pipeline.NamedBarrier:
         """That of consumer warpgroup ``mine`` alone."""

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
 from tilewright.gemm.epilogue.activations import (
     ACTIVATIONS,
     Activation,
@@ -22,7 +23,7 @@ from tilewright.gemm.epilogue.activations import (
 )
 from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
 from tilewright.gemm.operators.arrays import dynamic, view_of
-from tilewright.lang.arguments.arrays import is_array
+from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.numbers.numeric import Numeric
 
@@ -102,9 +103,18 @@ def lowered(functions: tuple[Any, ...], arrays: Sequence[Any], acc_dtype: Any, r
 
 
 def tensor_of(array: Any) -> Any:
-    """A tensor of run-time extents; of one number, a static one, which ``Scales`` takes for all rows or columns."""
+    """A tensor of run-time extents; of one number, a static one, which ``Scales`` takes for all rows or columns. Rows
+    that are whole vectors, one after the other, are said to be: kernels can store them by TMA."""
     tensor = from_dlpack(array)
-    return tensor if prod(array.shape) == 1 else dynamic(tensor)
+    if prod(array.shape) == 1:
+        return tensor
+    found = array_of(array)
+    vector = VECTOR // found.dtype.bytes
+    if len(found.shape) == 2 and found.stride == (found.shape[1], 1) and not found.shape[1] % vector:
+        if found.address % VECTOR == 0 and found.shape[0] > 1:
+            aligned = from_dlpack(array, assumed_align=VECTOR)
+            return aligned.mark_compact_shape_dynamic(0).mark_compact_shape_dynamic(1, divisibility=vector)
+    return dynamic(tensor)
 
 
 def is_long(functions: tuple[Any, ...], result: Any) -> bool:
