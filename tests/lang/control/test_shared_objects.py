@@ -523,7 +523,7 @@ def test_iterators_from_outside_are_refused(staged) -> None:
 
     with pytest.raises(
         StagingError,
-        match="'items' is a list_iterator from outside the region, whose changes.* take a list of its",
+        match="'items' changes its position in the run-time if .* take a list of its items",
     ):
         staged(program, -1)
 

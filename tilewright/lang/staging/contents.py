@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import collections
 import contextvars
-import enum
 import functools
 import gc
 import io
@@ -18,10 +17,11 @@ import operator
 import pickle
 import sys
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from importlib.machinery import BuiltinImporter, ExtensionFileLoader
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NamedTuple
 
 from tilewright.ir.core import Value
@@ -37,7 +37,7 @@ _FOREIGN = frozenset(
     "tvm_ffi.core".split()
 )
 """Packages whose objects do not change, or hold no run-time values (files); those in the table below excepted."""
-_FIXED = (Numeric, Value, Undefined, enum.Enum, BaseException, io.IOBase)
+_FIXED = (Numeric, Value, Undefined, io.IOBase)
 
 
 class Store(NamedTuple):
@@ -76,6 +76,7 @@ def _of_function(function: FunctionType) -> Held:
     if counts_as_user(code):
         scope = function.__globals__
         held.update((name, scope[name]) for name in names_of(code) & scope.keys())
+    held["__code__"] = code
     return held
 
 
@@ -84,7 +85,7 @@ def _of_class(cls: type) -> Held:
     held: Held = {}
     for base in reversed(cls.__mro__):
         if _is_users(sys.modules.get(base.__module__)) and base.__module__ != "builtins":
-            held.update((n, v) for n, v in vars(base).items() if not n.startswith("__") or isinstance(v, FunctionType))
+            held.update((n, v) for n, v in vars(base).items() if not n.startswith("__") or isinstance(v, _METHODS))
     return held
 
 
@@ -92,9 +93,7 @@ def _of_module(module: ModuleType) -> Held:
     """The variables of the user's modules, and the generators of random numbers behind the functions of others."""
     if _is_users(module):
         return {name: value for name, value in vars(module).items() if not name.startswith("__")}
-    if module.__name__ == "random":
-        return {"random": vars(module)["_inst"]}
-    return {"random": module.random.mtrand._rand} if module.__name__ == "numpy" else {}
+    return {"random": _RANDOM[module.__name__](module)} if module.__name__ in _RANDOM else {}
 
 
 def _is_users(module: ModuleType | None) -> bool:
@@ -103,40 +102,77 @@ def _is_users(module: ModuleType | None) -> bool:
 
 
 def _of_cached(function: Any) -> Held:
-    followed = isinstance(function.__wrapped__, FunctionType) and counts_as_user(function.__wrapped__.__code__)
-    return {"function": function.__wrapped__, "calls": function.cache_info().misses} if followed else {}
+    """The function behind an ``lru_cache``, how often it ran, and the results that are remembered."""
+    if not (isinstance(function.__wrapped__, FunctionType) and counts_as_user(function.__wrapped__.__code__)):
+        return {}
+    held: Held = {"function": function.__wrapped__, "calls": function.cache_info().misses}
+    # A look-up changes the order of the results, not which they are.
+    held.update(enumerate(sorted(gc.get_referents(function), key=id)))
+    return held
 
 
 def _of_array(found: Any) -> Held:
-    return _numbered(found.flat) if found.dtype.hasobject else {0: found.tobytes()}
+    items = _numbered(found.flat) if found.dtype.hasobject else {0: found.tobytes()}
+    return {**items, "seen as": f"{found.dtype} {found.shape} {found.flags}", **getattr(found, "__dict__", {})}
+
+
+def _of_torch(found: Any) -> Held:
+    seen = f"{found._version} {found.data_ptr()} {found.dtype} {found.shape} {found.stride()} {found.requires_grad}"
+    return {"seen as": seen, **found.__dict__}
+
+
+def _of_iterator(iterator: Any) -> Held:
+    """What an iterator draws from, and how far it is. TypeError where that cannot be read."""
+    held = _referents(iterator)
+    if isinstance(iterator, GeneratorType):
+        return {**held, "position": iterator.gi_frame and iterator.gi_frame.f_lasti}
+    if hasattr(iterator, "__length_hint__"):
+        return {**held, "position": operator.length_hint(iterator, -1)}
+    with warnings.catch_warnings():  # Python 3.12 and 3.13 deprecate this for itertools
+        warnings.simplefilter("ignore", DeprecationWarning)
+        _, *parts = iterator.__reduce__()
+    return {**held, **{("position", *path): part for path, part in _leaves(parts)}}
+
+
+def _leaves(parts: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
+    for i, part in enumerate(parts):
+        yield from _leaves(part, (*path, i)) if type(part) is tuple else [((*path, i), part)]
 
 
 def _pickled(holder: Any) -> Held:
     """The state of an object of an unknown class, by pickling; an exception where it cannot be pickled."""
-    if isinstance(holder, Iterator):
-        raise TypeError("its position is not to be read")
     return {0: pickle.dumps(holder.__reduce_ex__(4))}
 
 
-_ITEM, _NAME, _ATTRIBUTE = "{path}[{key!r}]", "{key}", "{path}.{key}"
-_BEHIND = Store("variables", _NAME, _referents, shared=False)
+_ITEM, _NAME, _ATTRIBUTE, _SAME = "{path}[{key!r}]", "{key}", "{path}.{key}", "{path}"
+NAMED = (_NAME, _SAME)
+"""The labels of what a region names when it names the holder."""
+_BEHIND = Store("variables", _SAME, _referents, shared=False)
 _STATE = Store("contents", _ITEM, _pickled, state=True)
+_POSITION = Store("position", _SAME, _of_iterator, shared=False)
+_METHODS = (FunctionType, staticmethod, classmethod, property)
+_RANDOM: dict[str, Callable[[Any], Any]] = {
+    "random": lambda module: module._inst, "numpy": lambda module: module.random.mtrand._rand,
+    "numpy.random": lambda module: module.mtrand._rand, "torch": lambda module: module.default_generator,
+}  # fmt: skip
+"""The generators of random numbers behind the functions of modules, by the names of these."""
 _NATIVE: dict[Any, Store | None] = {
     list: Store("length", _ITEM, _numbered, True, list.__getitem__, list.__setitem__),
     dict: Store("keys", _ITEM, lambda d: dict(dict.items(d)), True, dict.__getitem__, dict.__setitem__),
-    collections.OrderedDict: Store(
-        "keys", _ITEM, lambda d: dict(collections.OrderedDict.items(d)), True, dict.__getitem__, dict.__setitem__),
+    collections.OrderedDict: Store("order", _ITEM, lambda d: dict(enumerate(collections.OrderedDict.keys(d)))),
+    collections.defaultdict: Store("factory", _ATTRIBUTE, lambda d: {"default_factory": d.default_factory}),
     tuple: Store("contents", _ITEM, _numbered, shared=False),
     frozenset: Store("contents", _ITEM, _numbered, shared=False),
     set: Store("contents", _ITEM, _numbered),
     collections.deque: Store("contents", _ITEM, _numbered),
     bytearray: Store("contents", _ITEM, lambda b: {0: bytes(b)}, state=True),
     array.array: Store("contents", _ITEM, lambda a: {0: a.tobytes()}, state=True),
-    memoryview: Store("contents", _NAME, lambda m: {"obj": m.obj}, shared=False),
+    memoryview: Store("contents", _SAME, lambda m: {"obj": m.obj}, shared=False),
     weakref.ref: Store("target", _NAME, lambda w: {"target": w()}, shared=False),
+    BaseException: Store("attributes", _ATTRIBUTE, lambda e: {**e.__dict__, "args": e.args}, shared=False),
     contextvars.ContextVar: Store("value", _NAME, lambda v: {"value": v.get(None)}),
     FunctionType: Store("variables", _NAME, _of_function, shared=False),
-    functools._lru_cache_wrapper: Store("remembered results", _NAME, _of_cached, shared=False),
+    functools._lru_cache_wrapper: Store("remembered results", _SAME, _of_cached, shared=False),
     type: Store("attributes", _ATTRIBUTE, _of_class, shared=False),
     ModuleType: Store("variables", _ATTRIBUTE, _of_module, shared=False),
     **dict.fromkeys(
@@ -147,7 +183,19 @@ _NATIVE: dict[Any, Store | None] = {
 """What instances of a class not written in Python hold, by class; None: nothing that changes."""
 _BY_NAME = {
     "numpy.ndarray": Store("contents", _ITEM, _of_array),
-    "torch.Tensor": Store("contents", _ITEM, lambda t: {0: t._version}, state=True),
+    "numpy.void": Store("contents", _ITEM, lambda v: {0: v.tobytes()}, state=True),
+    "numpy.flatiter": Store("position", _SAME, lambda i: {"base": i.base, "index": i.index}, shared=False),
+    "enum.Enum": Store("attributes", _ATTRIBUTE, lambda member: dict(member.__dict__), shared=False),
+    "_io.StringIO": Store("contents", _ITEM, lambda f: {0: f.getvalue(), 1: f.tell()}, state=True),
+    "_io.BytesIO": Store("contents", _ITEM, lambda f: {0: f.getvalue(), 1: f.tell()}, state=True),
+    "_thread._local": Store("attributes", _ATTRIBUTE, lambda t: dict(t.__dict__), True, getattr, setattr),
+    **dict.fromkeys(("_thread.lock", "_thread.RLock"), Store("owner", _ITEM, lambda lock: {0: repr(lock)}, state=True)),
+    "torch._C.Generator": Store("contents", _ITEM, lambda g: {0: g.get_state().numpy().tobytes()}, state=True),
+    "_ctypes._CData": Store("contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}),
+    "decimal.Context": _STATE,
+    "torch.Tensor": Store("contents", _ITEM, _of_torch),
+    "torch.nn.modules.module.Module": Store(
+        "attributes", _ATTRIBUTE, lambda m: dict(m.__dict__), True, getattr, object.__setattr__),
     **dict.fromkeys(("tvm_ffi.container.List", "tvm_ffi.container.Dict"), _STATE),
     "numpy.random._generator.Generator": _STATE, "numpy.random.mtrand.RandomState": _STATE,
 }  # fmt: skip
@@ -160,20 +208,24 @@ def module_of(cls: type) -> str:
 
 
 def _stores_of(cls: type) -> tuple[Store, ...]:
-    named = _BY_NAME.get(f"{cls.__module__}.{cls.__qualname__}")
+    named = next(
+        (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{base.__module__}.{base.__qualname__}"))), None
+    )
     if named is not None or hasattr(cls, "marked"):
         return (named or _MARKED,)
     packages = module_of(cls).split(".")
     ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
     if issubclass(cls, _FIXED) or ours or getattr(cls, "__carry_immutable__", False):
         return ()
-    # State outside of attributes is that of the nearest base not written in Python. If the table has it, it is read
-    # element by element; an unknown one is compared by its pickled state.
+    # State outside of attributes is that of the bases not written in Python. Those that the table has are read element
+    # by element; an unknown one is compared by its pickled state.
     native = next(base for base in cls.__mro__ if _is_native(base))
-    known = next((base for base in native.__mro__ if base in _NATIVE), object)
-    found = [_NATIVE[known]]
-    if known is object and native is not object:
-        found = [_STATE] if module_of(native) not in _FOREIGN or issubclass(cls, Iterator) else []
+    known = [base for base in reversed(native.__mro__[:-1]) if base in _NATIVE]
+    found = [_NATIVE[base] for base in known]
+    if not known and issubclass(native, Iterator):
+        found = [_POSITION]
+    elif not known and native is not object and module_of(native) not in _FOREIGN:
+        found = [_STATE]
     if (packages[0] not in _FOREIGN and not issubclass(cls, type)) or cls is FunctionType:
         found.insert(0, _attributes(cls))  # first: to read `__dict__` may make one, which the other store would show
     return tuple(store for store in found if store is not None)

@@ -60,10 +60,14 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
     found = found.load() if isinstance(found, NumberInMemory) else found
     region.close()
     if state is not None:
-        state.now((), region)
-        for place in state.changed():
-            raise fail(f"'{place.path}' changes in a side of the {region}, which may not run; write an `if` statement")
+        _unchanged(state, region)
     return found, block
+
+
+def _unchanged(state: RegionState, region: Region) -> None:
+    state.now((), region)
+    for place in state.changed():
+        raise fail(f"'{place.path}' changes in a side of the {region}, which may not run; write an `if` statement")
 
 
 def _lazy(word: str, first: Any, test: Value, rest: Thunk, reach: Objects | None) -> Any:
@@ -119,7 +123,10 @@ def contains(container: Any, item: Any) -> Any:
     """``item in container``, with an ``or`` of comparisons where a run-time number takes part."""
     if isinstance(container, (tuple, list, set, frozenset, range)):
         if is_dynamic(item) or (not isinstance(container, range) and any(map(is_dynamic, container))):
-            equal = (Boolean(item == x) for x in container)
+            # All comparisons are made, where Python stops at the first that is true: they may not change anything.
+            state = RegionState((), (), ("a comparison",) * len(container), tuple(container))
+            equal = [Boolean(item == x) for x in container]
+            _unchanged(state, Region("`in`", here(2)))
             return functools.reduce(lambda a, b: operators.binary("or", a, b), equal, Boolean(False))
     return item in container
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.contents import Held, Store, can_change, module_of, same, stores_of, unchanged
+from tilewright.lang.staging.contents import NAMED, Held, Store, can_change, module_of, same, stores_of, unchanged
 from tilewright.lang.staging.location import fail
-from tilewright.lang.staging.objects import codec, has_protocol, is_record
+from tilewright.lang.staging.objects import codec, has_protocol, is_record, same_static
 from tilewright.lang.staging.undefined import Undefined
 
 
@@ -123,8 +123,9 @@ class RegionState:
             try:
                 held = store.read(value)
             except Exception:  # it cannot be pickled, whatever its class raises then
-                if by_name:
-                    advice = "take a list of its items, or make" if hasattr(cls, "__next__") else "make"
+                iterates = hasattr(cls, "__next__")
+                if by_name or iterates:
+                    advice = "take a list of its items, or make" if iterates else "make"
                     raise fail(
                         f"'{path}' is a {cls.__name__} from outside the region, whose changes cannot be seen: it would "
                         f"change once, while staging; {advice} it inside"
@@ -134,15 +135,16 @@ class RegionState:
             if not store.state:
                 for key, item in held.items():
                     if stores_of(type(item)):  # most have none: a call less for each
-                        self._visit(store.label.format(path=path, key=key), item, store.label == "{key}")
+                        self._visit(store.label.format(path=path, key=key), item, store.label in NAMED)
         self._visit(cls.__name__, cls)
 
 
 def _changes(path: str, word: str, region: Any, holder: Any) -> Exception:
     advice = "keep it in an object" if isinstance(holder, type) else f"make the {type(holder).__name__} inside"
+    advice = f"take a list of its items, or {advice}" if hasattr(type(holder), "__next__") else f"or {advice}"
     return fail(
         f"'{path}' changes its {word} in the {region}, which is staged once and runs many times or never; "
-        f"assign to places that exist before the region, or {advice}"
+        f"assign to places that exist before the region, {advice}"
     )
 
 
@@ -160,9 +162,12 @@ def _note(value: Any) -> None:
 
 
 def _is_cached(holder: Any, key: Any, value: Any) -> bool:
-    """Whether an attribute is what a ``cached_property`` remembers, and holds nothing of the program."""
-    cached = isinstance(getattr(type(holder), str(key), None), functools.cached_property)
-    return cached and not run_time.spec_of(value, promote=False).types()
+    """Whether an attribute is what a ``cached_property`` remembers, holds nothing of the program, and would be the same
+    if it were computed after the region only, as on the path on which the region does not run."""
+    cached = getattr(type(holder), str(key), None)
+    if not isinstance(cached, functools.cached_property) or run_time.spec_of(value, promote=False).types():
+        return False
+    return same_static(cached.func(holder), value)
 
 
 def detached(value: Any, kept: set[int]) -> Any:

@@ -18,8 +18,8 @@ _IN_COMPREHENSION = (
     "has no truth value while staging, when a comprehension chooses its items: write a `for` loop with an `if`, or "
     "choose values, `[x if p else 0 for ...]`"
 )
-_CALLS = (ast.Call, ast.Attribute, ast.Subscript)
-"""What may run code of the user's."""
+_PLAIN = (ast.Name, ast.Constant, ast.Lambda, ast.expr_context, ast.arguments)
+"""What runs no code of the user's; all else may: calls, methods of operators, the items of a generator."""
 BUILTINS = frozenset(("min", "max", "any", "all", "bool"))
 CHANGES_FROZEN = ("object.__setattr__", "object.__delattr__")
 
@@ -79,9 +79,9 @@ class Expressions(ast.NodeTransformer):
         return self.reaching(tool(word, at, first, *map(thunk, rest)), first, *rest)
 
     def reaching(self, call: ast.Call, *parts: ast.expr) -> ast.expr:
-        """``call`` with the objects that ``parts`` name, if these could change one: that is by a call."""
+        """``call`` with the objects that ``parts`` name, if these could change one."""
         _, touched = self.variables(*parts)
-        if touched and any(isinstance(node, _CALLS) for part in parts for node in ast.walk(part)):
+        if touched and any(not isinstance(node, _PLAIN) for part in parts for node in ast.walk(part)):
             objects = ast.copy_location(ast.Tuple([texts(touched), names(touched)], ast.Load()), call)
             call.keywords.append(ast.keyword("reach", thunk(objects)))
         return spread(call, call)
