@@ -92,7 +92,7 @@ WAITS = ("mbarrier_wait(full", "consumer_wait", "mbarrier_wait(empty")
 
 @pytest.mark.parametrize("check", ["all", "default"])
 @pytest.mark.parametrize(
-    "pair", [p for p in PAIRS if p.run.__module__.endswith(".early_reads")], ids=lambda pair: pair.name
+    "pair", [p for p in PAIRS if p.run.__module__.endswith((".early_reads", ".early_copies"))], ids=lambda p: p.name
 )
 def test_a_read_before_the_bytes_of_its_copy_names_the_missing_wait(pair: Pair, check: str) -> None:
     """The reader comes first, then the thread that issued the copy; what follows of it is not reported beside it."""
@@ -101,10 +101,14 @@ def test_a_read_before_the_bytes_of_its_copy_names_the_missing_wait(pair: Pair, 
     report = caught.value.findings
     assert [finding.rule for finding in report if finding.level == "error"] == ["data-race"]
     (finding,) = report.errors
-    assert "bytes of a copy are read before a wait for the copy" in str(finding)
+    announced = "not_announced" not in pair.name
+    asked = "are read before a wait for the copy" if announced else "come after the phase that should wait for them"
+    assert f"bytes of a copy {asked}" in str(finding)
     read, copy = finding.parties
-    assert (read.does, copy.who.agent) == ("read", "TMA") and copy.who.warp == copy.who.lane == 0
+    agent = "cp.async" if "cp_async" in pair.name else "TMA"
+    assert (read.does, copy.who.agent) == ("read", agent) and copy.who.warp == copy.who.lane == 0
     assert re.search(r"mbarrier full(\[\d\])?|of full(\[\d\])?;", finding.why), finding.why
+    assert ("mbarrier_wait(full" if announced else "arrive_and_expect_tx(full") in finding.fix
     if "parity" in pair.name or "state_of_a_producer" in pair.name:
         assert "wrong parity: the wait at " in finding.why and any(wait in finding.why for wait in WAITS)
     assert str(caught.value).startswith("checks of kernel")

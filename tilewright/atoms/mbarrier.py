@@ -307,7 +307,7 @@ class CpAsyncMbarrierArrive(_Mbarrier):
         once = np.ones(touch.rows.size, np.int64)
         if not self.noinc:
             np.add.at(touch.table.pending, touch.rows, once)
-        lanes.eventually(lambda: touch.exists().arrive(once), after=AGENT)
+        lanes.eventually(lambda: touch.exists().arrive(once), after=AGENT, places=touch.places)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:

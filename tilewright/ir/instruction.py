@@ -167,10 +167,14 @@ class Lanes(Protocol):
         action, now or later and any number of times, with these lanes and the mask of now."""
         ...
 
-    def eventually(self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0) -> None:
+    def eventually(
+        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0,
+        places: np.ndarray[Any, Any] | None = None,
+    ) -> None:  # fmt: skip
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
-        Observers are told which ``lane`` issued it (None: all) and how many bytes it moves."""
+        Observers are told which ``lane`` issued it (None: all), how many bytes it moves, and the ``places`` of the
+        mbarriers at which the active lanes arrive by it."""
         ...
 
     # -- blocks of memory, for asynchronous units ------------------------------------------------------------------

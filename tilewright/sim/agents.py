@@ -6,18 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tilewright.sim.faults import Fault
 
 
 class Effect:
     """Something that happens later, once, as the lanes and mask of the moment it was issued. ``lane`` issued it (None:
-    all that were active); it moves ``size`` bytes, where that is known."""
+    all that were active); it moves ``size`` bytes, where that is known. ``places``: of the mbarriers at which the
+    active lanes arrive by it."""
 
-    __slots__ = ("action", "lane", "size", "lanes", "mask", "op", "done", "notes")
+    __slots__ = ("action", "lane", "size", "places", "lanes", "mask", "op", "done", "notes")
 
-    def __init__(self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0) -> None:
+    def __init__(
+        self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0,
+        places: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         self.action = action
-        self.lane, self.size = lane, size
+        self.lane, self.size, self.places = lane, size, places
         self.lanes = lanes
         self.mask = lanes.mask
         self.op = op

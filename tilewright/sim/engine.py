@@ -117,7 +117,7 @@ class Launch:
                         break
         except SimulationError as error:
             if self.events is not None:
-                if self.looks_on and concerns_mbarriers(error.op):
+                if self.looks_on and (self.failed is not None or concerns_mbarriers(error.op)):
                     look_on(self, group)
                 self.events.error(self, error)
             raise

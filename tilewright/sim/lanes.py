@@ -199,7 +199,10 @@ class GroupLanes:
     def wait(self, agent: str, pending: int) -> None:
         self.group.queues.wait(agent, pending)
 
-    def eventually(self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0) -> None:
+    def eventually(
+        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0,
+        places: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         # A completion mechanism that stands for earlier effects (cp.async.mbarrier.arrive) lands them first.
         before = self.group.queues.issued(after) if after else []
 
@@ -208,7 +211,7 @@ class GroupLanes:
                 earlier.land()
             effect()
 
-        issued = self._issued(Effect(land if before else effect, self, self.op, lane=lane, size=size))
+        issued = self._issued(Effect(land if before else effect, self, self.op, lane, size, places))
         self.group.wave.launch.later.append(issued)
 
     # -- state outside memory ------------------------------------------------------------------------------------------

@@ -52,6 +52,15 @@ class Step(NamedTuple):
     completed: Array
 
 
+class Issue(NamedTuple):
+    """Warps have handed something to the agent with this number, in their open groups ``groups``, at ``clocks``."""
+
+    agent: int
+    warps: Array
+    groups: Array
+    clocks: Array
+
+
 class Reader(NamedTuple):
     """Who read: a warp, its clock then, and the clock of the mbarrier's bytes that it knows of now."""
 
@@ -68,6 +77,7 @@ class Stages:
         self.names = names
         self.copies: dict[Wave, dict[int, Copy]] = {}  # by their first byte
         self.steps: dict[Wave, deque[Step]] = {}
+        self.issued: dict[Wave, deque[Issue]] = {}
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -94,11 +104,24 @@ class Stages:
             barriers, lanes = np.array(found).T
             self.step(group, True, op, barriers, lanes, mbarriers.clocks.now)
 
+    def issue(self, wave: Wave, agent: int, warps: Array, groups: Array, clocks: Array) -> None:
+        """Warps of the wave have handed something to an agent that may read shared memory."""
+        kept = self.issued.setdefault(wave, deque(maxlen=KEPT))
+        kept.append(Issue(agent, warps, groups.copy(), clocks.copy()))
+
     # -- what it means -------------------------------------------------------------------------------------------------
 
     def copy_at(self, wave: Wave, offset: int) -> Copy | None:
         """The last copy that brought the byte at an offset of the wave's shared memory."""
         return next((copy for copy in self.copies.get(wave, {}).values() if copy.start <= offset < copy.stop), None)
+
+    def issued_at(self, wave: Wave, agent: int, warp: int, group: int) -> int | None:
+        """The clock of a warp when it first handed something to the agent in this group."""
+        for issue in self.issued.get(wave, ()):
+            mine = np.flatnonzero((issue.warps == warp) & (issue.groups == group))
+            if issue.agent == agent and mine.size:
+                return int(issue.clocks[mine[0]])
+        return None
 
     def missing_wait(self, reader: Reader, copy: Copy) -> tuple[str, str] | None:
         """(why, fix) of a read that does not wait for ``copy``; None if the reader did wait, so that the copy came too
@@ -130,6 +153,19 @@ class Stages:
             return (f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
                     f"{source_line(released.op)}"), fix  # fmt: skip
         return None
+
+    def not_announced(self, wave: Wave, copy: Copy) -> tuple[str, str] | None:
+        """(why, fix) where more bytes have come to the mbarrier of ``copy`` than were announced: its phases are over
+        before their bytes have come."""
+        table = wave.kept[Mbarriers]
+        row = int(table.rows(np.array([copy.barrier]))[0])
+        if row < 0 or table.bytes[row] >= 0:
+            return None
+        name = self._name(copy.barrier)
+        return (f"fewer bytes were announced to the copy's mbarrier {name} than copies bring, so its phase is complete "
+                "before these bytes come, and so is the wait for it",
+                f"cute.arch.mbarrier_arrive_and_expect_tx({name}, bytes) with the sum of the bytes of all copies that "
+                "name it in one phase, in the place of a plain arrival or of fewer bytes")  # fmt: skip
 
     def _before(self, step: Step, reader: Reader) -> bool:
         return bool(((step.warps == reader.warp) & (step.clocks <= reader.clock)).any())

@@ -280,6 +280,7 @@ class HappensBefore(Observer):
                 clocks.does[warp] |= roles
             for agent in groups:
                 clocks.issue_one(warp, lane, agent)
+                self._note_issue(clocks, group, agent, np.array([warp]))
             assert self.issuing is not None
             self.marked = self.issuing[2], effect.lane, id(effect.op)
             return
@@ -288,6 +289,12 @@ class HappensBefore(Observer):
             clocks.does[warps] |= roles
         for agent in groups:
             clocks.issue(warps, lanes, agent)
+            self._note_issue(clocks, group, agent, warps)
+
+    def _note_issue(self, clocks: Clocks, group: Group, agent: int, warps: Array) -> None:
+        if self.stages is not None and self.layout.agents[agent] != "cp.async":  # which reads no shared memory
+            before = clocks.now[warps] - 1  # the issue has moved the clocks on
+            self.stages.issue(group.wave, agent, warps, clocks.open[warps, agent], before)
 
     def land(self, effect: Effect, begins: bool) -> None:
         if begins:

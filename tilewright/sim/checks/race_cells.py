@@ -42,6 +42,7 @@ OFTEN = 16  # reads in a list before those are dropped that a barrier has made o
 NO_INDICES = np.zeros(0, np.int64)
 DOES = {"load": "read", "store": "write", "atomic": "atomic"}
 DID = {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}
+READERS = ("", "wgmma", "cp.async.bulk.read")  # whose reads of a stage may come too early: threads, and agents
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
 
@@ -340,7 +341,7 @@ class CellCheck:
         shared = shadow not in self.owners
         offset = shadow.cell(int(cells[k])) << shadow.shift
         stages = self.order.stages if shared else None
-        copy = stages.copy_at(group.wave, offset) if stages is not None else None
+        copy = None if stages is None else self._copy_that_arrives(acting, k) or stages.copy_at(group.wave, offset)
         parties = [
             Party(DOES[verb], now_site.op, self._who(int(acting.identity[k]), copy)),
             Party(DID[then_site.verb], then_site.op, self._who(int(who_of(before[k])), copy)),
@@ -353,35 +354,58 @@ class CellCheck:
         threads = [int(acting.thread[k]), int(who_of(before[k]))]
         early = None if copy is None else self._missing_wait(copy, now_site, then_site, acting, before, k, group)
         if early is not None:
-            what = "data race in shared memory: bytes of a copy are read before a wait for the copy"
             if then_site.verb == "load":  # the reader is at fault
                 parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
-            return Finding("data-race", what, parties, memory, *early, early=True)
+            what, why, fix = early
+            return Finding("data-race", f"data race in shared memory: {what}", parties, memory, why, fix, early=True)
         why, fix = explain(self.order.layout, now_site, then_site, threads, shared, kernel_facts(self.launch.program))
         what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
         return Finding("data-race", what, parties, memory, why, fix)
 
     def _missing_wait(
         self, copy: Copy, now: Site, then: Site, acting: Accessors, before: Array, k: int, group: Group
-    ) -> tuple[str, str] | None:  # fmt: skip
-        """(why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it."""
+    ) -> tuple[str, str, str] | None:  # fmt: skip
+        """(what, why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it, or
+        after a wait that did not count its bytes."""
         stages, clocks, layout = self.order.stages, acting.clocks, self.order.layout
         assert stages is not None
-        now_writes = (now.verb, now.agent) == ("store", "tma")
+        now_writes = now.verb == "store" and now.agent in ("tma", "cp.async")
         read, write = (then, now) if now_writes else (now, then)
-        if (write.verb, write.agent, read.verb) != ("store", "tma", "load") or read.agent not in ("", "wgmma"):
+        copies = write.agent == "tma" or (now_writes and write.agent == "cp.async")
+        if not copies or (write.verb, read.verb) != ("store", "load") or read.agent not in READERS:
             return None
         # The reader is who waited, or did not: its warp and clock are in the entry if the copy came second.
         if now_writes:
             unit = int(acting.identity[k]) // WARP
-            block, within, _ = layout.describe(int(who_of(before[k])) // WARP)
+            block, within, agent = layout.describe(int(who_of(before[k])) // WARP)
             warp, clock = (block - clocks.first) * layout.warps + within, int(clock_of(before[k]))
+            if agent:  # the clock is the number of its group
+                known = stages.issued_at(group.wave, layout.agents.index(agent), warp, clock)
+                clock = NEVER if known is None else known
         else:
             unit, warp = int(who_of(before[k])) // WARP, int(group.warps[acting.rows[k]])
             clock = int(clocks.now[warp] if acting.snapshot is None else acting.snapshot.now[acting.rows[k]])
         column = unit - int(clocks.base[warp])
-        knows = int(clocks.clocks[warp, column]) if 0 <= column < clocks.clocks.shape[1] else 0
-        return stages.missing_wait(Reader(group.wave, warp, NEVER if read.agent else clock, knows), copy)
+        known_then = acting.snapshot.rows[acting.rows[k]] if read is now and acting.snapshot else clocks.clocks[warp]
+        knows = int(known_then[column]) if 0 <= column < known_then.size else 0
+        found = stages.missing_wait(Reader(group.wave, warp, clock, knows), copy)
+        if found is not None:
+            return "bytes of a copy are read before a wait for the copy", *found
+        over = stages.not_announced(group.wave, copy) if now_writes and now.agent == "tma" else None
+        return None if over is None else ("bytes of a copy come after the phase that should wait for them", *over)
+
+    def _copy_that_arrives(self, acting: Accessors, k: int) -> Copy | None:
+        """The copy by ``cp.async`` that lands because an arrival at an mbarrier stands for it."""
+        landing = self.order.landing
+        if len(landing) < 2 or (places := landing[-2].places) is None:
+            return None
+        arrival, row, lane = landing[-2], int(acting.rows[k]), int(acting.thread[k]) % WARP
+        warp = int(landing[-1].notes.warps[row])
+        lanes = np.flatnonzero(
+            np.ones(arrival.lanes.group.warps.size * WARP, bool) if arrival.mask is None else arrival.mask
+        )
+        mine = np.flatnonzero(arrival.notes.warps[lanes // WARP] == warp)
+        return Copy(0, 0, int(places[mine[0]]), warp, lane) if mine.size else None
 
     def _who(self, identity: int, copy: Copy | None = None) -> Actor:
         unit, lane = divmod(identity, WARP)

@@ -36,7 +36,8 @@ class Verdict(Observer):
         self.findings.settle()
         if self.findings.errors:
             # What the checks have found came before what ended the launch, and is often its cause.
-            error.args = (f"{self.findings.text()}\nthe launch ended with an error:\n  {error}",)
+            follows = ", which may follow from the early read" if any(f.early for f in self.findings) else ""
+            error.args = (f"{self.findings.text()}\nthe launch ended with an error{follows}:\n  {error}",)
             error.findings = self.findings
 
 

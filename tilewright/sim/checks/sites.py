@@ -169,7 +169,9 @@ class KernelFacts:
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
         # Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on.
-        self.staged = any(a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses)
+        self.staged = any(o.through == "mbarrier" and o.agent for o in orders) or any(
+            a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses
+        )
         self.remote = any(
             op.attrs["atom"].name in ("mapa", "st.async") or getattr(op.attrs["atom"], "remote", False)
             for op in self.calls
