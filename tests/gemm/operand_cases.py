@@ -18,6 +18,7 @@ import numpy as np
 from tests.export.harness import COMPILER
 from tests.export.simulated import SimulatedFunction
 from tests.gemm.operand_draws import Case, Drawn, aligned_case, drawn_array, drawn_case
+from tests.gemm.operand_outputs import by_outputs
 from tests.gemm.operand_scales import by_offsets, by_scaled
 from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
@@ -315,6 +316,7 @@ ENTRY_POINTS = {
     "launcher": EntryPoint(by_launcher),
     "matmul": EntryPoint(by_matmul),
     "matmul with bias": EntryPoint(by_bias, "never"),
+    "matmul with outputs": EntryPoint(by_outputs, "never"),
     "matmul by a vector": EntryPoint(by_vector, "never"),
     "GemmUniversal": EntryPoint(by_universal, "never"),
     "GemmUniversal serial split-K": EntryPoint(by_serial_split, "never"),
@@ -342,7 +344,7 @@ def verify(case: Case, found: np.ndarray) -> None:
     np.testing.assert_array_equal(found.astype(np.float64), expected, case.describe())
     for x in case.drawn:
         changed = x.memory.view(np.uint8) != x.before.view(np.uint8)
-        if x is case.d and x.memory.size > 1:
+        if any(x is result for result in (case.d, *case.written)) and x.memory.size > 1:
             mine = np.zeros_like(x.memory, dtype=bool)
             inside(x, mine)[...] = True
             changed &= ~np.repeat(mine, x.memory.itemsize)

@@ -107,7 +107,8 @@ class Case:
     beta: float
     in_place: bool
     bias: Drawn | None = None
-    more: dict[str, Drawn] = field(default_factory=dict)  # scales, offsets
+    more: dict[str, Drawn] = field(default_factory=dict)  # scales, offsets, matrices beside D
+    written: list[Drawn] = field(default_factory=list)  # beside D
     expected: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
