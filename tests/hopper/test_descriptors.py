@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests import golden, golden_wgmma
 from tilewright.atoms.matrix_descriptor import matrix_descriptor
+from tilewright.atoms.matrix_tiles import chunk_table
 from tilewright.atoms.wgmma import instruction_k
-from tilewright.atoms.wgmma_action import chunk_table
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, F16, I8, TF32
 from tilewright.layout import (
@@ -64,7 +64,7 @@ def test_the_descriptor_leads_to_the_elements(
     assert get_swizzle_portion(layout).bits == bits
     blocks = zipped_divide(plain, (tile[0], k))
     desc = matrix_descriptor(blocks[0], swizzle, major, type_)
-    chunks = chunk_table(major, bits, desc.leading, desc.stride, tile[0], k, type_)
+    chunks = chunk_table(major, Swizzle(bits, 4, 3), desc.leading, desc.stride, tile[0], k, type_)
     per, size = 128 // type_.width, type_.bytes
     for block in range(tile[1] // k):
         start = plain((0, block * k)) * size

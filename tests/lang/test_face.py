@@ -89,10 +89,10 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     from tilewright.utils import ClcDynamicPersistentTileSchedulerParams, blackwell_helpers
 
     assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
-    assert isinstance(ClcDynamicPersistentTileSchedulerParams, type) and isinstance(tcgen05.MmaF16BF16Op, type)
+    assert isinstance(ClcDynamicPersistentTileSchedulerParams, type) and isinstance(tcgen05.MmaMXF8Op, type)
 
     for use, path in (
-        (tcgen05.MmaF16BF16Op, "cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op"),
+        (tcgen05.MmaMXF8Op, "cutlass.cute.nvgpu.tcgen05.MmaMXF8Op"),
         (PipelineTmaUmma.create, "cutlass.pipeline.PipelineTmaUmma.create"),
         (ClcDynamicPersistentTileSchedulerParams, "cutlass.utils.ClcDynamicPersistentTileSchedulerParams"),
         (blackwell_helpers.make_smem_layout_a, "cutlass.utils.blackwell_helpers.make_smem_layout_a"),

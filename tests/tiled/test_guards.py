@@ -17,6 +17,7 @@ from tilewright.cute import nvgpu
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import F16, F32, I16, I32, SCALARS, TF32
 from tilewright.layout import Layout, make_composed_layout, make_layout, make_swizzle
+from tilewright.tiled.asynchronous_mma import _is_static_place
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.operands import is_tiler, need_thread, need_type
 from tilewright.tiled.provenance import partition_of
@@ -27,7 +28,6 @@ from tilewright.tiled.tiled_mma import TiledMma, thread_inverse
 from tilewright.tiled.tma.bulk import BulkCopyAtom
 from tilewright.tiled.vectors import _vectors
 from tilewright.tiled.views import sliced
-from tilewright.tiled.warpgroup import _is_static_place
 
 TV, OTHER_TV = Layout((4, 2)), Layout((4, 2), (2, 1))
 F16_MMA, BF16_MMA = (mma_by_name(f"SM80_16x8x16_F32{t}{t}F32_TN") for t in ("F16", "BF16"))

@@ -140,15 +140,6 @@ class MatrixDescriptor(NamedTuple):
         return cls(word >> 16 & _FIELD, high & _FIELD, format.kind_of(code), (word & _FIELD) << 4, format)
 
 
-def swizzle_of_type(layout_type: int) -> int:
-    """The bits of wgmma's swizzle with this code.
-
-    >>> [swizzle_of_type(code) for code in (0, 1, 2, 3)]
-    [0, 3, 2, 1]
-    """
-    return BYTE_SWIZZLES[WGMMA.kind_of(layout_type)].bits
-
-
 def in_units(layout: Layout, type_: ScalarType) -> Layout:
     """A layout of elements as one of units of 16 bytes."""
     made: Layout = recast_layout(8 * UNIT, type_.width, layout)

@@ -28,7 +28,7 @@ _UPDATE = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed", scope=
 _UPDATE_CLUSTER = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed", scope="cluster")
 
 
-class _Mbarrier(Instruction):
+class MbarrierInstruction(Instruction):
     """The common part of the instructions. ``takes`` names the i32 operands after the pointer."""
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -81,7 +81,7 @@ MAP_RANK = """__device__ __forceinline__ uint32_t map_shared_rank(uint32_t addre
 
 
 @dataclass(frozen=True)
-class MbarrierInit(_Mbarrier):
+class MbarrierInit(MbarrierInstruction):
     """``mbarrier.init``: phase 0 begins and waits for ``count`` arrivals, as every later phase will."""
 
     name: ClassVar[str] = "mbarrier.init"
@@ -105,7 +105,7 @@ class MbarrierInit(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierInval(_Mbarrier):
+class MbarrierInval(MbarrierInstruction):
     """``mbarrier.inval``: the mbarrier is no more; its bytes may serve again."""
 
     name: ClassVar[str] = "mbarrier.inval"
@@ -120,7 +120,7 @@ class MbarrierInval(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierArrive(_Mbarrier):
+class MbarrierArrive(MbarrierInstruction):
     """``mbarrier.arrive``: every thread arrives ``arrivals`` times; what it wrote before is seen by those who wait.
 
     ``remote``: at the mbarrier at the same place in the block ``rank`` (last operand) of the cluster. More than one
@@ -156,7 +156,7 @@ class MbarrierArrive(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierExpectTx(_Mbarrier):
+class MbarrierExpectTx(MbarrierInstruction):
     """``mbarrier[.arrive].expect_tx``: the current phase waits for ``bytes`` more; with ``arrive`` each thread
     arrives, too."""
 
@@ -194,7 +194,7 @@ class MbarrierExpectTx(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierCompleteTx(_Mbarrier):
+class MbarrierCompleteTx(MbarrierInstruction):
     """``mbarrier.complete_tx``: ``bytes`` of the current phase are there, as if an asynchronous copy had brought
     them."""
 
@@ -215,7 +215,7 @@ class MbarrierCompleteTx(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierTest(_Mbarrier):
+class MbarrierTest(MbarrierInstruction):
     """``mbarrier.try_wait.parity``, or with ``hint`` off ``test_wait``: whether the phase of this parity is complete.
 
     On a GPU ``try_wait`` may let the thread rest for a while first; sm_80 has ``test_wait`` only, and is given that.
@@ -248,7 +248,7 @@ class MbarrierTest(_Mbarrier):
 
 
 @dataclass(frozen=True)
-class MbarrierWait(_Mbarrier):
+class MbarrierWait(MbarrierInstruction):
     """Wait until the phase of this parity is complete: a loop of ``mbarrier.try_wait.parity`` (sm_80: ``test_wait``).
     What others wrote before they arrived is visible after."""
 
@@ -289,7 +289,7 @@ def _test(out: Emitter, hint: bool) -> str:
 
 
 @dataclass(frozen=True)
-class CpAsyncMbarrierArrive(_Mbarrier):
+class CpAsyncMbarrierArrive(MbarrierInstruction):
     """``cp.async.mbarrier.arrive[.noinc]``: each thread arrives once all its earlier ``cp.async`` have landed.
 
     With ``noinc`` the arrival is one of those that ``mbarrier.init`` counts; without, the phase waits for one more.

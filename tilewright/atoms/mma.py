@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
@@ -54,9 +55,12 @@ class Mma(Instruction):
     type_d: ScalarType
     type_a: ScalarType
     type_b: ScalarType
+    majors: tuple[str, str] = ("K", "K")
     multiplies: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
+    descriptor_format: ClassVar[DescriptorFormat | None] = None
+    """The format of the descriptors by which it names operands in shared memory; None: it reads registers only."""
     accesses: tuple[Access, ...] = (
         Access("update", "D", (MemSpace.RMEM,), 0),
         Access("read", "A", (MemSpace.RMEM,), 1),
@@ -78,9 +82,26 @@ class Mma(Instruction):
     def instruction(self) -> Mma:
         return self
 
+    def major_of(self, operand: str) -> str:
+        """``K`` or ``MN``: the contiguous mode of operand ``A`` or ``B`` where it is in shared memory."""
+        return self.majors["AB".index(operand)]
+
+    @property
+    def threads(self) -> int:
+        """How many threads execute one instruction together."""
+        return product(self.thr_id.shape)
+
     def reads_shared(self, operand: str) -> bool:
         """Whether the instruction itself reads operand ``A`` or ``B`` from shared memory."""
         return False
+
+    def in_tensor_memory(self, operand: str) -> bool:
+        """Whether operand ``A`` or ``C`` is in tensor memory."""
+        return False
+
+    def tensor_memory(self, operand: str, shape: Any) -> Layout:
+        """The layout, in elements, of an operand in tensor memory with the shape of a partition."""
+        raise NotImplementedError
 
     # -- checks --------------------------------------------------------------------------------------------------
 

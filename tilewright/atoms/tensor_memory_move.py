@@ -98,11 +98,14 @@ class TmemMove(CopyInstruction):
                     "warp w reaches lanes 32 * (w % 4) and the 31 after it: partition with get_slice(thread_idx % 128)",
                 )
             self._check(lanes, memory, row, columns)
+            self._refuse(lanes, row, memory.unfinished(at, columns))
             found.append((row, memory, at, columns))
         return found
 
     def _check(self, lanes: Lanes, memory: TensorMemory, row: int, columns: Array) -> None:
-        wrong = memory.wrong(columns)
+        self._refuse(lanes, row, memory.wrong(columns))
+
+    def _refuse(self, lanes: Lanes, row: int, wrong: tuple[str, str] | None) -> None:
         if wrong is not None:
             chosen = np.arange(32 * lanes.warps) // WARP == row
             raise lanes.fault(f"{self.mnemonic()} {wrong[0]}", chosen, wrong[1])
@@ -176,6 +179,8 @@ class TmemLoad(TmemMove):
             for registers in held:
                 fill = np.full((WARP, self.layouts.register_count), 0x7FFFDEAD, np.uint32)
                 write_registers(registers.values, chosen, fill, None)
+            for _, memory, at, columns in places:
+                memory.loads[at, columns] += 1
             lanes.defer(LOAD, _Loaded(self, lanes, places, chosen, held))
         return ()
 
@@ -190,6 +195,7 @@ class _Loaded:
         for (row, memory, at, columns), registers in zip(self.places, self.held, strict=True):
             self.atom._check(self.lanes, memory, row, columns)
             write_registers(registers.values, self.chosen, memory.words[at, columns], None)
+            memory.loads[at, columns] -= 1
             registers.release()
 
 

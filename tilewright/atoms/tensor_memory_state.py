@@ -23,16 +23,16 @@ NEVER, FREED = 0, -1
 
 class TensorMemory:
     """That of one block. ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the
-    stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``: by cell, how
-    many ``tcgen05.st`` are on their way to it."""
+    stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
+    ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way."""
 
-    __slots__ = ("words", "owner", "allocated", "stores", "permit", "count")
+    __slots__ = ("words", "owner", "allocated", "stores", "loads", "products", "permit", "count")
 
     def __init__(self) -> None:
         self.words = np.full((LANES, COLUMNS), POISON, np.uint32)
         self.owner = np.full(COLUMNS, NEVER)
         self.allocated: dict[tuple[int, int], tuple[Op, int]] = {}
-        self.stores = np.zeros((LANES, COLUMNS), np.int32)
+        self.stores, self.loads, self.products = np.zeros((3, LANES, COLUMNS), np.int32)
         self.permit = True
         self.count = 0
 
@@ -76,6 +76,29 @@ class TensorMemory:
             f"touches column {at} of tensor memory, which is not allocated",
             "allocate as many columns as the tensor reaches (alloc_tmem), let the warps meet, and use the address "
             "that retrieve_tmem_ptr reads",
+        )
+
+    def busy(self, lanes: Array, columns: Array) -> tuple[str, str] | None:
+        """What an MMA must not be issued into, or read: what a thread has not waited for; None where nothing is."""
+        if self.stores[lanes, columns].any():
+            return (
+                "uses tensor memory to which a tcgen05.st is still on its way",
+                "cute.arch.fence_view_async_tmem_store() (tcgen05.wait::st) after the store, and let the threads meet",
+            )
+        if self.loads[lanes, columns].any():
+            return (
+                "overwrites tensor memory that a tcgen05.ld still reads",
+                "cute.arch.fence_view_async_tmem_load() (tcgen05.wait::ld) after the load, and let the threads meet",
+            )
+        return None
+
+    def unfinished(self, lanes: Array, columns: Array) -> tuple[str, str] | None:
+        """What is wrong with a thread's access to these cells while an MMA is in flight; None where none is."""
+        if not self.products[lanes, columns].any():
+            return None
+        return (
+            "touches accumulators of a tcgen05.mma that is not done",
+            "tcgen05.commit(mbarrier) behind the MMAs, and mbarrier_wait before the accumulators are touched",
         )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
+from tilewright.atoms.matrix_descriptor import WGMMA as DESCRIPTORS
+from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
@@ -77,6 +79,7 @@ class WgmmaAtom(Mma):
     features = (90,)
     in_flight = True
     fields = ("accum_c",)
+    descriptor_format: ClassVar[DescriptorFormat | None] = DESCRIPTORS
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
@@ -113,12 +116,7 @@ class WgmmaAtom(Mma):
         shape = "x".join(map(str, self.shape_mnk))
         return f"SM90_{shape}_{types}_{self.source}{form}{'_SATURATE' if self.saturate else ''}"
 
-    def major_of(self, operand: str) -> str:
-        """``K`` or ``MN``: the contiguous mode of operand ``A`` or ``B``."""
-        return self.majors["AB".index(operand)]
-
     def reads_shared(self, operand: str) -> bool:
-        """Whether operand ``A`` or ``B`` is in shared memory, named by descriptors."""
         return operand == "B" or operand == "A" and self.source == "SS"
 
     # -- checks, action, text --------------------------------------------------------------------------------------

@@ -8,28 +8,27 @@ of 8-bit floats with fewer bits (about 14 of the mantissa), which is not modelle
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.atoms import numbers
-from tilewright.atoms.matrix_descriptor import UNIT, swizzle_of_type
+from tilewright.atoms.matrix_descriptor import WGMMA
+from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
+from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.mma import active_warps
-from tilewright.atoms.scratch import scratch
 from tilewright.atoms.tables import offsets, owners
 from tilewright.atoms.warpgroups import Array, Issue, Step, Warpgroup, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.target import WARPGROUP_WARPS
-from tilewright.ir.types import F16, I32, ScalarType
+from tilewright.ir.types import ScalarType
+from tilewright.layout.smem_atoms import BYTE_SWIZZLES
 
 if TYPE_CHECKING:
     from tilewright.atoms.wgmma import WgmmaAtom
-
-FIELD = 0x3FFF
 
 
 # -- issue, commit, wait -----------------------------------------------------------------------------------------------
@@ -180,13 +179,12 @@ def _runs(steps: list[list[Step]]) -> list[list[list[Step]]]:
     cuts = [0]
     for k in range(1, len(steps[0])):
         atom = steps[0][k].op.attrs["atom"]
-        rounds = atom.type_d == F16 or atom.saturate  # after each instruction along K
         joins = all(
             s[k].keep and s[k].group == s[k - 1].group and s[k].accumulators is s[k - 1].accumulators
             and s[k].op.attrs["atom"] == s[k - 1].op.attrs["atom"]
             for s in steps
         )  # fmt: skip
-        if rounds or not joins:
+        if rounds_each_step(atom) or not joins:
             cuts.append(k)
     cuts.append(len(steps[0]))
     return [[s[start:stop] for s in steps] for start, stop in zip(cuts, cuts[1:], strict=False)]
@@ -219,11 +217,11 @@ class _Product:
                 self._tell(c, reads)
         left, right = (x[0] if calls == 1 else np.concatenate(x, axis=2) for x in (lefts, rights))
         keep = self.steps[0][0].keep
-        if atom.type_d == F16 or atom.saturate:
+        if rounds_each_step(atom):
             for at in range(0, left.shape[2], k):
-                self._add(self._multiply(left[..., at : at + k], right[..., at : at + k]), keep or at > 0)
+                self._add(left[..., at : at + k], right[..., at : at + k], keep or at > 0)
         else:
-            self._add(self._multiply(left, right), keep)
+            self._add(left, right, keep)
         for steps in self.steps:
             steps[0].accumulators.pending -= calls
             for step in steps:
@@ -231,31 +229,11 @@ class _Product:
                     if held is not None:
                         held.release()
 
-    def _multiply(self, left: Array, right: Array) -> Array:
-        """The products of ``[units, rows, k]`` and ``[units, columns, k]``."""
-        atom = self.atom
-        if atom.type_d == I32:
-            exact = numbers.exact_float(left.shape[-1], atom.type_a, atom.type_b)
-            product = np.matmul(left.astype(exact), right.astype(exact).transpose(0, 2, 1))
-            return product.astype(np.int64 if atom.saturate else np.int32)
-        out = scratch("wgmma", (*left.shape[:2], right.shape[1]), left.dtype)
-        return np.matmul(left, right.transpose(0, 2, 1), out=out)
-
-    def _add(self, product: Array, keep: bool) -> None:
-        dtype = self.atom.type_d.dtype
+    def _add(self, left: Array, right: Array, keep: bool) -> None:
+        product = multiplied(self.atom, left, right)
         for steps, new in zip(self.steps, product, strict=True):
             accumulators = steps[0].accumulators
-            old = accumulators.values if keep else None
-            if self.atom.saturate:
-                total = new if old is None else old + new
-                accumulators.values = np.clip(total, -(1 << 31), (1 << 31) - 1).astype(dtype)
-            elif self.atom.type_d == F16:
-                with np.errstate(over="ignore"):
-                    accumulators.values = (new if old is None else old.astype(np.float32) + new).astype(dtype)
-            elif old is None:
-                accumulators.values = new.astype(dtype)  # a copy: ``product`` is scratch
-            else:
-                np.add(old, new, out=old, casting="unsafe")
+            accumulators.values = added(self.atom, accumulators.values if keep else None, new)
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -281,20 +259,11 @@ class _Product:
         layout, high = attrs[f"{role.lower()}_layout"], attrs[f"{role.lower()}_high"]
         words = self._words(role, call)
         rest_mn, rest_k = offsets(layout[1]), offsets(layout[2])
-        major = self.atom.major_of(role)
-        address = addresses(
-            tuple(words), layout, major, swizzle_of_type(high >> 30), high & FIELD, rows, self.atom.shape_mnk[2], type_
-        )
+        major, swizzle = self.atom.major_of(role), BYTE_SWIZZLES[WGMMA.kind_of(high >> WGMMA.shift)]
+        address = addresses(tuple(words), layout, major, swizzle, high & FIELD, rows, self.atom.shape_mnk[2], type_)
         reads.append(address)
         found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
-        per = 8 * UNIT // type_.width
-        values = numbers.widen(numbers.raw(found.view(f"u{type_.bytes}"), type_), type_)
-        shape = (len(words), rest_mn.size, rest_k.size)
-        if major == "K":
-            split = values.reshape(*shape, rows, -1).transpose(0, 1, 3, 2, 4)
-        else:
-            split = values.reshape(*shape, rows // per, -1, per).transpose(0, 1, 3, 5, 2, 4)
-        return split.reshape(len(words), rest_mn.size * rows, -1)
+        return matrices(found, (rest_mn.size, rest_k.size), major, rows, type_)
 
     def _tell(self, call: int, reads: list[Array]) -> None:
         """Observers hear of the reads from each call that has issued them: once for a warpgroup that was together, else
@@ -330,42 +299,3 @@ class _Product:
                 raise _differs(self.atom, self.lanes, f"the descriptor of {role}")
             words.append(given[0])
         return words
-
-
-# -- addresses ---------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1024)
-def addresses(
-    words: tuple[int, ...], layout: Any, major: str, bits: int, stride: int, rows: int, k: int, type_: ScalarType
-) -> Array:
-    """``[units, pieces]``: where in shared memory the pieces of 16 bytes are that descriptors with these low words and
-    a call's ``layout`` name, by repetition, then in the order of :func:`chunk_table`."""
-    steps = offsets(layout[1])[:, None] + offsets(layout[2])[None, :]
-    low = np.array(words, np.int64)
-    start = ((low[:, None, None] + steps) & FIELD) * UNIT
-    chunks = np.stack([chunk_table(major, bits, int(w >> 16) & FIELD, stride, rows, k, type_) for w in low])
-    address = start[..., None] + chunks[:, None, None]
-    if bits:
-        address ^= (address >> 7 & ((1 << bits) - 1)) << 4
-    found: Array = address.reshape(low.size, -1)
-    found.flags.writeable = False
-    return found
-
-
-@lru_cache(maxsize=512)
-def chunk_table(major: str, bits: int, leading: int, stride: int, rows: int, k: int, type_: ScalarType) -> Array:
-    """Byte offsets, before the swizzle, of the pieces of 16 bytes of one instruction's operand.
-
-    K-major ``(row, piece)``, MN-major ``(piece, k)``, the second index running faster; canonical layouts as in
-    :mod:`tilewright.atoms.matrix_descriptor`.
-    """
-    width = 1 << bits
-    if major == "K":
-        row, piece = np.arange(rows)[:, None], np.arange(k * type_.width // (8 * UNIT))[None, :]
-        units = row % 8 * width + row // 8 * stride + piece * (1 if bits else leading)
-    else:
-        piece, row = np.arange(rows * type_.width // (8 * UNIT))[:, None], np.arange(k)[None, :]
-        along_mn, along_k = (leading, stride) if bits else (stride, leading)
-        units = piece % width + piece // width * along_mn + row % 8 * width + row // 8 * along_k
-    return (units * UNIT).reshape(-1)

@@ -103,7 +103,7 @@ def _runs(ops: list[Op]) -> list[MatrixRun]:
     going: list[MatrixRun] = []
     for at, op in enumerate(ops):
         atom = op.attrs["atom"] if op.opcode == "call" else None
-        fuses = atom is not None and atom.multiplies and not atom.in_flight
+        fuses = atom is not None and atom.multiplies and not atom.agents
         run = next((r for r in going if fuses and r.takes(op)), None)
         for other in [r for r in going if r is not run and r.disturbed(op)]:
             going.remove(other)

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig, RunProfile
 from tilewright.ir.target import WARP
-from tilewright.layout import product, size
+from tilewright.layout import product
 from tilewright.layout.banks import lanes_together, request_wavefronts
 from tilewright.reports import Row
 from tilewright.sim.events import Observer, observing
@@ -269,7 +269,7 @@ def multiply_adds(op: Op) -> int:
     atom = op.attrs["atom"] if op.opcode == "call" else None
     if atom is None or not atom.multiplies:
         return 0
-    return int(product(atom.shape_mnk)) * int(atom.count(op)) * WARP // int(size(atom.thr_id))
+    return int(product(atom.shape_mnk)) * int(atom.count(op)) * WARP // atom.threads
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import F32, TF32, ScalarType
+from tilewright.lang.tensors.registers import Registers
 from tilewright.layout import Layout, is_static, rank, size
 
 
@@ -69,3 +70,24 @@ def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, 
         if isinstance(mode, Layout) and is_static(mode):
             if len({mode(i) for i in range(size(mode))}) != size(mode):
                 raise ConstraintError(f"permutation_mnk: {mode} along {name} takes an element twice")
+
+
+def register_operand(instruction: Any, role: str, x: Any) -> tuple[Any, Layout, int]:
+    """(fragment, layout, offset) of an operand whose place is static."""
+    registers = x.engine
+    if not isinstance(registers, Registers):
+        maker = f"make_fragment_{role.replace('D', 'C')}"
+        where = f"{x.linear} must be in registers, not in {x.memspace}"
+        raise ConstraintError(f"{instruction}: {role} {where}: use {maker}")
+    if not isinstance(registers.offset, int) or not is_static(x.linear):
+        raise ConstraintError(
+            f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
+            "unroll the loop (cutlass.range_constexpr)"
+        )
+    own = registers.elem.width
+    if own != registers.dtype.width:
+        raise ConstraintError(
+            f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "
+            "its own type"
+        )
+    return registers.frag, x.linear, registers.offset

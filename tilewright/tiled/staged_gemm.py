@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.mma import Mma
-from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
-from tilewright.layout import Layout, is_static, make_layout, rank, size
+from tilewright.lang.tensors.tensor_memory import TensorMemory
+from tilewright.layout import Layout, make_layout, rank, size
+from tilewright.tiled.asynchronous_mma import stage_asynchronous
 from tilewright.tiled.atom import MmaAtom
-from tilewright.tiled.operands import need_type
+from tilewright.tiled.operands import need_type, register_operand
 from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
-from tilewright.tiled.warpgroup import stage_wgmma
 
 
 def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None) -> None:
@@ -25,7 +25,7 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
     value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may be in shared memory: they are copied to
-    registers first. ``c`` may be ``d``. For wgmma, operands in shared memory are tensors of descriptors
+    registers first. ``c`` may be ``d``. For wgmma and tcgen05, operands in shared memory are tensors of descriptors
     (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added.
 
     Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
@@ -50,10 +50,10 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
     instruction = atom.instruction
     d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
-    if isinstance(instruction, WgmmaAtom):
+    if instruction.descriptor_format is not None:
         need_type(instruction, "D", d, instruction.type_d)
         _copy_accumulators(instruction, c, d)
-        return stage_wgmma(atom, d, a, b)
+        return stage_asynchronous(atom, d, a, b)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
     for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
         need_type(instruction, role, x, wanted)
@@ -93,8 +93,11 @@ def mma_atom_call(
 
 
 def _copy_accumulators(instruction: Mma, c: Tensor, d: Tensor) -> None:
-    """C into D, unless they are the same registers."""
-    if not _same_registers(c, d):
+    """C into D, unless they are the same registers, or the same place in tensor memory."""
+    if instruction.in_tensor_memory("C"):
+        if not _same_tensor_memory(c, d):
+            raise ConstraintError(f"{instruction}: C must be D, which is in tensor memory, not {c}")
+    elif not _same_registers(c, d):
         if [size(mode) for mode in c.linear] != [size(mode) for mode in d.linear]:
             raise ConstraintError(f"{instruction}: C {c.linear} and D {d.linear} differ in shape: both are (V,M,N)")
         basic_copy(c, d)
@@ -130,6 +133,13 @@ def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
     return fragment
 
 
+def _same_tensor_memory(c: Tensor, d: Tensor) -> bool:
+    one, other = c.engine, d.engine
+    if not isinstance(one, TensorMemory) or not isinstance(other, TensorMemory):
+        return c is d
+    return one.address is other.address and one.offset == other.offset and c.linear == d.linear
+
+
 def _same_registers(c: Tensor, d: Tensor) -> bool:
     """Whether it is known while staging; a run-time offset is refused for D afterwards."""
     one, other = c.engine, d.engine
@@ -137,24 +147,3 @@ def _same_registers(c: Tensor, d: Tensor) -> bool:
         return False
     known = isinstance(one.offset, int) and isinstance(other.offset, int)
     return known and one.offset == other.offset and c.linear == d.linear
-
-
-def register_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Any, Layout, int]:
-    """(fragment, layout, offset) of an operand whose place is static."""
-    registers = x.engine
-    if not isinstance(registers, Registers):
-        maker = f"make_fragment_{role.replace('D', 'C')}"
-        where = f"{x.linear} must be in registers, not in {x.memspace}"
-        raise ConstraintError(f"{instruction}: {role} {where}: use {maker}")
-    if not isinstance(registers.offset, int) or not is_static(x.linear):
-        raise ConstraintError(
-            f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
-            "unroll the loop (cutlass.range_constexpr)"
-        )
-    own = registers.elem.width
-    if own != registers.dtype.width:
-        raise ConstraintError(
-            f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "
-            "its own type"
-        )
-    return registers.frag, x.linear, registers.offset

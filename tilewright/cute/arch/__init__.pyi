@@ -58,6 +58,8 @@ from tilewright.lang.device.tensor_memory import (
     alloc_tmem as alloc_tmem, dealloc_tmem as dealloc_tmem, fence_view_async_tmem_load as fence_view_async_tmem_load,
     fence_view_async_tmem_store as fence_view_async_tmem_store,
     relinquish_tmem_alloc_permit as relinquish_tmem_alloc_permit, retrieve_tmem_ptr as retrieve_tmem_ptr,
+    tcgen05_fence_after_thread_sync as tcgen05_fence_after_thread_sync,
+    tcgen05_fence_before_thread_sync as tcgen05_fence_before_thread_sync,
 )
 from tilewright.lang.device.threads import (
     WARP_SIZE as WARP_SIZE, block_dim as block_dim, block_idx as block_idx,

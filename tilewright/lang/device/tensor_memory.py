@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.tcgen05_sync import Tcgen05Fence
 from tilewright.atoms.tensor_memory_alloc import TmemAlloc, TmemDealloc, TmemRelinquish
 from tilewright.atoms.tensor_memory_move import LOAD, STORE, TmemWait
 from tilewright.errors import ConstraintError
@@ -144,3 +145,27 @@ def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
 def _one_block(function: str, is_two_cta: Any) -> None:
     if is_two_cta:
         raise ConstraintError(f"{function}: pairs of blocks (is_two_cta) are not here yet; leave it out for one block")
+
+
+def tcgen05_fence_before_thread_sync(*, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.fence::before_thread_sync``: this thread's ``tcgen05`` before it come before what other threads do
+    behind the barrier or mbarrier that follows.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.tcgen05_fence_before_thread_sync(), t)[1], 32)[:3]
+    [0, 1, 2]
+    """
+    call(Tcgen05Fence("before"))
+
+
+def tcgen05_fence_after_thread_sync(*, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.fence::after_thread_sync``: this thread's ``tcgen05`` behind it come after what other threads did
+    before the barrier or mbarrier that precedes it.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.tcgen05_fence_after_thread_sync(), t)[1], 32)[:3]
+    [0, 1, 2]
+    """
+    call(Tcgen05Fence("after"))

@@ -90,7 +90,7 @@ def _product(op: Op) -> tuple[Touches, Touches]:
              if isinstance(value.type, FragType)}  # fmt: skip
     fresh = len(op.operands) > 3 and isinstance(op.operands[3], Constant) and not op.operands[3].value
     reads = [(v, named[role]) for role, v in (("d", d), ("a", a), ("b", b)) if role in named]
-    return (reads[1:], [(d, named["d"])]) if fresh else (reads, [])
+    return (reads[1:], [(d, named["d"])]) if fresh and "d" in named else (reads, [])
 
 
 def _registers(op: Op, value: Value, role: str) -> frozenset[int]:

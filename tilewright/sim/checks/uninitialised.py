@@ -334,7 +334,7 @@ class Uninitialised(FromArrays):
         atom = op.attrs["atom"]
         if atom.in_flight and not atom.copies:
             return self._wgmma(registers, group, op, found)
-        if atom.multiplies:
+        if atom.multiplies and not atom.agents:
             if found[1] is not None or found[2] is not None:
                 bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
                 self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)

@@ -1,4 +1,4 @@
-"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. Loads and stores of tensor memory are here, products not yet."""
+"""``cute.nvgpu.tcgen05``: Blackwell's tensor cores. products, and loads and stores of tensor memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from tilewright._names import attach
 from tilewright.atoms.tensor_memory import elements_per_column, lane_stride, tmem_columns
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemMove, TmemStore
 from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.cute.nvgpu.tcgen05.mma_ops import (
+    CtaGroup,
+    Field,
+    MmaF8F6F4Op,
+    MmaF16BF16Op,
+    MmaFP8Op,
+    MmaI8Op,
+    MmaOp,
+    MmaTF32Op,
+    OperandSource,
+    commit,
+)
 from tilewright.cute.nvgpu.tcgen05.smem_atoms import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.errors import ConstraintError
 from tilewright.lang.tensors.tensor import Tensor
@@ -35,7 +47,12 @@ __all__ = [
     "Ld16x256bOp",
     "Ld16x64bOp",
     "Ld32x32bOp",
+    "MmaF16BF16Op",
+    "MmaF8F6F4Op",
+    "MmaFP8Op",
+    "MmaI8Op",
     "MmaOp",
+    "MmaTF32Op",
     "OperandMajorMode",
     "OperandSource",
     "Pack",
@@ -46,6 +63,7 @@ __all__ = [
     "St16x64bOp",
     "St32x32bOp",
     "Unpack",
+    "commit",
     "find_tmem_tensor_col_offset",
     "is_tmem_load",
     "is_tmem_store",
@@ -53,34 +71,6 @@ __all__ = [
     "make_tmem_copy",
     "tile_to_mma_shape",
 ]
-
-
-class CtaGroup(Enum):
-    """How many blocks work on one MMA."""
-
-    ONE = 1
-    TWO = 2
-
-
-class Field(Enum):
-    """Fields of an MMA atom that ``set`` changes at run time."""
-
-    NEGATE_A = "neg_a"
-    NEGATE_B = "neg_b"
-    ACCUMULATE = "accum_c"
-    SFA = "sf_a"
-    SFB = "sf_b"
-
-
-class MmaOp:
-    """The common class of tcgen05's MMA operations, for annotations and ``isinstance``. None of them is here yet."""
-
-
-class OperandSource(Enum):
-    """Where operand A is."""
-
-    TMEM = "tmem"
-    SMEM = "smem"
 
 
 class Repetition(Enum):

@@ -1,11 +1,12 @@
-"""wgmma in the language: descriptors of partitioned shared-memory tensors, and ``cute.gemm`` on them."""
+"""wgmma and tcgen05.mma in the language: descriptors of partitioned shared-memory tensors, tensors of tensor memory,
+and ``cute.gemm`` on them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewright.atoms.matrix_descriptor import ADDRESS_BITS, descriptor_layout, matrix_descriptor
-from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -14,19 +15,21 @@ from tilewright.lang.numbers.numeric import Boolean, Int32
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, is_static, rank, size
 from tilewright.tiled.atom import MmaAtom
-from tilewright.tiled.operands import need_type
+from tilewright.tiled.operands import need_type, register_operand
 
 
 def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     """The descriptors (1, RestMN, RestK, ...) of operand ``which`` for a partition (V, RestMN, RestK, ...) in shared
     memory. They are made once; stages and K blocks add to them.
 
-    Raises ConstraintError when the layout of one instruction's tile is not a canonical layout of wgmma.
+    Raises ConstraintError when the layout of one instruction's tile is not a canonical layout of the instruction.
     """
     instruction = atom.instruction
-    assert isinstance(instruction, WgmmaAtom)
+    format_ = instruction.descriptor_format
+    assert format_ is not None
     pointer = getattr(partition, "engine", None)
     if not isinstance(pointer, Pointer) or pointer.memspace is not AddressSpace.smem:
         raise ConstraintError(
@@ -46,7 +49,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
         )
     whole = (size(layout[0][0]) * size(layout[1]), size(layout[0][1]) * size(layout[2]))
     major = instruction.major_of(which)
-    descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole)
+    descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole, format=format_)
     _check_alignment(instruction, which, pointer)
     address: Any = Int32(_plain(pointer).toint())
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low
@@ -63,7 +66,7 @@ def _plain(pointer: Pointer) -> Pointer:
     return base + offset
 
 
-def _check_alignment(instruction: WgmmaAtom, which: str, pointer: Pointer) -> None:
+def _check_alignment(instruction: Mma, which: str, pointer: Pointer) -> None:
     """The swizzle permutes address bits, so its pattern must start at a multiple of its span."""
     swizzle = pointer.swizzle
     span = swizzle.span if swizzle is not None and swizzle.bits else 16
@@ -86,28 +89,36 @@ def _is_static_place(pointer: Pointer) -> bool:
     return isinstance(base, Value) and base.op is not None and base.op.opcode == "smem.alloc"
 
 
-def stage_wgmma(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor) -> None:
-    """The one call of a gemm: D in registers, B (and A in the SS form) as tensors of descriptors."""
-    from tilewright.tiled.staged_gemm import register_operand
-
+def stage_asynchronous(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor) -> None:
+    """The one call of a gemm: D in registers or tensor memory, B as a tensor of descriptors, A as either."""
     instruction = atom.instruction
-    assert isinstance(instruction, WgmmaAtom)
-    frag, d_layout, d_offset = register_operand(instruction, "D", d)
-    attrs: dict[str, Any] = {"d_layout": d_layout, "d_offset": d_offset}
-    operands = [frag]
-    for role, x in (("a", a), ("b", b)):
-        if instruction.reads_shared(role.upper()):
-            value, layout, high = _descriptor_operand(instruction, role.upper(), x)
-            attrs[f"{role}_high"] = high
+    attrs: dict[str, Any] = {}
+    operands = []
+    for name, role, x in (("d", "C", d), ("a", "A", a), ("b", "B", b)):
+        if instruction.reads_shared(role):
+            value, attrs[f"{name}_layout"], attrs[f"{name}_high"] = _descriptor_operand(instruction, role, x)
+        elif instruction.in_tensor_memory(role):
+            value, attrs[f"{name}_layout"] = _tensor_memory_operand(instruction, role, x)
         else:
-            value, layout, attrs[f"{role}_offset"] = register_operand(instruction, role.upper(), x)
-        attrs[f"{role}_layout"] = layout
+            value, attrs[f"{name}_layout"], attrs[f"{name}_offset"] = register_operand(instruction, name.upper(), x)
         operands.append(value)
     operands.append(Boolean(atom.accumulates).ir_value())
     Builder.current().call(instruction, operands, **attrs)
 
 
-def _descriptor_operand(instruction: WgmmaAtom, role: str, x: Tensor) -> tuple[Value, Layout, int]:
+def _tensor_memory_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Value, Layout]:
+    memory, what = x.engine, "D" if role == "C" else role
+    if not isinstance(memory, TensorMemory):
+        raise ConstraintError(
+            f"{instruction}: {what} is in tensor memory, not {x}: make_tensor of the pointer that retrieve_tmem_ptr "
+            f"gives, with the layout of make_fragment_{role}"
+        )
+    if not is_static(x.linear):
+        raise ConstraintError(f"{instruction}: the layout of {what} {x.linear} must be static: slice the stage")
+    return memory.value(), x.linear
+
+
+def _descriptor_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Value, Layout, int]:
     iterator = x.engine
     if not isinstance(iterator, Descriptors):
         raise ConstraintError(

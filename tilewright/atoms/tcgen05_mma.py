@@ -1,0 +1,192 @@
+"""``tcgen05.mma``: matrix instructions of the tensor cores of sm_100, whose accumulators are in tensor memory.
+
+One thread issues it for its block. B, and A in the SS form, is in shared memory; A in the TS form and D are in tensor
+memory (PTX ISA, "tcgen05.mma"; CuTe: include/cute/atom/mma_traits_sm100.hpp). It is asynchronous: ``tcgen05.commit``
+lets an mbarrier know that all that this thread has issued is done.
+
+Operands of a call ``[d, a, b, accumulate]``, the first three i32: the address of D; the low word of the matrix
+descriptor of A, or its address in tensor memory; the low word of B's; ``accumulate`` is an i1, whether the first
+instruction along K adds to D or overwrites it. Attributes: ``d_layout (V, M, N)`` in elements of tensor memory;
+``a_layout (1, M, K)`` and ``b_layout (1, N, K)`` in units of 16 bytes, with the descriptors' high words ``a_high``,
+``b_high``; of A in tensor memory ``a_layout (V, M, K)`` in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
+from tilewright.atoms.matrix_descriptor import DescriptorFormat
+from tilewright.atoms.mma import Mma
+from tilewright.atoms.tcgen05_descriptor import FORMATS, InstructionDescriptor
+from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
+from tilewright.atoms.tcgen05_validity import MmaForm, check_mma_shape
+from tilewright.atoms.tensor_memory_alloc import TCGEN05
+from tilewright.atoms.value_types import BY_NAME, shown
+from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
+from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
+from tilewright.ir.instruction import Emitter, Lanes, need
+from tilewright.ir.target import WARP
+from tilewright.ir.types import BOOL, I32, MemSpace, ScalarType
+from tilewright.layout import Layout
+from tilewright.layout.evaluate import static_offsets
+from tilewright.layout.tuples import product
+
+AGENT = "tcgen05.mma"
+_NAMES = {t: name for name, t in BY_NAME.items()}
+
+
+@dataclass(frozen=True, repr=False)
+class Tcgen05Mma(Mma):
+    """The data of one ``tcgen05.mma`` of one block. ``kind`` is PTX's; ``source``: ``SS`` or ``TS``, where A is;
+    ``majors`` are A's and B's.
+
+    >>> from tilewright.ir.types import BF16, F32
+    >>> Tcgen05Mma("f16", (128, 256, 16), F32, BF16, BF16)
+    SM100_128x256x16_F32BF16BF16_SS<K,K>
+    """
+
+    kind: str
+    shape_mnk: tuple[int, int, int]
+    type_d: ScalarType
+    type_a: ScalarType
+    type_b: ScalarType
+    source: str = "SS"
+    majors: tuple[str, str] = ("K", "K")
+    saturate: bool = False
+
+    name = "tcgen05.mma"
+    min_arch = 100
+    features: ClassVar[tuple[int, ...]] = TCGEN05
+    fields = ("accum_c",)
+    descriptor_format: ClassVar[DescriptorFormat | None] = DESCRIPTORS
+
+    def __post_init__(self) -> None:
+        word = self.descriptor  # it checks kind and types
+        for role, type_ in (("A", self.type_a), ("B", self.type_b)):
+            if type_.width < 8:
+                whole = ", ".join(shown(t) for t in FORMATS[self.kind] if t.width >= 8)
+                raise ConstraintError(
+                    f"tcgen05.mma.kind::{self.kind} of {shown(type_)} ({role}) is not here yet; convert it to one of "
+                    f"{whole}"
+                )
+        check_mma_shape(MmaForm(word.kind, 1, self.source == "TS"), self.shape_mnk, self.majors)
+
+    @property
+    def descriptor(self) -> InstructionDescriptor:
+        """The instruction descriptor. ConstraintError for types that the kind does not have."""
+        m, n, _ = self.shape_mnk
+        made = InstructionDescriptor(
+            self.kind, self.type_a, self.type_b, self.type_d, m, n, self.majors, saturate=self.saturate
+        )
+        assert made.fields
+        return made
+
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
+        tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
+        tmem = Access("read", "A", (MemSpace.TMEM,), 1, agent=AGENT)
+        return (
+            Access("update", "D", (MemSpace.TMEM,), 0, agent=AGENT),
+            replace(tile, role="A", operand=1) if self.source == "SS" else tmem,
+            tile,
+        )
+
+    @cached_property
+    def layouts(self) -> CtaLayouts:
+        return cta_layouts(self.shape_mnk)
+
+    @computed
+    def thr_id(self) -> Layout:
+        return self.layouts.thr_id
+
+    @computed
+    def layout_a(self) -> Layout:
+        return self.layouts.a
+
+    @computed
+    def layout_b(self) -> Layout:
+        return self.layouts.b
+
+    @computed
+    def layout_c(self) -> Layout:
+        return self.layouts.c
+
+    @property
+    def cute_name(self) -> str:
+        types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b))
+        shape = "x".join(map(str, self.shape_mnk))
+        return f"SM100_{shape}_{types}_{self.source}<{','.join(self.majors)}>{'_SATURATE' if self.saturate else ''}"
+
+    @property
+    def threads(self) -> int:
+        return WARP  # the warp elects one of them
+
+    def reads_shared(self, operand: str) -> bool:
+        return operand == "B" or operand == "A" and self.source == "SS"
+
+    def in_tensor_memory(self, operand: str) -> bool:
+        return operand == "C" or operand == "A" and self.source == "TS"
+
+    def tensor_memory(self, operand: str, shape: Any) -> Layout:
+        if operand == "A":
+            return a_fragment(shape, self.type_a.width)
+        return accumulator_fragment(shape, self.type_d.width, 1, self.source == "TS")
+
+    def issued(self, op: Op) -> Iterator[tuple[int, int, int]]:
+        """The tiles (m, n, k) of a call in the order in which their instructions are issued."""
+        d, a = op.attrs["d_layout"], op.attrs["a_layout"]
+        for k in range(product(a[2].shape)):
+            for m, n in issue_order(product(d[1].shape), product(d[2].shape), self.source == "TS"):
+                yield m, n, k
+
+    # -- checks, action, text --------------------------------------------------------------------------------------
+
+    def verify(self, op: Op) -> None:
+        need(
+            op,
+            len(op.operands) == 4 and [v.type for v in op.operands] == [I32, I32, I32, BOOL],
+            f"{self}: takes the place of D in tensor memory, of A and of B (i32), and whether it accumulates (i1)",
+        )
+        layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
+        (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
+        need(
+            op,
+            (dm, dn, ak) == (am, bn, bk),
+            f"{self}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
+            f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)",
+        )
+        m, n, k = self.shape_mnk
+        self._verify_place(op, "D", "C", layouts[0], (m, n))
+        if self.source == "TS":
+            self._verify_place(op, "A", "A", layouts[1], (m, k))
+
+    def _verify_place(self, op: Op, role: str, operand: str, given: Layout, tile: tuple[int, int]) -> None:
+        """Lanes and columns of one instruction's tile are the hardware's choice."""
+        known = self.tensor_memory(operand, (tile, 1, 1))
+        same = product(given[0].shape) == product(tile) and static_offsets(given[0]) == static_offsets(known[0])
+        need(
+            op,
+            same,
+            f"{self}: the {tile[0]}x{tile[1]} elements of {role} are at {known[0]} in tensor memory, but the tensor "
+            f"given has {given[0]}: make it with the layout of make_fragment_{operand}",
+        )
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        from tilewright.atoms.tcgen05_action import issue
+
+        issue(self, lanes, op, operands)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.tcgen05_text import emit_mma
+
+        emit_mma(self, out, op)
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.cta_group::1.kind::{self.kind}"

@@ -1,0 +1,61 @@
+"""The CUDA text of ``tcgen05.mma``: one thread, which the warp elects, issues the instructions of a call in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.atoms.tensor_memory import elements_per_column, tmem_address
+from tilewright.atoms.warp import elect
+from tilewright.atoms.wgmma_text import DESCRIPTOR, DESCRIPTOR_SOURCE
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.instruction import Emitter
+from tilewright.layout.evaluate import static_offsets
+
+if TYPE_CHECKING:
+    from tilewright.atoms.tcgen05_mma import Tcgen05Mma
+
+
+def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
+    """All instructions of a call are written out: their operands differ by immediates."""
+    name = _helper(atom, out)
+    d, a, b, accumulate = op.operands
+    rests = {x: [static_offsets(op.attrs[f"{x}_layout"][i]) for i in (1, 2)] for x in "dab"}
+    first = str(int(bool(accumulate.value))) if isinstance(accumulate, Constant) else out.value(accumulate)
+    word = f"{atom.descriptor.word:#x}"
+    with out.block(f"if ({elect(out)}())"):
+        for m, n, k in atom.issued(op):
+            into = _moved(out, d, rests["d"][0][m] + rests["d"][1][n], atom.type_d.width)
+            step = rests["a"][0][m] + rests["a"][1][k]
+            if atom.reads_shared("A"):
+                left = _descriptor(out, a, step, op.attrs["a_high"])
+            else:
+                left = _moved(out, a, step, atom.type_a.width)
+            right = _descriptor(out, b, rests["b"][0][n] + rests["b"][1][k], op.attrs["b_high"])
+            out.line(f"{name}({into}, {left}, {right}, {word}, {first if k == 0 else '1'});")
+
+
+def _helper(atom: Tcgen05Mma, out: Emitter) -> str:
+    shared = atom.reads_shared("A")
+    name = f"tcgen05_mma_{atom.kind}_{atom.source.lower()}"
+    a_type, constraint, slot = ("uint64_t", "l", "%1") if shared else ("uint32_t", "r", "[%1]")
+    return out.helper(
+        name,
+        f"__device__ __forceinline__ void {name}(uint32_t d, {a_type} a, uint64_t b, uint32_t descriptor, "
+        "uint32_t accumulate) {\n"
+        '  asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0;\\n"\n'
+        f'               "{atom.mnemonic()} [%0], {slot}, %2, %3, p; }}"\n'
+        f'               :: "r"(d), "{constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate) : "memory");\n'
+        "}\n",
+    )
+
+
+def _moved(out: Emitter, address: Value, elements: int, width: int) -> str:
+    """The address of tensor memory so many elements on. Tiles begin at whole columns."""
+    assert elements % elements_per_column(width) == 0
+    step = tmem_address(0, elements, width)
+    return f"{out.value(address)} + {step:#x}" if step else out.value(address)
+
+
+def _descriptor(out: Emitter, low: Value, step: int, high: int) -> str:
+    out.helper(DESCRIPTOR, DESCRIPTOR_SOURCE)
+    return f"{DESCRIPTOR}({out.value(low)}{f' + {step}' if step else ''}, {high:#x})"

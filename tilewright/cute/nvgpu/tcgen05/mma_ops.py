@@ -1,0 +1,243 @@
+"""The MMA operations of tcgen05, ``commit``, and the enumerations that they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from tilewright.atoms.tcgen05_mma import Tcgen05Mma
+from tilewright.atoms.tcgen05_sync import Tcgen05Commit
+from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.atoms.value_types import shown
+from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
+from tilewright.lang.device.calls import call
+from tilewright.lang.tensors.pointer import Pointer
+
+__all__ = [
+    "CtaGroup", "Field", "MmaF16BF16Op", "MmaF8F6F4Op", "MmaFP8Op", "MmaI8Op", "MmaOp", "MmaTF32Op", "OperandSource",
+    "commit",
+]  # fmt: skip
+
+
+class CtaGroup(Enum):
+    """How many blocks work on one MMA."""
+
+    ONE = 1
+    TWO = 2
+
+
+class Field(Enum):
+    """Fields of an MMA atom that ``set`` changes at run time."""
+
+    NEGATE_A = "neg_a"
+    NEGATE_B = "neg_b"
+    ACCUMULATE = "accum_c"
+    SFA = "sf_a"
+    SFB = "sf_b"
+
+
+class OperandSource(Enum):
+    """Where operand A is."""
+
+    TMEM = "tmem"
+    SMEM = "smem"
+
+
+class MmaOp:
+    """The common class of tcgen05's MMA operations."""
+
+    _kind: ClassVar[str]
+    _inputs: ClassVar[tuple[ScalarType, ...]]
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        """The types of D, A and B."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    def instruction(self) -> Tcgen05Mma:
+        """The instruction. ConstraintError for what it does not have."""
+        who, shape = type(self).__name__, self.instruction_shape
+        for name, kind in (
+            ("cta_group", CtaGroup), ("a_src", OperandSource), ("a_major_mode", OperandMajorMode),
+            ("b_major_mode", OperandMajorMode),
+        ):  # fmt: skip
+            if not isinstance(getattr(self, name), kind):
+                raise ConstraintError(f"{who}: {name} is one of {kind.__name__}, not {getattr(self, name)!r}")
+        if self.cta_group is CtaGroup.TWO:
+            raise ConstraintError(f"{who}: MMAs of pairs of blocks are not here yet: use CtaGroup.ONE")
+        if not isinstance(shape, (tuple, list)) or len(shape) not in (2, 3) or not all(type(x) is int for x in shape):
+            raise ConstraintError(f"{who}: instruction_shape has the extents (M, N) or (M, N, K), not {shape}")
+        type_d, type_a, type_b = (scalar_of(x) for x in self._types())
+        for name, given in (("A", type_a), ("B", type_b)):
+            if given not in self._inputs:
+                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {given}")
+        m, n, k = (*shape, instruction_k(self._kind))[:3]
+        source = "SS" if self.a_src is OperandSource.SMEM else "TS"
+        a_major, b_major = (
+            "K" if major is OperandMajorMode.K else "MN" for major in (self.a_major_mode, self.b_major_mode)
+        )
+        return Tcgen05Mma(self._kind, (m, n, k), type_d, type_a, type_b, source, (a_major, b_major))
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(MmaOp):
+    """``tcgen05.mma`` of kind f16: Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32), K 16.
+
+    M is 64 or 128, N 8 to 256 in steps of 8; A and B in either major (A in tensor memory: K-major).
+
+    >>> from tilewright.cute import BFloat16, Float32
+    >>> K = OperandMajorMode.K
+    >>> MmaF16BF16Op(BFloat16, Float32, (128, 256, 16), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
+    SM100_128x256x16_F32BF16BF16_SS<K,K>
+    """
+
+    ab_dtype: Any
+    acc_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "f16"
+    _inputs = (F16, BF16)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return self.acc_dtype, self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class MmaTF32Op(MmaOp):
+    """``tcgen05.mma`` of kind tf32: TFloat32 (the upper 19 bits of Float32), accumulating in Float32, K 8.
+
+    >>> K = OperandMajorMode.K
+    >>> MmaTF32Op((64, 32, 8), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
+    SM100_64x32x8_F32TF32TF32_SS<K,K>
+    """
+
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "tf32"
+    _inputs = (TF32,)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return F32, TF32, TF32
+
+
+@dataclass(frozen=True)
+class MmaI8Op(MmaOp):
+    """``tcgen05.mma`` of kind i8: Int8 or Uint8, accumulating in Int32, K 32.
+
+    >>> from tilewright.cute import Int8
+    >>> K = OperandMajorMode.K
+    >>> MmaI8Op(Int8, (128, 64, 32), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
+    SM100_128x64x32_S32S8S8_SS<K,K>
+    """
+
+    ab_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "i8"
+    _inputs = (I8, U8)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return I32, self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class MmaFP8Op(MmaOp):
+    """``tcgen05.mma`` of kind f8f6f4 on Float8E4M3FN or Float8E5M2, accumulating in Float16 or Float32, K 32.
+
+    >>> from tilewright.cute import Float8E4M3FN, Float32
+    >>> K = OperandMajorMode.K
+    >>> MmaFP8Op(Float8E4M3FN, Float32, (128, 64, 32), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
+    SM100_128x64x32_F32E4M3E4M3_SS<K,K>
+    """
+
+    ab_dtype: Any
+    acc_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "f8f6f4"
+    _inputs = (E4M3, E5M2)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return self.acc_dtype, self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class MmaF8F6F4Op(MmaOp):
+    """``tcgen05.mma`` of kind f8f6f4 on A and B of types of their own. Numbers of 4 and 6 bits are not here yet.
+
+    >>> from tilewright.cute import Float8E4M3FN, Float8E5M2, Float32
+    >>> K, SMEM = OperandMajorMode.K, OperandSource.SMEM
+    >>> MmaF8F6F4Op(Float8E4M3FN, Float8E5M2, Float32, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
+    SM100_128x64x32_F32E4M3E5M2_SS<K,K>
+    """
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "f8f6f4"
+    _inputs = (E4M3, E5M2)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return self.acc_dtype, self.a_dtype, self.b_dtype
+
+
+def commit(
+    mbar_ptr: Pointer, mask: Any = None, cta_group: CtaGroup = CtaGroup.ONE, *, loc: Any = None, ip: Any = None
+) -> None:
+    """``tcgen05.commit``: the mbarrier gets an arrival when all MMAs that this thread has issued are done.
+
+    Each thread that is here arrives, so a warp lets one do it: ``with cute.arch.elect_one():``, as the MMAs before are
+    issued by that one. ConstraintError for ``mask`` and pairs of blocks, which are not here yet.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def nothing_to_wait_for(t):
+    ...     mbarrier = cute.arch.alloc_smem(cutlass.Int64, 1)
+    ...     with cute.arch.elect_one():
+    ...         cute.arch.mbarrier_init(mbarrier, 1)
+    ...     cute.arch.mbarrier_init_fence()
+    ...     cute.arch.sync_threads()
+    ...     with cute.arch.elect_one():
+    ...         commit(mbarrier)
+    ...     cute.arch.mbarrier_wait(mbarrier, 0)
+    ...     return t
+    >>> per_thread(nothing_to_wait_for, 32)[:3]
+    [0, 1, 2]
+    """
+    if mask is not None or cta_group is not CtaGroup.ONE:
+        raise ConstraintError("tcgen05.commit to several blocks (mask, CtaGroup.TWO) is not here yet; leave them out")
+    call(Tcgen05Commit(), mbar_ptr)
