@@ -6,6 +6,7 @@ import tilewright as cutlass
 from tests.check.pairs import launch, numbers, pair
 from tilewright import cute, utils
 from tilewright.cute.nvgpu import cpasync
+from tilewright.cute.runtime import from_dlpack
 
 
 @pair("data-race", "cute.copy(atom, x[None, t], s[None, t])", "y[t] = s[0, 63 - t]")
@@ -93,3 +94,25 @@ def a_group_that_another_lane_commits(bug: bool) -> None:
             cute.arch.cp_async_bulk_wait_group(0)
 
     launch(kernel, *[cute.runtime.from_dlpack(numbers(64), assumed_align=16) for _ in range(2)])
+
+
+@pair("data-race", "cute.copy(put, tile, y)", "tile[t] = x[t]")
+def a_bulk_store_at_the_end_of_a_block_that_reads_too_early(bug: bool) -> None:
+    """No thread waits for it either, which ends the launch: the earlier mistakes are reported, too."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        tile = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(128), 16)
+        put = cute.make_copy_atom(cpasync.CopyBulkS2GOp(), cutlass.Float32)
+        tile[t] = x[t]
+        if cutlass.const_expr(not bug):
+            cute.arch.fence_view_async_shared()
+            cute.arch.sync_threads()
+        if t == 0:
+            cute.copy(put, tile, y)
+            cute.arch.cp_async_bulk_commit_group()
+            if cutlass.const_expr(not bug):
+                cute.arch.cp_async_bulk_wait_group(0)
+
+    launch(kernel, *(from_dlpack(numbers(128), assumed_align=16) for _ in range(2)), block=128)

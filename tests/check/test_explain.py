@@ -97,7 +97,7 @@ def test_accesses_of_which_no_line_is_known_are_not_of_one_line(where: str) -> N
     ],
 )
 def test_words_for_what_an_asynchronous_agent_does(earlier: str, later: str, words: str | None) -> None:
-    found = _of_a_copy_or_wgmma(earlier, later)
+    found = _of_a_copy_or_wgmma(earlier, later, False)
     assert found is None if words is None else words in " ".join(found or ())
     if earlier.startswith("cp.async.bulk"):
         assert found is not None
@@ -105,6 +105,15 @@ def test_words_for_what_an_asynchronous_agent_does(earlier: str, later: str, wor
             "read" in earlier,
             "read" not in earlier,
         )
+
+
+@pytest.mark.parametrize("later", ["wgmma", "cp.async.bulk.read"])
+def test_words_for_an_agent_that_reads_what_a_thread_writes_say_both_orders(later: str) -> None:
+    """The write may come before the issue, or after it: where the read lands late, it is seen first in either case."""
+    found = _of_a_copy_or_wgmma("", later, True)
+    assert found is not None and "a barrier (sync_threads) between it and the issue" in found[1]
+    wait = {"wgmma": "warpgroup.wait_group(n)", "cp.async.bulk.read": "cp_async_bulk_wait_group(0, read=True)"}[later]
+    assert f"where it comes later, {wait} by who issued it" in found[1]
 
 
 def call(name: str, *accesses: Access, orders: tuple[Ordering, ...] = ()) -> Any:

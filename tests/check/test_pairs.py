@@ -114,6 +114,16 @@ def test_a_read_before_the_bytes_of_its_copy_names_the_missing_wait(pair: Pair, 
     assert str(caught.value).startswith("checks of kernel")
 
 
+@pytest.mark.parametrize("pair", [p for p in PAIRS if p.rule == "mbarrier-memory"], ids=lambda pair: pair.name)
+def test_data_in_mbarriers_are_found_where_no_other_checker_looks(pair: Pair) -> None:
+    """Alone, the checker hears of pointers in the place of offsets."""
+    with sim.options(check="mbarriers"):
+        pair.run(False)
+        with pytest.raises(SimulationError) as caught:
+            pair.run(True)
+    names_the_bug(pair, str(caught.value))
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_the_twin_is_not(pair: Pair) -> None:
     """Each in an order of threads of its own."""

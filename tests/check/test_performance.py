@@ -10,6 +10,7 @@ import tilewright as cutlass
 from tests.check.pairs import launch, numbers
 from tilewright import Float32, cute, sim, utils
 from tilewright.cute.nvgpu import cpasync
+from tilewright.layout import Swizzle, design_swizzle
 from tilewright.sim.checks.collect import collecting
 
 
@@ -119,5 +120,9 @@ def conflicts(by_tma: bool) -> str:
 
 
 def test_the_advice_on_bank_conflicts_is_padding_or_a_swizzle_and_a_swizzle_alone_for_what_tma_fills() -> None:
-    assert "4 bytes of padding, or swizzle the layout" in conflicts(by_tma=False)
-    assert "swizzle the tile" in conflicts(by_tma=True) and "no padding" in conflicts(by_tma=True)
+    advice = conflicts(by_tma=False)
+    assert "4 bytes of padding, or swizzle the layout: tilewright.layout.solve_swizzle(layout, acc" in advice
+    advice = conflicts(by_tma=True)
+    assert "swizzle the tile" in advice and "no padding" in advice
+    assert "tilewright.layout.design_swizzle(element_bytes, 16 // element_bytes, row)" in advice
+    assert design_swizzle(2, 16 // 2, 64) == Swizzle(3, 3, 3)  # 128 bytes, in elements

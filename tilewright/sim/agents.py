@@ -48,6 +48,7 @@ class Effect:
         try:
             action()
         except Fault as fault:
+            lanes.group.wave.launch.failed = self
             raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
         finally:
             lanes.mask, lanes.op = before, before_op

@@ -24,7 +24,7 @@ def explain(
         narrow = SCOPES[min(now.scope, then.scope)]
         return (f"both are strong, but scope {narrow} does not cover both threads",
                 "give both the scope that covers the two threads: cluster, gpu")  # fmt: skip
-    if words := _of_a_copy_or_wgmma(agent, now.agent):
+    if words := _of_a_copy_or_wgmma(agent, now.agent, now.verb == "load" and shared):
         return words
     if (now.scope != THREAD) != (then.scope != THREAD) and block == other_block and warp != other_warp:
         return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain access, "
@@ -45,8 +45,9 @@ def explain(
     return "no barrier, mbarrier or release and acquire is between the two on every path", fix
 
 
-def _of_a_copy_or_wgmma(earlier: str, later: str) -> tuple[str, str] | None:
-    """Words for the agents that act after the issue of an instruction; '' where the thread acts itself."""
+def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str] | None:
+    """Words for the agents that act after the issue of an instruction; '' where the thread acts itself. ``reads``:
+    whether the later one reads shared memory."""
     if earlier == "cp.async":
         return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
                 "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
@@ -64,7 +65,13 @@ def _of_a_copy_or_wgmma(earlier: str, later: str) -> tuple[str, str] | None:
                 f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
                 "barrier before other threads touch the bytes")  # fmt: skip
     if later:
-        name = {"tma": "TMA"}.get(later, later)
+        name = {"tma": "TMA", "cp.async.bulk.read": "the copy"}.get(later, later)
+        if reads:
+            wait = "warpgroup.wait_group(n)" if later == "wgmma" else "cp_async_bulk_wait_group(0, read=True)"
+            return (f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
+                    "write before the one or after the other",
+                    "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
+                    f"later, {wait} by who issued it, then a barrier, before the write")  # fmt: skip
         return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
                 "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
                 "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "

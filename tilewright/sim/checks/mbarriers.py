@@ -345,7 +345,7 @@ class MbarrierRules(SharedChecker):
             for cell in range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1):
                 barrier = known.get((block << 32) + cell * BYTES)
                 if barrier is not None:
-                    self._used_as_data(group, verb, int(lanes_of(group, mask)[k]), barrier, start)
+                    self._used_as_data(group, verb, int(lanes_of(group, mask)[k]), barrier, cell * BYTES)
 
     def _used_as_data(self, group: Group, verb: str, lane: int, barrier: Barrier, start: int) -> None:
         op = group.lanes.op

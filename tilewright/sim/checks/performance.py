@@ -82,9 +82,11 @@ class Performance(Checker):
     def _bank_advice(self, op: Op, size: int) -> str:
         if self.filled_by_tma & {origin(value) for value in op.operands}:
             return ("swizzle the tile: give its layout and its TMA atom the swizzle whose span is a row (32, 64 or 128 "
-                    "bytes); no padding, because TMA fills the rows of a box one after another")  # fmt: skip
+                    "bytes: tilewright.layout.design_swizzle(element_bytes, 16 // element_bytes, row)); no padding, "
+                    "because TMA fills the rows of a box one after another")  # fmt: skip
         return (f"let the lanes of a warp name different banks: lengthen each row by {max(size, WORD)} bytes of "
-                "padding, or swizzle the layout (exchange the columns of a row as its number says)")  # fmt: skip
+                "padding, or swizzle the layout: tilewright.layout.solve_swizzle(layout, accesses, element_bits) finds "
+                "the swizzle for all accesses to it")  # fmt: skip
 
     def _sectors(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
         sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size

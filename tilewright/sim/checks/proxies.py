@@ -107,7 +107,7 @@ def _unpacked(write: int) -> tuple[int, int, int, int]:
 
 
 class Proxies(SharedChecker):
-    name, cost, uses_order = "proxies", "default", True
+    name, cost, uses_order, follows_errors = "proxies", "default", True, True
 
     @classmethod
     def concerns(cls, known: KernelFacts) -> bool:
