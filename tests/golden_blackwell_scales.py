@@ -56,7 +56,7 @@ def _copy(tile: ScaleTile, ctas: int, stages: int, address: int) -> dict[str, An
     first, _ = next(iter(tile.copies(address, 0)))
     return {
         "op": f"SM100_UTCCP_4x32dp128bit_{ctas}cta", "smem_compact": smem, "tmem_compact": tmem,
-        "tiler_mn": tiled.tiler_mn, "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
+        "tiler_mn": tiled.tiler, "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
         "smem_partition": source, "smem_desc_layout": Layout(*_in_units(source.shape, source.stride)),
         "tmem_partition": target, "smem_desc": fields_of(first),
     }  # fmt: skip

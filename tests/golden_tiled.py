@@ -152,7 +152,7 @@ def _tiled_copy_line(line: dict[str, Any]) -> dict[str, Any]:
     return {
         "result": {
             "TiledLayout_TV": copy.layout_tv_tiled,
-            "Tiler_MN": copy.tiler_mn,
+            "Tiler_MN": copy.tiler,
             "size": copy.size,
             "layoutS_TV": copy.layout_src_tv_tiled,
             "layoutD_TV": copy.layout_dst_tv_tiled,

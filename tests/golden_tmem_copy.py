@@ -89,7 +89,7 @@ def _copy(line: dict[str, Any]) -> dict[str, Any]:
         })  # fmt: skip
     return {
         "result": {
-            "tmem_tensor": tensor, "threads": tiled.size, "tiler_mn": tiled.tiler_mn,
+            "tmem_tensor": tensor, "threads": tiled.size, "tiler_mn": tiled.tiler,
             "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
             "tmem_layout": of_tmem[0], "coord_layout": of_coords[0], "partition": sides,
         }

@@ -5,7 +5,7 @@ documentation: a program written to it runs with ``import tilewright as cutlass`
 """
 
 from builtins import int as int
-from tilewright.cuda_version import CUDA_VERSION as CUDA_VERSION
+from tilewright.cuda_version import CUDA_VERSION as CUDA_VERSION, target_version as target_version
 from tilewright.lang.arguments.protocol import register_jit_arg_adapter as register_jit_arg_adapter
 from tilewright.lang.arguments.signature import Constexpr as Constexpr
 from tilewright.lang.numbers.dtypes import dtype as dtype

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from tilewright.errors import ArgumentError
+
 
 class CudaVersion:
     """The version of NVRTC, which compiles the kernels: ``major`` and ``minor``; the newest one where several are
@@ -58,3 +60,20 @@ def _parts(other: object) -> tuple[int, ...]:
 
 
 CUDA_VERSION = CudaVersion()
+
+
+def target_version(
+    exact_version: str | None = None, *, min_version: str | None = None, max_version: str | None = None
+) -> bool:
+    """Whether kernels are compiled with this version of CUDA: exactly, at least, at most.
+
+    >>> from tilewright import target_version
+    >>> target_version(min_version="12.0"), target_version(max_version="11.8")
+    (True, False)
+    """
+    here = CUDA_VERSION
+    bounds = [(exact_version, here.__eq__), (min_version, here.__ge__), (max_version, here.__le__)]
+    given = [(tuple(map(int, version.split(".")[:2])), meets) for version, meets in bounds if version is not None]
+    if not given:
+        raise ArgumentError('target_version: give an exact version ("12.9"), min_version= or max_version=')
+    return all(meets(version) for version, meets in given)

@@ -11,6 +11,7 @@ from tilewright import (
 from tilewright._mlir.ir import T as T
 from tilewright.base_dsl.arch import Arch as Arch
 from tilewright.base_dsl.settings import BaseDSL as BaseDSL, CuTeDSL as CuTeDSL
+from tilewright.cuda_version import target_version as target_version
 from tilewright.errors import MachineError, TilewrightError
 from tilewright.lang.launch.executor import CompiledFunction
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta

@@ -227,13 +227,13 @@ def _check_tile(tiled: TiledCopy, memory: MemoryTile) -> None:
     shape = static_shape(memory.layout)
     whole = make_layout(shape)
     try:
-        divided = zipped_divide(whole, tiled.tiler_mn)
+        divided = zipped_divide(whole, tiled.tiler)
         fits = size(divided) == size(whole)
     except ValueError:
         fits = False
     if not fits:
         raise ConstraintError(
-            f"analyse_copy: tiles of {tiled.tiler_mn} do not divide a tensor of {shape}: analyse whole tiles"
+            f"analyse_copy: tiles of {tiled.tiler} do not divide a tensor of {shape}: analyse whole tiles"
         )
 
 

@@ -200,7 +200,8 @@ def _view(
     """The live bytes of the part of the box that is in the tensor, outermost mode first."""
     size = tensor_map.element.bytes
     strides = [size, *tensor_map.strides]
-    address = tensor_map.address + sum((c + s) * d for c, s, d in zip(coordinates, start, strides, strict=True))
+    offset = sum((c + s) * d for c, s, d in zip(coordinates, start, strides, strict=True))
+    address = (tensor_map.address + offset) % (1 << 64)  # maps of ragged tensors go around
     shape = [*reversed(count[1:]), count[0] * size]
     return lanes.global_bytes(address, shape, [*reversed(strides[1:]), 1], writes)
 

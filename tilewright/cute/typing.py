@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from tilewright._mlir.ir import T
 from tilewright._names import attach
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -27,6 +28,7 @@ from tilewright.lang.numbers.numeric import (
     Uint32,
     Uint64,
 )
+from tilewright.lang.numbers.numeric_class import NumericMeta
 from tilewright.lang.numbers.wide import Int128, Uint128
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
@@ -41,8 +43,8 @@ Type = type
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float4E2M1FN",
     "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN", "Float8E5M2", "Int", "Int128", "Int16", "Int32", "Int64",
-    "Int8", "IntTuple", "Integer", "Layout", "Numeric", "Pointer",
-    "ScaledBasis", "Shape", "Stride", "TFloat32", "Tensor", "Tile", "Tiler", "Type", "Uint128", "Uint16", "Uint32",
+    "Int8", "IntTuple", "Integer", "Layout", "Numeric", "NumericMeta", "Pointer",
+    "ScaledBasis", "Shape", "Stride", "T", "TFloat32", "Tensor", "Tile", "Tiler", "Type", "Uint128", "Uint16", "Uint32",
     "Uint64", "Uint8", "XTuple",
 ]  # fmt: skip
 

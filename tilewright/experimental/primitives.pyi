@@ -6,7 +6,11 @@ from tilewright.experimental.instructions import (
     cp_reduce_async_bulk_global_shared_cta as cp_reduce_async_bulk_global_shared_cta,
     griddepcontrol as griddepcontrol, mov_b32 as mov_b32,
 )
+from tilewright._mlir.dialects.nvvm import AtomicOpKind, atomicrmw as atomicrmw
 from tilewright.lang.device.bulk import (
     cp_async_bulk_commit_group as cp_async_bulk_commit_group, cp_async_bulk_wait_group as cp_async_bulk_wait_group,
 )
-from tilewright.lang.device.bulk_bytes import load_bytes as cp_async_bulk_shared_cluster_global
+from tilewright.lang.device.bulk_bytes import load_bytes
+
+AtomicOp = AtomicOpKind
+cp_async_bulk_shared_cluster_global = load_bytes

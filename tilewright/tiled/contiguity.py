@@ -147,7 +147,7 @@ def _column_major(origin: Partition) -> Layout:
     """The whole tensor's shape (the tile's where it is known at run time only) numbered from 0."""
     shape = origin.whole.shape
     if not is_static(shape):
-        tiler = getattr(origin.by, "tiler_mn", None)
+        tiler = getattr(origin.by, "tiler", None)
         shape = tuple(size(t) for t in tiler) if tiler is not None else origin.by.tile_shape_mnk
     return make_layout(shape)
 

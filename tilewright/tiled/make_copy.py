@@ -37,16 +37,16 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: An
     ((16, 32), ((8,16),4):((64,1),16))
     >>> tiled = cute.make_tiled_copy(atom, tv, tiler)  # thread 0 has row 0, columns 0 to 3; thread 1 columns 4 to 7
     >>> tiled.size, tiled.tiler_mn
-    (128, (16, 32))
+    (128, (16:1, 32:1))
     """
     need("make_tiled_copy", atom, CopyAtom, "a copy atom")
     need_tv("make_tiled_copy", layout_tv)
     made = TiledCopy(atom, layout_tv, checked_tiler(tiler_mn))
-    inside = product(product_each(shape_of_tiler(made.tiler_mn)))
+    inside = product(product_each(shape_of_tiler(made.tiler)))
     if is_static(layout_tv) and cosize(layout_tv) > inside:
         raise ConstraintError(
             f"make_tiled_copy: the thread-value layout {layout_tv} reaches coordinate {cosize(layout_tv) - 1} of the "
-            f"tile {format_tree(made.tiler_mn)}, which has {inside}: coordinates count the tile's elements column by "
+            f"tile {format_tree(made.tiler)}, which has {inside}: coordinates count the tile's elements column by "
             "column"
         )
     return made
@@ -61,7 +61,7 @@ def make_tiled_copy_tv(
     >>> from tilewright.ir.types import F32
     >>> tiled = make_tiled_copy_tv(CopyAtom(UniversalCopy(128), F32), make_layout((32, 8)), make_layout((4, 1)))
     >>> tiled.layout_tv_tiled, tiled.tiler_mn
-    ((256,4):(4,1), (128, 8))
+    ((256,4):(4,1), (128:1, 8:1))
     """
     need("make_tiled_copy_tv", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_tv", thr_layout, Layout, "a layout of threads")
@@ -129,7 +129,7 @@ def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
     """
     need("make_tiled_copy_S", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_S", tiled_copy, TiledCopy, "a tiled copy")
-    return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler_mn)
+    return TiledCopy(atom, tiled_copy.layout_src_tv_tiled, tiled_copy.tiler)
 
 
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None, ip: Any = None) -> TiledCopy:
@@ -144,7 +144,7 @@ def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
     """
     need("make_tiled_copy_D", atom, CopyAtom, "a copy atom")
     need("make_tiled_copy_D", tiled_copy, TiledCopy, "a tiled copy")
-    return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler_mn)
+    return TiledCopy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler)
 
 
 def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from tilewright.lang.tensors.tensor import Tensor
 
 
+def _shortest(mode: Any) -> Any:
+    """An extent in the place of a layout that counts from 0: one tile has one form."""
+    whole = isinstance(mode, Layout) and isinstance(mode.shape, int) and mode.stride == 1
+    return mode.shape if whole else mode
+
+
 @takes_location
 class TiledCopy(CopyAtom):
     """A copy atom laid over a tile. Made by the ``make_tiled_copy*`` functions.
@@ -55,7 +61,7 @@ class TiledCopy(CopyAtom):
         super().__init__(atom.instruction, atom.value_type)
         self.op = atom.op
         self.layout_tv_tiled = layout_tv
-        self.tiler_mn = tiler_mn if isinstance(tiler_mn, tuple) else (tiler_mn,)
+        self.tiler = tiler_mn if isinstance(tiler_mn, tuple) else (tiler_mn,)
         self.operand_of = operand_of
         self._check()
 
@@ -86,15 +92,27 @@ class TiledCopy(CopyAtom):
             )
 
     def _key(self) -> Any:
-        return (self.instruction, self.scalar, self.layout_tv_tiled, self.tiler_mn)
+        return (self.instruction, self.scalar, self.layout_tv_tiled, tuple(map(_shortest, self.tiler)))
 
     def _lines(self) -> list[str]:
         head = [
             "Tiled Copy",
-            f"  Tiler MN:        {format_tree(self.tiler_mn)}",
+            f"  Tiler MN:        {format_tree(self.tiler)}",
             f"  TV Layout tiled: {self.layout_tv_tiled}",
         ]
         return head + super()._lines()
+
+    @property
+    def tiler_mn(self) -> tuple[Any, ...]:
+        """The tile, a layout for each mode: those of the elements that it takes along the mode.
+
+        >>> from tilewright import Float32, cute
+        >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32)
+        >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((16, 8)), cute.make_layout((2, 1)))
+        >>> copy.tiler_mn, copy.tiler_mn[0].shape
+        ((32:1, 8:1), 32)
+        """
+        return tuple(t if isinstance(t, Layout) else make_layout(t) for t in self.tiler)
 
     @property
     def size(self) -> int:
@@ -124,16 +142,16 @@ class TiledCopy(CopyAtom):
         return rearranged(x, lambda layout: self._tidfrg("D", layout))
 
     def _tidfrg(self, side: str, layout: Any) -> Any:
-        if rank(layout) < len(self.tiler_mn):
+        if rank(layout) < len(self.tiler):
             raise ConstraintError(
-                f"partition_{side}: the tensor {layout} has fewer modes than the tile {format_tree(self.tiler_mn)}"
+                f"partition_{side}: the tensor {layout} has fewer modes than the tile {format_tree(self.tiler)}"
             )
         try:
-            return self._tile_to_thrfrg(side, zipped_divide(layout, self.tiler_mn))
+            return self._tile_to_thrfrg(side, zipped_divide(layout, self.tiler))
         except LayoutError as error:
             raise ConstraintError(
                 f"the tensor {layout} cannot be partitioned by a tiled copy of {self.instruction} with the tile "
-                f"{format_tree(self.tiler_mn)}: {error}"
+                f"{format_tree(self.tiler)}: {error}"
             ) from error
 
     def _tile_to_thrfrg(self, side: str, tiled: Any) -> Any:
@@ -153,7 +171,7 @@ class TiledCopy(CopyAtom):
         return result
 
     def tv_layout_tiled(self, side: str) -> Layout:
-        reference = make_layout((shape_of_tiler(self.tiler_mn), 1))
+        reference = make_layout((shape_of_tiler(self.tiler), 1))
         result: Layout = slice_(self._tile_to_thrfrg(side, reference), (None, None, 0))
         return result
 
@@ -190,15 +208,15 @@ class TiledCopy(CopyAtom):
         return rearranged(x, self._retile)
 
     def _retile(self, layout: Layout) -> Layout:
-        if not isinstance(layout, Layout) or rank(layout) <= len(self.tiler_mn):
+        if not isinstance(layout, Layout) or rank(layout) <= len(self.tiler):
             raise ConstraintError(
                 f"retile takes a whole fragment with a plain layout, (values, RestM, RestN, ...) for a tile of "
-                f"{format_tree(self.tiler_mn)}, not {layout}: retile first, then slice"
+                f"{format_tree(self.tiler)}, not {layout}: retile first, then slice"
             )
         modes, values = rank(layout), size(layout[0])
         try:
             # (m, n) -> value index: the shape and order of the fragment's values inside the tile
-            inverse = with_shape(right_inverse(self.layout_tv_tiled), shape_of_tiler(self.tiler_mn))
+            inverse = with_shape(right_inverse(self.layout_tv_tiled), shape_of_tiler(self.tiler))
             fragment_mn = upcast(inverse, self.size * values)
             # (values of an atom, atoms) -> (v, m, n)
             order = logical_product(make_layout(values), right_inverse(fragment_mn))
@@ -223,7 +241,7 @@ def _need_whole_fragments(copy: TiledCopy, layout: Layout, tiler: tuple[int, ...
         if size(layout[mode]) % step:
             raise ConstraintError(
                 f"the fragment {layout} cannot be retiled for {copy.instruction}: its mode {mode} has "
-                f"{size(layout[mode])} elements, and the copy's tile {format_tree(copy.tiler_mn)} takes {step} at a "
+                f"{size(layout[mode])} elements, and the copy's tile {format_tree(copy.tiler)} takes {step} at a "
                 "time: was it partitioned by the MMA that this copy was made for?"
             )
 
@@ -251,7 +269,7 @@ class ThrCopy(TiledCopy):
     """
 
     def __init__(self, tiled: TiledCopy, thr_idx: Any) -> None:
-        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler_mn, tiled.operand_of)
+        super().__init__(tiled, tiled.layout_tv_tiled, tiled.tiler, tiled.operand_of)
         self.thr_idx = thr_idx
 
     @overload
@@ -279,5 +297,5 @@ class ThrCopy(TiledCopy):
         return remember_partition(part, self, "D", x)
 
     def _whole(self, x: Any, side: str) -> Any:
-        tile = tuple(size(t) for t in self.tiler_mn)
+        tile = tuple(size(t) for t in self.tiler)
         return for_copies_with_predicates(x, tile, f"partition_{side} of a tiled copy of {self.instruction}")

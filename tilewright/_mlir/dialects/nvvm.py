@@ -39,7 +39,11 @@ __all__ = [
 
 
 class AtomicOpKind(Enum):
-    """The operation of :func:`atomicrmw` on the old number and the operand."""
+    """The operation of :func:`atomicrmw` on the old number and the operand.
+
+    >>> AtomicOpKind.ADD.name, AtomicOpKind.FADD.value
+    ('ADD', 'fadd')
+    """
 
     AND = "and"
     OR = "or"
@@ -145,22 +149,30 @@ def atomicrmw(
     *args: Any, res: Any = None, op: Any = None, ptr: Any = None, a: Any = None, b: Any = None, mem_order: Any = None,
     syncscope: Any = None, loc: Any = None, ip: Any = None,
 ) -> Any:  # fmt: skip
-    """``(op, ptr, a)``: an atomic read-modify-write of ``*ptr``; gives the old value. CAS compares ``*ptr`` with ``a``
-    and writes ``b``."""
+    """``(op, ptr, a)``: an atomic read-modify-write of ``*ptr``; gives the old value, as a number of the type of ``a``.
+    CAS compares ``*ptr`` with ``a`` and writes ``b``.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: atomicrmw(AtomicOpKind.INC, p, Int32(2)), 5, memory=[0])  # from 2 back to 0
+    ([0, 1, 2, 0, 1], [2])
+    """
     op, ptr, a, b = _operands("atomicrmw", args, {"op": op, "ptr": ptr, "a": a, "b": b})
     if not isinstance(op, AtomicOpKind) or ptr is None or a is None or (b is not None) != (op is AtomicOpKind.CAS):
         raise ConstraintError("nvvm.atomicrmw takes an AtomicOpKind, a pointer and one value; CAS a second one")
     kind = op.value[1:] if op in (AtomicOpKind.FADD, AtomicOpKind.UMIN, AtomicOpKind.UMAX) else op.value
     value, other = _number(a), None if b is None else _number(b)
+    given = type(value)
     if op in _UNSIGNED and value.width in (32, 64):
         value = value.bitcast(Uint32 if value.width == 32 else Uint64)
     elif op in (AtomicOpKind.MIN, AtomicOpKind.MAX) and isinstance(value, (Uint32, Uint64)):  # these are of signed ones
         value = value.bitcast(Int32 if value.width == 32 else Int64)
     new, compare = (value, None) if other is None else (other, value)
-    return atomic.update(
+    old = atomic.update(
         kind, ptr, new, compare, sem=mem_order.value if mem_order is not None else None,
         scope=syncscope.value if syncscope is not None else None,
     )  # fmt: skip
+    return old if type(old) is given else old.bitcast(given)
 
 
 def red(

@@ -7,7 +7,7 @@ from tilewright.cute.arch.tensor_memory import (
 from tilewright.lang.device.atomic import (
     atomic_add as atomic_add, atomic_and as atomic_and, atomic_cas as atomic_cas, atomic_exch as atomic_exch,
     atomic_fmax as atomic_fmax, atomic_fmin as atomic_fmin, atomic_max as atomic_max, atomic_min as atomic_min,
-    atomic_or as atomic_or, atomic_xor as atomic_xor, load as load, store as store,
+    atomic_or as atomic_or, atomic_xor as atomic_xor, load as load, red as red, store as store,
 )
 from tilewright.lang.device.barriers import (
     FULL_MASK as FULL_MASK, ProxyKind as ProxyKind, SharedSpace as SharedSpace, barrier as barrier,

@@ -156,12 +156,13 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
         return HostPointer(place, value.dtype, MemSpace.GMEM, value.alignment, value.wide, value.on_cpu)
 
     def _pointer(self, value: Any) -> HostPointer:
-        """An address that others keep, ctypes or TVM FFI, for a parameter that was compiled with a pointer."""
+        """An address, as a number or kept by ctypes or TVM FFI, for a parameter that was compiled with a pointer."""
         address = getattr(value, "__tvm_ffi_opaque_ptr__", None)
-        if not isinstance(self.template, HostPointer) or not (address or isinstance(value, ctypes.c_void_p)):
+        known = address or isinstance(value, ctypes.c_void_p) or type(value) is int
+        if not isinstance(self.template, HostPointer) or not known:
             raise self.wrong_kind(describe(self.template), value)
         kind = self.template._kind
-        place = address() if address else value.value
+        place = address() if address else getattr(value, "value", value) or 0
         if place % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{place:#x}")
         found: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)

@@ -7,10 +7,23 @@ from typing import Any
 
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore
 from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import PtrType
+from tilewright.ir.types import PtrType, VecType
 from tilewright.lang.device.calls import call
-from tilewright.lang.numbers.numeric import Float32, Int32, Numeric, Uint32, class_of, wrap
+from tilewright.lang.numbers.numeric import (
+    BFloat16,
+    Float16,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    Numeric,
+    Uint32,
+    Uint64,
+    class_of,
+    wrap,
+)
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.pointer import Pointer, element_bits, retyped
@@ -36,6 +49,40 @@ def update(
             raise ConstraintError(f"atomic_{kind}: a {dtype} ({dtype.width} bits), but the pointer is {pointer}")
         pointer = retyped(pointer, dtype)
     return _atomic(kind, pointer, value, compare, sem, scope)
+
+
+_NUMBERS = {"s32": Int32, "u32": Uint32, "b32": Uint32, "s64": Int64, "u64": Uint64, "b64": Uint64, "f16": Float16,
+            "bf16": BFloat16, "f32": Float32, "f64": Float64}  # fmt: skip
+REDUCTIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
+
+
+def red(
+    ptr: Any, val: Any, *, op: str, dtype: Any, sem: str = "relaxed", scope: str = "gpu", loc: Any = None,
+    ip: Any = None,
+) -> None:  # fmt: skip
+    """``*ptr = *ptr op val`` at once, without the old value. ``val`` may be a vector: its elements go one after
+    another, each at once.
+
+    ``op``: add, min, max, and, or, xor, inc, dec. ``dtype``: what the bits are, a numeric class or its name in PTX
+    (``"f32"``, ``"s32"``). ``sem``: relaxed, release; ``scope``: cta, cluster, gpu, sys.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: (arch.red(p, t, op="add", dtype="s32"), t)[1], 4, memory=[5])[1]
+    [11]
+    """
+    if op not in REDUCTIONS:
+        raise ConstraintError(f"cute.arch.red: op={op!r}; {', '.join(REDUCTIONS)} are")
+    kind = dtype if isinstance(dtype, type) else _NUMBERS.get(str(dtype))
+    if kind is None:
+        raise ConstraintError(f"cute.arch.red: dtype={dtype!r}; a numeric class or {', '.join(_NUMBERS)}")
+    place = pointer_of(ptr, "cute.arch.red")
+    value: Value = val if isinstance(val, Value) else (val if hasattr(val, "ir_value") else kind(val)).ir_value()
+    count = value.type.n if isinstance(value.type, VecType) else 0
+    parts = [Builder.current().extract(value, i) for i in range(count)] if count else [value]
+    for i, part in enumerate(parts):
+        number = wrap(part)
+        update(op, place + i, number if type(number) is kind else kind(number), sem=sem, scope=scope)
 
 
 def atomic_add(
