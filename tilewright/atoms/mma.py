@@ -55,7 +55,6 @@ class Mma(Instruction):
     type_d: ScalarType
     type_a: ScalarType
     type_b: ScalarType
-    majors: tuple[str, str] = ("K", "K")
     multiplies: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
@@ -84,7 +83,7 @@ class Mma(Instruction):
 
     def major_of(self, operand: str) -> str:
         """``K`` or ``MN``: the contiguous mode of operand ``A`` or ``B`` where it is in shared memory."""
-        return self.majors["AB".index(operand)]
+        raise NotImplementedError
 
     @property
     def threads(self) -> int:
@@ -191,6 +190,15 @@ class Mma(Instruction):
     def accumulate(self, d: Array, a: Array, b: Array, plan: MatrixIndices) -> None:
         """``d += a * b`` on ``[warps, 32 * registers]`` arrays: gather both, multiply, scatter."""
         raise NotImplementedError
+
+
+class DescriptorMma(Mma):
+    """A matrix instruction that names operands in shared memory by descriptors; ``majors`` are A's and B's."""
+
+    majors: tuple[str, str]
+
+    def major_of(self, operand: str) -> str:
+        return self.majors["AB".index(operand)]
 
 
 def _same_registers(given: ScalarType, wanted: ScalarType) -> bool:

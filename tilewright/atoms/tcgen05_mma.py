@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import DescriptorFormat
-from tilewright.atoms.mma import Mma
+from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.tcgen05_descriptor import FORMATS, InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
 from tilewright.atoms.tcgen05_validity import MmaForm, check_mma_shape
@@ -42,7 +42,7 @@ _NAMES = {t: name for name, t in BY_NAME.items()}
 
 
 @dataclass(frozen=True, repr=False)
-class Tcgen05Mma(Mma):
+class Tcgen05Mma(DescriptorMma):
     """The data of one ``tcgen05.mma`` of one block. ``kind`` is PTX's; ``source``: ``SS`` or ``TS``, where A is;
     ``majors`` are A's and B's.
 

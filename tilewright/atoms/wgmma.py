@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from tilewright.atoms.matrix_descriptor import WGMMA as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import DescriptorFormat
-from tilewright.atoms.mma import Mma
+from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
@@ -59,7 +59,7 @@ def accumulator_layout(n: int) -> Layout:
 
 
 @dataclass(frozen=True, repr=False)
-class WgmmaAtom(Mma):
+class WgmmaAtom(DescriptorMma):
     """The data of one wgmma instruction; ``source`` (``SS``, ``RS``) is where A is, ``majors`` are A's and B's.
 
     >>> WgmmaAtom((64, 128, 16), F32, F16, F16)
