@@ -1,0 +1,124 @@
+"""tcgen05.mma: when its operands and accumulators may be touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tilewright as cutlass
+from tests.check.pairs import launch, pair
+from tests.check.tensor_memory import allocated, freed, parts, stored
+from tilewright import cute
+from tilewright.cute.nvgpu import tcgen05
+from tilewright.cute.runtime import from_dlpack
+
+ROWS, COLUMNS, DEPTH = 128, 32, 16
+K = tcgen05.OperandMajorMode.K
+OP = tcgen05.MmaF16BF16Op(
+    cutlass.Float16, cutlass.Float32, (ROWS, COLUMNS), tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM, K, K
+)
+
+
+def operand(mma: Any, which: str, extent: int) -> Any:
+    atom = tcgen05.make_smem_layout_atom(tcgen05.SmemLayoutAtomKind.K_INTER, cutlass.Float16)
+    layout = tcgen05.tile_to_mma_shape(atom, mma.partition_shape(which, (extent, DEPTH)))
+    return cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float16, layout, 128)
+
+
+@cute.jit
+def fill(x: Any, value: float, thread: Any):
+    """All elements of a tensor in shared memory, seen by the asynchronous proxy."""
+    for i in range(thread, cute.size(x), 128):
+        x[i] = cutlass.Float16(value)
+    cute.arch.fence_proxy("async.shared", space="cta")
+    cute.arch.sync_threads()
+
+
+def run(bug: bool, wait: bool = True, refill: str = "", load: str = "", store: str = "", issuer: str = "warp") -> None:
+    """A kernel that multiplies ones and adds up each row of the accumulators."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        done = cute.arch.alloc_smem(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(OP)
+        a, b = operand(mma, "A", ROWS), operand(mma, "B", COLUMNS)
+        fill(a, 1.0, t)
+        fill(b, 1.0, t)
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((ROWS, COLUMNS))).layout)
+        part_a, part_b = mma.make_fragment_A(a), mma.make_fragment_B(b)
+        load_tile, part, taken = parts(base, t)
+        if cutlass.const_expr(store):
+            stored(base, t, 1.0, store == "waited for")
+        if cutlass.const_expr(load):
+            stored(base, t, 1.0)
+            cute.copy(load_tile, part, taken)
+            if cutlass.const_expr(load == "waited for"):
+                cute.arch.fence_view_async_tmem_load()
+        cute.arch.sync_threads()
+        mma.set(tcgen05.Field.ACCUMULATE, False)
+        if cutlass.const_expr(issuer == "thread"):
+            if t == 0:
+                cute.gemm(mma, sums, part_a, part_b, sums)
+                tcgen05.commit(done)
+        else:
+            if warp == 0:
+                cute.gemm(mma, sums, part_a, part_b, sums)
+                with cute.arch.elect_one():
+                    tcgen05.commit(done)
+        if cutlass.const_expr(refill == "before"):
+            fill(a, 2.0, t)
+        if cutlass.const_expr(wait):
+            cute.arch.mbarrier_wait(done, 0)
+        if cutlass.const_expr(refill == "behind"):
+            fill(a, 2.0, t)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        cute.copy(load_tile, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        if cutlass.const_expr(not wait):
+            cute.arch.mbarrier_wait(done, 0)
+        freed(base, warp, COLUMNS)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=128)
+    if not bug:
+        np.testing.assert_array_equal(y, COLUMNS * DEPTH)
+
+
+@pair(
+    "tcgen05.ld.32x32b.x32 touches accumulators of a tcgen05.mma that is not done", "cute.copy(load_tile, part, taken)"
+)
+def sums_read_before_the_commit_arrived(bug: bool) -> None:
+    run(bug, wait=not bug)
+
+
+@pair("data-race", "x[i] = cutlass.Float16(value)", "cute.gemm(mma, sums, part_a, part_b, sums)")
+def operands_refilled_before_the_commit_arrived(bug: bool) -> None:
+    run(bug, refill="before" if bug else "behind")
+
+
+@pair(
+    "tcgen05.mma.cta_group::1.kind::f16 overwrites tensor memory that a tcgen05.ld still reads",
+    "cute.gemm(mma, sums, part_a, part_b, sums)",
+)
+def sums_overwritten_while_they_are_read(bug: bool) -> None:
+    run(bug, load="not waited for" if bug else "waited for")
+
+
+@pair(
+    "tcgen05.mma.cta_group::1.kind::f16 uses tensor memory to which a tcgen05.st is still on its way",
+    "cute.gemm(mma, sums, part_a, part_b, sums)",
+)
+def sums_overwritten_while_they_are_stored(bug: bool) -> None:
+    run(bug, store="not waited for" if bug else "waited for")
+
+
+@pair("tcgen05.mma.cta_group::1.kind::f16 by 1 threads of a warp", "cute.gemm(mma, sums, part_a, part_b, sums)")
+def issued_by_one_thread(bug: bool) -> None:
+    run(bug, issuer="thread" if bug else "warp")
