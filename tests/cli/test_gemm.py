@@ -234,3 +234,12 @@ def test_the_check_says_that_elements_are_nan() -> None:
     a = np.full((2, 2), np.nan, np.float16)
     found = compare(a, a, a, None, 1.0, 0.0)
     assert found.passed and "4 elements are NaN, as in float64" in str(found)
+
+
+def test_the_table_counts_elements_that_are_nan(command, save, tmp_path) -> None:
+    a, b = np.ones((16, 16), np.float16), save("b.npy", np.ones((16, 16), np.float16))
+    a[0, 0] = np.nan
+    for given, options, said in ((a, (), True), (a, ("--alpha", "0"), False), (np.ones_like(a), (), False)):
+        done = command("gemm", save("a.npy", given), b, "-o", tmp_path / "d.npy", "--check", *options)
+        assert done.code == 0
+        assert (re.search(r"elements that are NaN, as in float64 *│ *16 ", done.out) is not None) is said

@@ -25,7 +25,7 @@ def second(stream: Any, x: cute.Tensor, *, n: Float32) -> None:
 
 GIVEN: dict[str, Any] = {
     "fn": first, "specs": ((TensorSpec(),), (TensorSpec(),)), "static": False, "options": None, "kwargs": {"n": 2},
-    "aliased": frozenset(),
+    "aliases": {},
 }  # fmt: skip
 OTHERS: list[tuple[int, Any]] = [
     (0, {"fn": second}),
@@ -33,7 +33,7 @@ OTHERS: list[tuple[int, Any]] = [
     (2, {"static": True}),
     (3, {"options": "--ptxas-options='-v'"}),
     *((4, {"kwargs": {"n": value}}) for value in (3, 2.0, (2,))),
-    (5, {"aliased": frozenset({0})}),
+    *((5, {"aliases": pairs}) for pairs in ({0: 0}, {0: 1})),
 ]
 
 

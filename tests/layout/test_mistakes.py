@@ -63,6 +63,8 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (A, ((1, (2, 3, 4)),), "does not fit"),
     (Layout, (-1,), "Layout: -1 in the shape -1 is not a positive extent"),
     (Layout, (4.5,), "Layout: 4.5 in the shape 4.5 is not a positive extent"),
+    (Layout, (4, 1.5), "Layout: 1.5 in the stride 1.5 is not a whole number"),
+    (Layout, ((4, 2), (1, "2")), "Layout: '2' in the stride"),
     (make_layout, ((4, 0),), r"make_layout: 0 in the shape \(4,0\) is not a positive extent"),
     (slice_, ((None, 1), A), r"slice_\(\(_,1\), \(4.*the layout comes first: slice_\(layout, coord\)"),
     (get, (A, 2), r"mode \[2\] is out of range in \(4,\(2,3\)\):\(1,\(4,8\)\)"),

@@ -41,8 +41,9 @@ def compare(d: Array, a: Array, b: Array, c: Array | None, alpha: float, beta: f
     of ``d``; float32 operands may have been rounded to TF32 (11 significant bits) first, as tensor cores do.
     """
     a64, b64 = a.astype(np.float64), b.astype(np.float64)
-    exact = alpha * (a64 @ b64)
-    magnitude = abs(alpha) * (np.abs(a64) @ np.abs(b64))
+    # As in BLAS an alpha of 0 leaves the product out, NaN and infinity in it, too.
+    exact = alpha * (a64 @ b64) if alpha else np.zeros(d.shape)
+    magnitude = abs(alpha) * (np.abs(a64) @ np.abs(b64)) if alpha else np.zeros(d.shape)
     if c is not None and beta:
         scaled = beta * c.astype(np.float64)
         exact += scaled
@@ -92,6 +93,8 @@ def print_report(
     if check is not None:
         table.add_row("largest error (float64)", f"{check.worst:.3g}")
         table.add_row("error / rounding bound", f"{check.ratio:.2g}")
+        if check.nan:
+            table.add_row("elements that are NaN, as in float64", f"{check.nan:,}")
     console.print(table)
 
 

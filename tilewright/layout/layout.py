@@ -48,6 +48,9 @@ class Layout(Drawable):
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all, and refuses an
         # extent of 0, which arrays without elements have.
+        for step in stride if type(stride) is tuple else (stride,):
+            if type(step) is float or type(step) is str:
+                raise LayoutError(f"Layout: {step!r} in the stride {stride!r} is not a whole number")
         for extent in shape if type(shape) is tuple else (shape,):
             if type(extent) is int:
                 if extent < 0:
