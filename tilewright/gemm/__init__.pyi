@@ -14,6 +14,9 @@ from tilewright.gemm.host.universal import GemmUniversal as GemmUniversal
 from tilewright.gemm.kernel.multistage import MultistageGemm as MultistageGemm
 from tilewright.gemm.operators.grouped import gemm_grouped as gemm_grouped
 from tilewright.gemm.operators.matmul import matmul as matmul
+from tilewright.gemm.operators.mixed import (
+    PreparedWeight as PreparedWeight, mixed_matmul as mixed_matmul, prepare_weight as prepare_weight,
+)
 from tilewright.gemm.operators.offsets import grouped_matmul as grouped_matmul
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
 from tilewright.gemm.operators.warm_up import warm_up as warm_up

@@ -208,6 +208,26 @@ class SmallMConfig(GemmConfig):
 
 
 @dataclass(frozen=True)
+class MixedSmallMConfig(SmallMConfig):
+    """A kernel for few rows whose B are numbers of 4 bits (``kernel.mixed_small_m``), with a scale for each ``depth``
+    elements of K of a column."""
+
+    depth: int = 128
+
+    def check(self) -> None:
+        """ConstraintError for sizes that the kernel does not have."""
+        bM, bN, bK = self.tile
+        wide = self.a.major is Major.K and (self.a.copy_bits, self.a.dtype.width) == (128, 16)
+        sizes = (bM, bN % 8, bK % 128, self.warps[0]) == (16, 0, 0, 1)
+        if not (sizes and wide and self.b.dtype.width == 4 and self.depth in (32, 64, 128)):
+            raise ConstraintError(
+                "a kernel for few rows and weights of 4 bits takes tiles of 16 rows, columns in 8s and k elements in "
+                "128s, warps (1, n), 16-bit rows read 16 bytes at a time along K, and a scale for 32, 64 or 128 "
+                f"elements; not {self.tile}, {self.warps}, {self.a}, {self.b}, {self.depth}"
+            )
+
+
+@dataclass(frozen=True)
 class HopperConfig:
     """Everything that is static about one Hopper GEMM kernel.
 

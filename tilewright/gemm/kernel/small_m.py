@@ -35,6 +35,8 @@ class SmallMGemm:
 
     ACCESS = AccessRequirement("the kernel for few rows", along=(Major.K,), step=BYTES, whole=True)
     """The requirement on A and B. C and D have none: threads access elements where vectors do not fit."""
+    LAST = STEP
+    """The k elements of :meth:`multiply_last`."""
 
     def __init__(self, config: GemmConfig) -> None:
         config.check()
@@ -49,16 +51,13 @@ class SmallMGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        self, mA: cute.Tensor, mB: Any, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
         decomposition: Any = None, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product; each block makes ``config.tile[1]`` columns of it."""
         config = self.config
-        mA, mB, mC, mD = (
-            aligned(tensor, operand)
-            for tensor, operand in ((mA, config.a), (mB, config.b), (mC, config.c), (mD, config.c))
-        )
-        self.kernel(mA, mB, mC, mD, function, self.tiled_mma()).launch(
+        mA, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mA, config.a), (mC, config.c), (mD, config.c)))
+        self.kernel(mA, self.weight(mB), mC, mD, function, self.tiled_mma()).launch(
             grid=(cute.ceil_div(cute.size(mD, mode=[1]), config.tile[1]), 1, cute.size(mD, mode=[2])),
             block=(config.threads, 1, 1),
             stream=stream,
@@ -67,17 +66,17 @@ class SmallMGemm:
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        self, mA: cute.Tensor, mB: Any, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
         tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         column, _, batch = cute.arch.block_idx()
-        mA, mB, mC, mD = (tensor[None, None, batch] for tensor in (mA, mB, mC, mD))
+        mA, mC, mD = (tensor[None, None, batch] for tensor in (mA, mC, mD))
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
         K = cute.size(mA, mode=[1])
         _, columns, deep = self.config.tile
         # Rows and columns beyond the matrix read its last ones: what comes of them is not stored.
         rows = [self.row(mA, lane // 4 + 8 * half, lane) for half in range_constexpr(2)]
-        cols = [self.row(mB, column * columns + GROUP * g + lane // 4, lane) for g in range_constexpr(self.groups)]
+        cols = self.rows_of_weight(mB, batch, column, lane)
         acc = cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C((ROWS, columns)), self.config.acc_dtype)
         acc.fill(0)  # (MMA, MMA_M, MMA_N)
         whole = K // deep
@@ -86,7 +85,7 @@ class SmallMGemm:
             self.multiply(tiled_mma, acc, rows, cols, step * deep)
         # What does not fill a warp's loads any more is the next warp's.
         if warp == whole % self.warps:
-            for k in range(whole * deep, K, STEP, unroll=1):
+            for k in range(whole * deep, K, self.LAST, unroll=1):
                 self.multiply_last(tiled_mma, acc, rows, cols, k, K, lane)
         self.add_up(acc, warp, lane)
         if warp == 0:
@@ -97,6 +96,15 @@ class SmallMGemm:
             )
             for g in range_constexpr(self.groups):
                 self.epilogue.run(tiled_mma, lane, acc[None, None, g], g, gC, gD, cD, extent, function)
+
+    def weight(self, mB: Any) -> Any:
+        """B as the kernel's argument."""
+        return aligned(mB, self.config.b)
+
+    def rows_of_weight(self, mB: Any, batch: Any, column: Any, lane: Any) -> list:
+        """Where the lane's row of B begins, for each 8 columns of the block's."""
+        matrix, first = mB[None, None, batch], column * self.config.tile[1] + lane // 4
+        return [self.row(matrix, first + GROUP * g, lane) for g in range_constexpr(self.groups)]
 
     def row(self, matrix: cute.Tensor, index: Any, lane: Any) -> Any:
         """A pointer to the lane's first vector of a row."""
@@ -122,10 +130,14 @@ class SmallMGemm:
         for step in range_constexpr(self.steps):
             for g in range_constexpr(self.groups):
                 self.load(cols[g], k + step * STEP, rB, (step * self.groups + g) * VECTOR)
-        for step in range_constexpr(self.steps):
+        self.load_rows(rows, k, rA, self.steps)
+        cute.gemm(tiled_mma, acc, rA, rB, acc)
+
+    def load_rows(self, rows: list, k: Any, rA: cute.Tensor, steps: int) -> None:
+        """The fragments of A for whole vectors of so many steps."""
+        for step in range_constexpr(steps):
             for half in range_constexpr(2):
                 self.load(rows[half], k + step * STEP, rA, (2 * step + half) * VECTOR)
-        cute.gemm(tiled_mma, acc, rA, rB, acc)
 
     @cute.jit
     def multiply_last(

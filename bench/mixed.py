@@ -1,0 +1,120 @@
+"""Rows of 16-bit floats times a weight of 4 bits, against fp16 cuBLAS and torch._weight_int4pack_mm, on a GPU.
+
+    python bench/mixed.py [--write DIR] [--shapes 4096,4096 ...] [--rows 1 8 16 ...] [--sizes]
+
+Shapes are n,k of the weight; groups of 128, bf16. Buffers rotate so that the weights of 4 bits together exceed three
+times the L2; launches are replayed from CUDA graphs in turns, in random order; medians. Each result is compared with
+the float64 product of 64 columns before it is timed. GB/s counts the weight, its scales, rows and result once.
+``--sizes`` times the kernel for few rows in all sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from figures import gpu_model, table, write_results
+from sides import medians
+
+from tilewright.gemm import PreparedWeight, mixed_matmul, prepare_weight
+from tilewright.gemm.kernel.small_m import ROWS
+from tilewright.gemm.operators.mixed import FewRows
+
+SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
+ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
+GROUP, ROUNDS = 128, 9
+
+
+@dataclass
+class Operands:
+    """One product for all sides."""
+
+    a: torch.Tensor
+    weight: PreparedWeight
+    dense: torch.Tensor  # (K, N), what cuBLAS multiplies
+    packed: Any  # what torch._weight_int4pack_mm takes
+    ours: torch.Tensor
+
+    @classmethod
+    def draw(cls, m: int, n: int, k: int) -> Operands:
+        a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
+        numbers = torch.randint(-8, 8, (n, k), device="cuda", dtype=torch.int8)
+        scales = (torch.rand(n, k // GROUP, device="cuda") + 0.5).bfloat16() / 64
+        dense = (numbers * scales.repeat_interleave(GROUP, 1)).bfloat16()
+        try:
+            pairs = (numbers + 8).to(torch.uint8)
+            words = torch._convert_weight_to_int4pack(pairs[:, ::2] << 4 | pairs[:, 1::2], 8)
+            packed = words, torch.stack((scales.T, torch.zeros_like(scales.T)), 2).contiguous()
+        except RuntimeError as error:
+            print(f"  torch._weight_int4pack_mm: {str(error).splitlines()[0][:150]}")
+            packed = None
+        return cls(a, prepare_weight(numbers, scales), dense.T, packed, a.new_empty(m, n))
+
+    def error(self) -> float:
+        """||out - exact|| / ||exact|| on 64 columns."""
+        exact = self.a.double() @ self.dense[:, :64].double()
+        return float((self.ours[:, :64].double() - exact).norm() / exact.norm())
+
+
+def few_rows(x: Operands, tile: tuple[int, int, int]) -> None:
+    product = FewRows.of(x.a, x.weight, None, x.ours, None)
+    replace(product, config=replace(product.config, tile=tile)).run()
+
+
+def measure(m: int, n: int, k: int, sizes: bool, rounds: int) -> list[dict[str, Any]]:
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    sets = [Operands.draw(m, n, k) for _ in range(max(2, min(12, -(-3 * l2 // (n * k // 2)))))]
+    sides: dict[str, Any] = {
+        "ours": lambda x: mixed_matmul(x.a, x.weight, out=x.ours),
+        "cublas": lambda x: torch.mm(x.a, x.dense),
+        "int4pack": lambda x: torch._weight_int4pack_mm(x.a, x.packed[0], GROUP, x.packed[1]),
+    }
+    if sets[0].packed is None:
+        del sides["int4pack"]
+    if sizes and m <= ROWS:
+        for columns in (8, 16, 32, 64):
+            for deep in (128, 256, 512):
+                tile = ROWS, columns, deep
+                sides[str(tile)] = lambda x, tile=tile: few_rows(x, tile)
+    sets[0].ours.fill_(float("nan"))
+    sides["ours"](sets[0])
+    error = sets[0].error()
+    assert error < 5e-3, f"{m} {n} {k}: relative error {error}"
+    found = medians(sides, [(x,) for x in sets], 2.0 * m * n * k, rounds)
+    gigabytes = (n * k / 2 + 2 * n * k / GROUP + 2 * m * (n + k)) * 1e-9
+    return [
+        {"mnk": [m, n, k], "kernel": name, "us": us, "gb_s": gigabytes / us * 1e6, "error": error,
+         "cublas_us": found["cublas"]}
+        for name, us in found.items()
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser.add_argument("--rows", nargs="*", type=int, default=ROWS_TIMED)
+    parser.add_argument("--sizes", action="store_true", help="the kernel for few rows in all sizes, too")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--write", type=Path, help="where the results file goes")
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    records = []
+    for text in args.shapes:
+        n, k = map(int, text.split(","))
+        rows = []
+        for m in args.rows:
+            found = measure(m, n, k, args.sizes, args.rounds)
+            records += found
+            if args.write:
+                write_results("mixed", gpu_model(), records, args.write)
+            for one in sorted(found, key=lambda record: record["us"]):
+                ratio = one["cublas_us"] / one["us"]
+                rows.append((str(m), one["kernel"], f"{one['us']:.2f}", f"{one['gb_s']:.0f}", f"{ratio:.3f}"))
+        table(f"weight {text}", rows, ("m", "kernel", "us", "GB/s", "of cuBLAS"))
+
+
+if __name__ == "__main__":
+    main()

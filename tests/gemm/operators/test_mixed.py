@@ -1,0 +1,189 @@
+"""Products with a weight of 4-bit integers: exact for small integers and powers of two, bounded for normal numbers,
+the prepared layout, refusals, the operator of PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright import Float16, Float32, Int4, cute
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.gemm import Major, Operand, mixed_matmul, prepare_weight
+from tilewright.gemm.config import MixedSmallMConfig
+from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm
+from tilewright.gemm.mainloop.prepared_weight import prepared_layout
+from tilewright.gemm.operators.mixed import few_rows_config, prepared_operand
+
+F16, BF16 = np.float16, ml_dtypes.bfloat16
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[Any, Any, Any, np.ndarray]:
+    """Small integers, a 4-bit weight, scales that are powers of two, and the exact product."""
+    rng = np.random.default_rng(seed)
+    a, weight = rng.integers(-3, 4, (m, k)).astype(dtype), rng.integers(-8, 8, (n, k)).astype(np.int8)
+    scales = np.exp2(rng.integers(-3, 4, (n, k // group))).astype(dtype)
+    exact = a.astype(np.float64) @ (weight * np.repeat(scales.astype(np.float64), group, 1)).T
+    return a, weight, scales, exact
+
+
+@settings(max_examples=14, deadline=None)
+@given(
+    st.integers(1, 40), st.integers(1, 12), st.integers(1, 21), st.sampled_from([32, 64, 128]),
+    st.sampled_from([F16, BF16]), st.sampled_from([F16, BF16, np.float32]), st.integers(0, 99),
+)  # fmt: skip
+def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, kind: Any, seed: int) -> None:
+    a, weight, scales, exact = drawn(seed, m, 8 * n, 128 * k, group, dtype)
+    result = mixed_matmul(a, prepare_weight(weight, scales.astype(kind)), out_dtype=Float32)
+    np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1, 4096, 1024), (16, 136, 2176), (7, 8456, 256), (17, 1000, 1280)], ids=str)
+def test_tensors_of_pytorch(shape: tuple[int, int, int], name: str, device: str) -> None:
+    """Every size of the kernel for few rows, and more rows; with a bias and an activation, twice."""
+    torch = pytest.importorskip("torch")
+    m, n, k = shape
+    a, weight, scales, exact = drawn(1, m, n, k, 128, np.float32)
+    given, bias = torch.from_numpy(a).to(device, getattr(torch, name)), torch.arange(n, device=device) % 7 - 3.0
+    prepared = prepare_weight(torch.from_numpy(weight).to(device), torch.from_numpy(scales).to(device))
+    for _ in range(2):
+        out = torch.full((m, n), float("nan"), device=device)
+        assert mixed_matmul(given, prepared, bias, out=out, activation="relu") is out
+        np.testing.assert_array_equal(out.cpu().numpy(), np.maximum(exact + bias.cpu().numpy(), 0))
+
+
+@pytest.mark.parametrize("m", [3, 24])
+def test_normal_numbers_round_once(m: int) -> None:
+    """Few rows: sums of float32 are rounded once. More rows: the weight is rounded to the type of the rows, too."""
+    rng = np.random.default_rng(0)
+    a, weight = rng.standard_normal((m, 512)).astype(BF16), rng.integers(-8, 8, (64, 512)).astype(np.int8)
+    scales = rng.uniform(0.5, 1, (64, 4)).astype(BF16)
+    exact = a.astype(np.float64) @ (weight * np.repeat(scales.astype(np.float64), 128, 1)).T
+    result = mixed_matmul(a, prepare_weight(weight, scales), out_dtype=Float32)
+    error = np.linalg.norm(result - exact) / np.linalg.norm(exact)
+    assert error < (1e-6 if m <= 16 else 2.0**-8)
+
+
+def test_the_layout_is_what_the_instruction_wants() -> None:
+    """The two columns of the layout beside the fragment of mma.sync: of 32 elements of K, thread t of four holds 8t to
+    8t + 7; and a lane's 32 numbers of 128 elements are neighbours."""
+    n, k = 16, 256
+    layout = prepared_layout(n, k)
+    for tile, row, thread in ((0, 0, 0), (1, 3, 2), (1, 7, 3)):
+        lane = 4 * row + thread
+        held = sorted(layout((row, 128 * tile + 32 * s + 8 * thread + j)) for s in range(4) for j in range(8))
+        assert held == list(range(32 * (lane + 32 * tile), 32 * (lane + 32 * tile) + 32))
+    weight = np.random.default_rng(0).integers(-8, 8, (n, k)).astype(np.int8)
+    words = prepare_weight(weight, np.ones((n, 2), F16)).words.reshape(-1).view(np.uint32)
+    for at in ((0, 0), (5, 77), (15, 255), (9, 128)):
+        place = layout(at)
+        assert int(words[place // 8] >> 4 * (place % 8)) % 16 - 8 == weight[at]
+    assert cute.cosize(layout) == n * k
+
+
+def test_rows_at_strides_leading_dimensions_and_none() -> None:
+    a, weight, scales, exact = drawn(3, 6, 24, 256, 64, F16)
+    prepared = prepare_weight(weight, scales)
+    apart = np.zeros((6, 259), F16)[:, 1:257]  # rows at odd addresses: copied
+    apart[:] = a
+    np.testing.assert_array_equal(mixed_matmul(apart, prepared, out_dtype=Float32), exact)
+    stacked = mixed_matmul(a.reshape(2, 3, 256), prepared, out_dtype=Float32)
+    np.testing.assert_array_equal(stacked, exact.reshape(2, 3, 24))
+    np.testing.assert_array_equal(mixed_matmul(a[0], prepared, out_dtype=Float32), exact[0])
+    assert mixed_matmul(a[:0], prepared).shape == (0, 24)
+
+
+WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
+
+
+@pytest.mark.parametrize(
+    ("weight", "scales", "message"),
+    [
+        (WEIGHT[:15], SCALES[:15], "with N in 8s and K in 128s, not Int8 of shape"),
+        (WEIGHT.astype(F16), SCALES, "is an .* of int8 .* not Float16"),
+        (WEIGHT, SCALES[:, :1], r"scales has the shape \(16, 1\); for a weight \(16, 256\) it is \(16, 8\) or"),
+        (WEIGHT, np.ones((16, 2)), "scales are Float16, BFloat16 or Float32, not Float64"),
+        (WEIGHT + 8, SCALES, "weight has numbers of 8 to 8, not of -8 to 7"),
+        (WEIGHT, [1.0], "scales is builtins.list, not an array"),
+    ],
+)
+def test_what_cannot_be_prepared(weight: Any, scales: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        prepare_weight(weight, scales)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weight": WEIGHT}, "weight is ndarray: arrange it with prepare_weight first"),
+        ({"a": np.ones((2, 256), np.float32)}, "a is Float32; mixed_matmul multiplies"),
+        ({"a": np.ones((2, 128), F16)}, r"a of shape \(2, 128\) has not the 256 elements of K"),
+        ({"bias": np.ones(15, F16)}, "bias is a vector of 16 elements"),
+        ({"out": np.ones((2, 15), F16)}, r"out must have the shape of the result, \(2, 16\)"),
+        ({"out": np.ones((2, 16), F16), "out_dtype": Float32}, "out is Float16, and out_dtype Float32"),
+        ({"out_dtype": np.int32}, "writes floats of 16 or 32 bits, not Int32"),
+        ({"activation": "swish"}, "there is no activation 'swish'"),
+    ],
+)
+def test_refusals(change: dict[str, Any], message: str) -> None:
+    usual = {"a": np.ones((2, 256), F16), "weight": prepare_weight(WEIGHT, SCALES)}
+    with pytest.raises(ArgumentError, match=message):
+        mixed_matmul(**{**usual, **change})
+
+
+def test_out_over_what_is_read() -> None:
+    memory = np.zeros(4 * 256, F16)
+    with pytest.raises(ArgumentError, match="out overlaps a"):
+        mixed_matmul(memory[:512].reshape(2, 256), prepare_weight(WEIGHT, SCALES), out=memory[:32].reshape(2, 16))
+
+
+def test_sizes_that_the_kernel_does_not_have() -> None:
+    a, c = Operand(Float16, Major.K, 128), Operand(Float16, Major.K, 32)
+    config = few_rows_config(a, c, prepare_weight(WEIGHT, SCALES), 132)
+    assert config.tile == (16, 8, 128)
+    with pytest.raises(ConstraintError, match="columns in 8s and k elements in 128s"):
+        MixedSmallMConfig(a, config.b, c, Float32, (16, 8, 64), (1, 8), 2).check()
+
+
+@pytest.mark.parametrize("columns", [8, 16, 32])
+def test_it_compiles_without_spills(columns: int) -> None:
+    cuda = pytest.importorskip("tilewright.cuda")
+    a, c = Operand(Float16, Major.K, 128), Operand(Float16, Major.K, 32)
+    config = MixedSmallMConfig(
+        a, Operand(Int4, Major.K, 128), c, Float32, (16, columns, 256 if columns < 32 else 128), (1, 8), 2
+    )  # fmt: skip
+    from tilewright.gemm.arrays import Matrix
+    from tilewright.gemm.epilogue.functions import Chain
+
+    x, d = Matrix.of("a", np.zeros((16, 256), F16)), Matrix.of("d", np.zeros((16, 16), F16))
+    operands = x.tensor(a), prepared_operand(prepare_weight(WEIGHT, SCALES)), d.tensor(c), d.tensor(c), Chain(())
+    kernel = cute.compile(MixedSmallMGemm(config), *operands).kernels[0]
+    for arch in ("sm_80", "sm_90a"):
+        found = cuda.compile(kernel, arch)
+        assert found.spills == 0 and found.registers <= 168
+        assert "LOP3" in found.sass and "HMMA" in found.sass
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_operator_of_pytorch(device: str) -> None:
+    torch = pytest.importorskip("torch")
+    a, weight, scales, exact = drawn(5, 4, 32, 256, 128, F16)
+    x = torch.from_numpy(a).to(device)
+    prepared = prepare_weight(torch.from_numpy(weight).to(device), torch.from_numpy(scales).to(device))
+    import tilewright.gemm.operators.torch_mixed  # noqa: F401  registers the operator
+
+    given = x, prepared.words, prepared.scales
+    torch.library.opcheck(torch.ops.tilewright.mixed_matmul, given, test_utils="test_faketensor")
+    compiled = torch.compile(
+        lambda x: mixed_matmul(x, prepared, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True
+    )
+    np.testing.assert_array_equal(compiled(x).cpu().numpy(), exact + 1)
+    with pytest.raises(ArgumentError, match="mixed_matmul has no gradient"):
+        mixed_matmul(x.requires_grad_(), prepared)

@@ -1,0 +1,49 @@
+"""A prepared weight of 4-bit numbers written out as floats of 16 bits, for products of many rows.
+
+The weight is read once and written once, four times as large: next to a product of thousands of rows that is little.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import Constexpr, Float32, Int32, Int64, cute, range_constexpr
+from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
+from tilewright.gemm.kernel.small_m import STEP, VECTOR
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, WORDS, widened
+
+TILES = 8
+"""Tiles of 8 x 128 numbers of a block, one for each warp."""
+
+
+@cute.jit
+def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, stream: Any = None) -> None:
+    """``dense`` (N, K) = the weight times its scales, one for ``depth`` elements of K."""
+    tiles, groups = cute.size(weight.words, mode=[2]), cute.size(weight.words, mode=[3])
+    widen_tiles(weight, dense, depth).launch(
+        grid=(cute.ceil_div(tiles, TILES), groups, 1), block=(TILES * LANES, 1, 1), stream=stream, use_pdl=True
+    )
+
+
+@cute.kernel
+def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr) -> None:
+    """Each warp writes 8 rows and 128 elements of K: a lane four times 16 bytes."""
+    block, group, _ = cute.arch.block_idx()
+    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+    tiles = cute.size(weight.words, mode=[2])
+    tile, row = block * TILES + warp, group * COLUMNS + lane // 4
+    wait_then_let_next_begin()
+    if tile < tiles:
+        words = cute.make_rmem_tensor(WORDS, Int32)
+        source = (weight.words.iterator + ((group * tiles + tile) * LANES + lane) * WORDS).align(16)
+        cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words)
+        numbers = widened(words, dense.element_type)
+        for step in range_constexpr(WORDS):
+            scale = weight.scales[row, (tile * DEPTH + step * STEP) // depth].to(Float32)
+            eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))
+            scaled = cute.make_rmem_tensor(VECTOR, dense.element_type)
+            scaled.store((eight.load().to(Float32) * scale).to(dense.element_type))
+            at = row.to(Int64) * dense.stride[0] + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
+            target = (dense.iterator + at).align(16)
+            cute.autovec_copy(scaled, cute.make_tensor(target, cute.make_layout(VECTOR)))

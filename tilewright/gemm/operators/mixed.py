@@ -1,0 +1,260 @@
+"""``mixed_matmul``: rows of 16-bit floats times a weight of 4-bit integers with scales, arranged once by
+``prepare_weight``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tilewright import BFloat16, Float16, Float32, Int4, cute
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.config import Major, MixedSmallMConfig, Operand
+from tilewright.gemm.epilogue.activations import activation_of
+from tilewright.gemm.epilogue.functions import Bias, Chain
+from tilewright.gemm.host.plan import limits
+from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
+from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
+from tilewright.gemm.kernel.small_m import ROWS
+from tilewright.gemm.kernel.widen import widen
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, OFFSET, WORDS, prepared_layout
+from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.matmul import any_recorded, matmul
+from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.lang.arguments.argument import argument_of
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+
+GROUPS = (32, 64, 128)
+WARPS = 8
+_COMPILED: dict[Any, Any] = {}
+
+
+@dataclass(frozen=True)
+class PreparedWeight:
+    """A weight (N, K) of 4-bit integers in the order in which the kernels read it, with its scales.
+
+    ``words`` is (N / 8, K / 128, 32, 4) of int32, ``scales`` (K / group, N). :func:`prepare_weight` makes it.
+
+    >>> import numpy as np
+    >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
+    32
+    """
+
+    words: Any
+    scales: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)"""
+        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH
+
+    @property
+    def group(self) -> int:
+        """The elements of K that share a scale."""
+        return self.shape[1] // max(1, int(self.scales.shape[0]))
+
+
+def prepare_weight(weight: Any, scales: Any) -> PreparedWeight:
+    """Arrange a weight of 4-bit integers for :func:`mixed_matmul`, once, on its device.
+
+    Args:
+        weight: (N, K) integers of -8 to 7 as int8, N in 8s, K in 128s: a PyTorch tensor, or a NumPy or CuPy array.
+        scales: (N, K / group) of Float16, BFloat16 or Float32: what the integers of a group of 32, 64 or 128 elements
+            of K are multiplied by.
+
+    Raises ArgumentError for others.
+
+    >>> import numpy as np
+    >>> prepared = prepare_weight(np.full((16, 256), -3, np.int8), np.ones((16, 2), np.float16))
+    >>> prepared.shape, prepared.group, prepared.words.shape
+    ((16, 256), 128, (2, 2, 32, 4))
+    """
+    kind = framework(weight, "weight")
+    if kind == "jax" or framework(scales, "scales") != kind:
+        raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy or of CuPy, both of the same")
+    found = array_of(weight)
+    if len(found.shape) != 2 or found.dtype.__name__ != "Int8" or found.shape[0] % COLUMNS or found.shape[1] % DEPTH:
+        raise ArgumentError(
+            f"weight is an (N, K) matrix of int8 with N in {COLUMNS}s and K in {DEPTH}s, not {found.dtype.__name__} of "
+            f"shape {tuple(found.shape)}: fill it up with zeros"
+        )
+    (n, k), given = found.shape, array_of(scales)
+    if tuple(given.shape) not in [(n, k // group) for group in GROUPS]:
+        shapes = " or ".join(str((n, k // group)) for group in GROUPS)
+        raise ArgumentError(f"scales has the shape {tuple(given.shape)}; for a weight {(n, k)} it is {shapes}")
+    if given.dtype not in (Float16, BFloat16, Float32):
+        raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
+    if given.device != found.device:
+        raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
+    if prod(weight.shape) and (int(weight.min()) < -8 or int(weight.max()) > 7):
+        raise ArgumentError(f"weight has numbers of {int(weight.min())} to {int(weight.max())}, not of -8 to 7")
+    library = namespace(weight)
+    in_order = arranged(weight + OFFSET, n, k)
+    pairs = in_order.reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
+    pairs = pairs.to(library.uint8) if kind == "torch" else pairs.astype(library.uint8)
+    words = (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
+    by_group = scales.T
+    return PreparedWeight(words, by_group.contiguous() if kind == "torch" else library.ascontiguousarray(by_group))
+
+
+def arranged(weight: Any, n: int, k: int) -> Any:
+    """The elements of a matrix in the order of the prepared layout: its modes by falling stride."""
+    layout = prepared_layout(n, k)
+    modes: list[tuple[int, int]] = []
+    for mode in (0, 1):  # the first mode of a layout is the fastest, the last one of an array
+        shape, stride = (cute.flatten(x[mode]) for x in (layout.shape, layout.stride))
+        modes += reversed(list(zip(shape, stride, strict=True)))
+    order = sorted(range(len(modes)), key=lambda i: -modes[i][1])
+    split = weight.reshape([extent for extent, _ in modes])
+    return split.permute(order) if framework(weight) == "torch" else split.transpose(order)
+
+
+def mixed_matmul(
+    a: Any, weight: PreparedWeight, bias: Any = None, *, out: Any = None, activation: str | None = None,
+    out_dtype: Any = None,
+) -> Any:  # fmt: skip
+    """activation(a @ (scales * weight).T + bias), for a weight of 4-bit integers.
+
+    Up to 16 rows are multiplied by a kernel that reads 4 bits for each element of the weight and takes as long as that;
+    its sums of a group are exact to float32. More rows are multiplied with the weight written out in the type of ``a``,
+    rounded to that.
+
+    Args:
+        a: (..., K) of Float16 or BFloat16.
+        weight: what :func:`prepare_weight` gives, on the device of ``a``.
+        bias: a vector of N numbers, added to every row.
+        out: (..., N), where the result goes; made if it is None.
+        activation: as for :func:`matmul`, applied last.
+        out_dtype: of the result, by default that of ``out`` or of ``a``: floats of 16 or 32 bits.
+
+    ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.mixed_matmul``; it has no gradient.
+
+    Raises ArgumentError, before anything is launched, for operands that do not go together.
+
+    >>> import numpy as np
+    >>> weight = prepare_weight(np.full((16, 256), -3, np.int8), np.array([[1, 2]] * 16, np.float16))
+    >>> mixed_matmul(np.ones((2, 256), np.float16), weight)[0, :3].tolist()  # -3 * (128 + 2 * 128)
+    [-1152.0, -1152.0, -1152.0]
+    """
+    if not isinstance(weight, PreparedWeight):
+        raise ArgumentError(f"weight is {type(weight).__name__}: arrange it with prepare_weight first")
+    if framework(a, "a") == "torch":
+        torch = sys.modules["torch"]
+        tensors = a, weight.words, weight.scales, bias, out
+        if torch.compiler.is_compiling() or any_recorded(torch, *(x for x in tensors if x is not None)):
+            from tilewright.gemm.operators.torch_mixed import recorded
+
+            return recorded(a, weight, bias, out, activation, out_dtype)
+    shape, dtype = checked_shape(a, weight, out, out_dtype)
+    rows = prod(shape[:-1])
+    result = new_result(a, shape, dtype) if out is None else out
+    if rows == 0 or shape[-1] == 0:
+        return result
+    if rows > ROWS:
+        return matmul(a, written_out(weight, a).T, result, bias=bias, activation=activation)
+    product = FewRows.of(a.reshape(rows, a.shape[-1]), weight, bias, result, activation)
+    product.run()
+    return result
+
+
+def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> tuple[tuple[int, ...], Any]:
+    """The result's shape and numeric class; ArgumentError for operands that do not go together."""
+    array, words, (n, k) = array_of(a), array_of(weight.words), weight.shape
+    if array.dtype not in (Float16, BFloat16):
+        raise ArgumentError(f"a is {array.dtype.__name__}; mixed_matmul multiplies Float16 or BFloat16 with Int4")
+    if not a.shape or a.shape[-1] != k:
+        raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
+    if words.device != array.device:
+        raise ArgumentError(f"the weight is on {words.device}, a on {array.device}")
+    shape = (*map(int, a.shape[:-1]), n)
+    if out is not None and tuple(out.shape) != shape:
+        raise ArgumentError(f"out must have the shape of the result, {shape}, not {tuple(out.shape)}")
+    asked = None if out_dtype is None else numeric_class(out_dtype)
+    dtype = array_of(out).dtype if out is not None else asked or array.dtype
+    if asked not in (None, dtype):
+        raise ArgumentError(f"out is {dtype.__name__}, and out_dtype {asked.__name__}")
+    if not dtype.is_float or dtype.width not in (16, 32):
+        raise ArgumentError(f"mixed_matmul writes floats of 16 or 32 bits, not {dtype.__name__}")
+    return shape, dtype
+
+
+def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
+    """The weight as kernels take it."""
+    words = weight.words.permute(3, 2, 1, 0) if framework(weight.words) == "torch" else weight.words.transpose()
+    return PreparedOperand(
+        from_dlpack(words, assumed_align=16).mark_layout_dynamic(leading_dim=0),
+        from_dlpack(weight.scales.T).mark_layout_dynamic(leading_dim=0),
+    )
+
+
+def written_out(weight: PreparedWeight, like: Any) -> Any:
+    """The weight times its scales, (N, K), in the type of ``like``."""
+    dense = new_result(like, weight.shape, array_of(like).dtype)
+    target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
+    run(("widen", weight.group), widen, prepared_operand(weight), target, weight.group)
+    return dense
+
+
+def run(kind: Any, function: Any, *args: Any) -> None:
+    """Call a kernel, compiled once for arguments of one kind."""
+    key = kind, *(argument_of("argument", x).key() for x in args if not isinstance(x, int))
+    if key not in _COMPILED:
+        _COMPILED[key] = cute.compile(function, *args)
+    _COMPILED[key](*(x for x in args if not isinstance(x, int)))
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """A product of at most 16 rows."""
+
+    problem: Problem
+    weight: PreparedWeight
+    function: Any
+    config: MixedSmallMConfig
+
+    @classmethod
+    def of(cls, a: Any, weight: PreparedWeight, bias: Any, out: Any, activation: str | None) -> FewRows:
+        """Check what is written against what is read, and choose a size."""
+        n, k = weight.shape
+        A = Matrix.of("a", a)
+        if not MixedSmallMGemm.ACCESS.takes(A, Major.K):
+            A = Matrix.of("a", a.contiguous() if framework(a) == "torch" else a.copy(order="C"))
+        D = Matrix.of("out", out.reshape(A.shape[0], n) if len(out.shape) != 2 else out)
+        check_output(A, A, None, D, (A.shape[0], n, 1))
+        problem = Problem(A, A, D, D, False)
+        for name, array in (("the weight", weight.words), ("the scales", weight.scales)):
+            check_vector(name, array_of(array), problem)
+        parts: list[Any] = []
+        if bias is not None:
+            if tuple(bias.shape) != (n,) or array_of(bias).device != D.device:
+                raise ArgumentError(f"bias is a vector of {n} elements on {D.device}, not of shape {tuple(bias.shape)}")
+            check_vector("bias", array_of(bias), problem)
+            parts.append(Bias(from_dlpack(bias).mark_layout_dynamic()))
+        if activation is not None:
+            parts.append(activation_of(activation, Float32, D.dtype))
+        a_operand = Operand(A.dtype, Major.K, 128)
+        c = operand_of((D,), WIDEST)
+        config = few_rows_config(a_operand, c, weight, limits(problem.machine)[0])
+        return cls(problem, weight, Chain(tuple(parts)), config)
+
+    def run(self) -> None:
+        A, D, config = self.problem.A, self.problem.D, self.config
+        a, d = A.tensor(config.a, True), D.tensor(config.c)
+        run(config, MixedSmallMGemm(config), a, prepared_operand(self.weight), d, d, self.function)
+
+
+def few_rows_config(a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:
+    """As many columns a block as leave two blocks for each multiprocessor; two tiles of K a warp at once, where there
+    are as many."""
+    n, k = weight.shape
+    columns = next((x for x in (32, 16) if n >= 2 * x * multiprocessors), COLUMNS)
+    deep = 2 * DEPTH if k >= 2 * DEPTH * WARPS and columns < 32 else DEPTH
+    config = MixedSmallMConfig(
+        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(ROWS, columns, deep), warps=(1, WARPS), stages=2,
+        depth=weight.group,
+    )  # fmt: skip
+    found: MixedSmallMConfig = config.with_operands(a, config.b, c, 0)
+    return found
