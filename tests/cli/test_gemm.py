@@ -237,7 +237,7 @@ def test_the_check_says_that_elements_are_nan() -> None:
 
 
 def test_the_table_counts_elements_that_are_nan(command, save, library, tmp_path) -> None:
-    library(lambda a, b, **given: product(a if given["alpha"] else np.zeros_like(a), b, **given))
+    library(lambda a, *rest, **given: product(a if given["alpha"] else np.zeros_like(a), *rest, **given))
     a, b = np.ones((16, 16), np.float16), save("b.npy", np.ones((16, 16), np.float16))
     a[0, 0] = np.nan
     for given, options, said in ((a, (), True), (a, ("--alpha", "0"), False), (np.ones_like(a), (), False)):
