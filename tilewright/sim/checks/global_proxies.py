@@ -144,7 +144,7 @@ class GlobalProxies(Checker):
     def _report(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
         """The copy ``effect`` that ``warp`` issued touches the cell at ``at``, written by ``writer`` in ``write``."""
         wrote = actor_in_wave(write.wave, writer // WARP, writer % WARP)
-        issuer = actor_in_wave(group.wave, warp)
+        issuer = actor_in_wave(group.wave, warp, None if effect.lane is None else effect.lane % WARP)
         self.findings.add(
             Finding(
                 "proxy-fence",

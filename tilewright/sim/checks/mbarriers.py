@@ -16,7 +16,7 @@ from tilewright.errors import SimulationError, byte_count
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.actors import actor, actor_in_wave, lanes_of, thread_of
+from tilewright.sim.checks.actors import Actor, actor, actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
@@ -220,19 +220,19 @@ class MbarrierRules(SharedChecker):
                 barrier.partial = int(table.completed[row])
             if effect is None:
                 continue
-            if not barrier.fenced:
-                self._unfenced(wave, op, barrier, place)
             lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
             warp = int(group.warps[lane // WARP])
+            if not barrier.fenced:
+                self._unfenced(wave, op, barrier, place, actor_in_wave(wave, warp, lane % WARP))
             if barrier.used_first_by(warp, lane) and not self._saw_at_issue(wave, effect, barrier, lane):
                 self._init_not_visible(group, op, barrier, place, lane)
             self._check_phase_is_open(wave, table, effect, op, barrier, place, row)
 
-    def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int) -> None:
+    def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int, issuer: Actor) -> None:
         self.findings.add(
             Finding(
                 "mbarrier-init", "TMA signals an mbarrier whose init it need not see",
-                [Party("signalled", op),
+                [Party("signalled", op, issuer),
                  Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane))],
                 self._place(wave, place), "no fence makes the init visible to the async proxy",
                 "cute.arch.mbarrier_init_fence() by the thread that initialises, after mbarrier_init and before the "

@@ -349,7 +349,7 @@ class Proxies(SharedChecker):
         self.findings.add(Finding(
             RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
             [
-                Party("issued", op, actor_in_wave(wave, issuer)),
+                Party("issued", op, actor_in_wave(wave, issuer, None if effect.lane is None else effect.lane % WARP)),
                 Party("after a write", self.ops[number], actor_in_wave(wave, lane // WARP, lane % WARP)),
             ],
             shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names), why,
