@@ -75,13 +75,7 @@ def unary(opcode: str, a: Any) -> Any:
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """``a if condition else b`` without a branch; both sides are promoted to one type.
-
-    >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
-    >>> per_thread(lambda t: cutlass.select_(t < 2, t, -1), 4)
-    [0, 1, -1, -1]
-    """
+    """``a if condition else b`` of numbers, without a branch; both sides are promoted to one type."""
     if not isinstance(condition, (bool, int)):
         condition = CLASS_OF[BOOL](condition).value
     if not isinstance(condition, Value):

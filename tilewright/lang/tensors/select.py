@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
-from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.lang.tensors.tensor_ssa import TensorSSA, where
 
 
 def min(*values: Any, loc: Any = None, ip: Any = None) -> Any:
@@ -45,4 +45,18 @@ def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
     return result
 
 
-select = operators.select
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """``a if condition else b`` without a branch; both sides are promoted to one type. Of two TensorSSAs the whole one,
+    or, by a TensorSSA of Booleans, element by element.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: cutlass.select_(t < 2, t, -1), 4)
+    [0, 1, -1, -1]
+    >>> per_thread(lambda t: cutlass.select_(t < 2, cute.full(4, t, Int32), cute.full(4, 7, Int32))[3], 4)
+    [0, 1, 7, 7]
+    """
+    if isinstance(a, TensorSSA) or isinstance(b, TensorSSA):
+        return where(condition, a, b)
+    return operators.select(condition, a, b)
