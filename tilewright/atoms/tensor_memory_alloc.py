@@ -35,8 +35,10 @@ def allocatable(columns: int) -> bool:
 
 
 class _Columns(Instruction):
-    """An instruction with a number of columns as its second operand."""
+    """An instruction with a number of columns as its second operand. ``place`` is the end of its mnemonic, and how PTX
+    writes the first operand."""
 
+    place: ClassVar[str]
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
 
@@ -54,6 +56,12 @@ class _Columns(Instruction):
                 raise lanes.fault(f"{self.name}: {_wrong_count(int(count))}", None)
         return counts
 
+    def emit(self, out: Emitter, op: Op) -> None:
+        place, count = op.operands
+        address = out.shared_address(place) if isinstance(place.type, PtrType) else out.value(place)
+        text = f"{self.name}.cta_group::1.sync.aligned.{self.place}, %1;"
+        out.line(f'asm volatile("{text}" :: "r"({address}), "r"({out.value(count)}) : "memory");')
+
 
 def _wrong_count(count: int) -> str:
     return f"{count} columns cannot be allocated: the number is a power of two from {LEAST} to {COLUMNS}"
@@ -67,6 +75,7 @@ class TmemAlloc(_Columns):
     """
 
     name = "tcgen05.alloc"
+    place = "shared::cta.b32 [%0]"
     blocking = True
     accesses = (Access("write", "destination", (MemSpace.SMEM,), bits=32),)
 
@@ -108,24 +117,13 @@ class TmemAlloc(_Columns):
         )
         return ()
 
-    def emit(self, out: Emitter, op: Op) -> None:
-        name = "tcgen05_alloc"
-        out.helper(
-            name,
-            f"__device__ __forceinline__ void {name}(uint32_t place, uint32_t columns) {{\n"
-            '  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"\n'
-            '               :: "r"(place), "r"(columns) : "memory");\n'
-            "}\n",
-        )
-        pointer, count = op.operands
-        out.line(f"{name}({out.shared_address(pointer)}, {out.value(count)});")
-
 
 @dataclass(frozen=True)
 class TmemDealloc(_Columns):
     """``tcgen05.dealloc``: free columns. Operands: their address (i32), and how many they are."""
 
     name = "tcgen05.dealloc"
+    place = "b32 %0"
     accesses = ()
 
     def verify(self, op: Op) -> None:
@@ -145,17 +143,6 @@ class TmemDealloc(_Columns):
                     "free each allocation once, by its own address and number of columns",
                 )
         return ()
-
-    def emit(self, out: Emitter, op: Op) -> None:
-        name = "tcgen05_dealloc"
-        out.helper(
-            name,
-            f"__device__ __forceinline__ void {name}(uint32_t address, uint32_t columns) {{\n"
-            '  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;"\n'
-            '               :: "r"(address), "r"(columns) : "memory");\n'
-            "}\n",
-        )
-        out.line(f"{name}({', '.join(map(out.value, op.operands))});")
 
 
 @dataclass(frozen=True)
