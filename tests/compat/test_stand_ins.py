@@ -64,7 +64,7 @@ def test_they_serve_in_annotations_and_base_classes() -> None:
 def test_they_behave_as_python_objects_do() -> None:
     cutlass = importlib.import_module("tilewright")
     cast = importlib.import_module("tilewright._mlir.dialects.cute").CastOp
-    pipeline = find("cutlass.pipeline.PipelineTmaUmma")
+    pipeline = find("cutlass.pipeline.PipelineClcFetchAsync")
     for stand_in in (cutlass.Array, pipeline, find("cutlass.utils.ClcDynamicPersistentTileSchedulerParams"), cast):
         assert not hasattr(stand_in, "nonsense") and getattr(stand_in, "nonsense", None) is None
         assert not hasattr(stand_in, "_nonsense") and callable(stand_in) and isinstance(stand_in, type)

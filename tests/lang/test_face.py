@@ -64,7 +64,7 @@ def test_import_is_light() -> None:
         ("cute.math", "cosh", "did you mean 'cos'"),
         ("cute.nvgpu.warp", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
         ("experimental", "primitivs", "did you mean 'primitives'"),
-        ("cute.nvgpu.tcgen05", "MmaF16", "did you mean 'MmaF16BF16Op'"),
+        ("cute.nvgpu.tcgen05", "MmaF16BF16", "did you mean 'MmaF16BF16Op'"),
     ],
 )
 def test_an_unknown_name_says_which_is_near(module: str, name: str, words: str) -> None:
@@ -85,7 +85,7 @@ def test_an_unknown_module_is_pythons_own_error() -> None:
 
 def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     from tilewright.cute.nvgpu import tcgen05
-    from tilewright.pipeline import PipelineTmaUmma
+    from tilewright.pipeline import PipelineClcFetchAsync
     from tilewright.utils import ClcDynamicPersistentTileSchedulerParams, blackwell_helpers
 
     assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
@@ -93,9 +93,9 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
 
     for use, path in (
         (tcgen05.MmaMXF8Op, "cutlass.cute.nvgpu.tcgen05.MmaMXF8Op"),
-        (PipelineTmaUmma.create, "cutlass.pipeline.PipelineTmaUmma.create"),
+        (PipelineClcFetchAsync.create, "cutlass.pipeline.PipelineClcFetchAsync.create"),
         (ClcDynamicPersistentTileSchedulerParams, "cutlass.utils.ClcDynamicPersistentTileSchedulerParams"),
-        (blackwell_helpers.make_smem_layout_a, "cutlass.utils.blackwell_helpers.make_smem_layout_a"),
+        (blackwell_helpers.get_tmem_load_op, "cutlass.utils.blackwell_helpers.get_tmem_load_op"),
         (cute.arch.issue_clc_query, "cutlass.cute.arch.issue_clc_query"),
     ):
         with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):

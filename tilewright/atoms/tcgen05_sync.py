@@ -25,7 +25,12 @@ class Tcgen05Commit(MbarrierInstruction):
     name: ClassVar[str] = "tcgen05.commit"
     min_arch: int = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
-    orders = (Ordering("cta", release=True, through="mbarrier", agent=AGENT),)
+    # What the thread has waited for before its MMAs is in the past of who waits for the commit, too: a stage that they
+    # have read is filled again.
+    orders = (
+        Ordering("cta", release=True, through="mbarrier"),
+        Ordering("cta", release=True, through="mbarrier", agent=AGENT),
+    )
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         touch = self.touch(lanes, operands).exists()

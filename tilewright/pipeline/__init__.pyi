@@ -21,4 +21,7 @@ from tilewright.pipeline.threads import PipelineAsync as PipelineAsync, Pipeline
 from tilewright.pipeline.tma import (
     PipelineTmaAsync as PipelineTmaAsync, PipelineTmaMultiConsumersAsync as PipelineTmaMultiConsumersAsync,
 )
+from tilewright.pipeline.umma import (
+    PipelineAsyncUmma as PipelineAsyncUmma, PipelineTmaUmma as PipelineTmaUmma, PipelineUmmaAsync as PipelineUmmaAsync,
+)
 from tilewright.pipeline.tma_store import PipelineTmaStore as PipelineTmaStore, TmaStoreFence as TmaStoreFence

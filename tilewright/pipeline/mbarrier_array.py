@@ -6,14 +6,17 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import mbarriers
+from tilewright.lang.device.tensor_memory import tcgen05_commit
 from tilewright.lang.device.threads import lane_idx, warp_idx
 from tilewright.lang.device.warps import elect_one
 from tilewright.lang.numbers.numeric import as_numeric
-from tilewright.lang.staging.with_block import only_if
+from tilewright.lang.staging.with_block import inside, only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.location_keywords import takes_location
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 from tilewright.pipeline.sync_object import SyncObject
+
+_ARRIVING = (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad, PipelineOp.TCGen05Mma)
 
 
 @takes_location
@@ -41,8 +44,8 @@ class MbarrierArray(SyncObject):
         self.storage, self.num_stages = barrier_storage, num_stages
         self.op_type, self.group = agent
         self.tx_count = tx_count
-        if self.op_type not in (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad):
-            raise ConstraintError(f"MbarrierArray: {self.op_type} does not arrive at mbarriers on Hopper and before")
+        if self.op_type not in _ARRIVING:
+            raise ConstraintError(f"MbarrierArray: {self.op_type} does not arrive at mbarriers here")
         if (self.op_type is PipelineOp.TmaLoad) != bool(tx_count):
             raise ConstraintError(
                 f"MbarrierArray: tx_count={tx_count} with {self.op_type}; the bytes of a phase, for TmaLoad alone"
@@ -74,6 +77,8 @@ class MbarrierArray(SyncObject):
             self.arrive_cp_async_mbarrier(index)
         elif self.op_type is PipelineOp.TmaLoad:
             self.arrive_and_expect_tx(index, self.tx_count)
+        elif self.op_type is PipelineOp.TCGen05Mma:
+            self.arrive_tcgen05mma(index)
         else:
             self.arrive_mbarrier(index, dst)
 
@@ -89,6 +94,14 @@ class MbarrierArray(SyncObject):
         """One lane of this warp arrives, and the phase waits for ``tx_count`` bytes besides (sm_90)."""
         with elect_one():
             mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
+
+    def arrive_tcgen05mma(self, index: Any, *, loc: Any = None, ip: Any = None) -> None:
+        """One arrival when the ``tcgen05.mma`` that this warp has issued are done (sm_100a)."""
+        if inside("elect_one block"):
+            tcgen05_commit(self.get_barrier(index))
+        else:
+            with elect_one():
+                tcgen05_commit(self.get_barrier(index))
 
     def try_wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the phase of parity ``phase`` of stage ``index`` is complete."""

@@ -1,5 +1,5 @@
-"""``cutlass.utils.blackwell_helpers``: choices for sm_100 kernels. What is plain arithmetic and layouts works; what
-makes an operation of tcgen05 is not here yet.
+"""``cutlass.utils.blackwell_helpers``: choices for sm_100 kernels: atoms and layouts of operands, tiled MMAs of one
+block, tiles of the epilogue.
 
 The rules are those of CUTLASS' collective builders (include/cutlass/epilogue/collective/builders/sm100_builder.inl,
 include/cutlass/gemm/collective/builders/sm100_common.inl).
@@ -13,10 +13,21 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SMulticastOp, CopyBulkTensorTileG2SOp
-from tilewright.cute.nvgpu.tcgen05 import SmemLayoutAtomKind, make_smem_layout_atom
+from tilewright.cute.nvgpu.tcgen05 import (
+    CtaGroup,
+    MmaF8F6F4Op,
+    MmaF16BF16Op,
+    MmaI8Op,
+    MmaTF32Op,
+    OperandSource,
+    SmemLayoutAtomKind,
+    make_smem_layout_atom,
+    tile_to_mma_shape,
+)
 from tilewright.errors import ConstraintError
-from tilewright.ir.types import scalar_of
+from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, scalar_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
+from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
 from tilewright.utils.layout_enum import LayoutEnum
 
 __all__ = [
@@ -26,7 +37,10 @@ __all__ = [
     "compute_epilogue_tile_size",
     "get_smem_layout_atom_ab",
     "get_smem_layout_atom_epi",
+    "make_smem_layout_a",
+    "make_smem_layout_b",
     "make_smem_layout_epi",
+    "make_trivial_tiled_mma",
 ]
 
 DATAPATHS = 32
@@ -114,6 +128,69 @@ def get_smem_layout_atom_ab(
     """
     major = "K" if major_mode is OperandMajorMode.K else "MN"
     return _widest(major, int(size(smem_shape_mn_k[1 if major == "K" else 0])), element_type)
+
+
+def make_smem_layout_a(
+    tiled_mma: TiledMma, mma_tiler_mnk: tuple[int, int, int], a_dtype: Any, num_stages: int, *, loc: Any = None,
+    ip: Any = None,
+) -> Any:  # fmt: skip
+    """The shared memory of operand A for ``num_stages`` tiles: ``(MMA, MMA_M, MMA_K, STAGE)``, of the widest atom.
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> K = OperandMajorMode.K
+    >>> mma = make_trivial_tiled_mma(Float16, Float16, K, K, Float32, CtaGroup.ONE, (128, 64))
+    >>> make_smem_layout_a(mma, (128, 64, 64), Float16, 3)
+    Sw<3,4,3> o 0 o ((128,16),1,4,(1,3)):((64,1),0,16,(0,8192))
+    """
+    return _smem_layout(tiled_mma, "A", (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
+
+
+def make_smem_layout_b(
+    tiled_mma: TiledMma, mma_tiler_mnk: tuple[int, int, int], b_dtype: Any, num_stages: int, *, loc: Any = None,
+    ip: Any = None,
+) -> Any:  # fmt: skip
+    """The shared memory of operand B for ``num_stages`` tiles: ``(MMA, MMA_N, MMA_K, STAGE)``, of the widest atom.
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> K = OperandMajorMode.K
+    >>> mma = make_trivial_tiled_mma(Float16, Float16, K, K, Float32, CtaGroup.ONE, (128, 64))
+    >>> make_smem_layout_b(mma, (128, 64, 32), Float16, 1)
+    Sw<2,4,3> o 0 o ((64,16),1,2,(1,1)):((32,1),0,16,(0,0))
+    """
+    return _smem_layout(tiled_mma, "B", (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+
+
+def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: Any, stages: int) -> Any:
+    major = OperandMajorMode.K if tiled_mma.instruction.major_of(which) == "K" else OperandMajorMode.MN
+    atom = make_smem_layout_atom(get_smem_layout_atom_ab(major, dtype, tile), dtype)
+    # The contiguous mode is filled last where it is MN: its atoms are repeated along K first.
+    order = (0, 1, 2) if major is OperandMajorMode.K else (1, 0, 2)
+    return tile_to_mma_shape(atom, (*tiled_mma.partition_shape(which, tile), stages), order)
+
+
+def make_trivial_tiled_mma(
+    a_dtype: Any, b_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, acc_dtype: Any,
+    cta_group: CtaGroup, mma_tiler_mn: tuple[int, int], a_source: OperandSource = OperandSource.SMEM, *,
+    loc: Any = None, ip: Any = None,
+) -> TiledMma:  # fmt: skip
+    """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``. ConstraintError for types that
+    tcgen05 does not multiply, and shapes that it does not have.
+
+    >>> from tilewright.cute import Float8E4M3FN, Float32
+    >>> K = OperandMajorMode.K
+    >>> make_trivial_tiled_mma(Float8E4M3FN, Float8E4M3FN, K, K, Float32, CtaGroup.ONE, (64, 32)).op.instruction()
+    SM100_64x32x32_F32E4M3E4M3_SS<K,K>
+    """
+    kind, rest = scalar_of(a_dtype), (mma_tiler_mn, cta_group, a_source, a_leading_mode, b_leading_mode)
+    if kind in (F16, BF16) and scalar_of(b_dtype) == kind:
+        return make_tiled_mma(MmaF16BF16Op(a_dtype, acc_dtype, *rest))
+    if kind in (F32, TF32) and scalar_of(b_dtype) == kind and scalar_of(acc_dtype) == F32:
+        return make_tiled_mma(MmaTF32Op(*rest))
+    if kind in (I8, U8) and scalar_of(b_dtype) == kind and scalar_of(acc_dtype) == I32:
+        return make_tiled_mma(MmaI8Op(a_dtype, *rest))
+    if {kind, scalar_of(b_dtype)} <= {E4M3, E5M2}:
+        return make_tiled_mma(MmaF8F6F4Op(a_dtype, b_dtype, acc_dtype, *rest))
+    raise ConstraintError(f"make_trivial_tiled_mma: tcgen05 has no MMA of {a_dtype} and {b_dtype} into {acc_dtype}")
 
 
 def get_smem_layout_atom_epi(

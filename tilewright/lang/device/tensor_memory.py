@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.atoms.tcgen05_sync import Tcgen05Fence
+from tilewright.atoms.tcgen05_sync import Tcgen05Commit, Tcgen05Fence
 from tilewright.atoms.tensor_memory_alloc import TmemAlloc, TmemDealloc, TmemRelinquish
 from tilewright.atoms.tensor_memory_move import LOAD, STORE, TmemWait
 from tilewright.errors import ConstraintError
@@ -145,6 +145,12 @@ def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
 def _one_block(function: str, is_two_cta: Any) -> None:
     if is_two_cta:
         raise ConstraintError(f"{function}: pairs of blocks (is_two_cta) are not here yet; leave it out for one block")
+
+
+def tcgen05_commit(mbarrier: Pointer) -> None:
+    """``tcgen05.commit`` by each thread that is here: the mbarrier gets an arrival when the MMAs that the thread has
+    issued are done."""
+    call(Tcgen05Commit(), mbarrier)
 
 
 def tcgen05_fence_before_thread_sync(*, loc: Any = None, ip: Any = None) -> None:

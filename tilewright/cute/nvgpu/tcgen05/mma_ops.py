@@ -7,13 +7,12 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
-from tilewright.atoms.tcgen05_sync import Tcgen05Commit
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.value_types import shown
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
-from tilewright.lang.device.calls import call
+from tilewright.lang.device.tensor_memory import tcgen05_commit
 from tilewright.lang.tensors.pointer import Pointer
 
 __all__ = [
@@ -240,4 +239,4 @@ def commit(
     """
     if mask is not None or cta_group is not CtaGroup.ONE:
         raise ConstraintError("tcgen05.commit to several blocks (mask, CtaGroup.TWO) is not here yet; leave them out")
-    call(Tcgen05Commit(), mbar_ptr)
+    tcgen05_commit(mbar_ptr)
