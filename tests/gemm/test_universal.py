@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -166,6 +167,31 @@ def test_steps_out_of_order() -> None:
     handle.initialize(arguments)
     with pytest.raises(ArgumentError, match="update wants the geometry that initialize had, 72 x 104 x 320; this is"):
         handle.update(problem(A=np.zeros((M, 64), np.float16), B=np.zeros((64, N), np.float16))[0])
+
+
+def moved(matrix: np.ndarray[Any, Any], step: int = 1, offset: int = 0) -> Any:
+    """The numbers of a matrix with rows ``step`` times as far apart, that begin ``offset`` elements later."""
+    rows, columns = matrix.shape
+    flat = np.zeros(rows * columns * step + offset, matrix.dtype)
+    return np.lib.stride_tricks.as_strided(flat[offset:], matrix.shape, (columns * step * 2, 2))
+
+
+A_, B_, D_ = (np.zeros(shape, np.float16) for shape in ((M, K), (K, N), (M, N)))
+OTHER_GEOMETRY = [
+    {"A": moved(A_, step=2)}, {"A": moved(A_, offset=1)}, {"A": A_.astype(ml_dtypes.bfloat16), "B": B_.astype(
+        ml_dtypes.bfloat16)}, {"B": np.asfortranarray(B_)}, {"B": moved(B_, offset=4)}, {"D": moved(D_, offset=2)},
+    {"D": D_.astype(np.float32)}, {"C": D_, "beta": 1.0}, {"D": moved(D_, step=2)},
+]  # fmt: skip
+"""Each component of what a plan depends on, changed alone; of both operands where their types must agree."""
+
+
+@pytest.mark.parametrize("other", OTHER_GEOMETRY, ids=lambda other: ",".join(other))
+def test_a_plan_is_for_one_geometry(other: dict[str, Any]) -> None:
+    handle = GemmUniversal("tensorop_f16", "data_parallel")
+    handle.initialize(Arguments(A=A_, B=B_, D=D_.copy()))
+    handle.update(Arguments(A=A_.copy(), B=B_.copy(), D=D_.copy()))
+    with pytest.raises(ArgumentError, match="update wants the geometry that initialize had"):
+        handle.update(Arguments(**({"A": A_, "B": B_, "D": D_.copy()} | other)))
 
 
 @pytest.mark.parametrize(
