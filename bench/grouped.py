@@ -5,7 +5,8 @@
 
 A shape is experts, tokens, n, k. Operands are normal numbers in bf16; weights lie as (experts, n, k). "even" has as
 many tokens for each expert, "skewed" sizes that fall as 1 / (1 + i) in a random order. "forward" multiplies tokens by
-weights, "weights" is the gradient of the weights. Launches are replayed from CUDA graphs in turns, in random order;
+weights, "weights" is the gradient of the weights, "fp8" is "forward" of e4m3 with scales of rows and columns, beside
+torch._scaled_grouped_mm. Launches are replayed from CUDA graphs in turns, in random order;
 medians. Every product is compared with the float64 products of some of the rows and columns of the largest, the
 smallest and two other groups.
 """
@@ -22,11 +23,11 @@ import torch
 from figures import gpu_model, table, write_results
 from sides import medians
 
-from tilewright.gemm import grouped_matmul, kernels
+from tilewright.gemm import grouped_matmul, kernels, scaled_grouped_matmul
 
 SHAPES = [(8, 8192, 14336, 4096), (64, 8192, 2816, 2048), (256, 8192, 4096, 7168)]
 """Experts of Mixtral, of DeepSeek-V2-Lite and of DeepSeek-V3, with 8192 tokens among them."""
-SPREADS, FORMS = ("even", "skewed"), ("forward", "weights")
+SPREADS, FORMS = ("even", "skewed"), ("forward", "weights", "fp8")
 ROUNDS = 7
 TILES = [(256, 192), (128, 256), (256, 128), (128, 192), (128, 128), (256, 64), (128, 64), (256, 32)]
 
@@ -40,6 +41,7 @@ class Operands:
     offsets: torch.Tensor
     ours: torch.Tensor
     theirs: list[torch.Tensor]
+    scales: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def draw(cls, shape: tuple[int, int, int, int], ends: torch.Tensor, form: str) -> Operands:
@@ -49,6 +51,9 @@ class Operands:
             return torch.randn(extents, device="cuda", dtype=torch.bfloat16)
 
         offsets = ends.to("cuda", torch.int32)
+        if form == "fp8":
+            (a, rows), (b, columns) = (in_eight_bits(normal(*x)) for x in ((tokens, k), (experts, n, k)))
+            return cls(a, b.mT, offsets, normal(tokens, n), [], (rows, columns))
         if form == "forward":
             a, b = normal(tokens, k), normal(experts, n, k).mT
             out = normal(tokens, n)
@@ -64,7 +69,10 @@ class Operands:
         worst = 0.0
         for i in {groups[0], groups[len(groups) // 3], groups[2 * len(groups) // 3], groups[-1]}:
             part = slice(ends[i], ends[i + 1])
-            if self.b.ndim == 3:
+            if self.scales is not None:
+                a, b = self.a[part].double() * self.scales[0][part, None], self.b[i].double() * self.scales[1][i]
+                found = out[part]
+            elif self.b.ndim == 3:
                 a, b, found = self.a[part], self.b[i], out[part]
             else:
                 a, b, found = self.a[:, part], self.b[part], out[i]
@@ -74,6 +82,12 @@ class Operands:
             difference = float((found[rows][:, columns].double() - exact).norm())
             worst = max(worst, difference / norm if norm else difference)
         return worst
+
+
+def in_eight_bits(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows rounded to e4m3, and the scale of each."""
+    scale = x.abs().amax(-1).float() / 448
+    return (x / scale[..., None]).to(torch.float8_e4m3fn), scale
 
 
 def ends_of(experts: int, tokens: int, spread: str) -> torch.Tensor:
@@ -87,11 +101,18 @@ def ends_of(experts: int, tokens: int, spread: str) -> torch.Tensor:
 
 
 def ours(x: Operands, kernel: Any = None) -> None:
-    grouped_matmul(x.a, x.b, x.offsets, out=x.ours, kernel=kernel)
+    if x.scales is None:
+        grouped_matmul(x.a, x.b, x.offsets, out=x.ours, kernel=kernel)
+    else:
+        scaled_grouped_matmul(x.a, x.b, *x.scales, x.offsets, out=x.ours, use_fast_accum=True, kernel=kernel)
 
 
 def theirs(x: Operands) -> None:
-    x.theirs[:] = [torch._grouped_mm(x.a, x.b, offs=x.offsets)]
+    if x.scales is None:
+        x.theirs[:] = [torch._grouped_mm(x.a, x.b, offs=x.offsets)]
+    else:
+        types = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
+        x.theirs[:] = [torch._scaled_grouped_mm(x.a, x.b, *x.scales, offs=x.offsets, **types)]
 
 
 def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
@@ -103,7 +124,7 @@ def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: boo
     sets = [one, *(Operands.draw(shape, ends, form) for _ in range(min(8, -(-3 * l2 // size)) - 1))]
     sides: dict[str, Any] = {"torch": theirs, "ours": ours}
     if sizes:
-        entry = kernels()["hopper_bf16"]
+        entry = kernels()["hopper_e4m3" if form == "fp8" else "hopper_bf16"]
         for config in (x for x in entry.sizes if x.cluster_size == 1 and not x.pingpong and x.tile[:2] in TILES):
             name = f"{config.tile[:2]}{' transposed' if config.transposed else ''}"
             sides[name] = lambda x, config=config: ours(x, entry.only(config))
@@ -112,9 +133,10 @@ def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: boo
         x.ours.fill_(float("nan"))
         ours(x)
     error = max(x.error(x.ours) for x in sets)
-    assert error < 4e-3, f"{shape} {spread} {form}: relative error {error}"  # bf16 keeps 8 bits
-    rest = {"set": f"{form} {spread}", "experts_tokens_n_k": list(shape), "dtype": "bf16", "error": error,
-            "bytes": size, "torch_us": found.get("torch")}  # fmt: skip
+    # bf16 keeps 8 bits, and the tensor cores 14 of a sum of 8-bit floats.
+    assert error < (2e-2 if form == "fp8" else 4e-3), f"{shape} {spread} {form}: relative error {error}"
+    rest = {"set": f"{form} {spread}", "experts_tokens_n_k": list(shape), "error": error,
+            "dtype": "e4m3" if form == "fp8" else "bf16", "bytes": size, "torch_us": found.get("torch")}  # fmt: skip
     return [{**rest, "kernel": name, "us": us} for name, us in found.items() if name != "torch"]
 
 
@@ -144,8 +166,8 @@ def main() -> None:
                     rows.append((text, spread, one["kernel"], f"{one['us']:.1f}", f"{rate:.0f}",
                                  f"{one['bytes'] / one['us'] * 1e-6:.2f}", f"{ratio:.3f}"))  # fmt: skip
                 torch.cuda.empty_cache()
-        columns = ("experts,tokens,n,k", "spread", "kernel", "us", "TFLOP/s", "TB/s", "of torch._grouped_mm")
-        table(f"bf16, {form}", rows, columns)
+        columns = ("experts,tokens,n,k", "spread", "kernel", "us", "TFLOP/s", "TB/s", "of torch's")
+        table(form, rows, columns)
         ratios = [r["torch_us"] / r["us"] for r in records
                   if r["set"].startswith(form) and r["kernel"] == "ours" and r["torch_us"]]  # fmt: skip
         if ratios:

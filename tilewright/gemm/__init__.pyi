@@ -19,6 +19,7 @@ from tilewright.gemm.operators.mixed import (
 )
 from tilewright.gemm.operators.offsets import grouped_matmul as grouped_matmul
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
+from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul as scaled_grouped_matmul
 from tilewright.gemm.operators.warm_up import warm_up as warm_up
 from tilewright.gemm.schedule.splitk import SplitK as SplitK
 from tilewright.gemm.schedule.streamk import StreamK as StreamK

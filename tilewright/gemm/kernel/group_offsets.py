@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tilewright import Constexpr, Int32, Int64, const_expr, cute, range, range_constexpr
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.kernel.group_table import ADDRESS, EXTENT, FIRST, ORIGIN, PITCH
+from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ORIGIN, PITCH
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 
 MODES = ((0, 2), (1, 2), (0, 1))
@@ -121,6 +121,7 @@ class OffsetGroups:
             for column in COLUMNS_OF[i]:
                 table[problem, ADDRESS + column] = address
                 table[problem, PITCH + column] = self.pitches[i]
+        table[problem, BIAS] = begin.to(Int64)
         for mode in range_constexpr(3):
             first, last = Int32(0), Int32(self.extents[mode])
             if const_expr(mode == self.mode):

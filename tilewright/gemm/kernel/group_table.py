@@ -10,13 +10,15 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain
+from tilewright.gemm.epilogue.scales import Scales
 from tilewright.gemm.tiles import aligned
 
 ADDRESS, PITCH, EXTENT, ORIGIN, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 14, 15, 16
 """Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next;
 where M, N and K end and where they begin, counted from the addresses; the number of the problem's first tile; the
-address of its bias. One more row has the number of all tiles as its first. All modes begin at 0 where a kernel reads
-from any address; TMA, whose addresses are multiples of 16 bytes, begins at any coordinate."""
+address of its bias, or, where offsets on the device cut the groups, the element at which it begins. One more row has
+the number of all tiles as its first. All modes begin at 0 where a kernel reads from any address; TMA, whose addresses
+are multiples of 16 bytes, begins at any coordinate."""
 
 ACCESS = AccessRequirement("the table of a group")
 """The requirement on each matrix: the table holds one stride of it, and C is contiguous along the same mode as D."""
@@ -31,17 +33,42 @@ class GroupBias:
     """Which extent of the problem, as the kernel sees it, is the vector's: 1, or 0 where the kernel has it
     transposed."""
 
+    def of_problem(self, table: cute.Tensor, problem: Any) -> Bias:
+        """The bias of one problem."""
+        align = self.dtype.width // 8
+        pointer = cute.make_ptr(self.dtype, table[problem, BIAS], cute.AddressSpace.gmem, assumed_align=align)
+        extent = table[problem, EXTENT + self.along].to(Int32)
+        return Bias(cute.make_tensor(pointer, cute.make_layout(extent)))
+
 
 def function_of(function: Any, table: cute.Tensor, problem: Any) -> Any:
     """The epilogue function of one problem."""
     if isinstance(function, Chain):
         return Chain(tuple(function_of(one, table, problem) for one in function.functions))
-    if not isinstance(function, GroupBias):
-        return function
-    align = function.dtype.width // 8
-    pointer = cute.make_ptr(function.dtype, table[problem, BIAS], cute.AddressSpace.gmem, assumed_align=align)
-    extent = table[problem, EXTENT + function.along].to(Int32)
-    return Bias(cute.make_tensor(pointer, cute.make_layout(extent)))
+    return function.of_problem(table, problem) if hasattr(function, "of_problem") else function
+
+
+@dataclass(frozen=True)
+class GroupScales:
+    """acc[m, n] *= a[m] * b[n], of the groups that offsets on the device cut; stands for :class:`Scales` until the
+    problem is known. The scales along the mode that is ``cut`` are one vector for all groups, others (groups, extent).
+
+    ``moved``: a problem's coordinates begin at 0, wherever the group begins.
+    """
+
+    a: Any  # (M,) or (G, M)
+    b: Any  # (N,) or (G, N)
+    cut: Constexpr
+    moved: Constexpr
+
+    def of_problem(self, table: cute.Tensor, problem: Any) -> Scales:
+        """The scales of one problem's rows and columns."""
+        return Scales(*(self.vector(x, mode, table, problem) for mode, x in enumerate((self.a, self.b))))
+
+    def vector(self, scales: Any, mode: int, table: cute.Tensor, problem: Any) -> Any:
+        if mode != self.cut:  # what belongs to no group has sums of 0: any scales will do
+            return scales[cute.min(problem, cute.size(scales, mode=[0]) - 1), None]
+        return cute.domain_offset((table[problem, BIAS].to(Int32),), scales) if self.moved else scales
 
 
 def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, Any]:

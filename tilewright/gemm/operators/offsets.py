@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,13 +93,18 @@ def grouped_matmul(
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
-    product = CutProduct.of(copied(materialised(a)), copied(materialised(b)), offsets, out, out_dtype, kernel)
+    return product_of(CutProduct, a, b, offsets, out, out_dtype, partial(candidates, kernel=kernel))
+
+
+def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
+    """The result of a product, with copies of the matrices that do not lie as the kernels read them."""
+    product = kind.of(copied(materialised(a)), copied(materialised(b)), offsets, out, *options, **more)
     made = product.problem.D.source
     if in_place(made):
         product.run()
         return made
     beside = new_result(a, tuple(made.shape), product.problem.D.dtype)
-    CutProduct.of(product.problem.A.source, product.problem.B.source, offsets, beside, None, kernel).run()
+    kind.of(product.problem.A.source, product.problem.B.source, offsets, beside, *options, **more).run()
     made[...] = beside
     return made
 
@@ -132,17 +138,18 @@ class CutProduct:
     entries: list[KernelEntry]
 
     @classmethod
-    def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernel: Any) -> CutProduct:
-        """Check the operands against each other, and make the output where none is given."""
+    def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernels: Any, **more: Any) -> CutProduct:
+        """Check the operands against each other, and make the output where none is given. ``kernels`` gives those for
+        a type, the best first."""
         mode, shape = cut_mode_and_shape(
             tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape)
         )
         A, B = Matrix.of("a", a), Matrix.of("b", b)
         if A.dtype is not B.dtype:
             raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
-        entries = candidates(A.dtype, kernel)
+        entries = kernels(A.dtype)
         if out is None:
-            kind = entries[0].config.c.dtype if out_dtype is None else numeric_class(out_dtype)
+            kind = cls.result_dtype(entries[0]) if out_dtype is None else numeric_class(out_dtype)
             out = new_result(a, shape, kind)
         D = Matrix.of("out", out)
         if out_dtype is not None and D.dtype is not numeric_class(out_dtype):
@@ -151,8 +158,22 @@ class CutProduct:
         check_output(A, B, None, D, (m, n, batch))
         problem = Problem(A, B, D, D, False)
         check_offsets(array_of(offsets), problem, offsets, problem_extents(problem)[mode])
-        check_result(entries[0], problem)
-        return cls(problem, offsets, mode, int(offsets.shape[0]), entries)
+        made = cls(problem, offsets, mode, int(offsets.shape[0]), entries, **more)
+        made.check()
+        return made
+
+    @staticmethod
+    def result_dtype(entry: KernelEntry) -> Any:
+        """The numeric class of a result that is not given."""
+        return entry.config.c.dtype
+
+    def check(self) -> None:
+        """ArgumentError where D cannot take what the kernel computes."""
+        check_result(self.entries[0], self.problem)
+
+    def function(self, config: Any) -> Any:
+        """The epilogue function of a kernel of this size."""
+        return Chain(())
 
     def run(self) -> None:
         """Choose the kernel, and launch it."""
@@ -256,7 +277,7 @@ class OffsetLaunch(TableLaunch):
         m, n, k = extents
         shapes = [(m, n, k, 1)] * product.groups
         config = fastest_for(shapes, any_begin(problem, product.mode), entry, gpu, problem.machine)
-        super().__init__([problem], config, Chain(()), gpu)
+        super().__init__([problem], config, product.function(config), gpu)
         self.problem = self.problems[0]
         self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
         self.rows = product.groups + (self.mode != 2)  # what belongs to no group is one more

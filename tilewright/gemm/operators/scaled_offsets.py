@@ -1,0 +1,127 @@
+"""``scaled_grouped_matmul``: products of groups of 8-bit numbers that were divided by scales of their rows and
+columns. Argument names and shapes are those of ``torch._scaled_grouped_mm``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tilewright import BFloat16
+from tilewright.errors import ArgumentError
+from tilewright.gemm.choice.registry import KERNELS, candidates
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.problem import check_vector
+from tilewright.gemm.kernel.group_table import GroupScales
+from tilewright.gemm.operators.arrays import dynamic, framework, namespace
+from tilewright.gemm.operators.matmul import any_recorded
+from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
+from tilewright.gemm.operators.scaled import FAST, PROMOTED
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.numbers.numeric import Float32
+
+
+def scaled_grouped_matmul(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, *, out: Any = None, out_dtype: Any = None,
+    use_fast_accum: bool = False, kernel: str | KernelEntry | None = None,
+) -> Any:  # fmt: skip
+    """The products of groups, as :func:`grouped_matmul` has them, of scaled operands of 8 bits.
+
+    | a | b | scale_a | scale_b | result |
+    |---|---|---|---|---|
+    | (M, K) | (G, K, N) | (M,) | (G, N) | (M, N) |
+    | (G, M, K) | (K, N) | (G, M) | (N,) | (M, N) |
+    | (M, K) | (K, N) | (G * M,) | (G * N,) | (G, M, N) |
+
+    Args:
+        a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
+        b: of the same type, columns contiguous.
+        scale_a, scale_b: float32, for each row of a group's A and each column of its B.
+        offsets: where the groups end, int32 on the device.
+        out: where the result goes; made if it is None.
+        out_dtype: of the result: BFloat16 by default, Float16 or Float32.
+        use_fast_accum: leave sums of floats in the tensor cores, as for :func:`scaled_matmul`.
+        kernel: the name or the entry of a kernel, in place of the choice.
+
+    ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.scaled_grouped_matmul``; it has no gradient.
+
+    Raises ArgumentError for operands that do not go together, and for offsets as :func:`grouped_matmul` does.
+
+    >>> import numpy as np
+    >>> rows, weights = np.ones((6, 128), np.int8), np.ones((2, 64, 128), np.int8).transpose(0, 2, 1)
+    >>> scales = np.arange(6, dtype=np.float32), np.array([[1] * 64, [0.5] * 64], np.float32)
+    >>> scaled_grouped_matmul(rows, weights, *scales, np.array([3, 6], np.int32))[:, 0].astype(float).tolist()
+    [0.0, 128.0, 256.0, 192.0, 256.0, 320.0]
+    """
+    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets, "out": out}
+    kind = framework(a, "a")
+    for name, x in given.items():
+        if x is None and name == "out":
+            continue
+        if kind == "jax" or framework(x, name) != kind:
+            raise ArgumentError(
+                f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
+            )
+    if kind == "torch" and (kernel is None or isinstance(kernel, str)):
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, *(x for x in given.values() if x is not None)):
+            from tilewright.gemm.operators.torch_scaled_offsets import recorded
+
+            return recorded(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)
+    entries = partial(scaled_kernels, use_fast_accum, kernel)
+    return product_of(ScaledCutProduct, a, b, offsets, out, out_dtype, entries, scale_a=scale_a, scale_b=scale_b)
+
+
+def scaled_kernels(use_fast_accum: bool, kernel: Any, dtype: Any) -> list[KernelEntry]:
+    """The kernels for operands of a type."""
+    if dtype not in FAST:
+        known = " or ".join(x.__name__ for x in FAST)
+        raise ArgumentError(f"a is {dtype.__name__}; scaled_grouped_matmul multiplies {known}")
+    names = (FAST if use_fast_accum else PROMOTED)[dtype]
+    return [KERNELS[name] for name in names] if kernel is None else candidates(dtype, kernel)
+
+
+@dataclass(frozen=True)
+class ScaledCutProduct(CutProduct):
+    """The operands and scales, checked."""
+
+    scale_a: Any
+    scale_b: Any
+
+    @staticmethod
+    def result_dtype(entry: KernelEntry) -> Any:
+        return BFloat16
+
+    def check(self) -> None:
+        """ArgumentError where D is not of floats, or scales do not fit the operands."""
+        d = self.problem.D.dtype
+        if not d.is_float or d.width not in (16, 32):
+            raise ArgumentError(f"scaled_grouped_matmul writes floats of 16 or 32 bits, not {d}")
+        for mode, name in enumerate(("scale_a", "scale_b")):
+            array = array_of(getattr(self, name))
+            if array.dtype is not Float32:
+                raise ArgumentError(f"{name} must be float32, got {array.dtype.__name__}")
+            if array.device != self.problem.A.device:
+                raise ArgumentError(f"{name} is on {array.device}, the matrices on {self.problem.A.device}")
+            shape, extent = self.shape(mode), problem_extents(self.problem)[mode]
+            listed = [shape, (self.groups * extent,)] if self.mode == 2 else [shape]
+            if tuple(array.shape) not in listed:
+                raise ArgumentError(f"{name} has the shape {tuple(array.shape)}; for these operands it is {listed[-1]}")
+            check_vector(name, array, self.problem)
+
+    def shape(self, mode: int) -> tuple[int, ...]:
+        """The shape in which a kernel reads the scales of rows (0) or columns (1)."""
+        extent = problem_extents(self.problem)[mode]
+        return (extent,) if mode == self.mode else (self.groups, extent)
+
+    def function(self, config: Any) -> GroupScales:
+        """The scales of the group of each tile."""
+        found = (contiguous(x).reshape(self.shape(mode)) for mode, x in enumerate((self.scale_a, self.scale_b)))
+        a, b = (dynamic(from_dlpack(x)) for x in found)
+        return GroupScales(a, b, self.mode, not config.persistent)
+
+
+def contiguous(x: Any) -> Any:
+    return x.contiguous() if framework(x) == "torch" else namespace(x).ascontiguousarray(x)

@@ -1,0 +1,58 @@
+"""``torch.ops.tilewright.scaled_grouped_matmul``: products of groups of scaled operands as an operator of PyTorch,
+which torch.compile keeps as one node. It has no gradient: its operands are rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.operators.offsets import cut_mode_and_shape
+from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul
+from tilewright.gemm.tuning.stand_in import numeric_class
+
+
+@torch.library.custom_op("tilewright::scaled_grouped_matmul", mutates_args=())
+def operator(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False, kernel: str | None = None,
+) -> Tensor:  # fmt: skip
+    """(scale_a * a) @ (scale_b * b) for each group."""
+    with torch.no_grad():
+        result: Tensor = scaled_grouped_matmul(
+            a, b, scale_a, scale_b, offsets, out_dtype=out_dtype, use_fast_accum=use_fast_accum, kernel=kernel
+        )
+    return result
+
+
+@operator.register_fake
+def fake(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False, kernel: str | None = None,
+) -> Tensor:  # fmt: skip
+    if a.dtype != b.dtype:
+        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    _, shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))
+    return a.new_empty(shape, dtype=out_dtype or torch.bfloat16)
+
+
+def recorded(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out: Tensor | None, out_dtype: Any,
+    use_fast_accum: bool, kernel: str | None,
+) -> Tensor:  # fmt: skip
+    """:func:`scaled_grouped_matmul` through the operator."""
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (scale_a, scale_b, out)):
+        raise ArgumentError(
+            "scaled_grouped_matmul has no gradient: call it under torch.no_grad(), or detach its scales"
+        )
+    dtype = out_dtype
+    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
+        dtype = numeric_class(out_dtype).torch_dtype
+    if out is not None and dtype is None:
+        dtype = out.dtype
+    result: Tensor = torch.ops.tilewright.scaled_grouped_matmul(
+        a, b, scale_a, scale_b, offsets, dtype, use_fast_accum, kernel
+    )
+    return result if out is None else out.copy_(result)
