@@ -68,7 +68,7 @@ class Output:
         assert (beside == -77).all()
 
 
-@pytest.mark.parametrize("size", forms())
+@pytest.mark.parametrize("size", list(forms()))
 def test_each_form_of_the_epilogue(size: Any, by_tma: list[bool]) -> None:
     m, n, k = 136, 264, 512
     a, b, before = integers(m, k), integers(k, n), Output(m, n)
