@@ -53,6 +53,25 @@ def test_floats(name: str, expected: Any) -> None:
     np.testing.assert_array_equal(got, expected(np.arange(8, dtype=np.float32), np.float32(2.5)))
 
 
+def test_extremes_that_pass_a_nan_on() -> None:
+    """LLVM's maximum and minimum give a NaN where one of both is, those of maxnum and minnum the number."""
+    nan = float("nan")
+    pairs = [(1.0, 2.0), (nan, 2.0), (1.0, nan), (-0.0, 0.0), (nan, nan), (-3.0, -4.0)]
+    for name, expected in (("maximumf", np.maximum), ("minimumf", np.minimum), ("maxnumf", np.fmax)):
+        operation = getattr(arith, name)
+        for a, b in pairs:
+            (got,) = each(lambda t, a=a, b=b, f=operation: f(value(Float32(a) + t), value(Float32(b) + t)), Float32, 1)
+            np.testing.assert_array_equal(got, expected(np.float32(a), np.float32(b)))
+
+
+def test_absolute_values_and_rounding_by_their_other_names() -> None:
+    assert cute.math.abs(-2.5) == 2.5 and cute.math.roundeven(3.5) == 4.0
+    found = each(lambda t: cute.math.roundeven(Float32(t) * 0.5) + cute.math.abs(t - 4), Float32)
+    assert found == [round(t * 0.5) + abs(t - 4) for t in range(8)]
+    whole = each(lambda t: cute.math.abs(cute.full(2, Float32(-1.0) - t, Float32))[1], Float32, 2)
+    assert whole == [1, 2]
+
+
 @pytest.mark.parametrize("name", ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tanh", "sqrt", "atan", "rsqrt"])
 @pytest.mark.parametrize("fastmath", [None, "afn"])
 def test_functions_of_one_float(name: str, fastmath: Any) -> None:

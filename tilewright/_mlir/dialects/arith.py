@@ -22,6 +22,7 @@ _BINARY = {
     "andi": "and", "ori": "or", "xori": "xor", "maxsi": "max", "minsi": "min",
     "addf": "add", "subf": "sub", "mulf": "mul", "divf": "div", "maxnumf": "max", "minnumf": "min",
 }  # fmt: skip
+_OF_NAN = {"maximumf": "max", "minimumf": "min"}  # what these give beside a NaN is a NaN
 _OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", "minui": "min"}
 _CASTS = {  # from integers or floats, to which, and whether to more bits (1), to fewer (-1) or to any (0)
     "extsi": ("integer", "integer", 1), "trunci": ("integer", "integer", -1),
@@ -30,7 +31,7 @@ _CASTS = {  # from integers or floats, to which, and whether to more bits (1), t
 }  # fmt: skip
 _CASTS_OF_UNSIGNED = {"extui": ("integer", "integer", 1), "uitofp": ("integer", "float", 0)}
 
-__all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]
+__all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_NAN, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]
 
 
 def _value(x: Any) -> Value:
@@ -80,7 +81,7 @@ def _as_unsigned(value: Value, unsigned: bool = True) -> Value:
 
 
 def _binary(name: str) -> Callable[..., Any]:
-    opcode, unsigned = (_OF_UNSIGNED[name], True) if name in _OF_UNSIGNED else (_BINARY[name], False)
+    opcode, unsigned = (_BINARY | _OF_NAN | _OF_UNSIGNED)[name], name in _OF_UNSIGNED
 
     def emit(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any:
         a, b = _value(lhs), _value(rhs)
@@ -90,7 +91,11 @@ def _binary(name: str) -> Callable[..., Any]:
         if kind.is_integer and unsigned != (kind.kind == "uint") and opcode not in ("add", "sub", "mul"):
             made = Builder.current().binary(opcode, _as_unsigned(a, unsigned), _as_unsigned(b, unsigned))
             return _given(_as_unsigned(made, not unsigned))
-        return _given(Builder.current().binary(opcode, a, b))
+        builder = Builder.current()
+        made = builder.binary(opcode, a, b)
+        for side in (b, a) if name in _OF_NAN else ():
+            made = builder.select(builder.predicate("isnan", side), side, made)
+        return _given(made)
 
     emit.__name__ = name
     return emit
@@ -118,6 +123,6 @@ def _cast(name: str) -> Callable[..., Any]:
     return emit
 
 
-globals().update({name: _binary(name) for name in _BINARY | _OF_UNSIGNED})
+globals().update({name: _binary(name) for name in _BINARY | _OF_NAN | _OF_UNSIGNED})
 globals().update({name: _cast(name) for name in _CASTS | _CASTS_OF_UNSIGNED})
 attach(__name__)

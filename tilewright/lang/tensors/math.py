@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any
 
 from tilewright.ir.arithmetic import evaluate
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from tilewright.lang.tensors.math_types import Binary, Predicate, Unary
 
 __all__ = [
-    "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma",
-    "isinf", "isnan", "log", "log10", "log1p", "log2", "max", "min", "pow", "rcp", "round", "rsqrt", "sin", "sqrt",
-    "tan", "tanh", "trunc",
+    "abs", "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor",
+    "fma", "isinf", "isnan", "log", "log10", "log1p", "log2", "max", "min", "pow", "rcp", "round", "roundeven", "rsqrt",
+    "sin", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -73,7 +74,7 @@ rsqrt = _unary("rsqrt", "Reciprocal square root", "4.0 = 0.5")
 erf = _unary("erf", "Error function", "0.0 = 0.0")
 floor = _unary("floor", "Greatest integer not above", "-1.5 = -2.0")
 ceil = _unary("ceil", "Least integer not below", "-1.5 = -1.0")
-round = _unary("round", "Nearest integer, ties to even,", "2.5 = 2.0")
+round = roundeven = _unary("round", "Nearest integer, ties to even,", "2.5 = 2.0")
 trunc = _unary("trunc", "Integer part", "-1.5 = -1.0")
 
 
@@ -104,7 +105,10 @@ def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> cute.math.absf(-2.5), cute.math.absf(Float16(-1))
     (2.5, Float16(1.0))
     """
-    return abs(a)
+    return builtins.abs(a)
+
+
+abs = absf
 
 
 def fma(a: Any, b: Any, c: Any, *, loc: Any = None, ip: Any = None) -> Any:
