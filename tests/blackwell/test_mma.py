@@ -20,7 +20,6 @@ K, MN = tcgen05.OperandMajorMode.K, tcgen05.OperandMajorMode.MN
 ONE, SMEM = tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM
 TYPES = {
     "f16": (cutlass.Float16, cutlass.Float32, np.float16, np.float32),
-    "f16 in f16": (cutlass.Float16, cutlass.Float16, np.float16, np.float16),
     "bf16": (cutlass.BFloat16, cutlass.Float32, ml_dtypes.bfloat16, np.float32),
     "tf32": (cutlass.Float32, cutlass.Float32, np.float32, np.float32),
     "e4m3": (cutlass.Float8E4M3FN, cutlass.Float32, ml_dtypes.float8_e4m3fn, np.float32),

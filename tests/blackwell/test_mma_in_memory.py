@@ -1,0 +1,145 @@
+"""``tcgen05.mma`` with operand A in tensor memory, and with accumulators of 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.blackwell.test_mma import KINDS, ONE, SMEM, K, in_shared_memory
+from tests.blackwell.test_tensor_memory import allocated
+from tests.check.pairs import launch
+from tilewright import cute
+from tilewright.cute.nvgpu import tcgen05
+from tilewright.cute.runtime import from_dlpack
+from tilewright.errors import ConstraintError
+
+TMEM = tcgen05.OperandSource.TMEM
+ROWS, COLUMNS, DEPTH = 128, 32, 32
+
+
+def op_of(acc: Any, source: Any) -> Any:
+    return tcgen05.MmaF16BF16Op(cutlass.Float16, acc, (ROWS, COLUMNS), ONE, source, K, K)
+
+
+def multiply(op: Any) -> Any:
+    """A kernel of one block: the words of the columns of x * w * 2; A is where ``op`` has it."""
+    n, acc = COLUMNS, op.acc_dtype
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor):
+        base, warp = allocated(128, acc)
+        t, _, _ = cute.arch.thread_idx()
+        done = cute.arch.alloc_smem(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(op)
+        block = mma.get_slice(0)
+        b = in_shared_memory(mma, "B", cutlass.Float16, (n, DEPTH), KINDS.K_SW32)
+        own_w = block.partition_B(w)
+        for i in range(t, cute.size(b), 128):
+            b[i] = own_w[i]
+        if cutlass.const_expr(op.a_src is TMEM):
+            layout = mma.make_fragment_A(mma.partition_shape_A((ROWS, DEPTH))).layout  # (MMA, MMA_M, MMA_K), packed
+            place = (base + 64 * 32 // acc.width).with_dtype(cutlass.Float16)  # 64 columns on
+            part_a = cute.make_tensor(place, layout)
+            rows = cute.make_tensor(place, cute.make_layout((ROWS, DEPTH), stride=(2 * 65536, 1)))
+            atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition.x16), cutlass.Float16)
+            store = tcgen05.make_tmem_copy(atom, rows)
+            mine = store.get_slice(t)
+            given = cute.make_rmem_tensor(mine.partition_S(x).shape, cutlass.Float16)
+            cute.autovec_copy(mine.partition_S(x), given)
+            cute.copy(store, given, mine.partition_D(rows))
+            cute.arch.fence_view_async_tmem_store()
+            cute.arch.tcgen05_fence_before_thread_sync()
+        else:
+            a = in_shared_memory(mma, "A", cutlass.Float16, (ROWS, DEPTH), KINDS.K_SW32)
+            own_x = block.partition_A(x)
+            for i in range(t, cute.size(a), 128):
+                a[i] = own_x[i]
+            part_a = mma.make_fragment_A(a)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        cute.arch.tcgen05_fence_after_thread_sync()
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((ROWS, n))).layout)
+        if warp == 0:
+            mma.set(tcgen05.Field.ACCUMULATE, False)
+            cute.gemm(mma, sums, part_a, mma.make_fragment_B(b), sums)
+            mma.set(tcgen05.Field.ACCUMULATE, True)
+            cute.gemm(mma, sums, part_a, mma.make_fragment_B(b), sums)
+            with cute.arch.elect_one():
+                tcgen05.commit(done)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        words = cute.make_tensor(base.with_dtype(cutlass.Int32), cute.make_layout((ROWS, n), stride=(65536, 1)))
+        load = tcgen05.make_tmem_copy(
+            cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition(n)), cutlass.Int32), words
+        )
+        mine = load.get_slice(t)
+        taken = cute.make_rmem_tensor(mine.partition_D(y).shape, cutlass.Int32)
+        cute.copy(load, mine.partition_S(words), taken)
+        cute.arch.fence_view_async_tmem_load()
+        cute.autovec_copy(taken, mine.partition_D(y))
+        cute.arch.sync_threads()
+        if warp == 0:
+            cute.arch.dealloc_tmem(base, 128)
+
+    return kernel
+
+
+@pytest.mark.parametrize("acc, source", [(cutlass.Float32, TMEM), (cutlass.Float16, SMEM), (cutlass.Float16, TMEM)])
+def test_products_of_integers(acc: Any, source: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, (extent, DEPTH)).astype(np.float16) for extent in (ROWS, COLUMNS))
+    y = np.zeros((ROWS, COLUMNS), np.int32)
+    launch(multiply(op_of(acc, source)), from_dlpack(x), from_dlpack(w), from_dlpack(y), block=128)
+    expected = 2 * (x.astype(np.float32) @ w.astype(np.float32).T)
+    found = y.view(np.float32) if acc is cutlass.Float32 else (y & 0xFFFF).astype(np.uint16).view(np.float16)
+    np.testing.assert_array_equal(found.astype(np.float32), expected)
+
+
+def test_accumulators_of_16_bits_are_rounded_after_each_instruction() -> None:
+    """2049 is 2048 in Float16, and 2049 again with the 1 of the second instruction; exact sums would be 4100."""
+    x, w = np.zeros((ROWS, DEPTH), np.float16), np.ones((COLUMNS, DEPTH), np.float16)
+    x[:, 0], x[:, 1], x[:, 16] = 2048, 1, 1
+    y = np.zeros((ROWS, COLUMNS), np.int32)
+    kernel = multiply(op_of(cutlass.Float16, SMEM))
+    launch(kernel, from_dlpack(x), from_dlpack(w), from_dlpack(y), block=128)
+    np.testing.assert_array_equal((y & 0xFFFF).astype(np.uint16).view(np.float16), 4096)
+
+
+def test_the_text_with_a_in_tensor_memory_is_assembled() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    from tilewright.cuda import compile as build
+
+    kernel = multiply(op_of(cutlass.Float32, TMEM))
+    shapes = ((ROWS, DEPTH, np.float16), (COLUMNS, DEPTH, np.float16), (ROWS, COLUMNS, np.int32))
+    arrays = [from_dlpack(np.zeros((m, n), dtype)) for m, n, dtype in shapes]
+
+    @cute.jit
+    def host(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor):
+        kernel(x, w, y).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    made = build(cute.compile(host, *arrays).kernels[0], "sm_100a")
+    assert made.spills == 0 and "UTCHMMA" in {name.partition(".")[0] for name in made.mnemonics()}
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConstraintError, match="A in tensor memory is K-major"):
+        tcgen05.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (128, 32), ONE, TMEM, tcgen05.OperandMajorMode.MN, K)
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        mma = cute.make_tiled_mma(op_of(cutlass.Float32, SMEM))
+        a, b = (in_shared_memory(mma, x, cutlass.Float16, (n, 16), KINDS.K_SW32) for x, n in (("A", 128), ("B", 32)))
+        sums = mma.make_fragment_C(mma.partition_shape_C((128, 32)))
+        wrong = cute.make_tensor(sums.iterator, cute.make_layout(((128, 32), 1, 1), stride=((65536, 2), 0, 0)))
+        cute.gemm(mma, wrong, mma.make_fragment_A(a), mma.make_fragment_B(b), wrong)
+
+    with pytest.raises(
+        ConstraintError, match="128x32 elements of D are at .* make it with the layout of make_fragment_C"
+    ):
+        launch(kernel, np.zeros(1, np.float32), block=32)
