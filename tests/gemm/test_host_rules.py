@@ -112,6 +112,12 @@ def test_threads_that_copy_go_along_what_is_contiguous(
     assert (dtype, contiguous, any(backwards)) == (Float16, *along)
 
 
+def test_copies_of_few_and_of_many_columns_are_kernels_of_their_own() -> None:
+    pairs = ((Matrix.of("x", zeros(4, n)), Matrix.of("y", zeros(4, n))) for n in (8, 16, 4096))
+    keys: list[Any] = [copy_of([pair]).key for pair in pairs]
+    assert keys[0] == keys[1] != keys[2]
+
+
 @pytest.mark.parametrize("names", ["A", "AB", "CD", "ABCD", "D", "BC"])
 def test_before_the_product_all_but_d_is_copied_and_after_it_d_alone(names: str) -> None:
     problem = product()

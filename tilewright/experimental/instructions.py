@@ -90,8 +90,9 @@ def cp_async_bulk_global_shared_cta(dst: Any, src: Any, size: Any, *, loc: Any =
     ...     cute.arch.fence_proxy("async.shared", space="cta")
     ...     cute.arch.sync_threads()
     ...     if t == 0:
-    ...         to, held = out.iterator.to_llvm_ptr(), part.iterator.to_llvm_ptr()
-    ...         cp_async_bulk_global_shared_cta(to, held, 128)
+    ...         to, other, held = [p.to_llvm_ptr() for p in (out.iterator, out.iterator + 16, part.iterator)]
+    ...         cp_async_bulk_global_shared_cta(to, held, 64)
+    ...         cp_reduce_async_bulk_global_shared_cta(other, held, 64, op=CpReduceOp.ADD, type=CpReduceType.S32)
     ...         cute.arch.cp_async_bulk_commit_group()
     ...         cute.arch.cp_async_bulk_wait_group(0)
     >>> @cute.jit
@@ -100,8 +101,8 @@ def cp_async_bulk_global_shared_cta(dst: Any, src: Any, size: Any, *, loc: Any =
     >>> out = np.full(36, 3, np.int32)
     >>> out = out[-out.ctypes.data % 16 // 4 :][:32]  # which begins at a multiple of 16 bytes
     >>> host(out)
-    >>> out[:4].tolist()
-    [0, 1, 2, 3]
+    >>> out[:4].tolist(), out[16:20].tolist()  # 64 bytes copied, and 64 added to the 3 that was there
+    ([0, 1, 2, 3], [3, 4, 5, 6])
     """
     _bulk("cp.async.bulk.global.shared::cta.bulk_group", dst, src, size)
 
@@ -118,31 +119,14 @@ def cp_reduce_async_bulk_global_shared_cta(
     ip: Any = None,
 ) -> None:
     """Join ``size`` bytes of shared memory, elements of ``type``, with those of global memory, as part of this thread's
-    next bulk group. Sums of 16-bit floats need ``noftz``: PTX has no other.
+    next bulk group; a program is in :func:`cp_async_bulk_global_shared_cta`. Sums of 16-bit floats need ``noftz``: PTX
+    has no other.
 
-    >>> import numpy as np
-    >>> from tilewright import Int32, cute
-    >>> @cute.kernel
-    ... def kernel(out: cute.Tensor):
-    ...     t, _, _ = cute.arch.thread_idx()
-    ...     part = cute.make_tensor(cute.arch.alloc_smem(Int32, 32, 16), cute.make_layout(32))
-    ...     part[t] = t
-    ...     cute.arch.fence_proxy("async.shared", space="cta")
-    ...     cute.arch.sync_threads()
-    ...     if t == 0:
-    ...         to, held = out.iterator.to_llvm_ptr(), part.iterator.to_llvm_ptr()
-    ...         cp_reduce_async_bulk_global_shared_cta(to, held, 128, op=CpReduceOp.ADD, type=CpReduceType.S32)
-    ...         cute.arch.cp_async_bulk_commit_group()
-    ...         cute.arch.cp_async_bulk_wait_group(0)
-    >>> @cute.jit
-    ... def host(out: cute.Tensor):
-    ...     kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
-    >>> out = np.full(36, 3, np.int32)
-    >>> out = out[-out.ctypes.data % 16 // 4 :][:32]  # which begins at a multiple of 16 bytes
-    >>> host(out)
-    >>> out[:4].tolist()
-    [3, 4, 5, 6]
-    """
+    >>> cp_reduce_async_bulk_global_shared_cta(None, None, 16, op=CpReduceOp.AND, type=CpReduceType.F32)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_reduce_async_bulk_global_shared_cta: PTX has no cp.reduce.async.bulk.and.f32; floats have add, those of 16 bits min and max too, and noftz=True is for their add
+    """  # noqa: E501 - doctest compares the whole line
     if not isinstance(op, CpReduceOp) or not isinstance(type, CpReduceType):
         raise ConstraintError(f"cp_reduce_async_bulk_global_shared_cta: op= is a member of CpReduceOp and type= of "
                               f"CpReduceType, not {op!r} and {type!r}")  # fmt: skip
