@@ -6,14 +6,19 @@ import itertools
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.check.pairs import launch
+from tests.hopper.warpgroup_programs import swizzled_layout
+from tilewright import Float16, const_expr, cute, sim, utils
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Location
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.clocks import ClockColumns
-from tilewright.sim.checks.explain import SHOWN, _of_a_copy_or_wgmma, explain
+from tilewright.sim.checks.explain import READS_UNTIL, SHOWN, _of_a_copy_or_wgmma, explain
 from tilewright.sim.checks.sites import Site
 from tilewright.sim.checks.versions import KEPT, Flag, Version
 from tilewright.sim.geometry import Geometry
@@ -107,13 +112,12 @@ def test_words_for_what_an_asynchronous_agent_does(earlier: str, later: str, wor
         )
 
 
-@pytest.mark.parametrize("later", ["wgmma", "cp.async.bulk.read"])
+@pytest.mark.parametrize("later", [*READS_UNTIL])
 def test_words_for_an_agent_that_reads_what_a_thread_writes_say_both_orders(later: str) -> None:
     """The write may come before the issue, or after it: where the read lands late, it is seen first in either case."""
     found = _of_a_copy_or_wgmma("", later, True)
     assert found is not None and "a barrier (sync_threads) between it and the issue" in found[1]
-    wait = {"wgmma": "warpgroup.wait_group(n)", "cp.async.bulk.read": "cp_async_bulk_wait_group(0, read=True)"}[later]
-    assert f"where it comes later, {wait} by who issued it" in found[1]
+    assert f"where it comes later, {READS_UNTIL[later]} by who issued it" in found[1]
 
 
 def call(name: str, *accesses: Access, orders: tuple[Ordering, ...] = ()) -> Any:
@@ -177,3 +181,31 @@ def test_a_flag_keeps_its_newest_values() -> None:
         kept.values.append(i)
         assert (kept.first, len(kept.versions)) == (max(0, i + 1 - KEPT), min(i + 1, KEPT))
         assert kept.versions[0].who == kept.first
+
+
+@pytest.mark.parametrize("place", [(0, 0), (5, 17), (9, 8), (63, 31)])
+@pytest.mark.parametrize("whose", ["layout", "pointer"])
+def test_an_element_of_a_swizzled_tensor_has_the_name_that_the_program_writes(
+    place: tuple[int, int], whose: str
+) -> None:
+    """The swizzle may be a part of the layout, or of the pointer."""
+    swizzled = swizzled_layout("K", "SW64", 16, (64, 32), (0, 1))
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        smem = utils.SmemAllocator()
+        smem.allocate_tensor(Float16, swizzled, 1024)
+        if const_expr(whose == "layout"):
+            sB = smem.allocate_tensor(Float16, swizzled, 1024)
+        else:
+            sB = smem.allocate_tensor(Float16, swizzled.outer, 1024, swizzle=swizzled.inner)
+        if t == 0:
+            sB[place] = x[t]
+        if t == 63:
+            y[t] = sB[place]
+
+    with sim.options(check="races"), pytest.raises(SimulationError) as caught:
+        launch(kernel, np.ones(64, np.float16), np.ones(64, np.float16))
+    (finding,) = caught.value.findings
+    assert str(finding.memory).startswith(f"sB[{place[0]}, {place[1]}] ")

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from tilewright.ir.core import Constant, Function, Op, Value
 from tilewright.ir.types import MemSpace, PtrType, element_of
-from tilewright.layout import Layout, cosize, is_static
+from tilewright.layout import ComposedLayout, Layout, Swizzle, cosize, is_static
 
 UNNAMED = "smem"  # an allocation that no variable was assigned
 
 
 class NamedRange(NamedTuple):
     """The bytes ``start`` to ``stop`` of a block's shared memory, elements of ``size`` bytes each. ``layout``: of a
-    tensor whose elements have a place of their own; ``alloc``: the allocation that it is in."""
+    tensor whose elements have a place of their own; ``alloc``: the allocation that it is in; ``swizzle``: of byte
+    offsets, which exchanges pairs of elements."""
 
     start: int
     stop: int
@@ -23,11 +24,12 @@ class NamedRange(NamedTuple):
     size: int
     layout: Layout | None
     alloc: Op
+    swizzle: Swizzle | None = None
 
     def element_at(self, offset: int) -> int | tuple[int, ...] | None:
         """The element at a byte offset of the block's shared memory: its coordinate in a tensor, or its number; None
         where there is one element alone."""
-        number = (offset - self.start) // self.size
+        number = ((offset if self.swizzle is None else self.swizzle(offset)) - self.start) // self.size
         coordinate = None if self.layout is None else coordinate_of(self.layout, number)
         return coordinate or (number if self.stop - self.start > self.size else None)
 
@@ -74,13 +76,15 @@ class SharedNames:
             return None
         size = element_of(base.type).bytes
         start, end = offset + (pointer.const + pending) * size, _end(alloc)
-        layout = getattr(thing, "layout", None)
+        layout, bits = getattr(thing, "layout", None), getattr(pointer, "swizzle", None)
+        swizzle = None if bits is None else Swizzle(*bits)
+        if isinstance(layout, ComposedLayout) and swizzle is not None and layout.offset == 0:
+            layout = layout.outer
         if layout is None:
             return NamedRange(start, end, name, size, None, alloc)
         if not isinstance(layout, Layout) or not is_static(layout):
             return None
-        plain = layout if getattr(pointer, "swizzle", None) is None else None  # a swizzle moves the elements
-        return NamedRange(start, min(end, start + int(cosize(layout)) * size), name, size, plain, alloc)
+        return NamedRange(start, min(end, start + int(cosize(layout)) * size), name, size, layout, alloc, swizzle)
 
     def _place(self, pointer: Value) -> tuple[int, Op | None]:
         """The static byte offset that a pointer has in shared memory, and the allocation that it came from."""

@@ -9,6 +9,11 @@ from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.clocks import ClockColumns
 from tilewright.sim.checks.sites import THREAD, KernelFacts, Site
 
+READS_UNTIL = {
+    "wgmma": "warpgroup.wait_group(n)", "cp.async.bulk.read": "cp_async_bulk_wait_group(0, read=True)",
+    "tcgen05.mma": "tcgen05.commit(mbarrier) and mbarrier_wait(mbarrier, parity)",
+}  # fmt: skip
+"""By agent what its reads of shared memory are waited for with."""
 SHOWN = 4  # at most so many places where blocks could meet are named
 
 
@@ -67,7 +72,7 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str
     if later:
         name = {"tma": "TMA", "cp.async.bulk.read": "the copy"}.get(later, later)
         if reads:
-            wait = "warpgroup.wait_group(n)" if later == "wgmma" else "cp_async_bulk_wait_group(0, read=True)"
+            wait = READS_UNTIL.get(later, "a wait for it")
             return (f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
                     "write before the one or after the other",
                     "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
