@@ -190,7 +190,10 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
                     raise self.wrong(describe(self.template), f"{describe(value)}: {got} is not {fault}")
                 leaves.append(got)
             elif want != got and not any_fits:
-                raise self.wrong(describe(self.template), value)
+                extents = zip(shape, array.shape, strict=True)
+                same = all(isinstance(n, Integer) or n == m for n, m in extents)  # then the strides do not fit
+                found = f"{describe(value)}, strides {tuple(array.stride)}" if same else value
+                raise self.wrong(describe(self.template), found)
         if array.address % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
         low, high = array.bounds
