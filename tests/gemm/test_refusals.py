@@ -292,6 +292,10 @@ def test_split_k_has_the_limits_of_its_grid(monkeypatch: pytest.MonkeyPatch) -> 
     a, b = half(5, 256), half(256, 8)
     monkeypatch.setattr(ReduceSplitK, "MOST_ROWS", 5)
     gemm(a, b, kernel="tensorop_f16", decomposition=SplitK(2, "parallel"))
+    monkeypatch.setattr(ReduceSplitK, "MOST_ROWS", 4)
+    gemm(a, b, kernel="tensorop_f16", decomposition=SplitK(2))  # has no second kernel
+    with pytest.raises(ArgumentError, match="parallel split-K of 5 rows: its second kernel takes 4"):
+        gemm(a, b, kernel="tensorop_f16", decomposition=SplitK(2, "parallel"))
     monkeypatch.setattr(plan, "MOST_GRID", (1 << 31, 2, 2))
     gemm(a, b, kernel="tensorop_f16", decomposition=SplitK(2))
     with pytest.raises(ArgumentError, match="split-K of 3 slices: a grid has room for 2"):

@@ -204,6 +204,9 @@ def test_one_rounding_of_a_product_and_a_sum() -> None:
         assert int(found[i]) == rounded, (a[i], b[i], c[i])
     x = np.array([1.0009765625], np.float16)
     assert lanes.fused_multiply_add(x, x, np.array([-1.001953125], np.float16))[0] == np.float16(2.0**-20)
+    # 2049 + 2**-20 rounds to 2050; rounded to f32 first it would be 2049, a tie, and 2048.
+    low, c = np.array([2.0**-10 - 1], np.float16), np.array([2050], np.float16)
+    assert lanes.fused_multiply_add(np.array([1 + 2.0**-10], np.float16), low, c)[0] == 2050
     # 2^-11 + 2^-34 more than 1: f32 would make it the tie between 1 and the next number of f16
     half = np.array([2.0**-11], np.float16)
     tiny = np.array([2.0**-17], np.float16)

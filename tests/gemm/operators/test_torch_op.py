@@ -228,6 +228,11 @@ def test_how_sharded_operands_shard_the_result(mesh: Any) -> None:
         assert result.placements == (expected,) and result.shape == (8, 4), (a, b, result.placements)
     bias = matmul(sharded(Replicate(), 8, 16), sharded(Shard(1), 16, 4), bias=sharded(Shard(0), 4))
     assert bias.placements == (Shard(1),)
+    # Sums along a K that is spread become whole before what is not linear in them, or would be added once a rank.
+    whole = sharded(Replicate(), 8, 4)
+    for more in ({"activation": "relu"}, {"bias": sharded(Replicate(), 4)}, {"c": whole, "beta": 1.0}):
+        result = matmul(sharded(Shard(1), 8, 16), sharded(Shard(0), 16, 4), **more)
+        assert not result.placements[0].is_partial(), more
     rows = matmul(sharded(Shard(1), 2, 8, 16), sharded(Replicate(), 16, 4))
     assert rows.placements == (Shard(1),) and rows.to_local().shape == (2, 4, 4)
     batch = matmul(sharded(Shard(0), 2, 8, 16), sharded(Shard(0), 2, 16, 4))
