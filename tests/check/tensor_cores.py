@@ -35,7 +35,10 @@ def fill(x: Any, value: float, thread: Any):
     cute.arch.sync_threads()
 
 
-def run(bug: bool, wait: bool = True, refill: str = "", load: str = "", store: str = "", issuer: str = "warp") -> None:
+def run(
+    bug: bool, wait: bool = True, refill: str = "", load: str = "", store: str = "", issuer: str = "warp",
+    fresh: bool = True,
+) -> None:  # fmt: skip
     """A kernel that multiplies ones and adds up each row of the accumulators."""
 
     @cute.kernel
@@ -61,7 +64,7 @@ def run(bug: bool, wait: bool = True, refill: str = "", load: str = "", store: s
             if cutlass.const_expr(load == "waited for"):
                 cute.arch.fence_view_async_tmem_load()
         cute.arch.sync_threads()
-        mma.set(tcgen05.Field.ACCUMULATE, False)
+        mma.set(tcgen05.Field.ACCUMULATE, not fresh)
         if cutlass.const_expr(issuer == "thread"):
             if t == 0:
                 cute.gemm(mma, sums, part_a, part_b, sums)
@@ -117,6 +120,14 @@ def sums_overwritten_while_they_are_read(bug: bool) -> None:
 )
 def sums_overwritten_while_they_are_stored(bug: bool) -> None:
     run(bug, store="not waited for" if bug else "waited for")
+
+
+@pair(
+    "tcgen05.mma.cta_group::1.kind::f16 adds to accumulators in tensor memory that nothing has written",
+    "cute.gemm(mma, sums, part_a, part_b, sums)",
+)
+def sums_that_nobody_cleared(bug: bool) -> None:
+    run(bug, fresh=not bug)
 
 
 @pair("tcgen05.mma.cta_group::1.kind::f16 by 1 threads of a warp", "cute.gemm(mma, sums, part_a, part_b, sums)")

@@ -102,7 +102,7 @@ class _Product:
         # Rows are (M, row), columns (N, column): cells are in the order (M, N, row, column).
         rests = self._rests("d")
         tiles = values.reshape(rests[0], m, rests[1], n).transpose(0, 2, 1, 3)
-        self.memory.words[lane, column] = _words(np.ascontiguousarray(tiles))
+        self.memory.write(lane, column, _words(np.ascontiguousarray(tiles)))
         self.memory.products[lane, column] -= 1
 
     def _rests(self, role: str) -> tuple[int, int]:
@@ -112,6 +112,11 @@ class _Product:
     def _accumulators(self) -> Array:
         atom, (lane, column, _) = self.atom, self.d
         m, n, _ = atom.shape_mnk
+        if not self.memory.written[lane, column].all():
+            raise self._fault(
+                "adds to accumulators in tensor memory that nothing has written",
+                "set(tcgen05.Field.ACCUMULATE, False) before the first MMA into them, or store zeros there first",
+            )
         words = np.ascontiguousarray(self.memory.words[lane, column])
         patterns = words.astype(np.uint16) if atom.type_d.width == 16 else words
         rests = self._rests("d")

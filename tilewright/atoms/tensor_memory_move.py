@@ -243,7 +243,7 @@ class _Stored:
     def __call__(self) -> None:
         for row, memory, at, columns in self.places:
             self.atom._check(self.lanes, memory, row, columns)
-            memory.words[at, columns] = self.given[row]
+            memory.write(at, columns, self.given[row])
             memory.stores[at, columns] -= 1
 
 

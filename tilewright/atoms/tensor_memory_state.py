@@ -24,15 +24,17 @@ NEVER, FREED = 0, -1
 class TensorMemory:
     """That of one block. ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the
     stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
-    ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way."""
+    ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way; ``written``: whether
+    anything has arrived there since the cell was allocated."""
 
-    __slots__ = ("words", "owner", "allocated", "stores", "loads", "products", "permit", "count")
+    __slots__ = ("words", "owner", "allocated", "stores", "loads", "products", "written", "permit", "count")
 
     def __init__(self) -> None:
         self.words = np.full((LANES, COLUMNS), POISON, np.uint32)
         self.owner = np.full(COLUMNS, NEVER)
         self.allocated: dict[tuple[int, int], tuple[Op, int]] = {}
         self.stores, self.loads, self.products = np.zeros((3, LANES, COLUMNS), np.int32)
+        self.written = np.zeros((LANES, COLUMNS), bool)
         self.permit = True
         self.count = 0
 
@@ -53,7 +55,13 @@ class TensorMemory:
         del self.allocated[first, columns]
         self.owner[first : first + columns] = FREED
         self.words[:, first : first + columns] = POISON
+        self.written[:, first : first + columns] = False
         return True
+
+    def write(self, lanes: Array, columns: Array, words: Array) -> None:
+        """Words arrive at cells."""
+        self.words[lanes, columns] = words
+        self.written[lanes, columns] = True
 
     def wrong(self, columns: Array) -> tuple[str, str] | None:
         """What is wrong with an access to these columns, and the repair; None where nothing is."""
