@@ -6,6 +6,7 @@ The staged program gives Python's number, or it is refused for what the region c
 from __future__ import annotations
 
 import collections
+import contextvars
 import ctypes
 import decimal
 import enum
@@ -102,6 +103,8 @@ ROWS = [
     ("H = threading.Lock()", "H.acquire()", "int(H.locked())", "'H' changes its owner"),
     ("H = threading.Lock()", "with_(H)", "int(H.locked())", ""),
     ("H = threading.local(); H.v = 0", "H.v = n", "H.v", ""),
+    ("H = types.SimpleNamespace(c=contextvars.copy_context()); H.c.run(VARIABLE.set, 0)", "H.c.run(VARIABLE.set, 5)",
+     "H.c[VARIABLE]", "'H.c' changes its values"),
     ("H = decimal.Context()", "H.prec = 3", "H.prec", "'H' changes its contents"),
     # Python's own
     ("H = collections.defaultdict(int)", "H.default_factory = other", "H['a']", "'H' changes its factory"),
@@ -127,7 +130,8 @@ def enumerate_items(items: Any) -> Any:
     return map(int, items)
 
 
-LIBRARIES = (collections, ctypes, decimal, functools, io, itertools, threading, types)
+VARIABLE = contextvars.ContextVar("VARIABLE", default=0)
+LIBRARIES = (collections, contextvars, ctypes, decimal, functools, io, itertools, threading, types)
 SCOPE = {**globals(), "np": np, "numbers": np.random, **{library.__name__: library for library in LIBRARIES}}
 
 
@@ -165,6 +169,8 @@ def test_what_torch_keeps() -> None:
     refuse_change(weight, lambda t: t.add_(1))
     refuse_change(torch.zeros(2), lambda t: t.requires_grad_())
     refuse_change(torch.zeros(2), lambda t: setattr(t, "data", torch.ones(3)))
+    sparse = torch.zeros(2, 2).to_sparse()  # has no address
+    refuse_change(sparse, lambda t: t.zero_())
     refuse_change(torch.Generator(), lambda g: g.manual_seed(3))
     refuse_change(torch, lambda t: t.rand(1))
     module = torch.nn.Linear(1, 1)

@@ -117,7 +117,11 @@ def _of_array(found: Any) -> Held:
 
 
 def _of_torch(found: Any) -> Held:
-    seen = f"{found._version} {found.data_ptr()} {found.dtype} {found.shape} {found.stride()} {found.requires_grad}"
+    try:
+        where = found.data_ptr(), found.stride()
+    except RuntimeError:  # a tensor without memory: of torch.compile, of vmap, a sparse one
+        where = None
+    seen = f"{found._version} {where} {found.dtype} {found.shape} {found.requires_grad}"
     return {"seen as": seen, **found.__dict__}
 
 
@@ -192,6 +196,7 @@ _BY_NAME = {
     **dict.fromkeys(("_thread.lock", "_thread.RLock"), Store("owner", _ITEM, lambda lock: {0: repr(lock)}, state=True)),
     "torch._C.Generator": Store("contents", _ITEM, lambda g: {0: g.get_state().numpy().tobytes()}, state=True),
     "_ctypes._CData": Store("contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}),
+    "_contextvars.Context": Store("values", _ITEM, lambda c: dict(c.items())),
     "decimal.Context": _STATE,
     "torch.Tensor": Store("contents", _ITEM, _of_torch),
     "torch.nn.modules.module.Module": Store(
