@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from tests.golden import handler
@@ -18,6 +19,7 @@ from tilewright.atoms.tcgen05_layouts import (
     cta_layouts,
     issue_order,
 )
+from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm, check_mma_shape, instruction_k
 from tilewright.atoms.tensor_memory import tmem_address, tmem_columns, tmem_place
 from tilewright.cute.nvgpu.common import OperandMajorMode
@@ -59,9 +61,25 @@ class Case:
             scale=args["type_SF"] if kind in SCALED_KINDS else None,
         )  # fmt: skip
         self.tiled: TiledMma = make_tiled_mma(
-            BlockMma(self.shape, self.form.ctas), parse(args.get("atom_layout", "(1,1,1)"))
+            self.instruction() or BlockMma(self.shape, self.form.ctas), parse(args.get("atom_layout", "(1,1,1)"))
         )
         self.tile = parse(args.get("mma_tile", "(0,0,0)"))
+
+    def instruction(self) -> Tcgen05Mma | None:
+        """The instruction, where it is one of those that are here; else the line is about data alone."""
+        form, (type_a, type_b, type_d) = self.form, self.types
+        if form.ctas == 2 or form.sparse or form.kind in SCALED_KINDS or min(type_a.width, type_b.width) < 8:
+            return None
+        source = "TS" if form.a_in_tmem else "SS"
+        return Tcgen05Mma(form.kind, self.shape, type_d, type_a, type_b, source, self.majors)
+
+    def order(self, a_layout: Layout, b_layout: Layout) -> list[tuple[int, int]]:
+        """The tiles of one k-block as ``cute.gemm`` issues them."""
+        tiles = (size(a_layout[1]), size(b_layout[1]))
+        if (atom := self.instruction()) is None:
+            return list(issue_order(*tiles, self.form.a_in_tmem))
+        call = SimpleNamespace(attrs={"d_layout": Layout((1, *tiles)), "a_layout": Layout((1, tiles[0], 1))})
+        return [(m, n) for m, n, _ in atom.issued(call)]
 
     def face(self, which: str) -> Any:
         m, n, k = self.tile
@@ -69,10 +87,14 @@ class Case:
 
     def accumulator(self) -> Layout:
         shape = self.tiled.partition_shape_C(self.face("C"))
+        if (atom := self.instruction()) is not None:
+            return atom.tensor_memory("C", shape)
         return accumulator_fragment(shape, self.types[2].width, self.form.ctas, self.form.a_in_tmem)
 
     def a_in_tmem(self, stages: tuple[int, ...] = ()) -> Layout:
         shape = (*self.tiled.partition_shape_A(self.face("A")), *stages)
+        if (atom := self.instruction()) is not None:
+            return atom.tensor_memory("A", shape)
         return a_fragment(shape, self.types[0].width, self.form.ctas)
 
     def shared(self, which: str, args: dict[str, Any], atom: str, order: str, address: int) -> tuple[Any, ...]:
@@ -157,7 +179,7 @@ def _trace(line: dict[str, Any]) -> dict[str, Any]:
     scales = _scales(case, args) if case.desc.scale else None
     issued = []
     for k in range(size(b_layout[2])):
-        for m, n in issue_order(size(a_layout[1]), size(b_layout[1]), case.form.a_in_tmem):
+        for m, n in case.order(a_layout, b_layout):
             at_a = a_layout((0, m, k, stage))
             if case.form.a_in_tmem:
                 a = _word(tmem_address(int(args["tmem_A"], 16), at_a, case.types[0].width))
