@@ -108,6 +108,33 @@ def test_integers_of_both_families_are_exact(kernel: str, device: str) -> None:
         assert torch.equal(result.cpu(), exact)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("kernel", ["hopper_e4m3", "hopper_e4m3_promoted", "tensorop_e4m3"])
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_results_of_eight_bits_have_a_scale(name: str, kernel: str, device: str) -> None:
+    """Three times with other scales, some of which give results beyond the largest number."""
+    torch = pytest.importorskip("torch")
+    *given, exact = torch_operands(torch, device, 136, 272, 208, ("line", "line"), 4)
+    for factor in (0.5, 8.0, 1 / 64):
+        scale_result = torch.full((), factor, device=device)
+        result = scaled_matmul(*given, out_dtype=getattr(torch, name), kernel=kernel, scale_result=scale_result)
+        assert result.dtype == getattr(torch, name)
+        dtype = E4M3 if name == "float8_e4m3fn" else E5M2
+        largest = float(ml_dtypes.finfo(dtype).max)
+        wanted = np.clip(exact * factor, -largest, largest)
+        np.testing.assert_array_equal(
+            result.float().cpu().numpy().astype(np.float64), wanted.astype(np.float32).astype(dtype).astype(np.float64)
+        )
+
+
+def test_a_bias_is_added_before_the_result_is_scaled() -> None:
+    a, b = np.ones((16, 128), E4M3), np.ones((16, 128), E4M3).T
+    one, bias = np.ones((), np.float32), np.full(16, -64, np.float32)
+    scale = np.full(1, 0.25, np.float32)
+    result = scaled_matmul(a, b, one, one, bias, out_dtype=E4M3, scale_result=scale)
+    np.testing.assert_array_equal(result.astype(np.float64), 16)
+
+
 def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
     """A large product, then many small ones: the tensor cores drop these, float32 sums of each 128 elements do not."""
     k = 1024
@@ -135,8 +162,11 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
         ({"a": np.ones((64, 256), np.float16), "b": np.ones((256, 32), np.float16)}, "a is Float16; scaled_matmul"),
         ({"a": np.ones((2, 64, 256), E4M3)}, "scaled_matmul multiplies two matrices"),
         ({"b": np.ones((256, 32), E4M3), "kernel": "hopper_e4m3"}, "along K only, and b is not contiguous along K"),
-        ({"out_dtype": np.int32}, "writes floats of 16 or 32 bits, not Int32"),
-        ({"out": np.ones((64, 32), np.float64)}, "writes floats of 16 or 32 bits, not Float64"),
+        ({"out_dtype": np.int32}, "writes floats of 16 or 32 bits, e4m3 or e5m2, not Int32"),
+        ({"out": np.ones((64, 32), np.float64)}, "writes floats of 16 or 32 bits, e4m3 or e5m2, not Float64"),
+        ({"scale_result": np.ones((), np.float32)}, "scale_result is for results of 8 bits, not for BFloat16"),
+        ({"scale_result": np.ones(2, np.float32), "out_dtype": E4M3}, r"scale_result is one number, not of shape \(2,"),
+        ({"scale_result": np.ones(1), "out_dtype": E4M3}, "scale_result must be float32, got Float64"),
         ({"activation": "swish"}, "there is no activation 'swish'"),
         ({"kernel": "tensorop_e4m3", "scale_a": np.ones((64, 2), np.float32), "scale_b": np.ones((2, 1), np.float32)},
          "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted and"),

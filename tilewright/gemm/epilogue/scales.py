@@ -47,6 +47,25 @@ class Scales(OfWholeSums):
         return sums
 
 
+@dataclass(frozen=True)
+class ResultScale(OfWholeSums):
+    """acc *= scale[0]: before results are rounded to 8 bits.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.gemm import gemm
+    >>> x = np.ones((32, 32), np.float16)
+    >>> float(gemm(x, x, epilogue=ResultScale(from_dlpack(np.full(1, 0.25, np.float32)))).d[0, 0])  # 32 / 4
+    8.0
+    """
+
+    scale: Any  # (1,), a cute.Tensor or an array
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store(acc.load() * self.scale[0])
+
+
 def is_one(vector: Any) -> bool:
     """Whether a vector is known to have one element."""
     size = cute.size(vector)

@@ -117,7 +117,8 @@ class SharedEpilogue:
     @property
     def layout(self) -> Any:
         bM, bN, _ = self.config.tile
-        unit = 8 * self.config.c.dtype.width  # four lanes of an mma hold a pair each of one row
+        # Four lanes of an mma hold a pair each of one row; vectors of 16 bytes leave.
+        unit = max(128, 8 * self.config.c.dtype.width)
         return smem_swizzled(self.config.c.dtype, (bM, bN), self.config.c.major, unit)
 
     @property

@@ -12,12 +12,12 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Int8
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
-from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, Scales
+from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
@@ -44,11 +44,16 @@ PROMOTED = {
 integers."""
 
 
+RESULTS = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2)
+"""The types of results."""
+
+
 def scaled_matmul(
     a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, out: Any = None, activation: str | None = None,
     out_dtype: Any = None, use_fast_accum: bool = False, kernel: str | KernelEntry | None = None,
+    scale_result: Any = None,
 ) -> Any:  # fmt: skip
-    """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 16 or 32 bits out.
+    """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 8, 16 or 32 bits out.
 
     Args:
         a: (M, K) of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy, CuPy or JAX array.
@@ -65,6 +70,8 @@ def scaled_matmul(
         use_fast_accum: leave sums of floats in the tensor cores, which keep 14 bits of them or so; else they are
             promoted to float32 every 128 elements of K. Scales of blocks always promote.
         kernel: the name or the entry of a kernel, in place of the choice.
+        scale_result: one float32 number, by which results of 8 bits are multiplied last, before they are rounded. What
+            is beyond the largest finite number of 8 bits becomes that, NaN stays.
 
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 
@@ -79,25 +86,42 @@ def scaled_matmul(
     >>> scaled_matmul(a, b, blocks, np.ones((2, 1), np.float32))[0, 0].item()
     384.0
     """
-    tensors = a, b, out, scale_a, scale_b, bias
+    tensors = a, b, out, scale_a, scale_b, bias, scale_result
     key = None
     if framework(a) == "torch" and (kernel is None or isinstance(kernel, str)):
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling() or any_recorded(torch, *tensors):
             from tilewright.gemm.operators.torch_scaled import recorded
 
-            return recorded(a, b, scale_a, scale_b, bias, out, activation, out_dtype, use_fast_accum, kernel)
+            return recorded(
+                a, b, scale_a, scale_b, bias, out, activation, out_dtype, use_fast_accum, kernel, scale_result
+            )
         try:
             options = activation, out_dtype, use_fast_accum, kernel
             key = torch_key(*tensors), options, simulated_gpu() if a.is_cpu else None
             repeated = remembered_product(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
-        vectors = (scale_a, scale_b) if bias is None else (scale_a, scale_b, bias)
+        vectors = tuple(x for x in (scale_a, scale_b, bias, scale_result) if x is not None)
         if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
             return result
     return ScaledRequest(
-        a, b, out, None, 1.0, 0.0, bias, activation, out_dtype, "ieee", kernel, "auto", scale_a, scale_b, use_fast_accum
+        a,
+        b,
+        out,
+        None,
+        1.0,
+        0.0,
+        bias,
+        activation,
+        out_dtype,
+        "ieee",
+        kernel,
+        "auto",
+        scale_a,
+        scale_b,
+        use_fast_accum,
+        scale_result,
     ).run(key)
 
 
@@ -108,9 +132,16 @@ class ScaledRequest(Request):
     scale_a: Any
     scale_b: Any
     use_fast_accum: bool
+    scale_result: Any
 
     def given(self) -> dict[str, Any]:
-        return {**super().given(), "scale_a": self.scale_a, "scale_b": self.scale_b}
+        return {**super().given(), **self.scales}
+
+    @property
+    def scales(self) -> dict[str, Any]:
+        """All that are given, by name."""
+        found = {"scale_a": self.scale_a, "scale_b": self.scale_b, "scale_result": self.scale_result}
+        return {name: x for name, x in found.items() if name != "scale_result" or x is not None}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:
         """The kernels for these scales: those of blocks need one that has the sums of each k tile on their own."""
@@ -133,15 +164,18 @@ class ScaledRequest(Request):
 
     def check_result(self, entry: KernelEntry, problem: Problem) -> None:
         d = problem.D.dtype
-        if not d.is_float or d.width not in (16, 32):
-            raise ArgumentError(f"scaled_matmul writes floats of 16 or 32 bits, not {d}")
+        if d not in RESULTS:
+            raise ArgumentError(f"scaled_matmul writes floats of 16 or 32 bits, e4m3 or e5m2, not {d}")
+        if self.scale_result is not None and d.width != 8:
+            raise ArgumentError(f"scale_result is for results of 8 bits, not for {d}: leave it out")
 
     def result_dtype(self, entry: KernelEntry) -> Any:
         return BFloat16 if self.out_dtype is None else numeric_class(self.out_dtype)
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:
-        return (self.scale_a, self.scale_b, *super().given_vectors)
+        scale_a, scale_b, *result = self.scales.values()
+        return (scale_a, scale_b, *super().given_vectors, *result)  # in the order in which the function has them
 
     @property
     def kinds(self) -> ScaleKinds:
@@ -154,23 +188,27 @@ class ScaledRequest(Request):
                 f"scaled_matmul multiplies two matrices, not arrays of shapes {tuple(self.a.shape)} and "
                 f"{tuple(self.b.shape)}"
             )
-        for name in ("scale_a", "scale_b"):
-            array = array_of(getattr(self, name))
+        for name, x in self.scales.items():
+            array = array_of(x)
             if array.dtype is not Float32:
                 raise ArgumentError(f"{name} must be float32, got {array.dtype.__name__}")
             if array.device != problem.D.device:
                 raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
             check_vector(name, array, problem)
+        result = () if self.scale_result is None else (self.scale_result.reshape(-1),)
+        if result and math.prod(self.scale_result.shape) != 1:
+            raise ArgumentError(f"scale_result is one number, not of shape {tuple(self.scale_result.shape)}")
         if self.kinds.is_block:
             scales = self.scale_a, self.scale_b.mT if framework(self.scale_b) == "torch" else self.scale_b.T
         else:
             scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
-        return (*scales, *super().vectors(problem))
+        return (*scales, *super().vectors(problem), *result)
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """The scales, the bias and the activation, applied in this order."""
         found = self.kinds
-        scale_a, scale_b, *bias = map(from_dlpack, vectors)
+        scale_a, scale_b, *others = map(from_dlpack, vectors)
+        bias, result = (others, []) if self.scale_result is None else (others[:-1], others[-1:])
         first: Scales | BlockScales
         if found.is_block:
             first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
@@ -182,6 +220,7 @@ class ScaledRequest(Request):
         parts: list[Any] = [first, *(Bias(vector.mark_layout_dynamic()) for vector in bias)]
         if self.activation is not None:
             parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then
+        parts += [ResultScale(scale) for scale in result]
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:

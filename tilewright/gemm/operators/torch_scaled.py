@@ -17,12 +17,13 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 def operator(
     a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
     out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+    scale_result: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
         result: Tensor = scaled_matmul(
             a, b, scale_a, scale_b, bias, activation=activation, out_dtype=out_dtype, use_fast_accum=use_fast_accum,
-            kernel=kernel,
+            kernel=kernel, scale_result=scale_result,
         )  # fmt: skip
     return result
 
@@ -31,6 +32,7 @@ def operator(
 def fake(
     a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
     out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+    scale_result: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
@@ -42,14 +44,17 @@ def fake(
 def recorded(
     a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None, out: Tensor | None,
     activation: str | None, out_dtype: Any, use_fast_accum: bool, kernel: str | None,
+    scale_result: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """:func:`scaled_matmul` through the operator."""
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (scale_a, scale_b, bias, out)):
+    if torch.is_grad_enabled() and any(
+        x is not None and x.requires_grad for x in (scale_a, scale_b, bias, out, scale_result)
+    ):
         raise ArgumentError("scaled_matmul has no gradient: call it under torch.no_grad(), or detach scales and bias")
     dtype = out_dtype
     if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
         dtype = numeric_class(out_dtype).torch_dtype
     result: Tensor = torch.ops.tilewright.scaled_matmul(
-        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel
+        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result
     )
     return result if out is None else out.copy_(result)
