@@ -80,7 +80,7 @@ def test_each_block_of_a_cluster_has_banks_of_its_own() -> None:
 
 
 def conflicts(by_tma: bool) -> str:
-    """The advice for a tile of 32 x 32 floats whose columns are read."""
+    """The note for a tile of 32 x 32 floats whose columns are read."""
     layout = cute.make_layout((32, 32), stride=(32, 1))
 
     @cute.kernel
@@ -116,12 +116,13 @@ def conflicts(by_tma: bool) -> str:
     with collecting() as report, sim.options(check="performance"):
         host(x, np.zeros_like(x))
     (finding,) = (finding for finding in report if finding.rule == "bank-conflict")
-    return finding.fix
+    return str(finding)
 
 
 def test_the_advice_on_bank_conflicts_is_padding_or_a_swizzle_and_a_swizzle_alone_for_what_tma_fills() -> None:
     advice = conflicts(by_tma=False)
     assert "4 bytes of padding, or swizzle the layout: tilewright.layout.solve_swizzle(layout, acc" in advice
+    assert "memory: tile[0, 0] " in advice
     advice = conflicts(by_tma=True)
     assert "swizzle the tile" in advice and "no padding" in advice
     assert "tilewright.layout.design_swizzle(element_bytes, 16 // element_bytes, row)" in advice

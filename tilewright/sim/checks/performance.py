@@ -16,6 +16,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.places import MemoryPlace, shared_memory
 from tilewright.sim.checks.residency import resident_blocks_of
 from tilewright.sim.checks.sites import kernel_facts, origin
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
@@ -33,6 +34,7 @@ class Performance(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.looked: dict[Op, int] = {}
+        self.names = kernel_facts(launch.program).shared_names
         self.filled_by_tma = {
             origin(value) for op in kernel_facts(launch.program).calls
             for value, access in op.attrs["atom"].accessed(op)
@@ -77,7 +79,8 @@ class Performance(Checker):
         if worst > 1:
             self._note("bank-conflict", f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
                        "lanes name different words of one bank", [Party(verb, group.lanes.op, warp_of(group, row))],
-                       self._bank_advice(group.lanes.op, size))  # fmt: skip
+                       self._bank_advice(group.lanes.op, size),
+                       shared_memory(int(off[0]) & (1 << RANK_SHIFT) - 1, size, self.names))  # fmt: skip
 
     def _bank_advice(self, op: Op, size: int) -> str:
         if self.filled_by_tma & {origin(value) for value in op.operands}:
@@ -106,10 +109,10 @@ class Performance(Checker):
             self._note("partial-wave", f"{what}: most of the GPU waits for the last", [],
                        "choose tiles so that the waves fill, or share the work among persistent blocks")  # fmt: skip
 
-    def _note(self, rule: str, what: str, parties: list[Party], fix: str) -> None:
+    def _note(self, rule: str, what: str, parties: list[Party], fix: str, memory: MemoryPlace | None = None) -> None:
         key = (rule, *(str(p.op.loc) if p.op is not None else "" for p in parties))
         if not self.findings.known(key):
-            self.findings.add(Finding(rule, what, parties, None, "", fix, level="note"), key)
+            self.findings.add(Finding(rule, what, parties, memory, "", fix, level="note"), key)
 
 
 def redundant(function: Function) -> list[tuple[Op, Op]]:
