@@ -7,7 +7,7 @@ multiplies, and adds to the accumulators in tensor memory. Until then nobody els
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tilewright.atoms.matrix_descriptor import TCGEN05
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
-from tilewright.atoms.tensor_memory import elements_per_column
+from tilewright.atoms.tensor_memory import LANES, elements_per_column
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -56,40 +56,43 @@ class _Product:
     ) -> None:
         self.atom, self.lanes, self.op, self.row, self.memory = atom, lanes, op, row, memory
         d, self.a, self.b, self.keep = words
-        self.d = self._cells("d", d, atom.type_d.width)
-        self.in_memory = None if atom.reads_shared("A") else self._cells("a", self.a, atom.type_a.width)
-
-    def _cells(self, role: str, address: int, width: int) -> tuple[Array, Array, Array]:
-        lane, column, place = _places(self.op.attrs[f"{role}_layout"], width)
-        return lane + (address >> 16 & 0x3FFF), column + (address & 0xFFFF), place
+        self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)
+        self.in_memory = None if atom.reads_shared("A") else _cells(op.attrs["a_layout"], atom.type_a.width, self.a)
 
     def begin(self) -> None:
         """From now on the accumulators are the unit's."""
-        for cells in (self.d, self.in_memory):
-            if cells is not None:
-                self._check(cells)
-                what = self.memory.busy(cells[0], cells[1])
-                if what is not None:
-                    raise self._fault(what[0], what[1])
-        self.memory.products[self.d[0], self.d[1]] += 1
+        self._check()
+        used: list[tuple[Any, Any]] = [where for row in self.d.where for where in row]
+        if self.in_memory is not None:
+            used.append(self.in_memory[:2])
+        for lanes, columns in used:
+            what = self.memory.busy(lanes, columns)
+            if what is not None:
+                raise self._fault(*what)
+        for row in self.d.where:
+            for where in row:
+                self.memory.products[where] += 1
 
-    def _check(self, cells: tuple[Array, Array, Array]) -> None:
-        lane, column, _ = cells
-        if lane.max() >= 128:
-            raise self._fault(
-                f"reaches lane {lane.max()} of tensor memory, which has lanes 0 to 127", "begin at lane 0"
-            )
-        wrong = self.memory.wrong(column)
-        if wrong is not None:
-            raise self._fault(*wrong)
+    def _check(self) -> None:
+        cells = [self.d.corners]
+        if self.in_memory is not None:
+            cells.append((self.in_memory[0], self.in_memory[1]))
+        for lanes, columns in cells:
+            if lanes.max() >= LANES:
+                raise self._fault(
+                    f"reaches lane {lanes.max()} of tensor memory, which has lanes 0 to {LANES - 1}", "begin at lane 0"
+                )
+            wrong = self.memory.wrong(columns)
+            if wrong is not None:
+                raise self._fault(*wrong)
 
     def _fault(self, text: str, fix: str) -> Exception:
         chosen = np.arange(WARP * self.lanes.warps) // WARP == self.row
         return self.lanes.fault(f"{self.atom.mnemonic()} {text}", chosen, fix)
 
     def __call__(self) -> None:
-        atom, (lane, column, _) = self.atom, self.d
-        self._check(self.d)
+        atom, memory = self.atom, self.memory
+        self._check()
         m, n, k = atom.shape_mnk
         left = self._operand("A", m) if self.in_memory is None else self._left(m)
         right = self._operand("B", n)
@@ -99,34 +102,30 @@ class _Product:
             part = slice(None) if at is None else slice(at, at + k)
             values = added(atom, values, multiplied(atom, left[..., part], right[..., part]))
         assert values is not None
-        # Rows are (M, row), columns (N, column): cells are in the order (M, N, row, column).
-        rests = self._rests("d")
-        tiles = values.reshape(rests[0], m, rests[1], n).transpose(0, 2, 1, 3)
-        self.memory.write(lane, column, _words(np.ascontiguousarray(tiles)))
-        self.memory.products[lane, column] -= 1
+        words = values[0].view(f"u{values.itemsize}")
+        for i, row in enumerate(self.d.where):
+            for j, where in enumerate(row):
+                memory.write(*where, words[i * m : (i + 1) * m, j * n : (j + 1) * n])
+                memory.products[where] -= 1
 
     def _rests(self, role: str) -> tuple[int, int]:
         layout = self.op.attrs[f"{role}_layout"]
         return offsets(layout[1]).size, offsets(layout[2]).size
 
     def _accumulators(self) -> Array:
-        atom, (lane, column, _) = self.atom, self.d
-        m, n, _ = atom.shape_mnk
-        if not self.memory.written[lane, column].all():
+        atom, memory = self.atom, self.memory
+        if not all(memory.written[where].all() for row in self.d.where for where in row):
             raise self._fault(
                 "adds to accumulators in tensor memory that nothing has written",
                 "set(tcgen05.Field.ACCUMULATE, False) before the first MMA into them, or store zeros there first",
             )
-        words = np.ascontiguousarray(self.memory.words[lane, column])
+        words = np.block([[memory.words[where] for where in row] for row in self.d.where])
         patterns = words.astype(np.uint16) if atom.type_d.width == 16 else words
-        rests = self._rests("d")
-        tiles = patterns.view(atom.type_d.dtype).reshape(*rests, m, n).transpose(0, 2, 1, 3)
-        return tiles.reshape(1, rests[0] * m, rests[1] * n).copy()
+        return patterns.view(atom.type_d.dtype)[None]
 
     def _left(self, m: int) -> Array:
         """A in tensor memory."""
         assert self.in_memory is not None
-        self._check(self.in_memory)
         type_, (lane, column, place) = self.atom.type_a, self.in_memory
         patterns = self.memory.words[lane, column] >> (place * type_.width).astype(np.uint32)
         narrow = np.ascontiguousarray(patterns.astype(f"u{type_.bytes}"))
@@ -148,16 +147,40 @@ class _Product:
         return matrices(found, self._rests(role.lower()), major, rows, type_)
 
 
+class _Tiles(NamedTuple):
+    """Where accumulators are: ``where[m][n]`` is the index (lanes, columns) of the tile of one instruction, and
+    ``corners`` the least and greatest lanes and columns of all."""
+
+    where: list[list[tuple[Any, slice]]]
+    corners: tuple[Array, Array]
+
+
 @lru_cache(maxsize=256)
-def _places(layout: Layout, width: int) -> tuple[Array, Array, Array]:
-    """``[M, N, rows, columns]`` lane, column, and element in the column, of a layout ``((rows, columns), M, N)``."""
+def _tiles(layout: Layout, width: int, address: int) -> _Tiles:
+    """Of a layout ``((rows, columns), M, N)`` at an address; the columns of a tile are neighbours."""
+    lane, column, _ = _cells(layout, width, address)
+    m_tiles, n_tiles = lane.shape[:2]
+
+    def one(i: int, j: int) -> tuple[Any, slice]:
+        columns = column[i, j, 0]
+        return _lanes(lane[i, j, :, 0]), slice(int(columns[0]), int(columns[-1]) + 1)
+
+    where = [[one(i, j) for j in range(n_tiles)] for i in range(m_tiles)]
+    return _Tiles(where, (np.array([lane.min(), lane.max()]), np.array([column.min(), column.max()])))
+
+
+def _lanes(lanes: Array) -> Any:
+    """As a slice, where they are neighbours: that is faster."""
+    first, last = int(lanes[0]), int(lanes[-1])
+    return slice(first, last + 1) if last - first + 1 == lanes.size else lanes
+
+
+@lru_cache(maxsize=256)
+def _cells(layout: Layout, width: int, address: int) -> tuple[Array, Array, Array]:
+    """``[M, N, rows, columns]`` lane, column, and element in the column, of a layout ``((rows, columns), M, N)`` at an
+    address."""
     per = elements_per_column(width)
     tile = offsets(layout[0][1])[None, :] + offsets(layout[0][0])[:, None]
     rests = offsets(layout[1])[:, None] + offsets(layout[2])[None, :]
     at = rests[:, :, None, None] + tile
-    return at // per >> 16, at // per & 0xFFFF, at % per
-
-
-def _words(values: Array) -> Array:
-    """The columns that hold numbers of 16 or 32 bits."""
-    return values.view(f"u{values.itemsize}").astype(np.uint32)
+    return (at // per >> 16) + (address >> 16 & 0x3FFF), (at // per & 0xFFFF) + (address & 0xFFFF), at % per

@@ -58,7 +58,7 @@ class TensorMemory:
         self.written[:, first : first + columns] = False
         return True
 
-    def write(self, lanes: Array, columns: Array, words: Array) -> None:
+    def write(self, lanes: Any, columns: Any, words: Array) -> None:
         """Words arrive at cells."""
         self.words[lanes, columns] = words
         self.written[lanes, columns] = True
@@ -86,7 +86,7 @@ class TensorMemory:
             "that retrieve_tmem_ptr reads",
         )
 
-    def busy(self, lanes: Array, columns: Array) -> tuple[str, str] | None:
+    def busy(self, lanes: Any, columns: Any) -> tuple[str, str] | None:
         """What an MMA must not be issued into, or read: what a thread has not waited for; None where nothing is."""
         if self.stores[lanes, columns].any():
             return (
