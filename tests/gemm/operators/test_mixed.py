@@ -34,7 +34,7 @@ def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[An
 
 @settings(max_examples=14, deadline=None)
 @given(
-    st.integers(1, 40), st.integers(1, 12), st.integers(1, 21), st.sampled_from([32, 64, 128]),
+    st.integers(1, 70), st.integers(1, 12), st.integers(1, 21), st.sampled_from([32, 64, 128]),
     st.sampled_from([F16, BF16]), st.sampled_from([F16, BF16, np.float32]), st.integers(0, 99),
 )  # fmt: skip
 def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, kind: Any, seed: int) -> None:
@@ -45,7 +45,9 @@ def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, k
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-@pytest.mark.parametrize("shape", [(1, 4096, 1024), (16, 136, 2176), (7, 8456, 256), (17, 1000, 1280)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 4096, 1024), (16, 136, 2176), (7, 8456, 256), (17, 1000, 1280), (65, 1000, 1280)], ids=str
+)
 def test_tensors_of_pytorch(shape: tuple[int, int, int], name: str, device: str) -> None:
     """Every size of the kernel for few rows, and more rows; with a bias and an activation, twice."""
     torch = pytest.importorskip("torch")
@@ -59,7 +61,7 @@ def test_tensors_of_pytorch(shape: tuple[int, int, int], name: str, device: str)
         np.testing.assert_array_equal(out.cpu().numpy(), np.maximum(exact + bias.cpu().numpy(), 0))
 
 
-@pytest.mark.parametrize("m", [3, 24])
+@pytest.mark.parametrize("m", [3, 24, 80])
 def test_normal_numbers_round_once(m: int) -> None:
     """Few rows: sums of float32 are rounded once. More rows: the weight is rounded to the type of the rows, too."""
     rng = np.random.default_rng(0)
@@ -68,7 +70,7 @@ def test_normal_numbers_round_once(m: int) -> None:
     exact = a.astype(np.float64) @ (weight * np.repeat(scales.astype(np.float64), 128, 1)).T
     result = mixed_matmul(a, prepare_weight(weight, scales), out_dtype=Float32)
     error = np.linalg.norm(result - exact) / np.linalg.norm(exact)
-    assert error < (1e-6 if m <= 16 else 2.0**-8)
+    assert error < (1e-6 if m <= 64 else 2.0**-8)
 
 
 def test_the_layout_is_what_the_instruction_wants() -> None:
@@ -97,6 +99,9 @@ def test_rows_at_strides_leading_dimensions_and_none() -> None:
     stacked = mixed_matmul(a.reshape(2, 3, 256), prepared, out_dtype=Float32)
     np.testing.assert_array_equal(stacked, exact.reshape(2, 3, 24))
     np.testing.assert_array_equal(mixed_matmul(a[0], prepared, out_dtype=Float32), exact[0])
+    apart_out = np.zeros((3, 2, 24), np.float32).transpose(1, 0, 2)  # no matrix
+    assert mixed_matmul(a.reshape(2, 3, 256), prepared, out=apart_out) is apart_out
+    np.testing.assert_array_equal(apart_out, exact.reshape(2, 3, 24))
     assert mixed_matmul(a[:0], prepared).shape == (0, 24)
 
 

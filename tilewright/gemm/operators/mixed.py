@@ -20,7 +20,7 @@ from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperan
 from tilewright.gemm.kernel.small_m import ROWS
 from tilewright.gemm.kernel.widen import widen
 from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, OFFSET, WORDS, prepared_layout
-from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
 from tilewright.gemm.operators.matmul import any_recorded, matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.argument import argument_of
@@ -29,6 +29,9 @@ from tilewright.lang.arguments.dlpack import from_dlpack
 
 GROUPS = (32, 64, 128)
 WARPS = 8
+MOST_ROWS = 64
+"""So many rows are multiplied 16 at a time: the weight is read so often, at half a byte an element. Written out it is
+moved once more at half a byte and twice at two."""
 _COMPILED: dict[Any, Any] = {}
 
 
@@ -118,9 +121,9 @@ def mixed_matmul(
 ) -> Any:  # fmt: skip
     """activation(a @ (scales * weight).T + bias), for a weight of 4-bit integers.
 
-    Up to 16 rows are multiplied by a kernel that reads 4 bits for each element of the weight and takes as long as that;
-    its sums of a group are exact to float32. More rows are multiplied with the weight written out in the type of ``a``,
-    rounded to that.
+    Up to 64 rows are multiplied, 16 at a time, by a kernel that reads 4 bits for each element of the weight and takes
+    as long as that; its sums of a group are exact to float32. More rows are multiplied with the weight written out in
+    the type of ``a``, rounded to that.
 
     Args:
         a: (..., K) of Float16 or BFloat16.
@@ -153,10 +156,15 @@ def mixed_matmul(
     result = new_result(a, shape, dtype) if out is None else out
     if rows == 0 or shape[-1] == 0:
         return result
-    if rows > ROWS:
+    if rows > MOST_ROWS:
         return matmul(a, written_out(weight, a).T, result, bias=bias, activation=activation)
-    product = FewRows.of(a.reshape(rows, a.shape[-1]), weight, bias, result, activation)
-    product.run()
+    flat, made = a.reshape(rows, a.shape[-1]), view_of(result, (rows, shape[-1]))
+    written = new_result(a, (rows, shape[-1]), dtype) if made is None else made
+    for begin in range(0, rows, ROWS):
+        these = slice(begin, min(begin + ROWS, rows))
+        FewRows.of(flat[these], weight, bias, written[these], activation).run()
+    if made is None:
+        result[...] = written.reshape(shape)
     return result
 
 
@@ -222,7 +230,7 @@ class FewRows:
         A = Matrix.of("a", a)
         if not MixedSmallMGemm.ACCESS.takes(A, Major.K):
             A = Matrix.of("a", a.contiguous() if framework(a) == "torch" else a.copy(order="C"))
-        D = Matrix.of("out", out.reshape(A.shape[0], n) if len(out.shape) != 2 else out)
+        D = Matrix.of("out", out)
         check_output(A, A, None, D, (A.shape[0], n, 1))
         problem = Problem(A, A, D, D, False)
         for name, array in (("the weight", weight.words), ("the scales", weight.scales)):
