@@ -27,7 +27,7 @@ INTERFACE = "quack_gemm_interface.py"
 LIBRARIES = {
     "quack 0.2.10": (("quack-kernels==0.2.10",), (ROWS, GEMM)),
     "quack 0.3.0": (("quack-kernels==0.3.0",), (ROWS, GEMM)),
-    "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM)),
+    "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM, INTERFACE)),
     "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
     "flashlib 0.4.0": (("flashlib==0.4.0",), ("flashlib_forms.py",)),

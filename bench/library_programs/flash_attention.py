@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -96,6 +97,10 @@ FORMS: dict[str, Callable[[], bool]] = {
     "backward, bf16, 200 rows of 128, -bounds": lambda: without(
         "-bounds", lambda: backward(200, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)
     ),
+} | {
+    f"{way.__name__}, depth {depth}": functools.partial(way, depth=depth)
+    for depth in (32, 192, 256)
+    for way in (forward, backward)
 }
 
 torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""quack's GEMMs as of 0.6, by the functions of ``quack.gemm_interface`` and its layers, each form against PyTorch in
+"""quack's GEMMs as of 0.5, by the functions of ``quack.gemm_interface`` and its layers, each form against PyTorch in
 double precision: one line a form."""
 
 from __future__ import annotations
