@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright import Int32, Int64
 from tilewright.errors import ArgumentError
-from tilewright.gemm.access import VECTOR, steps_below
+from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major
@@ -28,7 +28,7 @@ from tilewright.gemm.kernel.group_offsets import MODES, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS
 from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, leading_stride
-from tilewright.gemm.operators.grouped import MOST_ELEMENTS
+from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -97,33 +97,10 @@ def grouped_matmul(
 
 
 def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
-    """The result of a product, with copies of the matrices that do not lie as the kernels read them."""
-    product = kind.of(copied(materialised(a)), copied(materialised(b)), offsets, out, *options, **more)
-    made = product.problem.D.source
-    if in_place(made):
-        product.run()
-        return made
-    beside = new_result(a, tuple(made.shape), product.problem.D.dtype)
-    kind.of(product.problem.A.source, product.problem.B.source, offsets, beside, *options, **more).run()
-    made[...] = beside
-    return made
-
-
-def in_place(x: Any) -> bool:
-    """Whether the kernels read and write matrices that lie so: one of the last two modes is contiguous, and the other
-    one steps over it."""
-    if len(x.shape) < 2:
-        return True
-    matrix = Matrix.of("", x)
-    modes = [stride for extent, stride in zip(matrix.shape[:2], matrix.stride[:2], strict=True) if extent > 1]
-    return (not modes or 1 in modes) and not steps_below(matrix, 0)
-
-
-def copied(x: Any) -> Any:
-    """The array, or a copy in rows where it does not lie as the kernels read it."""
-    if in_place(x):
-        return x
-    return x.contiguous() if framework(x) == "torch" else x.copy(order="C")
+    """The result of a product."""
+    product = kind.of(materialised(a), materialised(b), offsets, out, *options, **more)
+    product.run()
+    return product.problem.D.source
 
 
 @dataclass(frozen=True)
@@ -176,14 +153,23 @@ class CutProduct:
         return Chain(())
 
     def run(self) -> None:
-        """Choose the kernel, and launch it."""
-        m, n, k = problem_extents(self.problem)
+        """Launch the product, between copies of matrices that the table of its groups cannot describe."""
+        _, _, k = problem_extents(self.problem)
         result = self.problem.D.source
-        if 0 in (m, n) or 0 in result.shape:
+        if 0 in result.shape:
             return
         if k == 0 or self.groups == 0:
             result[...] = 0
             return
+        before, seen, after = with_contiguous([self.problem])
+        for copy in before:
+            copy()
+        replace(self, problem=seen[0]).launch()
+        for copy in after:
+            copy()
+
+    def launch(self) -> None:
+        """Choose the kernel, and launch it."""
         version = capability_of(self.problem.machine)
         entry, _ = entry_of("", self.problem, self.entries, version)
         others = [other for other in self.entries if not other.config.persistent]
