@@ -68,12 +68,12 @@ def gemm_kernel(
         mma.set(tcgen05.Field.ACCUMULATE, False)
         done = sums_producer.acquire_and_advance()
         for _k in cutlass.range(tiles):
-            stage = multiplies.wait_and_advance()
+            full = multiplies.wait_and_advance()
             for block_k in cutlass.range_constexpr(cute.size(part_a, mode=[2])):
-                step = (None, None, block_k, stage.index)
+                step = (None, None, block_k, full.index)
                 cute.gemm(mma, sums, part_a[step], part_b[step], sums)
                 mma.set(tcgen05.Field.ACCUMULATE, True)
-            stage.release()
+            full.release()
         done.commit()
 
     tmem.relinquish_alloc_permit()
