@@ -187,7 +187,7 @@ NOTHING_TO_ADD: dict[str, tuple[Any, str]] = {
     "parallel": (SplitK(2, "parallel"), "split-K of mode 'parallel' has a rule of its own"),
     "cluster": (SplitK(2, "cluster"), "split-K of mode 'cluster' has a rule of its own"),
     "whole tiles": (StreamK.of((40, 48, 64), (64, 32, 64), multiprocessors=4, occupancy=1, fragments=1, available=1),
-                    "the blocks of this plan share none"),
+                    "the blocks of this plan share no tile"),
 }  # fmt: skip
 
 

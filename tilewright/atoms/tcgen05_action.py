@@ -1,7 +1,7 @@
 """What ``tcgen05.mma`` does on the simulator. The unit carries out what was issued in order, and as late as can be:
 when no warp can go on without it. Then it reads shared memory through the descriptors, as the hardware does,
-multiplies, and adds to the accumulators in tensor memory. Until then nobody else may touch those
-(``TensorMemory.products``).
+multiplies, and adds to the accumulators in tensor memory. Until then no other access may touch
+those (``TensorMemory.products``).
 """
 
 from __future__ import annotations

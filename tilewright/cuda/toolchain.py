@@ -214,8 +214,8 @@ def _site_folders() -> list[Path]:
 def disassembler() -> Path:
     """``nvdisasm``, or ``cuobjdump`` where there is no nvdisasm.
 
-    Looked for in the wheels beside the compiler, on ``PATH``, in toolkits and in Triton. Raises MachineError when there
-    is none.
+    Looked for in the wheels beside the compiler, on ``PATH``, in toolkits and in Triton. Raises MachineError when
+    none of them has it.
     """
     places = [site / "nvidia" / name / "bin" for site in _site_folders() for name in WHEEL_FOLDERS]
     places += [place / "x86_64" for place in places]

@@ -5,9 +5,10 @@ ever nevertheless: ``while load(flag) == 0: count += 1``. What can end it is wha
 and carried values, traced back through the loop. As long as these stay as they are, the loop *waits*, whatever else it
 does; if all that it carries and writes stays as well, it *repeats* itself.
 
-Neither is proof: a later turn may write what the condition reads. So turns are counted, ``options(idle_turns=...)`` of
-waiting, a sixteenth of it of repeating, and only while no other group makes progress: the count begins again when a
-condition's values change anywhere in the launch, a loop that has turned for long ends, warps end or blocks begin.
+Neither observation is a proof: a later turn may write what the condition reads. Turns are counted therefore,
+``options(idle_turns=...)`` of waiting, a sixteenth of it of repeating, and only while no other group makes progress:
+the count begins again when a condition's values change anywhere in the launch, a loop that has turned for long ends,
+warps end or blocks begin.
 """
 
 from __future__ import annotations

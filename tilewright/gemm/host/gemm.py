@@ -84,7 +84,7 @@ def gemm(
     draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
     that pays, "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own
     for the kernel's tile. ``reduction``: how blocks that share a tile add up ("mixed", "atomic", "shared", or "none":
-    they share none); one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
+    no blocks share a tile); one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
     ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is set otherwise.
     Raises ArgumentError for operands that do not fit together.
 

@@ -49,15 +49,15 @@ def check_named(decomposition: Any, reduction: str, batch: int) -> None:
             f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it out; {TAKERS}"
         )
     if isinstance(decomposition, StreamK) and not decomposition.sk_tiles:
-        raise ArgumentError(f"{asked}the blocks of this plan share none: leave it out; {TAKERS}")
+        raise ArgumentError(f"{asked}the blocks of this plan share no tile: leave it out; {TAKERS}")
     if isinstance(decomposition, StreamKScheduleSm90):
         if not shares_tiles(decomposition):
-            raise ArgumentError(f"{asked}the blocks of this schedule share none: leave it out; {TAKERS}")
+            raise ArgumentError(f"{asked}the blocks of this schedule share no tile: leave it out; {TAKERS}")
         if reduction == "mixed" and decomposition.reduction_mode == "Nondeterministic":
             raise ArgumentError("reduction 'mixed' with a schedule whose reduction_mode is Nondeterministic")
     # Stream-K balances the tiles of one product.
     if decomposition in ("auto", "stream_k") and batch != 1:
-        raise ArgumentError(f"{asked}those of a batch of {batch} products share none: leave it out")
+        raise ArgumentError(f"{asked}the blocks of a batch of {batch} products share no tile: leave it out")
 
 
 def check_none(decomposition: Any, split: int) -> None:

@@ -40,9 +40,9 @@ class GemmUniversal:
         decomposition: "auto", "data_parallel", "dynamic", "stream_k", a :class:`StreamK`, a :class:`SplitK`, or
             a :class:`StreamKScheduleSm90`.
         reduction: how blocks that share a tile add up: "mixed" (in a fixed order, which blocks is the plan's choice),
-            "shared" (in a fixed order, a part of the tile each), "atomic", or "none": they share none. None: as the
-            decomposition has it. One that is named is for "stream_k", "auto" (then Stream-K), and plans whose blocks
-            share tiles; it is refused where nothing would be added up, or by another rule (split-K).
+            "shared" (in a fixed order, a part of the tile each), "atomic", or "none": no blocks share a tile. None:
+            as the decomposition has it. One that is named is for "stream_k", "auto" (then Stream-K), and plans whose
+            blocks share tiles; it is refused where nothing would be added up, or by another rule (split-K).
 
     ::
 

@@ -1,7 +1,7 @@
 """``matmul``'s ``epilogue``: functions whose fields are arrays of a framework, as kernels take them.
 
-Kernels read an epilogue function's fields in their order. So do the functions here: the arrays of a launch that is
-repeated are the arrays of the fields, in that order.
+Kernels read an epilogue function's fields in their order, and the functions here list them in the same order: the
+arrays of a launch that is repeated are the arrays of the fields.
 """
 
 from __future__ import annotations

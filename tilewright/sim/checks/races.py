@@ -2,9 +2,9 @@
 
 Shared memory (of the own block or another of the cluster) and global memory; threads, and the asynchronous agents that
 act for them. Accesses that are both strong (atomics, ``ld.relaxed``...), with scopes that cover both threads, do not
-race. Nor do stores of the same value.
+race. Stores of the same value do not race either.
 
-What is plainly apart from all before it is only noted (:mod:`.pending`); the rest is looked at cell by cell
+An access that cannot meet an earlier one is only noted (:mod:`.pending`); the others are compared cell by cell
 (:mod:`.race_cells`).
 """
 
