@@ -263,7 +263,7 @@ class Placed:
                 self.parameters.pack(values)
                 self._packed = values if self.parameters.only_addresses else None
             if code := self._go():
-                self.again(self._go, code, config)
+                self.retry_in_own_context(self._go, code, config)
         finally:
             self._release()
 
@@ -272,7 +272,7 @@ class Placed:
         self._driver_config, self._go = self._configurations.get(config) or self._configure(config)
         self._config, self._stream = config, None
 
-    def again(self, go: Callable[[], int], code: int, config: LaunchConfig) -> None:
+    def retry_in_own_context(self, go: Callable[[], int], code: int, config: LaunchConfig) -> None:
         """Launch in the device's own context if the thread's was the reason that nothing was launched, else raise.
 
         This way round is cheaper than to ask for the context before each launch. A thread that loads a kernel or makes
@@ -297,7 +297,7 @@ class Placed:
             self.parameters.pack(values)
             self._packed = None
             if code := self._go():
-                self.again(self._go, code, config)
+                self.retry_in_own_context(self._go, code, config)
 
     def _configure(self, config: LaunchConfig) -> tuple[LaunchConfiguration, Callable[[], int]]:
         """Check a configuration that was not seen before; gives the driver's form of it and its launch."""
@@ -364,7 +364,7 @@ class Repeat:
         if ACTIVE:
             return self.placed.launch(self.config, self.values)
         if code := self.submit():
-            self.placed.again(self.submit, code, self.config)
+            self.placed.retry_in_own_context(self.submit, code, self.config)
 
 
 def _lets_next_begin(function: Function) -> bool:

@@ -167,7 +167,7 @@ def _explain(source: Source, arch: str, extra: tuple[str, ...], ptx: str, log: s
         line = int(found["line"])
         if found["file"] != f"{source.name}.cu" or line > len(source.origins):
             return f"{head}: {found['text']}\n{log.strip()}"
-        return f"{head}: {found['text']}{_place(source, line)}\n{source.around(line)}\n\n{log.strip()}"
+        return f"{head}: {found['text']}{_place(source, line)}\n{source.excerpt(line)}\n\n{log.strip()}"
     if found := PTX_ERROR.search(log):
         return f"{head}: {found['text']}{_behind_ptx(source, arch, extra, ptx, int(found['line']))}\n\n{log.strip()}"
     return f"{head}\n{log.strip()}"

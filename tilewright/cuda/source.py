@@ -32,7 +32,7 @@ class Source:
                 expected = Location(expected.file, expected.line + 1)
         return "\n".join(lines) + "\n"
 
-    def around(self, line: int, before: int = 3, after: int = 2) -> str:
+    def excerpt(self, line: int, before: int = 3, after: int = 2) -> str:
         """The numbered lines around ``line``, the line itself marked; for error messages."""
         lines = self.text.splitlines()
         shown = range(max(1, line - before), min(len(lines), line + after) + 1)

@@ -48,7 +48,7 @@ def symbol(executor: Any, parameters: list[CParameter], prefix: str) -> str:
             continue
         kind = parameter.declaration.removesuffix(parameter.name).strip()
         declarations.append(f"  {kind} {name};")
-        reads += _plain(argument, parameter.name, kind, i)
+        reads += _read_scalar(argument, parameter.name, kind, i)
         passed.append(name)
     names = ", ".join(p.name for p in parameters) or "none"
     has_stream = any(isinstance(argument, StreamArgument) for argument in arguments)
@@ -105,7 +105,7 @@ def _tensor(argument: Any, parameter: CParameter, i: int) -> list[str]:
     return lines
 
 
-def _plain(argument: Any, name: str, kind: str, i: int) -> list[str]:
+def _read_scalar(argument: Any, name: str, kind: str, i: int) -> list[str]:
     given, made = f"args[{i}]", f"arg{i}"
     if isinstance(argument, StreamArgument):
         check = f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_INT, "{name}", "a stream"));'

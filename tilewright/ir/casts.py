@@ -37,7 +37,7 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
         return _saturating(dst, dst.largest)
     if src.is_float and dst.is_integer:
         return _float_to_integer(src, dst)
-    return _plain(dst.dtype, through=F32 if dst.name == "bf16" else None)
+    return _by_astype(dst.dtype, through=F32 if dst.name == "bf16" else None)
 
 
 def _exact(src: ScalarType, dst: ScalarType) -> Function:
@@ -52,10 +52,10 @@ def _exact(src: ScalarType, dst: ScalarType) -> Function:
 
 
 def cast_to_f32(src: ScalarType) -> Function:
-    return _plain(F32, None)
+    return _by_astype(F32, None)
 
 
-def _plain(dtype: np.dtype, through: np.dtype | None) -> Function:
+def _by_astype(dtype: np.dtype, through: np.dtype | None) -> Function:
     if through is None:
         return lambda a: a.astype(dtype)
     return lambda a: a.astype(through).astype(dtype)

@@ -139,7 +139,7 @@ def complement(input: Any, cotarget: Any = None) -> Layout:
             raise LayoutError(f"complement({input}, {cotarget}): what is to be filled must be positive")
     else:
         cotarget = getattr(cotarget, "shape", cotarget)
-    layout = _plain(input, "complement")
+    layout = _outer_layout(input, "complement")
     if cotarget.__class__ is not int:
         return complement_of(layout, cotarget)[0]
     memo = layout._memo
@@ -175,7 +175,7 @@ def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
     return from_modes(out_shapes, out_strides) if out_shapes else Layout(1, 0)
 
 
-def _plain(input: Any, operation: str) -> Any:
+def _outer_layout(input: Any, operation: str) -> Any:
     return input if input.__class__ is Layout else lifted(input, operation, lambda outer: outer).outer
 
 
@@ -195,7 +195,7 @@ def right_inverse(input: Any) -> Any:
         return input
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "right_inverse", right_inverse)
-    layout = _plain(input, "right_inverse")
+    layout = _outer_layout(input, "right_inverse")
     memo = layout._memo
     if memo is not None and "right_inverse" in memo:
         return memo["right_inverse"]
@@ -265,7 +265,7 @@ def left_inverse(input: Any) -> Any:
         return input
     if isinstance(input, ComposedLayout):
         return _inverse_composed(input, "left_inverse", left_inverse)
-    return _left_inverse(_plain(input, "left_inverse"))
+    return _left_inverse(_outer_layout(input, "left_inverse"))
 
 
 def nullspace(input: Any) -> Layout:
@@ -274,7 +274,7 @@ def nullspace(input: Any) -> Layout:
     >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))
     (4,3):(1,8)
     """
-    input = _plain(input, "nullspace")
+    input = _outer_layout(input, "nullspace")
     flat = flatten_to_tuple(input.shape)
     steps = compact(flat)
     picks = [
@@ -287,7 +287,7 @@ def nullspace(input: Any) -> Layout:
 
 def _common(a: Layout, b: Layout) -> tuple[Layout, int]:
     """The static part of the right inverse of ``b``, and how many of its first elements ``a`` also has in order."""
-    a, b = _plain(a, "max_common_layout"), _plain(b, "max_common_layout")
+    a, b = _outer_layout(a, "max_common_layout"), _outer_layout(b, "max_common_layout")
     modes = list(takewhile(is_static, right_inverse(b)))
     inverse = from_modes([m.shape for m in modes], [m.stride for m in modes]) if modes else Layout(1, 0)
     try:

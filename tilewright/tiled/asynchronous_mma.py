@@ -51,7 +51,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     major = instruction.major_of(which)
     descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole, format=format_)
     _check_alignment(instruction, which, pointer)
-    address: Any = Int32(_plain(pointer).toint())
+    address: Any = Int32(_unswizzled(pointer).toint())
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low
     if not _is_static_place(pointer):
         low = make_warp_uniform(low)  # it is, for threads of a warpgroup share their tile; now the compiler knows
@@ -60,7 +60,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     return Tensor(Descriptors(low, descriptor.high, pointer.dtype), descriptor_layout(layout, type_))
 
 
-def _plain(pointer: Pointer) -> Pointer:
+def _unswizzled(pointer: Pointer) -> Pointer:
     """The place that the offsets name before the swizzle: where the descriptor of a swizzled tile points to."""
     base, offset = pointer.unswizzled()
     return base + offset
@@ -70,7 +70,7 @@ def _check_alignment(instruction: Mma, which: str, pointer: Pointer) -> None:
     """The swizzle permutes address bits, so its pattern must start at a multiple of its span."""
     swizzle = pointer.swizzle
     span = swizzle.span if swizzle is not None and swizzle.bits else 16
-    plain = _plain(pointer)
+    plain = _unswizzled(pointer)
     if pointer.base_align % span or plain.alignment % 16:
         raise ConstraintError(
             f"{instruction}: {which} must start at a multiple of {span if pointer.base_align % span else 16} bytes for "

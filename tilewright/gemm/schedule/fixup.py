@@ -123,12 +123,12 @@ class Fixup:
         if cutlass.const_expr(shared.reduction == "atomic"):
             slot = self.place(first)
             flag = shared.flags.iterator + slot
-            self.wait_until(flag, tidx, (this - first) // shared.apart)
+            self.wait_until(flag, tidx, (this - first) // shared.block_stride)
             if tidx == 0:
                 cute.arch.store(flag, Int32(0))
             self.partials.add_to(acc, shared.workspace.iterator, tidx, slot)
         else:
-            apart = shared.apart
+            apart = shared.block_stride
             # One thread waits for each flag, so that the waits overlap. It clears the flag for the next launch.
             for block in cutlass.range(first + tidx * apart, this, self.partials.threads * apart, unroll=1):
                 flag = shared.flags.iterator + self.place(block)
@@ -168,10 +168,10 @@ class Fixup:
         """This block's share of a tile of which it has handed over k tiles [k_begin, k_end)."""
         if (k_begin > 0) | (k_end < k_tiles):
             first = shared.first_block(tile)
-            blocks = (shared.last_block(tile) - first) // shared.apart + 1
+            blocks = (shared.last_block(tile) - first) // shared.block_stride + 1
             flag = shared.flags.iterator + self.place(tile)
             self.wait_until(flag, tidx, blocks)
-            self.add_up(shared, tidx, sums, write, tile, (self.number(shared) - first) // shared.apart, blocks)
+            self.add_up(shared, tidx, sums, write, tile, (self.number(shared) - first) // shared.block_stride, blocks)
             # Others may still wait, for a count that does not fall: the last one to leave lowers the flag.
             if tidx == 0:
                 left = cute.arch.atomic_add(flag, Int32(1))
@@ -185,7 +185,7 @@ class Fixup:
     ) -> None:  # fmt: skip
         """Block ``index`` of ``count``: every ``count``-th part of the tile, dealt out to the groups of the block in
         turn. Sums are those of the tile's blocks in their order."""
-        apart = shared.apart
+        apart = shared.block_stride
         first, last = shared.first_block(tile), shared.last_block(tile)
         group, groups = tidx // sums.threads, self.partials.threads // sums.threads
         for number in cutlass.range(index + count * group, sums.parts * groups, count * groups, unroll=1):

@@ -108,7 +108,7 @@ class SharedTiles(StaticSchedule):
         return self.plan.reduce_start_block_idx
 
     @property
-    def apart(self) -> Any:
+    def block_stride(self) -> Any:
         """From the number of one of a tile's blocks to that of the next."""
         return 1
 
@@ -169,7 +169,7 @@ class PersistentSharedTiles(SharedTiles):
         return self.workers
 
     @property
-    def apart(self) -> Any:
+    def block_stride(self) -> Any:
         return self.plan.groups if isinstance(self.plan, SharedUnits) else 1
 
     @cute.jit

@@ -139,7 +139,7 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             if self.fields is not None and not exactly:
                 return self.fields.read(value)
             raise self.wrong(describe(self.template) + (f" with divisors {self.facts}" if fits else ""), value)
-        found = [_plain(v) for v in value.__c_pointers__()]
+        found = [_number_of(v) for v in value.__c_pointers__()]
         for kind, leaf in zip(self.type_list, found, strict=True):
             if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
                 raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{leaf.address:#x}")
@@ -244,7 +244,7 @@ def covers(got: Any, want: Any) -> bool:
     return all((g[0] or not w[0]) and g[1] % w[1] == 0 and g[2:] >= w[2:] for g, w in zip(got, want, strict=True))
 
 
-def _plain(value: Any) -> Any:
+def _number_of(value: Any) -> Any:
     """What a user's ``__c_pointers__`` lists, as numbers: ctypes objects are read."""
     if isinstance(value, Numeric):
         return value.value
