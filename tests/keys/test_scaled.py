@@ -16,8 +16,10 @@ torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.unchecked
 
-OPERANDS = ("a", "b", "out", "scale_a", "scale_b", "bias")
-SHAPES = {"a": (32, 32), "b": (32, 64), "out": (32, 64), "scale_a": (32, 1), "scale_b": (1, 64), "bias": (64,)}
+OPERANDS = ("a", "b", "out", "scale_a", "scale_b", "bias", "scale_result")
+SHAPES = {"a": (32, 32), "b": (32, 64), "out": (32, 64), "scale_a": (32, 1), "scale_b": (1, 64), "bias": (64,),
+          "scale_result": (1,)}  # fmt: skip
+OF_8_BITS = ("a", "b", "out")
 OPERAND, HOW, SIMULATED = ("dtype", "shape", "stride", "alignment", "device", "negative"), 1, 2
 ASKED = ("activation", "out_dtype", "use_fast_accum", "kernel")
 OPENED: set[Path] = {(), (0,), (HOW,), (SIMULATED,), *((0, i) for i in range(len(OPERANDS)))}
@@ -42,7 +44,7 @@ class Call:
         for i, name in enumerate(OPERANDS):
             (rows, columns), how = (1, *SHAPES[name])[-2:], self.lying.get(name, "")
             numbers = (torch.arange(2 * (rows + 2) * (columns + 2)) * (i + 3) % 11 - 5).float()
-            usual = E4M3 if name in ("a", "b") else torch.float32
+            usual = E4M3 if name in OF_8_BITS else torch.float32
             other = {"out": torch.bfloat16, "bias": torch.bfloat16}.get(name, E5M2 if usual is E4M3 else torch.float64)
             memory = numbers.to(other if how == "dtype" else usual)
             if how == "alignment":
@@ -50,8 +52,9 @@ class Call:
             steps = (1, rows) if name == "b" else (columns, 1)  # b's columns are contiguous
             if how == "stride":
                 steps = tuple(2 * step for step in steps)
-            array = torch.as_strided(memory, (rows, columns), steps)
-            if how == "shape":
+            more = name == "scale_result" and how == "shape"  # two numbers, in place of none
+            array = torch.as_strided(memory, (rows, columns + more), steps)
+            if how == "shape" and not more:
                 array = array[:-1] if rows > 1 else array[:, :-1]
             array = array[0] if len(SHAPES[name]) == 1 else array
             yield name, torch._neg_view(array) if how == "negative" else array
@@ -70,7 +73,7 @@ CASES: dict[str, tuple[Call, Call]] = {
     **{
         f"{name}: {part}": (Call(), Call({name: part}))
         for name in OPERANDS for part in OPERAND
-        if part != "device" and not (part == "negative" and name in ("a", "b"))
+        if part != "device" and not (part == "negative" and name in OF_8_BITS)
     },
     "activation": pair("activation", None, "relu"),
     "out_dtype": pair("out_dtype", None, torch.bfloat16),
@@ -98,8 +101,8 @@ def run(spy: Spy, *calls: Call) -> list[Any]:
     return outcomes
 
 
-HARMLESS = {f"{name}: alignment" for name in ("scale_a", "scale_b", "bias")}
-"""They are read element by element; the key has the components of every operand."""
+HARMLESS = {f"{name}: alignment" for name in ("scale_a", "scale_b", "bias", "scale_result")} | {"scale_result: stride"}
+"""They are read element by element, and one number has no stride; the key has the components of every operand."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -113,5 +116,5 @@ def test_every_component_has_its_case() -> None:
     spy = Spy()
     run(spy, Call())
     assert [path for path, _ in components(spy.asked[0], OPENED)] == list(NAMES)
-    missing = {f"{name}: device" for name in OPERANDS} | {"a: negative", "b: negative"}
+    missing = {f"{name}: device" for name in OPERANDS} | {f"{name}: negative" for name in OF_8_BITS}
     assert NAMES.values() - CASES.keys() == missing, "these need two machines, or a type that PyTorch negates"
