@@ -116,6 +116,8 @@ ROWS = [
     ("H = Lazy()", "H.pure", "H.pure", ""),
     ("Lazy.made[0] = 0; H = Lazy()", "H.counted", "H.counted", "'H' changes its attributes"),
     ("H = (Equal(), Equal())", "n in H", "H[1].asked", "asked' changes in a side of the run-time `in`"),
+    ("globals()['SHARED'] = 0", "globals()['SHARED'] = 5", "SHARED", r"globals\(\) in a run-time if"),
+    ("globals()['SHARED'] = 3", "n", "SHARED", ""),
     ("Registry.classes.clear()", "type('Made', (Registry,), {})", "len(Registry.classes)", "changes its length"),
 ]  # fmt: skip
 """How it is made, what changes it, what reads it, and what the refusal says; empty where the program is right."""

@@ -188,6 +188,11 @@ _BUILTINS: dict[Any, Any] = {
 def builtin(function: Any, reach: Objects | None = None) -> Any:
     """The version of a Python builtin that also takes run-time numbers; other callables as they are. ``reach()`` are
     the objects that ``any`` and ``all`` could change by what they take item by item."""
+    if function is builtins.globals and Builder.current().regions:
+        raise fail(
+            f"globals() in a {Builder.current().regions[-1]}: what is assigned through it would change once, while "
+            "staging; keep the variable in an object (`state.x`), or call globals() before"
+        )
     try:
         found = _BUILTINS.get(function, function)
     except TypeError:  # an unhashable callable of the user's
