@@ -17,7 +17,7 @@ from tilewright.gemm import Major, Operand, mixed_matmul, prepare_weight
 from tilewright.gemm.config import MixedSmallMConfig
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm
 from tilewright.gemm.mainloop.prepared_weight import prepared_layout
-from tilewright.gemm.operators.mixed import few_rows_config, prepared_operand
+from tilewright.gemm.operators.mixed import MOST_ROWS, few_rows_config, prepared_operand
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -70,7 +70,13 @@ def test_normal_numbers_round_once(m: int) -> None:
     exact = a.astype(np.float64) @ (weight * np.repeat(scales.astype(np.float64), 128, 1)).T
     result = mixed_matmul(a, prepare_weight(weight, scales), out_dtype=Float32)
     error = np.linalg.norm(result - exact) / np.linalg.norm(exact)
-    assert error < (1e-6 if m <= 64 else 2.0**-8)
+    assert error < (1e-6 if m <= MOST_ROWS else 2.0**-8)
+
+
+@pytest.mark.parametrize("rows", [0, 3, 40])
+def test_an_activation_is_known_whatever_the_rows(rows: int) -> None:
+    with pytest.raises(ArgumentError, match="no activation 'gelup'"):
+        mixed_matmul(np.ones((rows, 128), F16), prepare_weight(WEIGHT[:, :128], SCALES[:, :1]), activation="gelup")
 
 
 def test_the_layout_is_what_the_instruction_wants() -> None:
