@@ -317,6 +317,8 @@ READ_ONLY.flags.writeable = False
         (ActivationGradient("swoosh", square), "there is no activation 'swoosh'"),
         (tuple(Residual(square) for _ in range(13)), "more than 12 arrays"),
         (Bias(from_dlpack(vector)), "give the array itself"),
+        (Store(3), "Store takes an array, not 3"),
+        ((Relu(), Bias(None)), "Bias takes an array, not None"),
     ],
 )
 def test_refusals(epilogue: Any, message: str) -> None:

@@ -46,6 +46,9 @@ def functions_of(epilogue: Any) -> tuple[Any, ...]:
                 raise ArgumentError(
                     f"epilogue: {field.name} of {type(part).__name__} is a tensor of from_dlpack: give the array itself"
                 )
+        for x, *_ in (*getattr(part, "vectors", ()), *getattr(part, "matrices", ())):
+            if not is_array(x):
+                raise ArgumentError(f"epilogue: {type(part).__name__} takes an array, not {x!r}")
     if any(hasattr(part, "weights") for part in functions):
         raise ArgumentError("epilogue: scales of blocks change along K: scaled_matmul takes them")
     if len(arrays_of(functions)) > MOST_ARRAYS:
