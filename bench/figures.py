@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -88,7 +89,7 @@ def write_results(what: str, where: str, records: list[dict[str, Any]], director
     document = {
         **facts,
         "versions": versions(),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *(argument.removeprefix(f"{ROOT}/") for argument in sys.argv)]),
         "date": date,
         "records": records,
     }
