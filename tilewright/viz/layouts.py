@@ -39,8 +39,8 @@ def layout_figure(
         color_by: what colours stand for: "offset", "index", "row", "column", "bank", or a function of the offset that
             gives a number.
         element_bits: the width of an element, for ``color_by="bank"``.
-        flatten_hierarchical: number the rows and columns of nested modes through. Otherwise heavy lines part the
-            innermost tiles, whose coordinates stand outside the numbers within them.
+        flatten_hierarchical: number the rows and columns of nested modes through. Otherwise thick lines
+            separate the innermost tiles: their coordinates are outside, those inside a tile on its elements.
 
     Raises:
         ArgumentError: not a layout, run-time integers in it, an unknown ``show`` or ``color_by``.

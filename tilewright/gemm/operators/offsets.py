@@ -207,7 +207,7 @@ def cut_mode_and_shape(
     mode = CUT.get((len(a), len(b)))
     if mode is None or offsets is None:
         raise ArgumentError(
-            f"grouped_matmul of shapes {a} and {b} {'without' if offsets is None else 'with'} offsets: one or both are "
+            f"groups of shapes {a} and {b} {'without' if offsets is None else 'with'} offsets: one or both are "
             "matrices, cut at offsets, or both are stacks of matrices, without offsets"
         )
     if len(offsets) != 1:

@@ -106,23 +106,9 @@ def scaled_matmul(
         if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
             return result
     return ScaledRequest(
-        a,
-        b,
-        out,
-        None,
-        1.0,
-        0.0,
-        bias,
-        activation,
-        out_dtype,
-        "ieee",
-        kernel,
-        "auto",
-        scale_a,
-        scale_b,
-        use_fast_accum,
-        scale_result,
-    ).run(key)
+        a, b, out, None, 1.0, 0.0, bias, activation, out_dtype, "ieee", kernel, "auto", scale_a, scale_b,
+        use_fast_accum, scale_result,
+    ).run(key)  # fmt: skip
 
 
 @dataclass(frozen=True)
