@@ -63,7 +63,9 @@ def run(
             cute.copy(load_tile, part, taken)
             if cutlass.const_expr(load == "waited for"):
                 cute.arch.fence_view_async_tmem_load()
+        cute.arch.tcgen05_fence_before_thread_sync()
         cute.arch.sync_threads()
+        cute.arch.tcgen05_fence_after_thread_sync()
         mma.set(tcgen05.Field.ACCUMULATE, not fresh)
         if cutlass.const_expr(issuer == "thread"):
             if t == 0:
@@ -95,7 +97,8 @@ def run(
 
 
 @pair(
-    "tcgen05.ld.32x32b.x32 touches accumulators of a tcgen05.mma that is not done", "cute.copy(load_tile, part, taken)"
+    "tcgen05.ld.32x32b.x32 touches accumulators of a tcgen05.mma that is not done | tensor-memory-race",
+    "cute.copy(load_tile, part, taken)",
 )
 def sums_read_before_the_commit_arrived(bug: bool) -> None:
     run(bug, wait=not bug)

@@ -142,3 +142,70 @@ def loaded_before_it_is_stored(bug: bool) -> None:
 @pair("tcgen05-registers", "cute.copy(load, part, taken)", "y[t] = taken.load()")
 def registers_read_before_they_are_loaded(bug: bool) -> None:
     run(plain(wait_load=not bug), bug)
+
+
+def handed_on(leave_out: str) -> None:
+    """Four warps store ones, and four others load and add them up. Left out are ``"barrier"``, or the fence on one of
+    its sides."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        if warp < 4:
+            stored(base, t, 1.0)
+            if cutlass.const_expr(leave_out != "before"):
+                cute.arch.tcgen05_fence_before_thread_sync()
+        if cutlass.const_expr(leave_out != "barrier"):
+            cute.arch.sync_threads()
+        if warp >= 4:
+            if cutlass.const_expr(leave_out != "after"):
+                cute.arch.tcgen05_fence_after_thread_sync()
+            load, part, taken = parts(base, t % 128)
+            cute.copy(load, part, taken)
+            cute.arch.fence_view_async_tmem_load()
+            y[t % 128] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        freed(base, warp, COLUMNS)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=256)
+    if leave_out != "barrier":
+        np.testing.assert_array_equal(y, 32)
+
+
+@pair("tensor-memory-race", "cute.copy(load, part, taken)", "cute.copy(store, given, mine.partition_D(memory))")
+def loaded_by_other_warps_without_a_barrier(bug: bool) -> None:
+    handed_on("barrier" if bug else "")
+
+
+@pair("tcgen05-fence", "cute.copy(load, part, taken)", "cute.copy(store, given, mine.partition_D(memory))")
+def no_fence_before_the_barrier(bug: bool) -> None:
+    handed_on("before" if bug else "")
+
+
+@pair("tcgen05-fence", "cute.copy(load, part, taken)", "cute.copy(store, given, mine.partition_D(memory))")
+def no_fence_behind_the_barrier(bug: bool) -> None:
+    handed_on("after" if bug else "")
+
+
+@pair("deadlock", "cute.arch.alloc_tmem(512, holder)")
+def allocated_twice(bug: bool) -> None:
+    """All columns, and some more before they are freed: nothing will ever free them."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(32)
+        holder = cute.arch.alloc_smem(cutlass.Int32, 1)
+        if cutlass.const_expr(not bug):
+            freed(base, warp, 32)
+        if warp == 0:
+            cute.arch.alloc_tmem(512, holder)
+            cute.arch.sync_warp()
+            cute.arch.dealloc_tmem(cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder), 512)
+        if cutlass.const_expr(bug):
+            freed(base, warp, 32)
+        y[t] = cutlass.Float32(32.0)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=128)

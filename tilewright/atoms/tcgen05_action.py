@@ -69,6 +69,9 @@ class _Product:
             what = self.memory.busy(lanes, columns)
             if what is not None:
                 raise self._fault(*what)
+        if self.in_memory is not None:
+            self.lanes.tensor_memory(self.row, self.memory, False, [self.in_memory[:2]])
+        self.lanes.tensor_memory(self.row, self.memory, True, [where for row in self.d.where for where in row])
         for row in self.d.where:
             for where in row:
                 self.memory.products[where] += 1

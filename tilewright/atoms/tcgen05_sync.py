@@ -12,6 +12,7 @@ from tilewright.atoms.mbarrier import MbarrierInstruction
 from tilewright.atoms.tcgen05_mma import AGENT
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -55,6 +56,11 @@ class Tcgen05Fence(Instruction):
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
     accesses = ()
+
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
+        """Between this thread's ``tcgen05`` and its synchronisation with others: the fence itself releases nothing."""
+        return (Ordering("thread", acquire=self.side == "after", release=self.side == "before", agent=AGENT),)
 
     def __post_init__(self) -> None:
         if self.side not in ("before", "after"):

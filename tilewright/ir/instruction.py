@@ -87,6 +87,11 @@ class Lanes(Protocol):
         [units]`` of these lanes."""
         ...
 
+    def tensor_memory(self, row: int, memory: Any, writes: bool, where: list[Any]) -> None:
+        """Tell observers that warp ``row`` of these issues an asynchronous access to a block's tensor memory, at the
+        cells of the indices ``where``."""
+        ...
+
     def spread(self, value: Any) -> np.ndarray[Any, Any]:
         """A scalar or vector operand as a full ``[L]`` or ``[L, n]`` array (read-only)."""
         ...

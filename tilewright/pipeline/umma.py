@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
+from tilewright.lang.device.tensor_memory import tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync
 from tilewright.layout import Layout
 from tilewright.pipeline.agents import Agent, CooperativeGroup, PipelineOp
 from tilewright.pipeline.initialise import blocks
@@ -61,7 +62,8 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
 
 
 class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
-    """Threads fill the stages (operands in shared or tensor memory), ``tcgen05.mma`` reads them.
+    """Threads fill the stages (operands in shared or tensor memory), ``tcgen05.mma`` reads them. The fences
+    ``tcgen05.fence`` that stages in tensor memory need are in its methods.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute, pipeline
@@ -96,9 +98,29 @@ class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
             barrier_storage=barrier_storage, defer_sync=defer_sync,
         )  # fmt: skip
 
+    def producer_acquire(
+        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the MMAs have read the stage."""
+        super().producer_acquire(state, try_acquire_token)
+        tcgen05_fence_after_thread_sync()
+
+    def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
+        """This thread has written its part of the stage."""
+        tcgen05_fence_before_thread_sync()
+        super().producer_commit(state)
+
+    def consumer_wait(
+        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until all threads have written the stage."""
+        super().consumer_wait(state, try_wait_token)
+        tcgen05_fence_after_thread_sync()
+
 
 class PipelineUmmaAsync(PipelineAsync):
-    """``tcgen05.mma`` fills the stages, accumulators in tensor memory; threads read them.
+    """``tcgen05.mma`` fills the stages, accumulators in tensor memory; threads read them. The fences ``tcgen05.fence``
+    that this needs are in its methods.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute, pipeline
@@ -134,6 +156,25 @@ class PipelineUmmaAsync(PipelineAsync):
             num_stages=num_stages, producer_group=producer_group, consumer_group=consumer_group,
             barrier_storage=barrier_storage, defer_sync=defer_sync,
         )  # fmt: skip
+
+    def producer_acquire(
+        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the accumulators have been read."""
+        super().producer_acquire(state, try_acquire_token)
+        tcgen05_fence_after_thread_sync()
+
+    def consumer_wait(
+        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the MMAs are done."""
+        super().consumer_wait(state, try_wait_token)
+        tcgen05_fence_after_thread_sync()
+
+    def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
+        """This thread has loaded its part of the accumulators."""
+        tcgen05_fence_before_thread_sync()
+        super().consumer_release(state)
 
 
 def _one_block(cls: type, cta_layout_vmnk: Layout | None) -> None:

@@ -96,6 +96,11 @@ class Observer:
         """An asynchronous unit is about to read pieces of 16 bytes, which begin at ``start [units, n]`` (bytes from the
         start of the wave's shared memory), on behalf of the group's warps ``rows [units]`` and those that follow."""
 
+    def tensor_memory(self, group: Group, row: int, memory: Any, writes: bool, where: list[Any]) -> None:
+        """Warp ``row`` of the group issues an asynchronous access to tensor memory (``memory``:
+        :class:`tilewright.atoms.tensor_memory_state.TensorMemory`), at the cells of the indices (lanes, columns)
+        ``where``. An MMA reads operand A and writes its accumulators."""
+
     def ordered(self, group: Group, op: Op) -> None:
         """A call whose class states ``orders`` beside barriers has been executed: a fence, a commit or wait of a group,
         ``bar.warp.sync``. The lanes are those of ``group.mask``."""

@@ -95,6 +95,10 @@ class GroupLanes:
             start = offsets + (base if type(base) is int else base[rows * WARP][:, None])
             group.events.pieces(group, start, rows)
 
+    def tensor_memory(self, row: int, memory: Any, writes: bool, where: list[Any]) -> None:
+        if self.group.events is not None:
+            self.group.events.tensor_memory(self.group, row, memory, writes, where)
+
     def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
         if mask is None:
             return self.mask

@@ -17,6 +17,7 @@ from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.registers_in_flight import RegistersInFlight
 from tilewright.sim.checks.residency import Residency
+from tilewright.sim.checks.tensor_memory import TensorMemoryOrder
 from tilewright.sim.checks.tokens import Tokens
 from tilewright.sim.checks.uninitialised import Uninitialised
 
@@ -27,6 +28,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Proxies,
     GlobalProxies,
     RegistersInFlight,
+    TensorMemoryOrder,
     MbarrierRules,
     Tokens,
     Exits,

@@ -168,6 +168,7 @@ class KernelFacts:
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
+        self.tensor_memory = any(MemSpace.TMEM in a.spaces for op in self.calls for a in op.attrs["atom"].accesses)
         # Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on.
         self.staged = any(o.through == "mbarrier" and o.agent for o in orders) or any(
             a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses

@@ -1,0 +1,202 @@
+"""Tensor memory between warps: what one has stored, multiplied or loaded there and another one touches needs a
+synchronisation of the threads, with ``tcgen05.fence`` on both of its sides.
+
+PTX ISA, "tcgen05 memory consistency model": ``before_thread_sync`` orders the asynchronous ``tcgen05`` before it with
+the synchronisation that follows; ``tcgen05.commit`` implies it. ``after_thread_sync`` orders those behind it with the
+synchronisation before. What one warp issues is in order, or is waited for by ``wait::ld``, ``wait::st`` and the commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tilewright.atoms.tcgen05_sync import Tcgen05Commit, Tcgen05Fence
+from tilewright.atoms.tensor_memory import COLUMNS, LANES
+from tilewright.atoms.tensor_memory_state import TensorMemory
+from tilewright.ir.core import Op
+from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
+from tilewright.sim.checks.actors import actor_in_wave, thread_of
+from tilewright.sim.checks.checker import Checker
+from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.sites import KernelFacts
+from tilewright.sim.events import Mask
+
+if TYPE_CHECKING:
+    from tilewright.sim.agents import Effect
+    from tilewright.sim.engine import Launch
+    from tilewright.sim.group import Group
+    from tilewright.sim.wave import Wave
+
+
+class _Use(NamedTuple):
+    """An access that has been issued: by which op and warp, at which of its clocks, and how many of the warp's
+    ``_Side.points`` were before it."""
+
+    op: Op
+    warp: int
+    clock: int
+    points: int
+    wave: Wave
+
+
+class _Side:
+    """Of a warp: ``points``, the clocks of its fences ``before_thread_sync`` and commits; ``known``, by other warp, how
+    many of that one's points it knew of at its last fence ``after_thread_sync``."""
+
+    __slots__ = ("points", "known")
+
+    def __init__(self) -> None:
+        self.points: list[int] = []
+        self.known: dict[int, int] = {}
+
+
+class _Cells:
+    """Of one block's tensor memory: by cell, the number of the last write and the last read, 0: none."""
+
+    __slots__ = ("written", "read", "allocations")
+
+    def __init__(self) -> None:
+        self.written, self.read = np.zeros((2, LANES, COLUMNS), np.int32)
+        self.allocations = 0
+
+    def forget_freed(self, memory: TensorMemory) -> None:
+        """What was done to columns before they were allocated again is no access to what is there now."""
+        if memory.count != self.allocations:
+            again = memory.owner > self.allocations
+            self.written[:, again] = self.read[:, again] = 0
+            self.allocations = memory.count
+
+
+class TensorMemoryOrder(Checker):
+    """A race is reported by default, a missing fence where all is checked: many programs that run on such GPUs go
+    without fences."""
+
+    name, cost, uses_order = "tensor-memory", "default", True
+
+    @classmethod
+    def concerns(cls, facts: KernelFacts) -> bool:
+        return facts.tensor_memory
+
+    def begin(self, launch: Launch) -> None:
+        self.uses: list[_Use | None] = [None]
+        self.cells: dict[TensorMemory, _Cells] = {}
+        self.sides: dict[tuple[Wave, int], _Side] = {}
+
+    def tensor_memory(self, group: Group, row: int, memory: TensorMemory, writes: bool, where: list[Any]) -> None:
+        cells = self.cells.get(memory)
+        if cells is None:
+            cells = self.cells[memory] = _Cells()
+        cells.forget_freed(memory)
+        warp, wave = int(group.warps[row]), group.wave
+        before = set()
+        for cell in where:
+            before |= _numbers(cells.written[cell])
+            if writes:
+                before |= _numbers(cells.read[cell])
+        for number in before:
+            use = self.uses[number]
+            if use is not None and use.warp != warp:
+                self._compare(group, row, warp, use)
+        clock = int(self.order.waves[wave].now[warp])
+        self.uses.append(_Use(group.lanes.op, warp, clock, len(self._side(wave, warp).points), wave))
+        for cell in where:
+            (cells.written if writes else cells.read)[cell] = len(self.uses) - 1
+
+    def _side(self, wave: Wave, warp: int) -> _Side:
+        found = self.sides.get((wave, warp))
+        if found is None:
+            found = self.sides[wave, warp] = _Side()
+        return found
+
+    # -- fences and commits --------------------------------------------------------------------------------------------
+
+    def ordered(self, group: Group, op: Op) -> None:
+        atom = op.attrs["atom"]
+        if isinstance(atom, Tcgen05Fence):
+            for warp in _active_warps(group, group.mask):
+                if atom.side == "before":
+                    self._point(group.wave, warp)
+                else:
+                    self._acquire(group.wave, warp)
+
+    def issue(self, group: Group, effect: Effect) -> None:
+        if isinstance(effect.op.attrs["atom"], Tcgen05Commit):
+            for warp in _active_warps(group, effect.mask):
+                self._point(group.wave, warp, committed=True)
+
+    def _point(self, wave: Wave, warp: int, committed: bool = False) -> None:
+        """What the warp has issued so far is covered by what it releases from now on. The issue of a commit has moved
+        its clock on."""
+        clocks = self.order.waves[wave]
+        self._side(wave, warp).points.append(int(clocks.last[warp] if committed else clocks.now[warp]))
+
+    def _acquire(self, wave: Wave, warp: int) -> None:
+        mine = self._side(wave, warp)
+        for (other_wave, other), side in self.sides.items():
+            if other_wave is wave and other != warp and len(side.points) > mine.known.get(other, 0):
+                mine.known[other] = self._points_known(wave, warp, other, mine.known.get(other, 0))
+
+    def _points_known(self, wave: Wave, warp: int, other: int, least: int) -> int:
+        """How many of another warp's points happened before what the warp does now."""
+        points = self._side(wave, other).points
+        for count in range(len(points), least, -1):
+            if self._knows(wave, warp, other, points[count - 1]):
+                return count
+        return least
+
+    def _knows(self, wave: Wave, warp: int, other: int, clock: int) -> bool:
+        return any(self.order.knows(wave, warp, other, clock, lane) for lane in range(WARP))
+
+    # -- what they come to ---------------------------------------------------------------------------------------------
+
+    def _compare(self, group: Group, row: int, warp: int, use: _Use) -> None:
+        wave = group.wave
+        mine = self._side(wave, warp)
+        if mine.known.get(use.warp, 0) > use.points:
+            return
+        if not self._knows(wave, warp, use.warp, use.clock):
+            self._report(
+                group, row, use, "tensor-memory-race", "nothing orders these two accesses to tensor memory",
+                "no barrier or mbarrier is between the two on every path",
+                "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
+                "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
+            )  # fmt: skip
+        elif self.thorough:
+            now = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0))
+            if now > use.points:
+                self._report(
+                    group, row, use, "tcgen05-fence", "no tcgen05.fence::after_thread_sync is between the "
+                    "synchronisation with the other warp and this access",
+                    "tcgen05 instructions are asynchronous: without the fence one may be executed before the wait that "
+                    "stands above it",
+                    "cute.arch.tcgen05_fence_after_thread_sync() behind the wait",
+                )  # fmt: skip
+            else:
+                self._report(
+                    group, row, use, "tcgen05-fence", "no tcgen05.fence::before_thread_sync is between the other "
+                    "warp's access and the synchronisation",
+                    "tcgen05 instructions are asynchronous: without the fence the synchronisation does not cover them",
+                    "cute.arch.tcgen05_fence_before_thread_sync() before that warp's barrier or arrival",
+                )  # fmt: skip
+
+    def _report(self, group: Group, row: int, use: _Use, rule: str, what: str, why: str, fix: str) -> None:
+        op = group.lanes.op
+        parties = [
+            Party(op.attrs["atom"].mnemonic(), op, thread_of(group, row * WARP)),
+            Party(f"after {use.op.attrs['atom'].mnemonic()}", use.op, actor_in_wave(use.wave, use.warp, 0)),
+        ]
+        self.findings.add(Finding(rule, what, parties, None, why, fix))
+
+
+def _numbers(numbers: Array) -> set[int]:
+    """Those that occur. Mostly it is one."""
+    least = int(numbers.min())
+    return {least} if least == int(numbers.max()) else set(np.unique(numbers).tolist())
+
+
+def _active_warps(group: Group, mask: Mask) -> list[int]:
+    warps = group.warps if mask is None else group.warps[mask.reshape(-1, WARP).any(1)]
+    return [int(warp) for warp in warps]
