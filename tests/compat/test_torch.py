@@ -144,6 +144,32 @@ def test_operators_of_the_programs_own() -> None:
     assert x.tolist() == [8] * 4
 
 
+def test_compiled_functions_run_as_they_are_written() -> None:
+    """PyTorch's compiler needs a real device: its names take what they take there, and the function means the same."""
+
+    @torch.library.custom_op("tilewright_tests::doubled_again", mutates_args=(), device_types="cuda")
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        out = x.clone()
+        run(from_dlpack(out))
+        return out
+
+    @torch.compile(fullgraph=True, mode="max-autotune")
+    def compiled(x: torch.Tensor) -> torch.Tensor:
+        return doubled(x + 1) * 3
+
+    x, layer = torch.ones(4, device="cuda"), torch.nn.Linear(4, 4, device="cuda")
+    assert compiled(x).is_cuda and compiled(x).tolist() == [12] * 4
+    assert torch.equal(torch.compile(layer, dynamic=True)(x), layer(x))
+    before = layer(x)
+    layer.compile()
+    assert torch.equal(layer(x), before)
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast"):
+        torch.compile(layer, mode="fast")
+    ours = torch.compile
+    compat.uninstall()
+    assert torch.compile is not ours
+
+
 def test_each_name_has_a_function_of_its_own() -> None:
     """PyTorch's compiler keeps a rule by function: one for two names is an error when it is first imported."""
     import types

@@ -3,11 +3,12 @@
 One call stands for ``count`` copies. Its operands are the tensor map (a parameter, or a pointer to 128 bytes of
 memory), then what all copies share (``shared``: mbarrier, multicast mask, cache policy), then for each copy the address
 in shared memory and the coordinates of the box, the contiguous mode first. A whole warp executes it; the instruction
-elects the thread that issues.
+elects the thread that issues. With ``each`` it is the bare instruction of PTX: every thread that is here issues.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,11 +33,13 @@ REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 @dataclass(frozen=True, repr=False)
 class TmaCopy(CopyInstruction):
     """The common part of the copies. ``bits`` are those of the whole box, of which each block of a multicast issues a
-    part; ``rank`` is that of the tensor map; ``hint``: a cache policy is given."""
+    part; ``rank`` is that of the tensor map; ``hint``: a cache policy is given; ``each``: no thread is elected, and
+    only the tensor map of a run knows the box: ``bits`` are those of a byte."""
 
     bits: int
     rank: int = 1
     hint: bool = False
+    each: bool = False
 
     min_arch = 90
     boxes: ClassVar[int] = 1
@@ -94,7 +97,7 @@ class TmaCopy(CopyInstruction):
         tensor_map, shared, copies = self.parts(op.operands)
         name = self.helper(out)
         common = [map_address(out, tensor_map), *self.shared_text(out, shared)]
-        with out.block(f"if ({elect(out)}())"):
+        with nullcontext() if self.each else out.block(f"if ({elect(out)}())"):
             for operands in copies:
                 addresses, coordinates = operands[: self.boxes], operands[self.boxes :]
                 arguments = [*common, *map(out.shared_address, addresses), *map(out.value, coordinates)]
@@ -174,7 +177,7 @@ class TmaLoad(TmaCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
-        engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type)
+        engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
         engine.load(copies, shared[0], shared[1] if self.multicast else None)
         return ()
 
@@ -218,7 +221,8 @@ class TmaStore(TmaCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, _, copies = self.parts(operands)
-        StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type).store(copies, self.reduction)
+        engine = StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine.store(copies, self.reduction)
         return ()
 
 
@@ -244,7 +248,7 @@ class TmaPrefetch(TmaCopy):
         return f"cp.async.bulk.prefetch.tensor.{self.rank}d.L2.global{{hint}} {{box}}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        for _ in Engine(lanes, self.mnemonic(), operands[0], op.operands[0].type).maps():
+        for _ in Engine(lanes, self.mnemonic(), operands[0], op.operands[0].type, self.each).maps():
             pass  # nothing moves that a program can see; a torn warp or an invalid map is still a mistake
         return ()
 

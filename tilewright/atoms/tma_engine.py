@@ -24,28 +24,33 @@ READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a b
 
 
 class Engine:
-    """The copies that the warps of a group issue with one instruction: one thread of each warp issues it."""
+    """The copies that the warps of a group issue with one instruction: one thread of each warp issues it, or ``each``
+    thread that is here."""
 
-    def __init__(self, lanes: Lanes, name: str, tensor_map: Any, kind: Type) -> None:
+    def __init__(self, lanes: Lanes, name: str, tensor_map: Any, kind: Type, each: bool = False) -> None:
         """``tensor_map`` is the operand, ``kind`` its type: a tensor map, or a pointer to one."""
-        self.lanes, self.name = lanes, name
-        active = lanes.active().reshape(-1, WARP)
+        self.lanes, self.name, self.each = lanes, name, each
+        self.leaders = np.flatnonzero(lanes.active()) if each else self._elected()
+        self.words = words_of(lanes, tensor_map, kind)
+
+    def _elected(self) -> Array:
+        """The first lane of each warp that is here, with all of its threads."""
+        active = self.lanes.active().reshape(-1, WARP)
         count = active.sum(axis=1)
         torn = (count > 0) & (count < WARP)
         if torn.any():
-            raise lanes.fault(
-                f"{name} by {int(count[torn][0])} threads of a warp: the warp elects the thread that issues, for which "
-                "all 32 must be here",
+            raise self.lanes.fault(
+                f"{self.name} by {int(count[torn][0])} threads of a warp: the warp elects the thread that issues, for "
+                "which all 32 must be here",
                 np.repeat(torn, WARP),
                 "call cute.copy with a TMA atom from a whole warp (if warp_idx == 0:), not inside `with "
                 "elect_one():` or "
                 "`if tidx == 0:`",
             )
-        self.leaders = np.flatnonzero(count) * WARP
-        self.words = words_of(lanes, tensor_map, kind)
+        return np.flatnonzero(count) * WARP
 
     def maps(self) -> Iterator[tuple[int, TensorMap]]:
-        """The leader of each warp with its tensor map."""
+        """The threads that issue, each with its tensor map."""
         seen: dict[bytes, TensorMap] = {}
         for leader in self.leaders:
             words = self.words[leader]
@@ -61,8 +66,9 @@ class Engine:
             yield int(leader), seen[key]
 
     def coordinates(self, values: list[Any], leader: int, tensor_map: TensorMap) -> tuple[int, ...]:
-        """The box's first element, contiguous mode first, in the warp that ``leader`` is of: the same in all lanes."""
-        for value in values:
+        """The box's first element, contiguous mode first, of the copy that ``leader`` issues; of one that a warp elects
+        a thread for it is the same in all lanes."""
+        for value in [] if self.each else values:
             if np.ndim(value) and (value[leader : leader + WARP] != value[leader]).any():
                 raise self.lanes.fault(
                     f"{self.name}: the coordinates of the box differ among the threads of a warp, one of which issues",

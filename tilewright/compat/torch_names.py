@@ -183,7 +183,7 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], 
         },
         torch: {
             "set_default_device": set_device_by_default,
-            "Generator": _generator_class(torch.Generator, is_cuda),
+            "Generator": _generator_class(torch.Generator, is_cuda), "compile": _as_written(torch.compile),
         },
         torch.library: {"custom_op": _custom_op(torch.library.custom_op, is_cuda, mode)},
     }  # fmt: skip
@@ -220,6 +220,16 @@ def _custom_op(real: Callable[..., Any], is_cuda: Callable[[Any], bool], mode: C
         return real(name, update_wrapper(inside, fn), device_types=device_types, **kwargs)
 
     return custom_op
+
+
+def _as_written(real: Callable[..., Any]) -> Any:
+    """``torch.compile`` with ``disable=True``: PyTorch's compiler needs a real CUDA device, and the function as it is
+    written means the same. What the other arguments must be is checked."""
+
+    def compile(*args: Any, **kwargs: Any) -> Any:
+        return real(*args, **kwargs | {"disable": True})
+
+    return update_wrapper(compile, real)
 
 
 def _generator_class(real: Any, is_cuda: Callable[[Any], bool]) -> Any:

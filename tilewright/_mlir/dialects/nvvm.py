@@ -17,7 +17,13 @@ from tilewright.lang.device import atomic, barriers, mbarriers, single, threads,
 from tilewright.lang.device.bulk import cp_async_bulk_commit_group, cp_async_bulk_wait_group
 from tilewright.lang.device.bulk_bytes import load_bytes as cp_async_bulk_shared_cluster_global
 from tilewright.lang.device.bulk_bytes import store_bytes as cp_async_bulk_global_shared_cta
+from tilewright.lang.device.bulk_tensors import TMAReduxKind
+from tilewright.lang.device.bulk_tensors import load_tensor as cp_async_bulk_tensor_shared_cluster_global
+from tilewright.lang.device.bulk_tensors import prefetch_tensor as cp_async_bulk_tensor_prefetch
+from tilewright.lang.device.bulk_tensors import reduce_tensor as cp_async_bulk_tensor_reduce
+from tilewright.lang.device.bulk_tensors import store_tensor as cp_async_bulk_tensor_global_shared_cta
 from tilewright.lang.device.calls import operand
+from tilewright.lang.device.packed_floats import CVTPackFloatKind, SaturationModeKind, cvt_packfloat, cvt_packfloat_f32
 from tilewright.lang.numbers.numeric import (
     BFloat16,
     Float16,
@@ -31,10 +37,12 @@ from tilewright.lang.numbers.numeric import (
 )
 
 __all__ = [
-    "AtomicOpKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType", "RoundingModeKind", "SharedSpace",
-    "atomicrmw", "barrier_cta_sync", "cp_async_bulk_commit_group", "cp_async_bulk_global_shared_cta",
-    "cp_async_bulk_shared_cluster_global", "cp_async_bulk_wait_group", "cp_async_mbarrier_arrive_shared", "elect_sync",
-    "fmax", "fmin", "red",
+    "AtomicOpKind", "CVTPackFloatKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType",
+    "RoundingModeKind", "SaturationModeKind", "SharedSpace", "TMAReduxKind", "atomicrmw", "barrier_cta_sync",
+    "cp_async_bulk_commit_group", "cp_async_bulk_global_shared_cta", "cp_async_bulk_shared_cluster_global",
+    "cp_async_bulk_tensor_global_shared_cta", "cp_async_bulk_tensor_prefetch", "cp_async_bulk_tensor_reduce",
+    "cp_async_bulk_tensor_shared_cluster_global", "cp_async_bulk_wait_group", "cp_async_mbarrier_arrive_shared",
+    "cvt_packfloat", "cvt_packfloat_f32", "elect_sync", "fmax", "fmin", "red",
 ]  # fmt: skip
 
 

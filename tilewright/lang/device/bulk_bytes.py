@@ -48,12 +48,12 @@ def load_bytes(
     True
     """
     what = "cp_async_bulk_shared_cluster_global"
-    shared = [_place(mbar, what, I64, 8)]
+    shared = [place_operand(mbar, what, I64, 8)]
     if multicast_mask is not None:
         shared.append(Int16(multicast_mask).ir_value())
-    shared += _hint(l2_cache_hint)
+    shared += hint_operand(l2_cache_hint)
     load = BulkLoad(U8.width, hint=l2_cache_hint is not None, multicast=multicast_mask is not None)
-    sides = [_place(dst_mem, what), _place(src_mem, what)]
+    sides = [place_operand(dst_mem, what), place_operand(src_mem, what)]
     Builder.current().call(load, [*shared, *sides], count=1, bytes=_bytes(size, what))
 
 
@@ -80,15 +80,16 @@ def store_bytes(
     """
     what = "cp_async_bulk_global_shared_cta"
     store = BulkStore(U8.width, hint=l2_cache_hint is not None)
-    sides = [_place(dst_mem, what), _place(src_mem, what)]
-    Builder.current().call(store, [*_hint(l2_cache_hint), *sides], count=1, bytes=_bytes(size, what))
+    sides = [place_operand(dst_mem, what), place_operand(src_mem, what)]
+    Builder.current().call(store, [*hint_operand(l2_cache_hint), *sides], count=1, bytes=_bytes(size, what))
 
 
-def _hint(policy: Any) -> list[Value]:
+def hint_operand(policy: Any) -> list[Value]:
+    """The 64 bits of a cache policy as an operand, if there is one."""
     return [] if policy is None else [Int64(policy).ir_value()]
 
 
-def _place(x: Any, what: str, element: ScalarType = U8, align: int = ALIGNMENT) -> Value:
+def place_operand(x: Any, what: str, element: ScalarType = U8, align: int = ALIGNMENT) -> Value:
     """The address of ``x`` as that of ``element``. PTX asks for ``align``, and runs are checked."""
     value = pointer_of(x, what).value()
     assert isinstance(value.type, PtrType)

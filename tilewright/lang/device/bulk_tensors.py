@@ -1,0 +1,110 @@
+"""Bulk copies of boxes by the address of a tensor map, as the NVVM dialect names them: the bare instructions, which
+every thread that is here issues. ``cute.copy`` with a TMA atom knows the box and elects the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from tilewright.atoms.tma import ALIGNMENT, TmaCopy, TmaLoad, TmaPrefetch, TmaStore
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import I64, U8, PtrType
+from tilewright.lang.device.atomic import pointer_of
+from tilewright.lang.device.bulk_bytes import hint_operand, place_operand
+from tilewright.lang.numbers.numeric import Int16, Int32
+
+MAP_ALIGNMENT = 64
+"""Bytes that a tensor map in memory is aligned to."""
+
+
+class TMAReduxKind(Enum):
+    """How :func:`reduce_tensor` joins an element with the one in global memory."""
+
+    ADD = "add"
+    MIN = "min"
+    MAX = "max"
+    INC = "inc"
+    DEC = "dec"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+def load_tensor(
+    dst_mem: Any, tma_descriptor: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
+    multicast_mask: Any = None, l2_cache_hint: Any = None, predicate: Any = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Copy the box at ``coordinates`` (the contiguous mode first) of the tensor map in memory at ``tma_descriptor`` to
+    shared memory, 128 bytes aligned; its bytes complete transactions of the mbarrier ``mbar``. ``multicast_mask``: into
+    the same place of these blocks of the cluster. Each thread that is here issues a copy."""
+    what = "cp_async_bulk_tensor_shared_cluster_global"
+    _tiles_only(what, im2col_offsets, predicate)
+    shared = [place_operand(mbar, what, I64, 8)]
+    if multicast_mask is not None:
+        shared.append(Int16(multicast_mask).ir_value())
+    load = TmaLoad(U8.width, multicast=multicast_mask is not None)
+    _issue(what, load, tma_descriptor, shared, [_box(dst_mem, what)], coordinates, l2_cache_hint)
+
+
+def store_tensor(
+    tma_descriptor: Any, src_mem: Any, coordinates: Sequence[Any], *, l2_cache_hint: Any = None, predicate: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Copy a box from shared memory to ``coordinates`` of the tensor map at ``tma_descriptor``, as part of this
+    thread's next bulk group."""
+    what = "cp_async_bulk_tensor_global_shared_cta"
+    _tiles_only(what, (), predicate)
+    _issue(what, TmaStore(U8.width), tma_descriptor, [], [_box(src_mem, what)], coordinates, l2_cache_hint)
+
+
+def reduce_tensor(
+    tma_descriptor: Any, src_mem: Any, red_kind: Any, coordinates: Sequence[Any], *, l2_cache_hint: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """:func:`store_tensor`, which joins each element with the one in global memory by ``red_kind``, atomically."""
+    what = "cp_async_bulk_tensor_reduce"
+    if not isinstance(red_kind, TMAReduxKind):
+        raise ConstraintError(f"nvvm.{what}: red_kind is an nvvm.TMAReduxKind, not {red_kind!r}")
+    store = TmaStore(U8.width, reduction=red_kind.value)
+    _issue(what, store, tma_descriptor, [], [_box(src_mem, what)], coordinates, l2_cache_hint)
+
+
+def prefetch_tensor(
+    tma_descriptor: Any, coordinates: Sequence[Any], im2col_offsets: Sequence[Any] = (), *, l2_cache_hint: Any = None,
+    predicate: Any = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Bring the box at ``coordinates`` of the tensor map at ``tma_descriptor`` to the L2 cache."""
+    what = "cp_async_bulk_tensor_prefetch"
+    _tiles_only(what, im2col_offsets, predicate)
+    _issue(what, TmaPrefetch(U8.width), tma_descriptor, [], [], coordinates, l2_cache_hint)
+
+
+def _tiles_only(what: str, im2col_offsets: Sequence[Any], predicate: Any) -> None:
+    if im2col_offsets:
+        raise ConstraintError(f"nvvm.{what}: im2col_offsets are not here: copies are of tiles, leave them out")
+    if predicate is not None:
+        raise ConstraintError(f"nvvm.{what}: predicate is not here: call it in an `if`")
+
+
+def _box(x: Any, what: str) -> Value:
+    return place_operand(x, what, U8, ALIGNMENT)
+
+
+def _issue(
+    what: str, instruction: TmaCopy, tensor_map: Any, shared: list[Value], box: list[Value], coordinates: Sequence[Any],
+    hint: Any,
+) -> None:  # fmt: skip
+    if not 1 <= len(coordinates) <= 5:
+        raise ConstraintError(
+            f"nvvm.{what}: a tensor map has 1 to 5 modes, and {len(coordinates)} coordinates are given"
+        )
+    kind = pointer_of(tensor_map, what).value().type
+    assert isinstance(kind, PtrType)
+    place = place_operand(tensor_map, what, kind.elem, MAP_ALIGNMENT)
+    instruction = replace(instruction, rank=len(coordinates), hint=hint is not None, each=True)
+    numbers = [Int32(c).ir_value() for c in coordinates]
+    Builder.current().call(instruction, [place, *shared, *hint_operand(hint), *box, *numbers], count=1)
