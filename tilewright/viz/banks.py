@@ -59,7 +59,7 @@ def bank_figure(layout: AnyLayout, element_bits: int, *, vector: int = 1, access
         panels.append(_panel(version, element_bits, vector, title, (0, number), marks))
     written = {word[0] for panel in panels for cell in panel.cells for line in cell.lines[1:] for word in line.split()}
     if access is not None:
-        notes += ("white: not accessed",)
+        notes += ("without colour: not accessed",)
     notes += tuple(meaning for mark, meaning in MEANING.items() if mark in written)
     cell = "an element" if vector == 1 else f"{vector} elements"
     what = f"number and colour: bank of the first byte; a cell is {cell} of {element_bits} bits"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentError
 from tilewright.explorer import site as explorer
-from tools.website import api, commands, gallery, links, notebooks, path
+from tools.website import api, card, commands, gallery, links, notebooks, path, pictures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -73,6 +73,7 @@ def gather() -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("*.md", "*.ipynb"))
     shutil.copytree(OWN, PAGES / "assets", ignore=shutil.ignore_patterns("404.html"))
+    card.draw(DOCS / "pictures", PAGES / card.PICTURE)
     written = {page: PAGES / page.relative_to(DOCS) for page in DOCS.rglob("*.md")}
     kept = (name for name in OUTSIDE if name.endswith(".md") and name != "README.md")
     written |= {ROOT / name: PAGES / OUTSIDE[name] for name in kept}
@@ -92,17 +93,24 @@ def render() -> None:
         sys.exit(said.split("Traceback")[0])
 
 
-def localise() -> None:
-    """Make the pages load nothing from elsewhere, and work at any address.
+ANCHOR = re.compile(r'<a id="(__codelineno-[\w-]+)" name="\1" href="#\1"></a>')  # before each line of code
+TITLE = re.compile(r"<title>Tilewright - Tilewright</title>")
+HOME = "<title>Tilewright: CuTe in open Python</title>"
+
+
+def finish() -> None:
+    """Make the pages load nothing from elsewhere, and work at any address; put pictures and the social card in.
 
     For the search on pages that were opened as files Zensical loads a script from a server; ours is beside the pages.
     The page for wrong addresses is shown at any depth, so no relative address can be right on it: it is a page of its
-    own, which looks for the start page.
+    own, which looks for the start page. Lines of code are named by what is no link: a link has to have a text.
     """
     for page in SITE.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         base = os.path.relpath(SITE, page.parent)
         text = text.replace("https://unpkg.com/iframe-worker/shim", f"{base}/assets/iframe_worker.js")
+        text = TITLE.sub(HOME, ANCHOR.sub(r'<span id="\1"></span>', text))
+        text = card.add(pictures.inline(text, page), page.relative_to(SITE), base)
         page.write_text(text, encoding="utf-8")
     shutil.copy(OWN / "404.html", SITE / "404.html")
 
@@ -131,7 +139,7 @@ STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("path", lambda: path.write(PAGES / "path")),
     ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),
-    ("offline", localise),
+    ("offline", finish),
     ("explorer", explore),
     ("links", check),
 )

@@ -22,6 +22,7 @@ from tilewright.explorer.instructions import find
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (DOCS / "gallery.md", *sorted((DOCS / "five_posts").glob("[0-9]*.md")))
+NARROW = 52  # columns of code that take half the width of a page
 BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
@@ -86,13 +87,19 @@ def write_page(source: Path, page: Path) -> None:
             (pictures / f"{number}.svg").write_text(shown.svg, encoding="utf-8")
             what = shown.code.rstrip().splitlines()[-1].split("(")[0].replace("_", " ")
             said = text.split(block)[0].rstrip().rsplit("\n\n", 1)[-1]  # the paragraph above the block
-            what = what if said.startswith(("```", "#", "</div>")) else " ".join(said.split()).replace("`", "")
+            what = (
+                what
+                if said.startswith(("```", "#", "</div>", "![", "[In the explorer]"))
+                else " ".join(said.split()).replace("`", "")
+            )
             after = f"\n![{what}]({page.stem}/{number}.svg)\n"
             if shown.state:
                 up = "../" * len(source.relative_to(DOCS).parent.parts)
                 after += f"\n[In the explorer]({up}explorer/index.html#{shown.state})\n"
         elif shown.printed:
             after = f"\n``` {{ .text .output }}\n{shown.printed}\n```\n"
-        if after:
-            text = text.replace(block, f'<div class="beside" markdown>\n\n{block}{after}\n</div>\n', 1)
+        if after:  # narrow code has its picture beside it, other code above it
+            beside = max(map(len, block.splitlines())) <= NARROW
+            both = f'<div class="beside" markdown>\n\n{block}{after}\n</div>\n' if beside else f"{block}{after}\n"
+            text = text.replace(block, both, 1)
     page.write_text(text, encoding="utf-8")
