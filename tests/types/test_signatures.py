@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.types.test_stubs import MADE
+from tilewright import cute, layout
+from tilewright.lang.tensors import algebra
 
 MODULES = [
     "tilewright", "tilewright.cute", "tilewright.cute.arch", "tilewright.cute.math", "tilewright.cute.runtime",
@@ -57,12 +57,15 @@ def test_parameters_are_named(module: str) -> None:
     assert found <= ANY_NUMBER | OVERLOADED
 
 
-def test_functions_that_are_made_have_a_text_in_the_stubs() -> None:
-    stubs = [text for path, text in MADE.items() if path.name == "layout_functions.pyi"]
-    functions = [node for text in stubs for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    assert len(stubs) == 1 and len({f.name for f in functions}) > 55
-    documented = {f.name for f in functions if ast.get_docstring(f)}
-    assert {f.name for f in functions} == documented
+def test_the_algebra_of_tensors_has_the_signatures_and_texts_of_layouts() -> None:
+    """Type checkers read the declarations of ``layout``; Python shows the same."""
+    shared = set(cute.__all__) & {name for name, _ in public(layout)}
+    assert len(shared) > 60
+    for name in shared:
+        here, there = getattr(cute, name), getattr(layout, name)
+        if inspect.isfunction(here) and not hasattr(algebra, name):
+            assert inspect.signature(here) == inspect.signature(there), name
+            assert here.__doc__.startswith(there.__doc__), name
 
 
 def test_what_the_check_looks_for() -> None:

@@ -32,7 +32,7 @@ from tilewright.lang.numbers.numeric import (
 )
 from tilewright.lang.numbers.wide import Int128 as Int128, Uint128 as Uint128
 from tilewright.lang.tensors.algebra import (
-    dice as dice, domain_offset as domain_offset, inner_partition as inner_partition, is_congruent as is_congruent,
+    dice as dice, domain_offset as domain_offset, inner_partition as inner_partition,
     local_partition as local_partition, local_tile as local_tile, make_fragment as make_fragment,
     make_fragment_like as make_fragment_like, make_identity_tensor as make_identity_tensor,
     make_layout_image_mask as make_layout_image_mask, make_rmem_tensor as make_rmem_tensor,
@@ -42,21 +42,18 @@ from tilewright.lang.tensors.algebra import (
 )
 from tilewright.lang.tensors.select import max as max, min as min
 from tilewright.lang.tensors.layout_functions import (
-    append as append, append_ones as append_ones, assume as assume, blocked_product as blocked_product,
-    ceil_div as ceil_div, coalesce as coalesce, complement as complement, composition as composition,
-    coshape as coshape, cosize as cosize, crd2idx as crd2idx, depth as depth, downcast as downcast,
-    elem_less as elem_less, filter as filter, filter_zeros as filter_zeros, find as find, find_if as find_if,
+    append as append, append_ones as append_ones, blocked_product as blocked_product, ceil_div as ceil_div,
+    coalesce as coalesce, complement as complement, composition as composition, coshape as coshape, cosize as cosize,
+    crd2idx as crd2idx, depth as depth, downcast as downcast, filter as filter, filter_zeros as filter_zeros,
     flat_divide as flat_divide, flat_product as flat_product, flatten as flatten, get as get,
     group_modes as group_modes, idx2crd as idx2crd, left_inverse as left_inverse, logical_divide as logical_divide,
-    logical_product as logical_product, make_composed_layout as make_composed_layout,
-    make_identity_layout as make_identity_layout, make_layout as make_layout, make_layout_like as make_layout_like,
-    make_layout_tv as make_layout_tv, make_ordered_layout as make_ordered_layout, make_swizzle as make_swizzle,
+    logical_product as logical_product, make_identity_layout as make_identity_layout, make_layout as make_layout,
+    make_layout_like as make_layout_like, make_layout_tv as make_layout_tv, make_ordered_layout as make_ordered_layout,
     max_alignment as max_alignment, nullspace as nullspace, prepend as prepend, prepend_ones as prepend_ones,
-    product as product, product_each as product_each, product_like as product_like, raked_product as raked_product,
-    rank as rank, recast_layout as recast_layout, right_inverse as right_inverse, round_up as round_up,
-    select as select, shape as shape, shape_div as shape_div, size as size, slice_and_offset as slice_and_offset,
-    stride as stride, tile_to_shape as tile_to_shape, tiled_divide as tiled_divide, tiled_product as tiled_product,
-    upcast as upcast, with_shape as with_shape, zipped_divide as zipped_divide, zipped_product as zipped_product,
+    raked_product as raked_product, rank as rank, recast_layout as recast_layout, right_inverse as right_inverse,
+    round_up as round_up, select as select, shape as shape, size as size, stride as stride,
+    tile_to_shape as tile_to_shape, tiled_divide as tiled_divide, tiled_product as tiled_product, upcast as upcast,
+    with_shape as with_shape, zipped_divide as zipped_divide, zipped_product as zipped_product,
 )
 from tilewright.lang.tensors.math import (
     acos as acos, asin as asin, atan as atan, atan2 as atan2, cos as cos, erf as erf, exp as exp, exp2 as exp2,
@@ -75,14 +72,17 @@ from tilewright.lang.tensors.tensor_ssa import (
 )
 from tilewright.lang.tools.printing import pretty_str as pretty_str, print_tensor as print_tensor, printf as printf
 from tilewright.layout import (
-    ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout,
-    Ratio as Ratio, ScaledBasis as ScaledBasis, Shape as Shape, Stride as Stride, Swizzle as Swizzle,
-    basis_get as basis_get, basis_value as basis_value, flatten_to_tuple as flatten_to_tuple,
-    get_nonswizzle_portion as get_nonswizzle_portion, get_swizzle_portion as get_swizzle_portion,
-    has_scaled_basis as has_scaled_basis, has_underscore as has_underscore, is_static as is_static,
-    is_weakly_congruent as is_weakly_congruent, repeat as repeat, repeat_as_tuple as repeat_as_tuple,
-    repeat_like as repeat_like, transform_apply as transform_apply, transform_leaf as transform_leaf,
-    tuple_cat as tuple_cat, unflatten as unflatten,
+    ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout, Ratio as Ratio,
+    ScaledBasis as ScaledBasis, Shape as Shape, Stride as Stride, Swizzle as Swizzle, assume as assume,
+    basis_get as basis_get, basis_value as basis_value, elem_less as elem_less, find as find, find_if as find_if,
+    flatten_to_tuple as flatten_to_tuple, get_nonswizzle_portion as get_nonswizzle_portion,
+    get_swizzle_portion as get_swizzle_portion, has_scaled_basis as has_scaled_basis, has_underscore as has_underscore,
+    is_congruent as is_congruent, is_static as is_static, is_weakly_congruent as is_weakly_congruent,
+    make_composed_layout as make_composed_layout, make_swizzle as make_swizzle, product as product,
+    product_each as product_each, product_like as product_like, repeat as repeat, repeat_as_tuple as repeat_as_tuple,
+    repeat_like as repeat_like, shape_div as shape_div, slice_and_offset as slice_and_offset,
+    transform_apply as transform_apply, transform_leaf as transform_leaf, tuple_cat as tuple_cat,
+    unflatten as unflatten,
 )
 from tilewright.tiled import (
     Atom as Atom, CopyAtom as CopyAtom, MmaAtom as MmaAtom, ThrCopy as ThrCopy, ThrMma as ThrMma,

@@ -20,6 +20,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, basis_get
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.ints import UNDECIDED, RuntimeInt, ceil_div_int, divisor_of, exact_quotient
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import cosize, size
@@ -365,10 +366,10 @@ def _composition(static: bool, lhs: Any, rhs: Any) -> Any:
 
 
 @overload
-def composition(lhs: Layout, rhs: Layout | int | tuple[Any, ...]) -> Layout: ...
+def composition(lhs: Layout, rhs: Layout | int | tuple[Any, ...], *, loc: Any = None, ip: Any = None) -> Layout: ...
 @overload
-def composition(lhs: Any, rhs: Any) -> Any: ...
-def composition(lhs: Any, rhs: Any) -> Any:
+def composition(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def composition(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout ``R`` with ``R(c) == lhs(rhs(c))``; its shape refines that of ``rhs``.
 
     A tuple on the right is a tiler: it composes mode by mode, an int ``n`` meaning ``n:1`` and None leaving its mode
@@ -387,7 +388,11 @@ def composition(lhs: Any, rhs: Any) -> Any:
     return _composition(lhs, as_tiler(rhs) if rhs.__class__ is list or rhs.__class__ is tuple else rhs)
 
 
-def with_shape(layout: Any, shape: Any) -> Any:
+@overload
+def with_shape(layout: LayoutOrTensor, shape: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
+@overload
+def with_shape(layout: Any, shape: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def with_shape(layout: Any, shape: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The elements of ``layout`` in the same order under another shape.
 
     >>> with_shape(Layout((8, 4), (4, 1)), (2, 4, 4))

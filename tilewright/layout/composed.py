@@ -7,7 +7,7 @@ rearranges the domain acts on it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import add_coords
@@ -107,7 +107,9 @@ class ComposedLayout(Drawable):
         return f"{inner} o {format_tree(self.offset)} o {self.outer}"
 
 
-def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout) -> ComposedLayout:
+def make_composed_layout(
+    inner: Any, offset: Any, outer: Layout | ComposedLayout, *, loc: Any = None, ip: Any = None
+) -> ComposedLayout:
     """``inner o offset o outer``: ``inner`` is a swizzle, a layout or any function of an offset.
 
     >>> from tilewright.layout import make_swizzle
@@ -126,6 +128,7 @@ def make_composed_layout(inner: Any, offset: Any, outer: Layout | ComposedLayout
 
 
 AnyLayout = Layout | ComposedLayout
+LayoutT = TypeVar("LayoutT", bound=AnyLayout)
 
 
 def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayout:

@@ -21,6 +21,7 @@ from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_tiles
 from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import by_mode, merged
@@ -85,7 +86,7 @@ def unpacked(layout: Any, *which: int) -> Any:
     return Layout(shape, stride)
 
 
-def logical_divide(target: Any, tiler: Any) -> Any:
+def logical_divide(target: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``target`` as (tile, rest), mode by mode for a tuple tiler.
 
     >>> logical_divide(Layout((4, 2, 3), (2, 1, 8)), Layout(4, 2))
@@ -96,7 +97,7 @@ def logical_divide(target: Any, tiler: Any) -> Any:
     return _logical_divide(target, as_tiler(tiler))
 
 
-def zipped_divide(target: Any, tiler: Any) -> Any:
+def zipped_divide(target: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``((tile...), (rest..., untouched modes...))``: one index picks within the tile, the other picks the tile.
 
     >>> zipped_divide(Layout((9, (4, 8)), (59, (13, 1))), (Layout(3, 3), Layout((2, 4), (1, 8))))
@@ -106,7 +107,7 @@ def zipped_divide(target: Any, tiler: Any) -> Any:
     return zipped(_logical_divide(target, tiler), tiler)
 
 
-def tiled_divide(target: Any, tiler: Any) -> Any:
+def tiled_divide(target: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``((tile...), rest0, rest1, ...)``.
 
     >>> tiled_divide(Layout((16, 8)), (4, 2))
@@ -115,7 +116,7 @@ def tiled_divide(target: Any, tiler: Any) -> Any:
     return unpacked(zipped_divide(target, tiler), 1)
 
 
-def flat_divide(target: Any, tiler: Any) -> Any:
+def flat_divide(target: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``(tile0, tile1, ..., rest0, rest1, ...)``.
 
     >>> flat_divide(Layout((16, 8)), (4, 2))

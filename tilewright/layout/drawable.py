@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.errors import TilewrightError
 
@@ -22,3 +22,7 @@ class Drawable:
             return str(self._picture().shortened().svg())
         except TilewrightError:
             return None
+
+
+LayoutOrTensor = TypeVar("LayoutOrTensor", bound=Drawable)
+"""What the functions of layouts take and give: a layout or composed layout, and in ``cute`` a tensor, too."""

@@ -147,7 +147,7 @@ def format_int(x: object) -> str:
 I = TypeVar("I", bound=IntLike)  # noqa: E741 - a name for one line: an int
 
 
-def assume(n: I, divby: int = 1) -> I:
+def assume(n: I, divby: int = 1, *, loc: Any = None, ip: Any = None) -> I:
     """``n`` with the promise that ``divby`` divides it; a static ``n`` is checked here and now.
 
     >>> from tilewright.layout import SymbolicInt

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from itertools import takewhile
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose, compose_layouts, composition
-from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.composed import ComposedLayout, LayoutT, lifted
 from tilewright.layout.coords import compact
 from tilewright.layout.ints import divisor_of, exact_quotient, same_int
 from tilewright.layout.layout import Layout, kept
@@ -123,7 +123,7 @@ def _mode(d: Any, s: Any) -> str:
     return f"the mode {format_tree(s)}:{format_tree(d)}"
 
 
-def complement(input: Any, cotarget: Any = None) -> Layout:
+def complement(input: Any, cotarget: Any = None, *, loc: Any = None, ip: Any = None) -> Layout:
     """The layout of the copies of ``input`` that fill ``cotarget`` (an int, a shape or a layout; default its cosize).
 
     Ordered, and disjoint from ``input`` except at 0; it covers at least ``cotarget`` (the last copy is rounded up).
@@ -185,7 +185,11 @@ def _inverse_composed(layout: ComposedLayout, name: str, inverse: Any) -> Compos
     return compose_swizzle(inverse(layout.outer), layout.inner)
 
 
-def right_inverse(input: Any) -> Any:
+@overload
+def right_inverse(input: LayoutT, *, loc: Any = None, ip: Any = None) -> LayoutT: ...
+@overload
+def right_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def right_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The largest layout ``R`` with ``input(R(i)) == i`` for every index ``i`` of R; ``1:0`` without a stride of 1.
 
     >>> right_inverse(Layout((8, 4), (4, 1))), right_inverse(Layout((4, 2), (1, 8)))
@@ -251,7 +255,11 @@ def _overlap(d: Any, s: Any, above: Any) -> bool:
     return same_int(d, above) or (all(x.__class__ is int for x in (d, s, above)) and bool(s * d > above))
 
 
-def left_inverse(input: Any) -> Any:
+@overload
+def left_inverse(input: LayoutT, *, loc: Any = None, ip: Any = None) -> LayoutT: ...
+@overload
+def left_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def left_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """A layout ``R`` with ``R(input(c)) == c`` (as 1-D index) for a one-to-one ``input``.
 
     In general ``input(R(input(c))) == input(c)``: of several coordinates with one offset R gives one, possibly past
@@ -268,7 +276,7 @@ def left_inverse(input: Any) -> Any:
     return _left_inverse(_outer_layout(input, "left_inverse"))
 
 
-def nullspace(input: Any) -> Layout:
+def nullspace(input: Any, *, loc: Any = None, ip: Any = None) -> Layout:
     """The layout of the 1-D coordinates that ``input`` maps to 0: its stride-0 modes.
 
     >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))

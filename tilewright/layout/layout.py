@@ -104,7 +104,7 @@ class Layout(Drawable):
     def __getitem__(self, mode: int | tuple[int, ...], *, loc: Any = None, ip: Any = None) -> Layout:
         from tilewright.layout.modes import get
 
-        return get(self, mode)  # type: ignore[no-any-return]  # a Layout of a Layout
+        return get(self, mode)
 
     def __len__(self) -> int:
         return len(self.shape) if isinstance(self.shape, tuple) else 1
@@ -155,7 +155,7 @@ class Layout(Drawable):
         """The same elements in the same order under another shape (see the free function of the same name)."""
         from tilewright.layout.compose import with_shape
 
-        return with_shape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[no-any-return]  # a Layout
+        return with_shape(self, shape[0] if len(shape) == 1 else shape)
 
     def is_static(self) -> bool:
         return self._hash is not None or (is_static(self.shape) and is_static(self.stride))
@@ -223,10 +223,10 @@ def has_scaled_basis(a: Any) -> bool:
 
 
 @overload
-def make_layout(shape: Shape, *, stride: Stride = None) -> Layout: ...
+def make_layout(shape: Shape, *, stride: Stride = None, loc: Any = None, ip: Any = None) -> Layout: ...
 @overload
-def make_layout(layout: Layout, /, *layouts: Layout) -> Layout: ...
-def make_layout(shape: Any, *layouts: Layout, stride: Any = None) -> Layout:
+def make_layout(layout: Layout, /, *layouts: Layout, loc: Any = None, ip: Any = None) -> Layout: ...
+def make_layout(shape: Any, *layouts: Layout, stride: Any = None, loc: Any = None, ip: Any = None) -> Layout:
     """A layout from a shape and a stride (column-major when left out), or several layouts as the modes of one.
 
     Raises LayoutError when the profiles differ or an extent is not positive.
@@ -281,7 +281,7 @@ def make_layout_right(shape: Any) -> Layout:
     return Layout(shape, compact_right(shape))
 
 
-def make_ordered_layout(shape: Any, order: Any) -> Layout:
+def make_ordered_layout(shape: Any, order: Any, *, loc: Any = None, ip: Any = None) -> Layout:
     """A compact layout of ``shape`` whose strides grow in the order of the ranks in ``order`` (lowest rank first).
 
     >>> make_ordered_layout((8, 16, 3), order=(1, 0, 2))
@@ -291,7 +291,7 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
     return Layout(shape, compact_order(shape, as_int_tuple(order, "order")))
 
 
-def make_layout_like(layout: Layout) -> Layout:
+def make_layout_like(layout: Layout, *, loc: Any = None, ip: Any = None) -> Layout:
     """A compact layout with the shape of ``layout`` and the order of its strides; stride-0 modes stay 0.
 
     >>> make_layout_like(Layout((4, 3, 2), (10, 0, 1)))
@@ -303,7 +303,7 @@ def make_layout_like(layout: Layout) -> Layout:
     return Layout(layout.shape, compact_order(shape, layout.stride))
 
 
-def make_identity_layout(shape: Any) -> Layout:
+def make_identity_layout(shape: Any, *, loc: Any = None, ip: Any = None) -> Layout:
     """The layout that maps every coordinate of ``shape`` to itself.
 
     >>> identity = make_identity_layout((4, (2, 3)))

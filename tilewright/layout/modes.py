@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis, add_coords
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact, coord_of, offset_of
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.ints import same_int
 from tilewright.layout.layout import Layout, has_underscore
 from tilewright.layout.text import format_tree
@@ -28,7 +29,11 @@ def _path(mode: Any) -> tuple[int, ...]:
     return () if mode is None else (mode,) if isinstance(mode, int) else tuple(mode)
 
 
-def get(input: Any, mode: Any) -> Any:
+@overload
+def get(input: LayoutOrTensor, mode: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
+@overload
+def get(input: Any, mode: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def get(input: Any, mode: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Mode ``mode`` (an index, or a path of indices from the outside in) of a tree or layout.
 
     >>> get(Layout((4, (2, 3)), (1, (4, 8))), [1, 0]), get((4, (2, 3)), 1)
@@ -47,7 +52,11 @@ def get(input: Any, mode: Any) -> Any:
     return on_both(input, pick)
 
 
-def select(input: Any, mode: Any) -> Any:
+@overload
+def select(input: LayoutOrTensor, mode: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
+@overload
+def select(input: Any, mode: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def select(input: Any, mode: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """A tree or layout of the top-level modes listed in ``mode``.
 
     >>> select(Layout((4, 8, 3), (1, 4, 32)), mode=[0, 2])
@@ -57,7 +66,13 @@ def select(input: Any, mode: Any) -> Any:
     return on_both(input, lambda t: tuple([get(t, i) for i in picks]))
 
 
-def group_modes(input: Any, begin: int, end: int | None = -1) -> Any:
+@overload
+def group_modes(
+    input: LayoutOrTensor, begin: int, end: int | None = -1, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def group_modes(input: Any, begin: int, end: int | None = -1, *, loc: Any = None, ip: Any = None) -> Any: ...
+def group_modes(input: Any, begin: int, end: int | None = -1, *, loc: Any = None, ip: Any = None) -> Any:
     """Modes ``begin`` up to ``end`` (exclusive; -1 or None: to the last) wrapped into one.
 
     >>> group_modes(Layout((2, 3, 5, 7)), 1, 3)
@@ -75,7 +90,11 @@ def group_modes(input: Any, begin: int, end: int | None = -1) -> Any:
     return on_both(input, group)
 
 
-def flatten(a: Any) -> Any:
+@overload
+def flatten(a: LayoutOrTensor, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
+@overload
+def flatten(a: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
+def flatten(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Every leaf a mode of its own; a scalar stays scalar.
 
     >>> flatten(Layout((2, (2, 2)), (4, (2, 1))))
@@ -84,7 +103,13 @@ def flatten(a: Any) -> Any:
     return on_both(a, lambda t: flatten_to_tuple(t) if isinstance(t, tuple) else t)
 
 
-def append(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
+@overload
+def append(
+    input: LayoutOrTensor, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def append(input: Any, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any: ...
+def append(input: Any, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
     """``input`` with ``elem`` as further last mode, or as many as make its rank ``up_to_rank``.
 
     ``elem`` defaults to ``1:0`` for a layout and 1 for a tree.
@@ -95,7 +120,13 @@ def append(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
     return _pad(input, elem, up_to_rank, after=True)
 
 
-def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
+@overload
+def prepend(
+    input: LayoutOrTensor, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any: ...
+def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
     """``input`` with ``elem`` as further first mode, or as many as make its rank ``up_to_rank``.
 
     >>> prepend(Layout(8), Layout(4, 8))
@@ -104,7 +135,13 @@ def prepend(input: Any, elem: Any = None, up_to_rank: int | None = None) -> Any:
     return _pad(input, elem, up_to_rank, after=False)
 
 
-def append_ones(t: Any, up_to_rank: int | None = None) -> Any:
+@overload
+def append_ones(
+    t: LayoutOrTensor, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def append_ones(t: Any, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any: ...
+def append_ones(t: Any, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
     """:func:`append` of size-1 modes.
 
     >>> append_ones((4, 8), 3)
@@ -113,7 +150,13 @@ def append_ones(t: Any, up_to_rank: int | None = None) -> Any:
     return append(t, None, up_to_rank)
 
 
-def prepend_ones(t: Any, up_to_rank: int | None = None) -> Any:
+@overload
+def prepend_ones(
+    t: LayoutOrTensor, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def prepend_ones(t: Any, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any: ...
+def prepend_ones(t: Any, up_to_rank: int | None = None, *, loc: Any = None, ip: Any = None) -> Any:
     """:func:`prepend` of size-1 modes.
 
     >>> prepend_ones((4, 8), 3)
@@ -148,7 +191,7 @@ def _as_shape(a: Any) -> Any:
     return a.shape if hasattr(a, "shape") else a
 
 
-def shape(input: Any, *, mode: Any = None) -> Any:
+def shape(input: Any, *, mode: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """The shape of a layout or tree, or of one of its modes.
 
     >>> shape((2, (3, 4)), mode=[1])
@@ -157,7 +200,7 @@ def shape(input: Any, *, mode: Any = None) -> Any:
     return get(_as_shape(input), mode)
 
 
-def stride(input: Any, *, mode: Any = None) -> Any:
+def stride(input: Any, *, mode: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """The stride of a layout, or of one of its modes.
 
     >>> from tilewright.layout import Layout
@@ -169,7 +212,7 @@ def stride(input: Any, *, mode: Any = None) -> Any:
     return get(input.stride, mode)
 
 
-def size(a: Any, mode: Any = None) -> Any:
+def size(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """Number of elements of a layout, a shape or of the given modes of it; of a tiled copy or MMA, its threads.
 
     >>> size(Layout((4, (2, 3)))), size((4, (2, 3)), mode=[1])
@@ -180,7 +223,7 @@ def size(a: Any, mode: Any = None) -> Any:
     return product(get(_as_shape(a), mode))
 
 
-def rank(a: Any, mode: Any = None) -> int:
+def rank(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> int:
     """Number of top-level modes (1 for a scalar).
 
     >>> rank((2, (3, 4))), rank((2, (3, 4)), [1]), rank(7)
@@ -190,7 +233,7 @@ def rank(a: Any, mode: Any = None) -> int:
     return len(t) if isinstance(t, tuple) else 1
 
 
-def depth(a: Any, mode: Any = None) -> int:
+def depth(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> int:
     """Nesting depth: 0 for a scalar, 1 for a flat tuple.
 
     >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
@@ -200,7 +243,7 @@ def depth(a: Any, mode: Any = None) -> int:
     return 1 + max(map(depth, t)) if isinstance(t, tuple) else 0
 
 
-def coshape(layout: Any, mode: Any = None) -> Any:
+def coshape(layout: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """The smallest shape that holds every result of the layout; a tuple for basis strides.
 
     >>> coshape(Layout((4, 8), (1, 10)))
@@ -226,7 +269,7 @@ def last_offset(s: Any, d: Any) -> Any:
     return (s - 1) * (abs(d) if isinstance(d, ScaledBasis) else d)
 
 
-def cosize(a: Any, mode: Any = None) -> Any:
+def cosize(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """Size of the codomain: the largest offset plus one. Of a composed layout, that of the layout below its swizzle,
     which may move offsets further, to :meth:`Swizzle.reach` of it.
 
@@ -248,7 +291,7 @@ def is_compatible(a: Any, b: Any) -> bool:
     return same_int(a, product(b))
 
 
-def crd2idx(coord: Coord, shape: Any, stride: Any = None) -> Any:
+def crd2idx(coord: Coord, shape: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """The offset of ``coord`` in a layout, or in ``shape:stride`` (column-major without a stride).
 
     >>> crd2idx((1, 2), Layout((4, 8), (1, 10))), crd2idx((1, 2), (4, 8))
@@ -259,7 +302,7 @@ def crd2idx(coord: Coord, shape: Any, stride: Any = None) -> Any:
     return offset_of(as_int_tuple(coord), shape, compact(shape) if stride is None else stride)
 
 
-def idx2crd(idx: Any, shape: Any, stride: Any = None) -> Coord:
+def idx2crd(idx: Any, shape: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Coord:
     """The coordinate in ``shape`` (a shape or a compact layout) of the index ``idx``.
 
     >>> idx2crd(11, (4, (2, 3))), idx2crd(3, Layout((4, 8), (8, 1)))
@@ -314,7 +357,7 @@ def zeros_for_none(c: Coord) -> Coord:
     return tuple(map(zeros_for_none, c)) if isinstance(c, tuple) else 0 if c is None else c
 
 
-def slice_and_offset(coord: Coord, src: Any) -> tuple[Any, Any]:
+def slice_and_offset(coord: Coord, src: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
     """The slice of ``src`` at ``coord`` and the offset where it starts.
 
     A swizzled layout becomes an ordinary one where the slice allows it; see :mod:`tilewright.layout.swizzle`.

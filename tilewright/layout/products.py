@@ -10,14 +10,15 @@ A, C++ returns copies at other places; here the product is refused.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_layouts
-from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.composed import ComposedLayout, LayoutT, lifted
 from tilewright.layout.coords import compact
 from tilewright.layout.divides import unpacked, zipped
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.inverse import complement_of
 from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, cosize, last_offset, rank, size
@@ -52,7 +53,7 @@ def _product_mode(block: Layout, tiler: Any, static: bool) -> Layout:
     return Layout((block.shape, copies.shape), (block.stride, copies.stride))
 
 
-def logical_product(block: Any, tiler: Any) -> Any:
+def logical_product(block: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``(block, copies)``, mode by mode for a tuple tiler.
 
     >>> logical_product(Layout((2, 2), (4, 1)), Layout(6))
@@ -61,7 +62,7 @@ def logical_product(block: Any, tiler: Any) -> Any:
     return _logical_product(block, as_tiler(tiler))
 
 
-def zipped_product(block: Any, tiler: Any) -> Any:
+def zipped_product(block: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``((block...), (copies...))``.
 
     >>> zipped_product(Layout((4, 4)), (Layout(2), Layout(3)))
@@ -71,7 +72,7 @@ def zipped_product(block: Any, tiler: Any) -> Any:
     return zipped(_logical_product(block, tiler), tiler)
 
 
-def tiled_product(block: Any, tiler: Any) -> Any:
+def tiled_product(block: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``((block...), copies0, copies1, ...)``.
 
     >>> tiled_product(Layout(2), Layout((4, 2)))
@@ -80,7 +81,7 @@ def tiled_product(block: Any, tiler: Any) -> Any:
     return unpacked(zipped_product(block, tiler), 1)
 
 
-def flat_product(block: Any, tiler: Any) -> Any:
+def flat_product(block: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """``(block0, block1, ..., copies0, copies1, ...)``.
 
     >>> flat_product(Layout((2, 2)), Layout((3, 5)))
@@ -108,7 +109,7 @@ def _paired(block: Any, tiler: Layout, block_first: bool, name: str) -> Any:
     return Layout(pair(result.shape), pair(result.stride))
 
 
-def blocked_product(block: Any, tiler: Layout) -> Any:
+def blocked_product(block: LayoutOrTensor, tiler: Layout, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """Copies of ``block`` side by side: mode i is (block_i, copies_i).
 
     >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4)))
@@ -117,7 +118,7 @@ def blocked_product(block: Any, tiler: Layout) -> Any:
     return _paired(block, tiler, True, "blocked_product")
 
 
-def raked_product(block: Any, tiler: Layout) -> Any:
+def raked_product(block: LayoutOrTensor, tiler: Layout, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor:
     """Copies of ``block`` interleaved: mode i is (copies_i, block_i).
 
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4)))
@@ -126,7 +127,11 @@ def raked_product(block: Any, tiler: Layout) -> Any:
     return _paired(block, tiler, False, "raked_product")
 
 
-def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
+@overload
+def tile_to_shape(atom: LayoutT, trg_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> LayoutT: ...
+@overload
+def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any: ...
+def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """``atom`` repeated until it has the shape ``trg_shape``; ``order`` ranks the modes to repeat along (0 first).
 
     >>> tile_to_shape(Layout((8, 64), (64, 1)), (128, 128), order=(0, 1))
@@ -167,7 +172,7 @@ def make_fragment_like_layout(layout: Any) -> Any:
     return tiled_product(Layout(first.shape, compact(ones_at_zeros(first.shape, first.stride))), rest)
 
 
-def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]:
+def make_layout_tv(thr_layout: Layout, val_layout: Layout, *, loc: Any = None, ip: Any = None) -> tuple[Any, Layout]:
     """Tiler and thread-value layout of threads ``thr_layout`` that hold values ``val_layout`` each.
 
     The layout maps (thread, value) to the 1-D coordinate in the tile; the threads interleave the value blocks.

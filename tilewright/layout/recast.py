@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import Any, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.cache import remembered
-from tilewright.layout.composed import ComposedLayout
+from tilewright.layout.composed import ComposedLayout, LayoutT
 from tilewright.layout.divides import logical_divide
 from tilewright.layout.ints import UNDECIDED, RuntimeInt, exact_quotient, same_int
 from tilewright.layout.inverse import right_inverse
@@ -83,7 +83,11 @@ def _log2(x: Any, n: int, name: str) -> int:
     return n.bit_length() - 1
 
 
-def upcast(input: Any, n: int) -> Any:
+@overload
+def upcast(input: LayoutT, n: int, *, loc: Any = None, ip: Any = None) -> LayoutT: ...
+@overload
+def upcast(input: Any, n: int, *, loc: Any = None, ip: Any = None) -> Any: ...
+def upcast(input: Any, n: int, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout in units of ``n`` elements: strides are divided by ``n``, contiguous modes become shorter.
 
     A swizzle loses what it permutes within a unit; a mode of fewer than ``n`` elements becomes one unit.
@@ -125,7 +129,11 @@ def _contiguous_mode(x: Layout, n: int) -> int:
     return (moving or unit)[0]
 
 
-def downcast(input: Any, n: int) -> Any:
+@overload
+def downcast(input: LayoutT, n: int, *, loc: Any = None, ip: Any = None) -> LayoutT: ...
+@overload
+def downcast(input: Any, n: int, *, loc: Any = None, ip: Any = None) -> Any: ...
+def downcast(input: Any, n: int, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout in units of one ``n``-th of an element: the contiguous mode becomes longer, other strides grow.
 
     >>> downcast(Layout((2, 4), (1, 2)), 4)
@@ -134,7 +142,7 @@ def downcast(input: Any, n: int) -> Any:
     return _downcast(input, _count(n, "downcast"))
 
 
-def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> Any:
+def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout of the same bytes seen as elements of another width.
 
     >>> recast_layout(16, 8, Layout((16, 8), (1, 16))), recast_layout(8, 16, Layout((16, 8), (1, 16)))
@@ -148,7 +156,7 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> An
     return downcast(result, down) if down > 1 else result
 
 
-def max_alignment(input: Any) -> int:
+def max_alignment(input: Any, *, loc: Any = None, ip: Any = None) -> int:
     """The widest unit in which the layout can be moved: all its offsets are in whole runs of ``n``, ``n`` apart.
 
     Run-time extents and strides are taken to be large multiples.

@@ -11,11 +11,12 @@ Only static leaves decide: ``(4,?):(1,4)`` stays as it is, so that the extent 4 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from tilewright.errors import LayoutError
 from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.layout import Layout, kept
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like, unflatten
@@ -92,7 +93,13 @@ def by_mode(f: Callable[[Layout, Any], Any], layout: Layout, guides: tuple[Any, 
     return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
 
 
-def coalesce(input: Any, *, target_profile: Any = None) -> Any:
+@overload
+def coalesce(
+    input: LayoutOrTensor, *, target_profile: Any = None, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def coalesce(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any: ...
+def coalesce(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """The shortest flat layout that is the same function of the 1-D index.
 
     With ``target_profile`` only the modes below each of its leaves are coalesced, so that the rank survives.
@@ -133,7 +140,13 @@ def ones_at_zeros(shape: Any, stride: Any) -> Any:
     return repeat_like(1, shape) if type(stride) is int and stride == 0 else shape
 
 
-def filter_zeros(input: Any, *, target_profile: Any = None) -> Any:
+@overload
+def filter_zeros(
+    input: LayoutOrTensor, *, target_profile: Any = None, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
+@overload
+def filter_zeros(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any: ...
+def filter_zeros(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """Modes of stride 0 become size 1: what is left are the elements that differ.
 
     With ``target_profile`` its zeros, not those of the stride, say which modes.
@@ -158,7 +171,11 @@ def _filter(static: bool, layout: Any, profile: Any = None) -> Any:
     return _coalesce(filter_zeros(layout))
 
 
-def filter(input: Any, *, target_profile: Any = None) -> Any:
+@overload
+def filter(input: LayoutOrTensor, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
+@overload
+def filter(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any: ...
+def filter(input: Any, *, target_profile: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """Stride-0 and size-1 modes removed, the rest coalesced; ``1:0`` when nothing is left.
 
     >>> filter(Layout((4, (1, 2), 3), (1, (7, 0), 4)))

@@ -18,7 +18,6 @@ from tilewright.errors import LayoutError
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout
 from tilewright.layout.tuples import flatten_to_tuple, product
-from tilewright.location_keywords import takes_location
 
 
 class Swizzle:
@@ -92,7 +91,7 @@ class Swizzle:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
 
-def make_swizzle(b: int, m: int, s: int) -> Swizzle:
+def make_swizzle(b: int, m: int, s: int, *, loc: Any = None, ip: Any = None) -> Swizzle:
     """``Sw<b,m,s>``.
 
     >>> make_swizzle(3, 4, 3)
@@ -152,8 +151,7 @@ def compose_swizzle(lhs: Any, rhs: Swizzle) -> ComposedLayout:
         raise LayoutError(f"composition({lhs}, {rhs}): {error}") from None
 
 
-@takes_location
-def get_swizzle_portion(layout: Any) -> Swizzle:
+def get_swizzle_portion(layout: Any, *, loc: Any = None, ip: Any = None) -> Swizzle:
     """The swizzle of a swizzled layout; the identity ``Sw<0,4,3>`` for a plain one.
 
     >>> from tilewright.layout import Layout
@@ -164,8 +162,7 @@ def get_swizzle_portion(layout: Any) -> Swizzle:
     return inner if isinstance(inner, Swizzle) else Swizzle(0, 4, 3)
 
 
-@takes_location
-def get_nonswizzle_portion(layout: Any) -> Any:
+def get_nonswizzle_portion(layout: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The layout below the swizzle.
 
     >>> from tilewright.layout import Layout, make_composed_layout, make_swizzle

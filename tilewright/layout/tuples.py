@@ -133,7 +133,7 @@ def unflatten(sequence: Iterable[Any], profile: Any) -> Any:
     return result
 
 
-def product(a: Any) -> Any:
+def product(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The product of all leaves (1 for an empty tuple).
 
     >>> product((2, (3, 4)))
@@ -147,7 +147,7 @@ def product(a: Any) -> Any:
     return result
 
 
-def product_each(a: Any) -> tuple[Any, ...]:
+def product_each(a: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, ...]:
     """The product of every top-level mode.
 
     >>> product_each((2, (3, 4)))
@@ -156,7 +156,7 @@ def product_each(a: Any) -> tuple[Any, ...]:
     return tuple([product(x) for x in a]) if isinstance(a, tuple) else (a,)
 
 
-def product_like(a: Any, target_profile: Any) -> Any:
+def product_like(a: Any, target_profile: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Products of ``a`` at the leaves of ``target_profile``.
 
     >>> product_like(((2, 3), 4), (0, 0))
@@ -236,7 +236,7 @@ def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
     return tuple(x for t in tuples for x in (t if isinstance(t, tuple) else (t,)))
 
 
-def is_congruent(a: Any, b: Any) -> bool:
+def is_congruent(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> bool:
     """Whether two trees (or layouts) have the same profile.
 
     >>> is_congruent((2, (3, 4)), (0, (0, 0))), is_congruent((2, 3), 6)
@@ -260,7 +260,7 @@ def is_weakly_congruent(a: Any, b: Any) -> bool:
     return True
 
 
-def ceil_div(input: Any, tiler: Any) -> Any:
+def ceil_div(input: Any, tiler: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """How many tiles cover ``input``: element by element, a scalar divisor folded over a tuple, or a tiler layout.
 
     >>> ceil_div((100, 64), (32, 16)), ceil_div((5, 6), 10), ceil_div(29, 8)
@@ -287,7 +287,7 @@ def ceil_div(input: Any, tiler: Any) -> Any:
     return ceil_div_int(input, product(tiler))
 
 
-def round_up(a: Any, b: Any) -> Any:
+def round_up(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``a`` raised to the next multiple of ``b``, element by element.
 
     >>> round_up(29, 8), round_up((5, 9), (4, 4))
@@ -299,7 +299,7 @@ def round_up(a: Any, b: Any) -> Any:
     return ceil_div_int(a, b) * b
 
 
-def shape_div(lhs: Any, rhs: Any) -> Any:
+def shape_div(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Division of shapes: one side must divide the other; a quotient below one is one.
 
     >>> shape_div((4, 5, 6), 40), shape_div(12, (2, 3)), shape_div((8, 3), (2, 6))
@@ -330,7 +330,7 @@ def shape_div(lhs: Any, rhs: Any) -> Any:
     raise LayoutError(f"shape_div({a}, {b}): whether one of {a} and {b} divides the other {UNDECIDED}")
 
 
-def elem_less(lhs: Any, rhs: Any) -> Any:
+def elem_less(lhs: Any, rhs: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether every element of ``lhs`` is below its partner: the bounds test of predication.
 
     Missing trailing elements of ``lhs`` count as below. A run-time operand makes the answer a run-time boolean.
@@ -356,7 +356,9 @@ def elem_less(lhs: Any, rhs: Any) -> Any:
     return result
 
 
-def find_if(t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool]) -> int | tuple[int, ...] | None:
+def find_if(
+    t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool], *, loc: Any = None, ip: Any = None
+) -> int | tuple[int, ...] | None:
     """Position of the first leaf that satisfies ``pred_fn(leaf, position)``; nested positions are tuples.
 
     >>> find_if((3, (1, 4)), lambda x, _: x == 4)
@@ -373,7 +375,7 @@ def find_if(t: Any, pred_fn: Callable[[Any, tuple[int, ...]], bool]) -> int | tu
     return found[0] if found is not None and len(found) == 1 else found
 
 
-def find(t: Any, x: IntLike) -> int | tuple[int, ...] | None:
+def find(t: Any, x: IntLike, *, loc: Any = None, ip: Any = None) -> int | tuple[int, ...] | None:
     """Position of the first leaf equal to ``x``, or None.
 
     >>> find((4, (8, 2)), 2), find((4, 8), 4), find((4, 8), 3)

@@ -11,11 +11,11 @@ from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.numbers.numeric import Boolean, Integer, as_numeric
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.bounded_tensor import BoundedTensor
-from tilewright.lang.tensors.layout_functions import elem_less, zipped_divide
+from tilewright.lang.tensors.layout_functions import zipped_divide
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
-from tilewright.layout import Layout, composition, flatten_to_tuple, make_layout, size
+from tilewright.layout import Layout, composition, elem_less, flatten_to_tuple, make_layout, size
 from tilewright.tiled import staged_copy
 from tilewright.tiled.atom import CopyAtom
 

@@ -19,6 +19,7 @@ from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout, Swizzle, flatten_to_tuple, unflatten
+from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.tuples import is_static
 
 
@@ -38,15 +39,6 @@ def max_common_vector(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> int
     4
     """
     return _layout.max_common_vector(*(getattr(x, "layout", x) for x in (a, b)))
-
-
-def is_congruent(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> bool:
-    """Whether two trees, layouts or tensors have the same profile.
-
-    >>> is_congruent(Layout((2, (3, 4))), (0, (0, 0))), is_congruent((2, 3), 6)
-    (True, False)
-    """
-    return _layout.is_congruent(a, b)
 
 
 def size_in_bytes(dtype: Any, layout: Any, swizzle: Any = None, *, loc: Any = None, ip: Any = None) -> int:
@@ -84,9 +76,7 @@ def slice_(src: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 
 @overload
-def dice(src: Tensor, dicer: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
-@overload
-def dice(src: Layout, dicer: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+def dice(src: LayoutOrTensor, dicer: Any, *, loc: Any = None, ip: Any = None) -> LayoutOrTensor: ...
 @overload
 def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def dice(src: Any, dicer: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -130,12 +120,8 @@ def _far_offset(layout: Any, coord: Any) -> tuple[Any, Any]:
 
 @overload
 def local_tile(
-    input: Tensor, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None
-) -> Tensor: ...
-@overload
-def local_tile(
-    input: Layout, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None
-) -> Layout: ...
+    input: LayoutOrTensor, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
 @overload
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any: ...
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
@@ -155,12 +141,8 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
 
 @overload
 def local_partition(
-    target: Tensor, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None
-) -> Tensor: ...
-@overload
-def local_partition(
-    target: Layout, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None
-) -> Layout: ...
+    target: LayoutOrTensor, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
 @overload
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any: ...
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: Any = None, ip: Any = None) -> Any:
@@ -176,9 +158,9 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1, *, loc: 
 
 
 @overload
-def inner_partition(input: Tensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
-@overload
-def inner_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+def inner_partition(
+    input: LayoutOrTensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
 @overload
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -191,9 +173,9 @@ def inner_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: 
 
 
 @overload
-def outer_partition(input: Tensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Tensor: ...
-@overload
-def outer_partition(input: Layout, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Layout: ...
+def outer_partition(
+    input: LayoutOrTensor, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None
+) -> LayoutOrTensor: ...
 @overload
 def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any: ...
 def outer_partition(input: Any, tiler: Any, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:

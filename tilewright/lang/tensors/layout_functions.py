@@ -1,15 +1,14 @@
-"""The functions of :mod:`tilewright.layout` on tensors, too, and with ``loc`` and ``ip``, as documented functions have.
+"""The functions of :mod:`tilewright.layout`, on tensors too, and with the language's integers for Python's.
 
-Their parameters and texts are those of their namesakes. Type checkers read ``layout_functions.pyi``, which
-``tools/stubs.py`` writes from this table and from the sources of the namesakes.
+Names, parameters and texts are those of their namesakes, for Python and for type checkers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from inspect import Parameter, Signature, signature
-from typing import Any
+from inspect import signature
+from typing import Any, TypeVar
 
 from tilewright import layout as _layout
 from tilewright.errors import ArgumentError, unknown_keyword
@@ -19,14 +18,16 @@ from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
+
+def _on_layout(f: Function) -> Function:
     """``f`` of a layout as a function of a layout or tensor."""
 
     def act(*args: Any, **kwargs: Any) -> Any:
-        input, *args = args or _first(act, kwargs)
-        options = _options(act, kwargs)
-        rest = [unwrap_tree(a) for a in args]
+        input, *others = args or _first(f, kwargs)
+        options = _options(f, kwargs)
+        rest = [unwrap_tree(a) for a in others]
         if isinstance(input, Tensor):
             return input.through(lambda layout: f(layout, *rest, **options))
         if hasattr(type(input), "__dlpack__") or hasattr(type(input), "__array_interface__"):
@@ -34,63 +35,65 @@ def _on_layout(f: Callable[..., Any]) -> Callable[..., Any]:
             raise ArgumentError(f"{f.__name__}: a {kind} is an array, not a tensor; from_dlpack(x) makes one of it")
         return f(unwrap_tree(input), *rest, **options)
 
-    doc = f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n"
-    return _as_documented(act, f, doc)
+    return _named_as(f, act, f"{f.__doc__}\n    Also on tensors: acts on the layout and keeps the elements.\n")
 
 
-def _of_layout(f: Callable[..., Any]) -> Callable[..., Any]:
+def _of_layout(f: Function) -> Function:
     """``f`` that measures a layout or tree as a function of tensors and TensorSSAs, too."""
 
     def measure(*args: Any, **kwargs: Any) -> Any:
-        input, *args = args or _first(measure, kwargs)
+        input, *rest = args or _first(f, kwargs)
         if isinstance(input, Tensor):
             input = input.linear
         elif isinstance(input, TensorSSA):
             input = input.shape
         else:
             input = _shape_of(input)
-        return f(unwrap_tree(input), *[unwrap_tree(a) for a in args], **_options(measure, kwargs))
+        return f(unwrap_tree(input), *[unwrap_tree(a) for a in rest], **_options(f, kwargs))
 
-    return _as_documented(measure, f, f.__doc__)
-
-
-_like_layout = _of_layout  # what gives a layout of the kind that it takes
+    return _named_as(f, measure, f.__doc__)
 
 
-def _located(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` that also takes ``loc`` and ``ip``, as every documented function does."""
+def _of_extents(f: Function) -> Function:
+    """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
+    measured = _of_layout(f)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **_options(call, kwargs)) if kwargs else f(*args)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        shape, *rest = args or _first(f, kwargs)
+        if kwargs.get("stride") is not None:
+            kwargs["stride"] = _of_the_program(kwargs["stride"])
+        return measured(_extents(shape), *rest, **kwargs)
 
-    return _as_documented(call, f, f.__doc__)
+    return _named_as(f, make, f.__doc__)
 
 
-def _as_documented(made: Callable[..., Any], f: Callable[..., Any], doc: str | None) -> Callable[..., Any]:
-    """``made`` with the name and parameters of ``f``, and ``loc`` and ``ip``, which are ignored."""
+def _named_as(f: Function, made: Callable[..., Any], doc: str | None) -> Function:
+    """``made`` with the name and parameters of ``f``."""
     update_wrapper(made, f)
-    del made.__wrapped__  # type: ignore[attr-defined]  # functions take attributes
+    del made.__wrapped__  # type: ignore[attr-defined]  # doctest would run the examples of `f` a second time
     made.__doc__ = doc
-    own = list(signature(f).parameters.values())
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("loc", "ip")]
-    made.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]  # functions take attributes
-    return made
+    made.__signature__ = signature(f)  # type: ignore[attr-defined]  # functions take attributes
+    return made  # type: ignore[return-value]  # of the same parameters
 
 
-def _options(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords that matter; an unknown one is an error here, before it ends in the layout algebra."""
-    known = function.__signature__.parameters  # type: ignore[attr-defined]  # functions take attributes
+def _parameters(f: Callable[..., Any]) -> tuple[str, ...]:
+    code = f.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _options(f: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords with Python's integers; an unknown one is an error here, before it ends in the layout algebra."""
     for name in kwargs:
-        if name not in known:
-            raise unknown_keyword(function.__name__, name, known)
-    return {k: unwrap_tree(v) for k, v in kwargs.items() if k not in ("loc", "ip")}
+        if name not in _parameters(f):
+            raise unknown_keyword(f.__name__, name, _parameters(f))
+    return {k: unwrap_tree(v) for k, v in kwargs.items()}
 
 
-def _first(function: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def _first(f: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The first argument, given by keyword."""
-    name = next(iter(function.__signature__.parameters))  # type: ignore[attr-defined]  # functions take attributes
+    name = _parameters(f)[0]
     if name not in kwargs:
-        raise ArgumentError(f"{function.__name__}: the argument '{name}' is missing")
+        raise ArgumentError(f"{f.__name__}: the argument '{name}' is missing")
     return (kwargs.pop(name),)
 
 
@@ -100,19 +103,6 @@ def _shape_of(x: Any) -> Any:
         return tuple(x) if isinstance(x, list) else x
     found = getattr(x, "shape", None)
     return tuple(found) if isinstance(found, (tuple, list)) else x
-
-
-def _of_extents(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` of a shape whose run-time extents are known not to be negative, as extents are."""
-    measured = _of_layout(f)
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        shape, *args = args or _first(make, kwargs)
-        if kwargs.get("stride") is not None:
-            kwargs["stride"] = _of_the_program(kwargs["stride"])
-        return measured(_extents(shape), *args, **kwargs)
-
-    return _as_documented(make, f, f.__doc__)
 
 
 def _extents(shape: Any) -> Any:
@@ -158,7 +148,7 @@ raked_product = _on_layout(_layout.raked_product)
 
 recast_layout = _of_layout(_layout.recast_layout)
 max_alignment = _of_layout(_layout.max_alignment)
-tile_to_shape = _like_layout(_layout.tile_to_shape)
+tile_to_shape = _of_layout(_layout.tile_to_shape)
 make_layout_tv = _of_layout(_layout.make_layout_tv)
 make_layout_like = _of_layout(_layout.make_layout_like)
 size = _of_layout(_layout.size)
@@ -173,24 +163,12 @@ idx2crd = _of_layout(_layout.idx2crd)
 ceil_div = _of_layout(_layout.ceil_div)
 round_up = _of_layout(_layout.round_up)
 complement = _of_layout(_layout.complement)
-left_inverse = _like_layout(_layout.left_inverse)
-right_inverse = _like_layout(_layout.right_inverse)
+left_inverse = _of_layout(_layout.left_inverse)
+right_inverse = _of_layout(_layout.right_inverse)
 nullspace = _of_layout(_layout.nullspace)
-upcast = _like_layout(_layout.upcast)
-downcast = _like_layout(_layout.downcast)
+upcast = _of_layout(_layout.upcast)
+downcast = _of_layout(_layout.downcast)
 
 make_layout = _of_extents(_layout.make_layout)
 make_identity_layout = _of_extents(_layout.make_identity_layout)
 make_ordered_layout = _of_extents(_layout.make_ordered_layout)
-
-make_swizzle = _located(_layout.make_swizzle)
-make_composed_layout = _located(_layout.make_composed_layout)
-assume = _located(_layout.assume)
-slice_and_offset = _located(_layout.slice_and_offset)
-product = _located(_layout.product)
-product_each = _located(_layout.product_each)
-product_like = _located(_layout.product_like)
-shape_div = _located(_layout.shape_div)
-elem_less = _located(_layout.elem_less)
-find = _located(_layout.find)
-find_if = _located(_layout.find_if)
