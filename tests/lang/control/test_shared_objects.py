@@ -561,3 +561,18 @@ def test_a_state_that_changes_and_is_replaced_in_one_turn(staged) -> None:
 
     assert staged(program, 0) == (1, 0)
     assert staged(program, 3) == (7, 3)
+
+
+def test_the_memory_of_arrays_is_not_read_to_find_the_names_of_objects(staged) -> None:
+    """An array of a terabyte on one byte of memory: a copy of what it shows would be an error, or end the process."""
+    vast = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (1 << 20, 1 << 20), (1 << 20, 1))
+
+    def program(n):
+        box = [n]
+        if n > 0:
+            box = [n + 100]
+        return box[0]
+
+    assert staged(program, 2) == (102,)
+    assert staged(program, -1) == (-1,)
+    assert vast.shape == (1 << 20, 1 << 20)  # the variable is live during the calls

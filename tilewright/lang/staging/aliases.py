@@ -118,7 +118,9 @@ def _named_elsewhere(state: RegionState) -> set[int]:
             continue
         seen.add(id(holder))
         for store in stores:
-            if not store.state:
+            if store.objects is not None:  # memory is not read: of all arrays that anything names it may be much
+                waiting += store.objects(holder)
+            elif not store.state:
                 held = store.read(holder)
                 waiting += [held[key] for key in held if (id(holder), id(store), key) not in state.places]
         waiting.append(type(holder))

@@ -54,6 +54,8 @@ class Store(NamedTuple):
     write: Callable[[Any, Any, Any], None] | None = None
     state: bool = False
     """What is read is a copy of the state, not the objects in it."""
+    objects: Callable[[Any], list[Any]] | None = None
+    """The objects that it holds, where ``read`` copies memory as well: arrays may be large."""
 
 
 def _numbered(holder: Any) -> Held:
@@ -114,6 +116,10 @@ def _of_cached(function: Any) -> Held:
 def _of_array(found: Any) -> Held:
     items = _numbered(found.flat) if found.dtype.hasobject else {0: found.tobytes()}
     return {**items, "seen as": f"{found.dtype} {found.shape} {found.flags}", **getattr(found, "__dict__", {})}
+
+
+def _objects_of_array(found: Any) -> list[Any]:
+    return [*(found.flat if found.dtype.hasobject else ()), *getattr(found, "__dict__", {}).values()]
 
 
 def _of_torch(found: Any) -> Held:
@@ -186,7 +192,7 @@ _NATIVE: dict[Any, Store | None] = {
 }  # fmt: skip
 """What instances of a class not written in Python hold, by class; None: nothing that changes."""
 _BY_NAME = {
-    "numpy.ndarray": Store("contents", _ITEM, _of_array),
+    "numpy.ndarray": Store("contents", _ITEM, _of_array, objects=_objects_of_array),
     "numpy.void": Store("contents", _ITEM, lambda v: {0: v.tobytes()}, state=True),
     "numpy.flatiter": Store("position", _SAME, lambda i: {"base": i.base, "index": i.index}, shared=False),
     "enum.Enum": Store("attributes", _ATTRIBUTE, lambda member: dict(member.__dict__), shared=False),
@@ -195,7 +201,8 @@ _BY_NAME = {
     "_thread._local": Store("attributes", _ATTRIBUTE, lambda t: dict(t.__dict__), True, getattr, setattr),
     **dict.fromkeys(("_thread.lock", "_thread.RLock"), Store("owner", _ITEM, lambda lock: {0: repr(lock)}, state=True)),
     "torch._C.Generator": Store("contents", _ITEM, lambda g: {0: g.get_state().numpy().tobytes()}, state=True),
-    "_ctypes._CData": Store("contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}),
+    "_ctypes._CData": Store(
+        "contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}, objects=lambda c: [c._objects]),
     "_contextvars.Context": Store("values", _ITEM, lambda c: dict(c.items())),
     "decimal.Context": _STATE,
     "torch.Tensor": Store("contents", _ITEM, _of_torch),
