@@ -45,6 +45,7 @@ def floats(*shape):
         (np.zeros(3, [("a", "u1"), ("b", "f4")])["b"], "not multiples"),
         (torch.zeros(3, device="meta"), "on meta"),
         (torch.zeros(3).to_sparse(), "no strides"),
+        (torch.nested.nested_tensor([torch.zeros(3)]), "a nested tensor"),
     ],
     ids=lambda v: "" if isinstance(v, str) else str(getattr(v, "dtype", type(v).__name__)),
 )

@@ -92,6 +92,8 @@ def test_one_clear_error_and_a_result_that_is_not_touched(way: str, changes: dic
         (lambda: tensors(a=lambda x: x.to("meta")), "a.*meta|on meta"),
         (lambda: tensors(b=lambda x: x.float().to_sparse()), "layout torch.sparse|b is"),
         (lambda: tensors(a=lambda x: x.to(torch.complex64)), "do not know the dtype"),
+        (lambda: tensors(a=lambda x: torch.nested.nested_tensor([x])), "a is a nested tensor"),
+        (lambda: tensors(b=lambda x: torch.nested.nested_tensor([x], layout=torch.jagged)), "b is a nested tensor"),
     ],
 )  # fmt: skip
 def test_tensors_that_are_not_what_their_memory_says(way: str, made: Any, message: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.config import Major, Operand
-from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.arguments.arrays import NESTED, Array, array_of, is_nested
 from tilewright.lang.arguments.dlpack import tensor_over
 
 MOST_COUNTED = 1 << 22
@@ -30,6 +30,8 @@ class Matrix:
     @classmethod
     def of(cls, name: str, source: Any) -> Matrix:
         """``source`` as (M, N, L), of a matrix or a stack (L, M, N); ArgumentError also where a gradient is wanted."""
+        if is_nested(source):
+            raise ArgumentError(f"{name} is {NESTED}")
         rank = len(getattr(source, "shape", ()))
         if rank not in (2, 3):
             found = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.arguments.arrays import is_array
+from tilewright.lang.arguments.arrays import NESTED, is_array, is_nested
 
 
 class Operands(NamedTuple):
@@ -34,6 +34,8 @@ def framework(array: Any, name: str = "") -> str:
     """``torch``, ``numpy``, ``cupy`` or ``jax``; for anything that is not an array an ArgumentError, which has the
     operand's ``name``."""
     module = type(array).__module__.partition(".")[0]
+    if module == "torch" and is_nested(array):
+        raise ArgumentError(f"{name or 'an operand'} is {NESTED}, or a stack to grouped_matmul")
     if module in ("torch", "cupy") and hasattr(array, "shape"):  # others of their objects are a dtype, a device
         return module
     if module in ("jax", "jaxlib"):

@@ -15,6 +15,7 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.lang.arguments.arrays import NESTED
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
@@ -255,6 +256,8 @@ def recorded(
 ) -> Tensor:  # fmt: skip
     """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
     its own gradient needs."""
+    if a.is_nested or b.is_nested:
+        raise ArgumentError(f"{'a' if a.is_nested else 'b'} is {NESTED}, or a stack to grouped_matmul")
     if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(ACTIVATIONS)}")
     asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()

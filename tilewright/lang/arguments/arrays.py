@@ -83,7 +83,17 @@ def is_array(x: Any) -> bool:
 _WITHOUT_MEMORY = ("FakeTensor", "FunctionalTensor")  # what PyTorch traces with: shapes and dtypes
 
 
+NESTED = "a nested tensor of torch, which holds tensors of several shapes: give those of .unbind() one by one"
+
+
+def is_nested(x: Any) -> bool:
+    """Whether ``x`` is one of PyTorch's nested tensors, whose shape and strides cannot be asked for or are symbols."""
+    return bool(getattr(x, "is_nested", False))
+
+
 def _torch(x: Any) -> Array:
+    if is_nested(x):
+        raise ArgumentError(NESTED)
     if x.device.type not in ("cpu", "cuda"):
         raise ArgumentError(f"tensors on {x.device} cannot be used: move it to the CPU or to a CUDA device")
     if x.layout is not sys.modules["torch"].strided:
