@@ -210,7 +210,7 @@ def test_more_arrivals_than_counted_by_several_warps() -> None:
     assert all("more arrivals" in m or "deadlock" in m for m in refused(k).split("\n"))
 
 
-def test_a_phase_that_nobody_waits_for() -> None:
+def test_a_phase_without_a_wait() -> None:
     k = Barriers(arrivals=1)
     with k.elected():
         k.arrive()
@@ -223,7 +223,7 @@ def test_a_phase_that_nobody_waits_for() -> None:
     assert all("more arrivals" in m or "completes again before any thread" in m for m in refused(k).split("\n"))
 
 
-def test_an_mbarrier_that_nobody_initialised() -> None:
+def test_an_mbarrier_that_is_not_initialised() -> None:
     k = Barriers()
     k.wait(0, k.at(k.bar, 1))
     assert "mbarrier.wait on shared-memory offset 8, where no mbarrier has been initialised" in refused(k)
@@ -277,7 +277,7 @@ def test_a_second_life_begins_with_phase_0() -> None:
     k.wait(0)
     early = np.full(64, -1, np.int32)
     k.run(early, block=64)
-    assert (early == 0).all()  # nobody has arrived in the new phase 0
+    assert (early == 0).all()  # no thread has arrived in the new phase 0
 
 
 def test_a_parity_that_is_none() -> None:

@@ -205,7 +205,7 @@ def a_sum_of_more_than_was_written(bug: bool) -> None:
 
 
 @pair("uninitialised", "acc = cute.make_rmem_tensor(cute.make_layout(1), cutlass.Float32)", "y[t] = acc[0]")
-def accumulators_that_nobody_cleared(bug: bool) -> None:
+def accumulators_that_are_not_cleared(bug: bool) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
@@ -220,7 +220,7 @@ def accumulators_that_nobody_cleared(bug: bool) -> None:
 
 
 @pair("uninitialised", "if s[t] > s[64 + t]:")
-def a_branch_by_what_nobody_wrote(bug: bool) -> None:
+def a_branch_by_an_unwritten_value(bug: bool) -> None:
     """A stage of a ring that was skipped decides a comparison."""
 
     @cute.kernel

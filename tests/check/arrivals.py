@@ -64,7 +64,7 @@ def an_init_that_the_other_threads_need_not_see(bug: bool) -> None:
 
 
 @pair("mbarrier.arrive on full[0], where no mbarrier has been initialised", ARRIVE)
-def an_mbarrier_that_nobody_initialises(bug: bool) -> None:
+def an_mbarrier_that_is_never_initialised(bug: bool) -> None:
     meet(init=not bug)
 
 
@@ -94,7 +94,7 @@ def a_warp_that_arrives_once_more_than_the_other(bug: bool) -> None:
 
 
 @pair("mbarrier-arrivals", ARRIVE, INIT)
-def a_count_that_is_too_large_where_nobody_waits(bug: bool) -> None:
+def a_count_that_is_too_large_without_a_wait(bug: bool) -> None:
     meet(count=65 if bug else 64, wait=False)
 
 
@@ -267,7 +267,7 @@ def a_release_to_a_block_that_may_have_ended(bug: bool) -> None:
 
 
 @pair("data-race", "s[t] = x[t]  # by the producer", "y[t - 32] = s[63 - t]")
-def a_try_wait_whose_answer_nobody_looks_at(bug: bool) -> None:
+def a_try_wait_whose_answer_is_not_used(bug: bool) -> None:
     """It may come back before the phase is complete: only the true branch of a test of its answer is ordered."""
 
     @cute.kernel

@@ -47,7 +47,7 @@ def a_stencil_reads_its_halo_too_early(bug: bool) -> None:
 
 
 @pair("data-race", "s[0] = x[0]", "y[t] = x[t] * s[0]")
-def thread_0_reads_for_all_and_nobody_waits(bug: bool) -> None:
+def thread_0_reads_for_all_without_a_barrier(bug: bool) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()

@@ -23,7 +23,7 @@ def second(
     scale: cute.Tensor, d: cute.Tensor, y: cute.Tensor, waits: cutlass.Constexpr, first_of_all: cutlass.Constexpr
 ):
     t, _, _ = cute.arch.thread_idx()
-    factor = scale[0]  # nobody writes it: this may come before the wait
+    factor = scale[0]  # no kernel writes it: this may come before the wait
     if cutlass.const_expr(waits and first_of_all):
         cute.arch.griddepcontrol_wait()
     value = d[63 - t]

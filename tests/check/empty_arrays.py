@@ -49,7 +49,7 @@ def split_k_that_adds_into_an_output_that_is_not_zeroed(bug: bool) -> None:
 
 
 @pair(RULE, "ticket = cute.arch.atomic_add(counter.iterator, 1)", "counter = np.empty(1, I32)")
-def a_ticket_of_a_counter_that_nobody_has_set(bug: bool) -> None:
+def a_ticket_of_a_counter_that_is_not_set(bug: bool) -> None:
     @cute.kernel
     def kernel(counter: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
@@ -198,7 +198,7 @@ def boxes(x: Any, y: Any, adds: bool = False) -> None:
 
 
 @pair(RULE, "cute.copy(store, sY, gY)", "x = np.empty((8, 32), F32)", "cute.copy(load, gX, sX, tma_bar_ptr=full)")
-def tma_loads_rows_that_nobody_has_filled(bug: bool) -> None:
+def tma_loads_rows_that_are_not_filled(bug: bool) -> None:
     with marking_empty_arrays():
         x = np.empty((8, 32), F32)
         x[: 6 if bug else 8] = 1
@@ -206,7 +206,7 @@ def tma_loads_rows_that_nobody_has_filled(bug: bool) -> None:
 
 
 @pair(RULE, "cute.copy(store, sY, gY)", "y = np.empty((8, 32), F32)")
-def tma_adds_to_what_nobody_has_zeroed(bug: bool) -> None:
+def tma_adds_to_memory_that_is_not_zeroed(bug: bool) -> None:
     with marking_empty_arrays():
         y = np.empty((8, 32), F32)
         if not bug:

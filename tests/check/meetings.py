@@ -256,7 +256,7 @@ def two_warps_that_wait_for_each_other(bug: bool) -> None:
 
 
 @pair("kernel 'kernel' hangs", "while cute.arch.load(flag.iterator) == 0:")
-def a_flag_that_nobody_raises(bug: bool) -> None:
+def a_flag_that_is_never_raised(bug: bool) -> None:
     @cute.kernel
     def kernel(flag: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()

@@ -109,7 +109,7 @@ def no_empty_groups_at_the_end_of_the_tiles(bug: bool) -> None:
 
 @pair("data-race", COPY, "y[t, n] = s[0, 63 - t, n % 3]")
 def a_copy_into_the_stage_that_is_being_read(bug: bool) -> None:
-    """Three tiles ahead in three stages: the slot is the one of this turn, and nobody waits for its readers."""
+    """Three tiles ahead in three stages: the slot is the one of this turn, without a wait for its readers."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):

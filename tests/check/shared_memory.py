@@ -38,7 +38,7 @@ def every_other_line_is_apart(bug: bool) -> None:
             cute.arch.sync_threads()
         total = cute.Float32(0)
         if t >= 32:
-            for k in range(2):  # at first a line that nobody has written since
+            for k in range(2):  # at first a line that is not written since
                 total = total + s[8 * u + 4 * k]
         y[t] = total
 

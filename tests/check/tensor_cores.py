@@ -129,7 +129,7 @@ def sums_overwritten_while_they_are_stored(bug: bool) -> None:
     "tcgen05.mma.cta_group::1.kind::f16 adds to accumulators in tensor memory that nothing has written",
     "cute.gemm(mma, sums, part_a, part_b, sums)",
 )
-def sums_that_nobody_cleared(bug: bool) -> None:
+def sums_that_are_not_cleared(bug: bool) -> None:
     run(bug, fresh=not bug)
 
 

@@ -1,4 +1,4 @@
-"""When the budget of the default check for races is spent, nobody keeps what it asked for, and the others go on."""
+"""When the budget of the default check for races is spent, it stops and keeps nothing, and the others go on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_others_go_on(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
         launch(exchanges, y, grid=10)
     assert report.rules == ["barrier-divergent"]
     assert (y.reshape(10, 64) == 66 - np.arange(64)).all()
-    assert len(waves) == (5 if budget > 1000 else 1)  # of two blocks each; the order is kept as long as somebody asks
+    assert len(waves) == (5 if budget > 1000 else 1)  # of two blocks each; the order is kept as long as a check asks
 
 
 @cute.kernel

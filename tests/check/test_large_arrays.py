@@ -33,7 +33,7 @@ def neighbours(x: cute.Tensor, apart: cutlass.Constexpr):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_an_array_of_six_gigabytes(apart: bool) -> None:
-    x = np.zeros((6, 1 << 30), np.int8)  # pages that nobody touches cost nothing
+    x = np.zeros((6, 1 << 30), np.int8)  # pages that are never touched cost nothing
 
     @cute.jit
     def host(x: cute.Tensor):

@@ -1,4 +1,4 @@
-"""Values that nobody has written: in shared memory and registers, on their way to a result, a branch or an address."""
+"""Unwritten values: in shared memory and registers, on their way to a result, a branch or an address."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def an_accumulator_that_is_not_cleared(bug: bool) -> None:
 
 
 @pair(RULE, "if flag[0] != 0:")
-def a_flag_that_nobody_has_cleared(bug: bool) -> None:
+def a_flag_that_is_not_cleared(bug: bool) -> None:
     @cute.kernel
     def kernel(y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
@@ -124,7 +124,7 @@ def a_shuffle_from_a_lane_without_a_value(bug: bool) -> None:
 
 
 @pair(RULE, "y[t] = x[where[0] & 63]")
-def an_index_that_nobody_has_written(bug: bool) -> None:
+def an_index_that_is_not_written(bug: bool) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
@@ -212,7 +212,7 @@ def a_product_of_two_operands_that_were_not_loaded(bug: bool) -> None:
 
 
 @pair(RULE, "y[t] = part[(t + 1) % 4]")
-def an_element_of_a_fragment_from_memory_that_nobody_has_written(bug: bool) -> None:
+def an_element_of_a_fragment_from_unwritten_memory(bug: bool) -> None:
     """The fragment was written, before one of its elements came from shared memory."""
 
     @cute.kernel

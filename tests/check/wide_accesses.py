@@ -1,4 +1,4 @@
-"""Races of accesses that are wider than an element, of matrix copies, and of waits whose answer nobody reads."""
+"""Races of accesses that are wider than an element, of matrix copies, and of waits whose answer is not read."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tilewright.lang.arguments.arrays import array_of
 
 
 class CudaArray:
-    """What CuPy's arrays show; the address is nobody's."""
+    """What CuPy's arrays show; the address is of no memory."""
 
     def __init__(self, shape: tuple[int, ...], typestr: str, strides: Any = None, readonly: bool = False) -> None:
         self.shape, self.ndim, self.dtype = shape, len(shape), np.dtype(typestr)

@@ -87,7 +87,7 @@ def test_reductions_that_do_not_exist_are_refused(how: dict[str, Any]) -> None:
         )
 
 
-def test_a_store_that_nobody_waits_for_is_a_finding() -> None:
+def test_a_store_without_a_wait_is_a_finding() -> None:
     with pytest.raises(SimulationError, match="bulk"):
         stored(aligned([9] * 8, np.int32), cutlass.Int32, prims.cp_async_bulk_global_shared_cta, waits=False)
 

@@ -166,7 +166,7 @@ def test_branches_carry_only_what_differs() -> None:
     )
     k.store(k.out, k.binary("add", same, differs))
     branch(k, k.compare("lt", k.n, k.number(9)), lambda: (k.load(k.out),), lambda: (k.load(k.out),))
-    assert "*out = t + t_1;\n}" in k.text, "what nobody reads is not carried"
+    assert "*out = t + t_1;\n}" in k.text, "unused values are not carried"
     assert "int t_1;\n  if (n < 4) {\n    t_1 = n;\n  } else {\n    t_1 = 7;\n  }\n  *out = t + t_1;" in k.text
 
 

@@ -215,7 +215,7 @@ def wait_relaxed(self: Fixup, flag: Any, tidx: Any, count: Any) -> None:
 @pytest.mark.parametrize("wait", [wait_for_all_but_one, wait_in_one_thread, wait_relaxed], ids=lambda w: w.__name__)
 def test_a_wait_that_is_wrong_is_reported(wait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fixup, "wait_until", wait)
-    stages = 3 + [wait_for_all_but_one, wait_in_one_thread, wait_relaxed].index(wait)  # kernels that nobody else makes
+    stages = 3 + [wait_for_all_but_one, wait_in_one_thread, wait_relaxed].index(wait)  # kernels of this test alone
     entry = sized((64, 32), epilogue_columns=16, stages=stages)
     plan = shares_of(entry, (72, 72, 640), (6, 20), 20)
     a, b = operands("hopper_f16", 72, 72, 640)

@@ -88,7 +88,7 @@ def test_writing_is_late() -> None:
 
 
 @pytest.mark.parametrize("left_out", ["mbarrier", "own warp", "read"])
-def test_what_nobody_waits_for(left_out: str) -> None:
+def test_copies_without_a_wait(left_out: str) -> None:
     """Nothing forces the copy (a wait of another warp does not), until its block has ended."""
     with pytest.raises(SimulationError, match="reaches the shared memory of a block whose threads have all ended"):
         run(left_out)

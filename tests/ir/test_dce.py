@@ -36,7 +36,7 @@ class Kernel(Builder):
 ZERO = Constant(F32, 0.0)
 
 
-def test_what_nobody_reads_goes_and_effects_stay_with_all_they_need() -> None:
+def test_unused_values_go_and_effects_stay_with_all_they_need() -> None:
     k = Kernel()
     k.unary("exp", k.load(k.p))  # dead, the load with it
     k.sreg("tid.x")

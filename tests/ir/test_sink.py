@@ -73,7 +73,7 @@ def run(kernel: Any, n: int) -> Any:
 
 
 @pytest.mark.parametrize("n", [0, 2, 4])
-def test_what_nobody_reads_is_not_divided(n: int) -> None:
+def test_an_unused_quotient_is_not_divided(n: int) -> None:
     expected = [100 * (t // n) + t % n if t < 3 * n else t - 100 for t in range(THREADS)]
     assert run(overwritten, n).tolist() == expected
 

@@ -487,7 +487,7 @@ def test_the_checks_find_nothing_in_right_programs(kind: Any) -> None:
             test_bulk_copies_count_bytes(simulated)
 
 
-def test_the_checks_find_bytes_that_nobody_has_written() -> None:
+def test_the_checks_find_unwritten_bytes() -> None:
     @cute.kernel
     def kernel(out: cute.Tensor) -> None:
         tile = utils.SmemAllocator().allocate_tensor(Float4E2M1FN, cute.make_layout(64))

@@ -122,7 +122,7 @@ def test_a_boolean_forgets_the_number_it_was_made_of() -> None:
 
 
 def test_hashes_and_shifted_ones_wrap_around() -> None:
-    """Numbers whose sign nobody can promise: comparisons, ``//`` and ``%`` take them as they are."""
+    """Numbers of unknown sign: comparisons, ``//`` and ``%`` take them as they are."""
 
     @cute.kernel
     def kernel(out: cute.Tensor):

@@ -224,7 +224,7 @@ def test_a_missing_release_is_a_deadlock(seed: int) -> None:
 
 @SEEDS
 def test_a_wrong_parity_is_found(seed: int) -> None:
-    """The consumer does not wait in the first round: it reads what nobody wrote, and then the two fall out of step."""
+    """The consumer does not wait in the first round: it reads unwritten memory, and then the two fall out of step."""
     text = outcome("parity", seed)
     assert text.startswith("deadlock in kernel") and "waiting for the phase of parity 1" in text
 

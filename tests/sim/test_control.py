@@ -214,7 +214,7 @@ def test_a_block_may_spin_on_the_flag_of_another(lanes: int) -> None:
     assert chain.tolist() == [8, 7, 6, 5, 4, 3, 2, 1, 0]
 
 
-def test_a_flag_that_nobody_sets_is_reported_as_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_that_is_never_set_is_reported_as_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.sim.engine.STUCK", 20)
     k = Kernel(gptr(I32))
     k.while_([c(0)], lambda n: [k.compare("eq", k.load(k.args[0]), c(0)), n], lambda n: [k.add(n, 1)])

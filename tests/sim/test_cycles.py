@@ -76,7 +76,7 @@ def test_a_chain_that_ends_at_a_warp_that_has_ended() -> None:
     assert "which has ended" in text
 
 
-def test_nobody_has_come_so_far() -> None:
+def test_a_first_phase_without_a_release() -> None:
     """The first phase of an empty barrier: the report lists where the kernel arrives, and no release is among it."""
     lines = report(Broadcast((2, 1), bug="no release"), 4, 1, 7, 32)
     start = next(i for i, line in enumerate(lines) if "this kernel arrives at mbarriers" in line)

@@ -65,5 +65,5 @@ def test_events_come_in_order() -> None:
         "load shared 64 x 4", "store global 64 x 4 63.0", "fence.acq_rel.gpu", "left", "end",
     ]  # fmt: skip
     assert len(heard) == 1
-    run(x, y)  # nobody listens any more
+    run(x, y)  # no observer is left
     assert len(heard) == 1

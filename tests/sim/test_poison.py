@@ -1,4 +1,4 @@
-"""What nobody wrote must reach the output as something that nobody takes for a result."""
+"""Unwritten memory must reach the output as numbers that cannot be taken for a result."""
 
 from __future__ import annotations
 

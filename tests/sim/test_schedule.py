@@ -288,7 +288,7 @@ class WaitForState(Instruction):
     emit = CopyLater.emit
 
 
-def test_effects_without_a_wait_land_when_nobody_can_go_on() -> None:
+def test_effects_without_a_wait_land_when_no_warp_can_go_on() -> None:
     state: list[int] = []
     k = Kernel(gptr(I32))
     k.call(SetLater(state), [])

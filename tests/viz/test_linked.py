@@ -168,7 +168,7 @@ def test_retile_over_several_tiles_counts_otherwise() -> None:
         retile_figure(copy, MMA, "C", 0, tile=(48, 32))
 
 
-def test_retile_of_nobody() -> None:
+def test_retile_of_a_missing_thread_or_operand() -> None:
     copy = make_tiled_copy_A(LDMATRIX, MMA)
     with pytest.raises(ArgumentError, match="no thread 128 among the 128"):
         retile_figure(copy, MMA, "A", 128)

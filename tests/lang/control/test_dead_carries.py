@@ -1,4 +1,4 @@
-"""Values that a loop computes for nobody do not travel; those that are read do."""
+"""Values of a loop that nothing reads are not carried; those that are read are."""
 
 from __future__ import annotations
 

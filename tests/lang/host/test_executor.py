@@ -246,7 +246,7 @@ def test_kernels_are_clean_and_bear_the_users_names():
         in text
     )
     assert "%tidx = sreg {name='tid.x'}" in text
-    assert "ctaid.y" not in text  # nobody reads it
+    assert "ctaid.y" not in text  # it is not used
 
 
 def test_locations_are_the_users_lines():
