@@ -1,8 +1,8 @@
 """NVRTC's files, read before they are needed.
 
-The first compilation after a start of the machine, or of a container whose disk is far away, waits for NVRTC's 150 MB: the
-loader maps them, and the compiler asks for one page after the other. To read them in order takes a fraction of that
-time, and staging the first kernel takes long enough to do it beside.
+The first compilation after a start of the machine, or of a container whose disk is far away, waits for NVRTC's 150 MB:
+the loader maps them, and the compiler asks for one page after the other. To read them in order takes a fraction of that
+time, and the first kernel is staged meanwhile.
 """
 
 from __future__ import annotations
