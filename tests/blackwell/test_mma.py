@@ -176,5 +176,5 @@ def test_the_text_is_assembled(arch: str, kind: str) -> None:
 def test_shapes_that_the_instruction_does_not_have() -> None:
     with pytest.raises(ConstraintError, match="M 64 or 128, N 8 to 256 in steps of 8, K 16"):
         op_of("f16", 96, 64)
-    with pytest.raises(ConstraintError, match="pairs of blocks are not here yet"):
-        tcgen05.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (256, 64, 16), tcgen05.CtaGroup.TWO, SMEM, K, K)
+    with pytest.raises(ConstraintError, match="M 128 or 256, N 16 to 256 in steps of 16, K 16"):
+        tcgen05.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (64, 64, 16), tcgen05.CtaGroup.TWO, SMEM, K, K)

@@ -101,6 +101,82 @@ def test_products_of_integers(acc: Any, source: Any) -> None:
     np.testing.assert_array_equal(found.astype(np.float32), expected)
 
 
+def multiply_in_pairs(m: int) -> Any:
+    """A kernel of a pair of blocks, whose A is in the tensor memory of each; 64 rows of a block are there twice."""
+    op = tcgen05.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (m, COLUMNS), tcgen05.CtaGroup.TWO, TMEM, K, K)
+    rows, per_lane = m // 2, COLUMNS * m // 256
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        rank, warp = cute.arch.block_idx_in_cluster(), cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        holder, done = cute.arch.alloc_smem(cutlass.Int32, 1), cute.arch.alloc_smem(cutlass.Int64, 1)
+        if warp == 0:
+            cute.arch.alloc_tmem(128, holder, True)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(op)
+        b = in_shared_memory(mma, "B", cutlass.Float16, (COLUMNS, DEPTH), KINDS.K_SW32)
+        own_w = mma.get_slice(rank).partition_B(w)
+        for i in range(t, cute.size(b), 128):
+            b[i] = own_w[i]
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        base = cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder)
+        place = (base + 64).with_dtype(cutlass.Float16)  # 64 columns on
+        part_a = cute.make_tensor(place, mma.make_fragment_A(mma.partition_shape_A((m, DEPTH))).layout)
+        lanes = cute.make_tensor(place, cute.make_layout((128, DEPTH), stride=(2 * 65536, 1)))
+        atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition.x16), cutlass.Float16)
+        store = tcgen05.make_tmem_copy(atom, lanes)
+        mine = store.get_slice(t).partition_D(lanes)
+        shape = store.get_slice(t).partition_S(cute.make_identity_tensor((128, DEPTH))).shape
+        given = cute.make_rmem_tensor(shape, cutlass.Float16)
+        for i in cutlass.range_constexpr(DEPTH):
+            given[i] = x[rank * rows + t % rows, i]
+        cute.copy(store, given, mine)
+        cute.arch.fence_view_async_tmem_store()
+        cute.arch.tcgen05_fence_before_thread_sync()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        cute.arch.tcgen05_fence_after_thread_sync()
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((m, COLUMNS))).layout)
+        if warp == 0:
+            if rank == 0:
+                mma.set(tcgen05.Field.ACCUMULATE, False)
+                cute.gemm(mma, sums, part_a, mma.make_fragment_B(b), sums)
+                with cute.arch.elect_one():
+                    tcgen05.commit(done, 0b11, tcgen05.CtaGroup.TWO)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        words = cute.make_tensor(base, cute.make_layout((128, per_lane), stride=(65536, 1)))
+        load = tcgen05.make_tmem_copy(
+            cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition(per_lane)), cutlass.Float32), words
+        )
+        part = load.get_slice(t).partition_S(words)
+        shape = load.get_slice(t).partition_D(cute.make_identity_tensor((128, per_lane))).shape
+        taken = cute.make_rmem_tensor(shape, cutlass.Float32)
+        cute.copy(load, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        for i in cutlass.range_constexpr(per_lane):
+            y[rank * rows + t % rows, t // rows * per_lane + i] = taken[i]
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if warp == 0:
+            cute.arch.dealloc_tmem(base, 128, True)
+
+    return kernel
+
+
+@pytest.mark.parametrize("m", [128, 256])
+def test_a_pair_of_blocks(m: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, (extent, DEPTH)).astype(np.float16) for extent in (m, COLUMNS))
+    y = np.zeros((m, COLUMNS), np.float32)
+    launch(multiply_in_pairs(m), from_dlpack(x), from_dlpack(w), from_dlpack(y), grid=2, block=128, cluster=2)
+    np.testing.assert_array_equal(y, x.astype(np.float32) @ w.astype(np.float32).T)
+
+
 def test_accumulators_of_16_bits_are_rounded_after_each_instruction() -> None:
     """2049 is 2048 in Float16, and 2049 again with the 1 of the second instruction; exact sums would be 4100."""
     x, w = np.zeros((ROWS, DEPTH), np.float16), np.ones((COLUMNS, DEPTH), np.float16)

@@ -136,3 +136,66 @@ def sums_that_are_not_cleared(bug: bool) -> None:
 @pair("tcgen05.mma.cta_group::1.kind::f16 by 1 threads of a warp", "cute.gemm(mma, sums, part_a, part_b, sums)")
 def issued_by_one_thread(bug: bool) -> None:
     run(bug, issuer="thread" if bug else "warp")
+
+
+def in_a_pair(alone: str = "", issuer: int = 0) -> None:
+    """Two blocks multiply ones together. ``alone``: which instruction is one for a single block."""
+    op = tcgen05.MmaF16BF16Op(
+        cutlass.Float16, cutlass.Float32, (2 * ROWS, COLUMNS), tcgen05.CtaGroup.TWO, tcgen05.OperandSource.SMEM, K, K
+    )
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        rank, warp = cute.arch.block_idx_in_cluster(), cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        holder, done = cute.arch.alloc_smem(cutlass.Int32, 1), cute.arch.alloc_smem(cutlass.Int64, 1)
+        if warp == 0:
+            cute.arch.alloc_tmem(COLUMNS, holder, alone != "allocation")
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(op)
+        a, b = operand(mma, "A", 2 * ROWS), operand(mma, "B", COLUMNS)
+        fill(a, 1.0, t)
+        fill(b, 1.0, t)
+        base = cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder)
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((2 * ROWS, COLUMNS))).layout)
+        load_tile, part, taken = parts(base, t)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        mma.set(tcgen05.Field.ACCUMULATE, False)
+        if warp == 0:
+            if rank == issuer:
+                cute.gemm(mma, sums, mma.make_fragment_A(a), mma.make_fragment_B(b), sums)
+                with cute.arch.elect_one():
+                    tcgen05.commit(done, 0b11, tcgen05.CtaGroup.TWO)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        cute.copy(load_tile, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[rank * 128 + t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if warp == 0:
+            cute.arch.dealloc_tmem(base, COLUMNS, alone != "allocation")
+
+    y = np.zeros(256, np.float32)
+    launch(kernel, from_dlpack(y), grid=2, block=128, cluster=2)
+    if not alone and issuer == 0:
+        np.testing.assert_array_equal(y, COLUMNS * DEPTH)
+
+
+@pair(
+    "tcgen05.mma.cta_group::2.kind::f16 in a kernel that has used cta_group::1",
+    "cute.gemm(mma, sums, mma.make_fragment_A(a), mma.make_fragment_B(b), sums)",
+)
+def instructions_of_one_block_and_of_two(bug: bool) -> None:
+    in_a_pair(alone="allocation" if bug else "")
+
+
+@pair(
+    "tcgen05.mma.cta_group::2.kind::f16 is issued by block 1 of the cluster, which is the second of its pair",
+    "cute.gemm(mma, sums, mma.make_fragment_A(a), mma.make_fragment_B(b), sums)",
+)
+def issued_by_the_second_block_of_a_pair(bug: bool) -> None:
+    in_a_pair(issuer=1 if bug else 0)

@@ -109,6 +109,19 @@ class Touch:
         touch.table = lanes.beside(Mbarriers)
         return touch
 
+    @classmethod
+    def in_blocks(cls, lanes: Lanes, pointer: Any, masks: Array, name: str) -> list[Touch]:
+        """The accesses of lanes that name an mbarrier in several blocks of the cluster at once: one for each rank that
+        is in the ``masks [L]`` of active lanes."""
+        found = []
+        for rank in range(RANKS):
+            chosen = (masks >> rank & 1).astype(bool) & lanes.active()
+            if chosen.any():
+                touch = cls.at(lanes, lanes.places(pointer, np.where(chosen, rank, 0))[chosen], name)
+                touch.active = chosen
+                found.append(touch)
+        return found
+
     def exists(self) -> Touch:
         """Refuse lanes whose place holds no mbarrier."""
         self.rows = self.table.rows(self.places)

@@ -56,6 +56,8 @@ class Mma(Instruction):
     type_a: ScalarType
     type_b: ScalarType
     multiplies: ClassVar[bool] = True
+    ctas: int = 1
+    """How many blocks work on one instruction."""
     fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
     descriptor_format: ClassVar[DescriptorFormat | None] = None

@@ -2,6 +2,9 @@
 when no warp can go on without it. Then it reads shared memory through the descriptors, as the hardware does,
 multiplies, and adds to the accumulators in tensor memory. Until then no other access may touch
 those (``TensorMemory.products``).
+
+Of a pair of blocks, each has its half of the rows of A and D and of the columns of B, at the same addresses; a block's
+half of D takes all of B.
 """
 
 from __future__ import annotations
@@ -42,19 +45,21 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
         )
     names = ("the address of D", "the place of A", "the descriptor of B", "whether it accumulates")
     d, a, b, keep = (uniform(lanes, f"{atom.mnemonic()}: {n}", v) for n, v in zip(names, operands, strict=True))
-    for row, _, memory in lanes.beside(TensorMemories).of(lanes):
-        product = _Product(atom, lanes, op, row, memory, (int(d[row]), int(a[row]), int(b[row]), bool(keep[row])))
+    lanes.beside(TensorMemories).agree(lanes, atom.mnemonic(), atom.ctas)
+    for row, memories in lanes.beside(TensorMemories).sides(lanes, atom.mnemonic(), atom.ctas, leads=True):
+        product = _Product(atom, lanes, op, row, memories, (int(d[row]), int(a[row]), int(b[row]), bool(keep[row])))
         product.begin()
         lanes.eventually(product, lane=WARP * row)
 
 
 class _Product:
-    """One call of one warp."""
+    """One call of one warp. ``sides``: of each block that takes part, the number of its first warp and its memory."""
 
     def __init__(
-        self, atom: Tcgen05Mma, lanes: Lanes, op: Op, row: int, memory: TensorMemory, words: tuple[int, int, int, bool]
-    ) -> None:
-        self.atom, self.lanes, self.op, self.row, self.memory = atom, lanes, op, row, memory
+        self, atom: Tcgen05Mma, lanes: Lanes, op: Op, row: int, sides: list[tuple[int, TensorMemory]],
+        words: tuple[int, int, int, bool],
+    ) -> None:  # fmt: skip
+        self.atom, self.lanes, self.op, self.row, self.sides = atom, lanes, op, row, sides
         d, self.a, self.b, self.keep = words
         self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)
         self.in_memory = None if atom.reads_shared("A") else _cells(op.attrs["a_layout"], atom.type_a.width, self.a)
@@ -62,19 +67,18 @@ class _Product:
     def begin(self) -> None:
         """From now on the accumulators are the unit's."""
         self._check()
-        used: list[tuple[Any, Any]] = [where for row in self.d.where for where in row]
-        if self.in_memory is not None:
-            used.append(self.in_memory[:2])
-        for lanes, columns in used:
-            what = self.memory.busy(lanes, columns)
-            if what is not None:
-                raise self._fault(*what)
-        if self.in_memory is not None:
-            self.lanes.tensor_memory(self.row, self.memory, False, [self.in_memory[:2]])
-        self.lanes.tensor_memory(self.row, self.memory, True, [where for row in self.d.where for where in row])
-        for row in self.d.where:
-            for where in row:
-                self.memory.products[where] += 1
+        sums: list[tuple[Any, Any]] = [where for row in self.d.where for where in row]
+        operand = [] if self.in_memory is None else [self.in_memory[:2]]
+        for _, memory in self.sides:
+            for lanes, columns in (*sums, *operand):
+                what = memory.busy(lanes, columns)
+                if what is not None:
+                    raise self._fault(*what)
+            if operand:
+                self.lanes.tensor_memory(self.row, memory, False, operand)
+            self.lanes.tensor_memory(self.row, memory, True, sums)
+            for where in sums:
+                memory.products[where] += 1
 
     def _check(self) -> None:
         cells = [self.d.corners]
@@ -85,27 +89,55 @@ class _Product:
                 raise self._fault(
                     f"reaches lane {lanes.max()} of tensor memory, which has lanes 0 to {LANES - 1}", "begin at lane 0"
                 )
-            wrong = self.memory.wrong(columns)
-            if wrong is not None:
-                raise self._fault(*wrong)
+            for _, memory in self.sides:
+                wrong = memory.wrong(columns)
+                if wrong is not None:
+                    raise self._fault(*wrong)
 
     def _fault(self, text: str, fix: str) -> Exception:
         chosen = np.arange(WARP * self.lanes.warps) // WARP == self.row
         return self.lanes.fault(f"{self.atom.mnemonic()} {text}", chosen, fix)
 
     def __call__(self) -> None:
-        atom, memory = self.atom, self.memory
         self._check()
-        m, n, k = atom.shape_mnk
-        left = self._operand("A", m) if self.in_memory is None else self._left(m)
-        right = self._operand("B", n)
-        values = self._accumulators() if self.keep else None
+        right = self._right()
+        for first, memory in self.sides:
+            left = self._left(first, memory)
+            values = self._accumulators(memory) if self.keep else None
+            if left.shape[1] != self.rows * self._rests("a")[0]:
+                values = self._twice(left, right, values)
+            else:
+                values = self._multiplied(left, right, values)
+            self._write(memory, values[0].view(f"u{values.itemsize}"))
+
+    @property
+    def rows(self) -> int:
+        """Those that a block has of one instruction."""
+        return self.atom.shape_mnk[0] // self.atom.ctas
+
+    def _multiplied(self, left: Array, right: Array, values: Array | None) -> Array:
+        atom = self.atom
+        k = atom.shape_mnk[2]
         steps = range(0, left.shape[2], k) if rounds_each_step(atom) else (None,)
         for at in steps:
             part = slice(None) if at is None else slice(at, at + k)
             values = added(atom, values, multiplied(atom, left[..., part], right[..., part]))
         assert values is not None
-        words = values[0].view(f"u{values.itemsize}")
+        return values
+
+    def _twice(self, left: Array, right: Array, values: Array | None) -> Array:
+        """With A in tensor memory, 64 rows of a block are there twice: each copy is for half of the columns."""
+        m, n = self.rows, self.atom.shape_mnk[1]
+        copies = left.reshape(1, -1, 2, m, left.shape[2])
+        upper, lower = (
+            self._multiplied(np.ascontiguousarray(copies[:, :, i]).reshape(1, -1, left.shape[2]), right, values)
+            for i in (0, 1)
+        )
+        halves = np.arange(right.shape[1]) // (n // 2) % 2
+        return np.where(halves == 0, upper, lower)
+
+    def _write(self, memory: TensorMemory, words: Array) -> None:
+        m, n = self.rows, self.atom.shape_mnk[1]
         for i, row in enumerate(self.d.where):
             for j, where in enumerate(row):
                 memory.write(*where, words[i * m : (i + 1) * m, j * n : (j + 1) * n])
@@ -115,8 +147,8 @@ class _Product:
         layout = self.op.attrs[f"{role}_layout"]
         return offsets(layout[1]).size, offsets(layout[2]).size
 
-    def _accumulators(self) -> Array:
-        atom, memory = self.atom, self.memory
+    def _accumulators(self, memory: TensorMemory) -> Array:
+        atom = self.atom
         if not all(memory.written[where].all() for row in self.d.where for where in row):
             raise self._fault(
                 "adds to accumulators in tensor memory that nothing has written",
@@ -126,26 +158,38 @@ class _Product:
         patterns = words.astype(np.uint16) if atom.type_d.width == 16 else words
         return patterns.view(atom.type_d.dtype)[None]
 
-    def _left(self, m: int) -> Array:
-        """A in tensor memory."""
-        assert self.in_memory is not None
+    def _left(self, first: int, memory: TensorMemory) -> Array:
+        """``[1, M tiles * rows, K]`` what a block has of A."""
+        if self.in_memory is None:
+            return self._operand("A", self.rows, first)
         type_, (lane, column, place) = self.atom.type_a, self.in_memory
-        patterns = self.memory.words[lane, column] >> (place * type_.width).astype(np.uint32)
+        patterns = memory.words[lane, column] >> (place * type_.width).astype(np.uint32)
         narrow = np.ascontiguousarray(patterns.astype(f"u{type_.bytes}"))
         found = numbers.widen(numbers.raw(narrow, type_), type_)
         rests = self._rests("a")
-        return found.reshape(*rests, m, -1).transpose(0, 2, 1, 3).reshape(1, rests[0] * m, -1)
+        rows = lane.shape[2]
+        return found.reshape(*rests, rows, -1).transpose(0, 2, 1, 3).reshape(1, rests[0] * rows, -1)
 
-    def _operand(self, role: str, rows: int) -> Array:
-        """An operand in shared memory."""
+    def _right(self) -> Array:
+        """``[1, N tiles * N, K]`` what all blocks have of B."""
+        atom = self.atom
+        n = atom.shape_mnk[1] // atom.ctas
+        parts = [self._operand("B", n, first) for first, _ in self.sides]
+        if len(parts) == 1:
+            return parts[0]
+        tiles = [part.reshape(1, -1, n, part.shape[2]) for part in parts]
+        return np.concatenate(tiles, 2).reshape(1, -1, parts[0].shape[2])
+
+    def _operand(self, role: str, rows: int, first: int) -> Array:
+        """An operand in the shared memory of the block whose first warp has this number."""
         low, high = (self.a if role == "A" else self.b), self.op.attrs[f"{role.lower()}_high"]
         layout, type_ = self.op.attrs[f"{role.lower()}_layout"], getattr(self.atom, f"type_{role.lower()}")
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
         k = self.atom.shape_mnk[2]
         address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, type_)
-        warp = self.lanes.warp_numbers()[[self.row]]
+        warp = np.array([first])
         if self.lanes.observed:
-            self.lanes.reads_shared(address, np.array([self.row]))
+            self.lanes.reads_shared(address, np.array([self.row]), warp)
         found = self.lanes.read_shared(address, warp)
         return matrices(found, self._rests(role.lower()), major, rows, type_)
 
@@ -154,17 +198,19 @@ class _Tiles(NamedTuple):
     """Where accumulators are: ``where[m][n]`` is the index (lanes, columns) of the tile of one instruction, and
     ``corners`` the least and greatest lanes and columns of all."""
 
-    where: list[list[tuple[Any, slice]]]
+    where: list[list[tuple[Any, Any]]]
     corners: tuple[Array, Array]
 
 
 @lru_cache(maxsize=256)
 def _tiles(layout: Layout, width: int, address: int) -> _Tiles:
-    """Of a layout ``((rows, columns), M, N)`` at an address; the columns of a tile are neighbours."""
+    """Of a layout ``((rows, columns), M, N)`` at an address; the columns of a tile in a lane are neighbours."""
     lane, column, _ = _cells(layout, width, address)
     m_tiles, n_tiles = lane.shape[:2]
 
-    def one(i: int, j: int) -> tuple[Any, slice]:
+    def one(i: int, j: int) -> tuple[Any, Any]:
+        if (lane[i, j] != lane[i, j, :, :1]).any():  # parts of N are in lanes of their own
+            return lane[i, j], column[i, j]
         columns = column[i, j, 0]
         return _lanes(lane[i, j, :, 0]), slice(int(columns[0]), int(columns[-1]) + 1)
 

@@ -43,12 +43,14 @@ _NAMES = {t: name for name, t in BY_NAME.items()}
 
 @dataclass(frozen=True, repr=False)
 class Tcgen05Mma(DescriptorMma):
-    """The data of one ``tcgen05.mma`` of one block. ``kind`` is PTX's; ``source``: ``SS`` or ``TS``, where A is;
-    ``majors`` are A's and B's.
+    """The data of one ``tcgen05.mma`` of one block or a pair. ``kind`` is PTX's; ``shape_mnk`` that of the whole MMA;
+    ``source``: ``SS`` or ``TS``, where A is; ``majors`` are A's and B's; ``ctas``: how many blocks work on it.
 
     >>> from tilewright.ir.types import BF16, F32
     >>> Tcgen05Mma("f16", (128, 256, 16), F32, BF16, BF16)
     SM100_128x256x16_F32BF16BF16_SS<K,K>
+    >>> Tcgen05Mma("f16", (256, 256, 16), F32, BF16, BF16, ctas=2).layout_b
+    (2,(128,16)):(128,(1,256))
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Tcgen05Mma(DescriptorMma):
     source: str = "SS"
     majors: tuple[str, str] = ("K", "K")
     saturate: bool = False
+    ctas: int = 1
 
     name = "tcgen05.mma"
     min_arch = 100
@@ -75,7 +78,7 @@ class Tcgen05Mma(DescriptorMma):
                     f"tcgen05.mma.kind::{self.kind} of {shown(type_)} ({role}) is not here yet; convert it to one of "
                     f"{whole}"
                 )
-        check_mma_shape(MmaForm(word.kind, 1, self.source == "TS"), self.shape_mnk, self.majors)
+        check_mma_shape(MmaForm(word.kind, self.ctas, self.source == "TS"), self.shape_mnk, self.majors)
 
     @property
     def descriptor(self) -> InstructionDescriptor:
@@ -99,7 +102,7 @@ class Tcgen05Mma(DescriptorMma):
 
     @cached_property
     def layouts(self) -> CtaLayouts:
-        return cta_layouts(self.shape_mnk)
+        return cta_layouts(self.shape_mnk, self.ctas)
 
     @computed
     def thr_id(self) -> Layout:
@@ -121,7 +124,9 @@ class Tcgen05Mma(DescriptorMma):
     def cute_name(self) -> str:
         types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b))
         shape = "x".join(map(str, self.shape_mnk))
-        return f"SM100_{shape}_{types}_{self.source}<{','.join(self.majors)}>{'_SATURATE' if self.saturate else ''}"
+        pair = "2x1SM_" if self.ctas == 2 else ""
+        name = f"SM100_{shape}_{types}_{pair}{self.source}<{','.join(self.majors)}>"
+        return f"{name}_SATURATE" if self.saturate else name
 
     @property
     def threads(self) -> int:
@@ -135,8 +140,8 @@ class Tcgen05Mma(DescriptorMma):
 
     def tensor_memory(self, operand: str, shape: Any) -> Layout:
         if operand == "A":
-            return a_fragment(shape, self.type_a.width)
-        return accumulator_fragment(shape, self.type_d.width, 1, self.source == "TS")
+            return a_fragment(shape, self.type_a.width, self.ctas)
+        return accumulator_fragment(shape, self.type_d.width, self.ctas, self.source == "TS")
 
     def issued(self, op: Op) -> Iterator[tuple[int, int, int]]:
         """The tiles (m, n, k) of a call in the order in which their instructions are issued."""
@@ -162,17 +167,17 @@ class Tcgen05Mma(DescriptorMma):
             f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)",
         )
         m, n, k = self.shape_mnk
-        self._verify_place(op, "D", "C", layouts[0], (m, n))
+        self._verify_place(op, "D", "C", layouts[0], (m // self.ctas, n))
         if self.source == "TS":
-            self._verify_place(op, "A", "A", layouts[1], (m, k))
+            self._verify_place(op, "A", "A", layouts[1], (m // self.ctas, k))
 
     def _verify_place(self, op: Op, role: str, operand: str, given: Layout, tile: tuple[int, int]) -> None:
         """Lanes and columns of one instruction's tile are the hardware's choice."""
         known = self.tensor_memory(operand, (tile, 1, 1))
-        same = product(given[0].shape) == product(tile) and static_offsets(given[0]) == static_offsets(known[0])
+        same_count = product(given[0].shape) == product(known[0].shape)
         need(
             op,
-            same,
+            same_count and static_offsets(given[0]) == static_offsets(known[0]),
             f"{self}: the {tile[0]}x{tile[1]} elements of {role} are at {known[0]} in tensor memory, but the tensor "
             f"given has {given[0]}: make it with the layout of make_fragment_{operand}",
         )
@@ -189,4 +194,4 @@ class Tcgen05Mma(DescriptorMma):
         emit_mma(self, out, op)
 
     def mnemonic(self) -> str:
-        return f"{self.name}.cta_group::1.kind::{self.kind}"
+        return f"{self.name}.cta_group::{self.ctas}.kind::{self.kind}"

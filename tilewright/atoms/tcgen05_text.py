@@ -36,7 +36,7 @@ def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
 
 def _helper(atom: Tcgen05Mma, out: Emitter) -> str:
     shared = atom.reads_shared("A")
-    name = f"tcgen05_mma_{atom.kind}_{atom.source.lower()}"
+    name = f"tcgen05_mma_{atom.kind}_{atom.source.lower()}{'_pair' if atom.ctas == 2 else ''}"
     a_type, constraint, slot = ("uint64_t", "l", "%1") if shared else ("uint32_t", "r", "[%1]")
     return out.helper(
         name,

@@ -1,7 +1,7 @@
 """``tcgen05.alloc``, ``dealloc`` and ``relinquish_alloc_permit``: columns of tensor memory (PTX ISA, "tcgen05.alloc").
 
 One warp executes each. The address of the allocated columns is written to shared memory, where the other warps read it
-after a barrier.
+after a barrier. Of a pair of blocks (``ctas`` 2) one warp of each executes them, and both blocks get the same columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.atoms.mma import active_warps
 from tilewright.atoms.tensor_memory import COLUMNS
-from tilewright.atoms.tensor_memory_state import TensorMemories, uniform
+from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, allocate_in_all, uniform
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -39,6 +39,7 @@ class _Columns(Instruction):
     writes the first operand."""
 
     place: ClassVar[str]
+    ctas: int = 1
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
 
@@ -48,8 +49,12 @@ class _Columns(Instruction):
         if isinstance(count, Constant):
             need(op, allocatable(int(count.value)), f"{self.name}: {_wrong_count(int(count.value))}")
 
+    def mnemonic(self) -> str:
+        return f"{self.name}.cta_group::{self.ctas}"
+
     def _counts(self, lanes: Lanes, value: Any) -> Any:
         active_warps(lanes, self)
+        lanes.beside(TensorMemories).agree(lanes, self.mnemonic(), self.ctas)
         counts = uniform(lanes, f"{self.name}: the number of columns", value)
         for count in counts.tolist():
             if not allocatable(int(count)):
@@ -59,7 +64,7 @@ class _Columns(Instruction):
     def emit(self, out: Emitter, op: Op) -> None:
         place, count = op.operands
         address = out.shared_address(place) if isinstance(place.type, PtrType) else out.value(place)
-        text = f"{self.name}.cta_group::1.sync.aligned.{self.place}, %1;"
+        text = f"{self.mnemonic()}.sync.aligned.{self.place}, %1;"
         out.line(f'asm volatile("{text}" :: "r"({address}), "r"({out.value(count)}) : "memory");')
 
 
@@ -73,6 +78,8 @@ class TmemAlloc(_Columns):
 
     Operands: the pointer into shared memory (of an i32), the number of columns.
     """
+
+    ctas: int = 1
 
     name = "tcgen05.alloc"
     place = "shared::cta.b32 [%0]"
@@ -88,8 +95,10 @@ class TmemAlloc(_Columns):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pointer, count = operands
         counts = self._counts(lanes, count)
-        places = lanes.beside(TensorMemories).of(lanes)
-        for _, _, memory in places:
+        sides = lanes.beside(TensorMemories).sides(lanes, self.mnemonic(), self.ctas)
+        own = {row: memory for row, _, memory in lanes.beside(TensorMemories).of(lanes)}
+        for row, memory in own.items():
+            memory.asked, memory.granted = int(counts[row]), None
             if not memory.permit:
                 raise lanes.fault(
                     "tcgen05.alloc after the block has given up its permit",
@@ -97,15 +106,15 @@ class TmemAlloc(_Columns):
                     "allocate everything first, then relinquish_tmem_alloc_permit",
                 )
         done = np.ones(lanes.warps, bool)
-        done[[row for row, *_ in places]] = False
+        done[list(own)] = False
         act = lanes.issued()
 
         def ready() -> Any:
-            for row, _, memory in places:
-                first = None if done[row] else memory.allocate(int(counts[row]), op)
+            for row, both in sides:
+                first = None if done[row] else self._granted(lanes, op, own[row], [memory for _, memory in both])
                 if first is None:
                     continue
-                done[row] = True
+                done[row], own[row].asked = True, 0
                 mask = np.zeros(32 * lanes.warps, bool)
                 mask[32 * row] = True
                 values = np.full((32 * lanes.warps, 1), first, np.int32)
@@ -113,14 +122,31 @@ class TmemAlloc(_Columns):
             return done
 
         lanes.wait_until(
-            ready, "columns of tensor memory to be freed", fix="dealloc_tmem what is not needed, or allocate fewer"
+            ready,
+            "columns of tensor memory to be freed" + (", or for the other block of the pair" if self.ctas == 2 else ""),
+            fix="dealloc_tmem what is not needed, or allocate fewer"
+            + ("; one warp of each block of the pair allocates" if self.ctas == 2 else ""),
         )
         return ()
+
+    def _granted(self, lanes: Lanes, op: Op, own: TensorMemory, memories: list[TensorMemory]) -> int | None:
+        """The first column that a block gets, once all blocks that allocate together have come."""
+        if own.granted is None and all(memory.asked for memory in memories):
+            if len({memory.asked for memory in memories}) > 1:
+                asked = " and ".join(str(memory.asked) for memory in memories)
+                raise lanes.fault(f"{self.mnemonic()}: the blocks of a pair allocate {asked} columns", None,
+                                  "let both allocate the same number")  # fmt: skip
+            first = allocate_in_all(memories, own.asked, op)
+            for memory in memories:
+                memory.granted = first
+        return own.granted
 
 
 @dataclass(frozen=True)
 class TmemDealloc(_Columns):
     """``tcgen05.dealloc``: free columns. Operands: their address (i32), and how many they are."""
+
+    ctas: int = 1
 
     name = "tcgen05.dealloc"
     place = "b32 %0"
@@ -135,6 +161,9 @@ class TmemDealloc(_Columns):
         addresses = uniform(lanes, "tcgen05.dealloc: the address", operands[0])
         for row, _, memory in lanes.beside(TensorMemories).of(lanes):
             address, count = int(addresses[row]), int(counts[row])
+            wrong = memory.in_use(slice(address, address + count))
+            if wrong is not None:
+                raise lanes.fault(f"{self.mnemonic()} {wrong[0]}", None, wrong[1])
             if not memory.free(address, count):
                 known = ", ".join(f"{n} from column {first} on" for first, n in memory.allocated) or "none"
                 raise lanes.fault(
@@ -149,6 +178,8 @@ class TmemDealloc(_Columns):
 class TmemRelinquish(Instruction):
     """``tcgen05.relinquish_alloc_permit``: this block allocates no more, so that others can."""
 
+    ctas: int = 1
+
     name = "tcgen05.relinquish_alloc_permit"
     min_arch = 100
     features = TCGEN05
@@ -156,9 +187,10 @@ class TmemRelinquish(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         active_warps(lanes, self)
+        lanes.beside(TensorMemories).agree(lanes, f"{self.name}.cta_group::{self.ctas}", self.ctas)
         for _, _, memory in lanes.beside(TensorMemories).of(lanes):
             memory.permit = False
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        out.line('asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");')
+        out.line(f'asm volatile("{self.name}.cta_group::{self.ctas}.sync.aligned;" ::: "memory");')

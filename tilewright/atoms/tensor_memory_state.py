@@ -16,6 +16,7 @@ from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 
 POISON = 0xCDCDCDCD
 NEVER, FREED = 0, -1
@@ -25,9 +26,12 @@ class TensorMemory:
     """That of one block. ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the
     stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
     ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way; ``written``: whether
-    anything has arrived there since the cell was allocated."""
+    anything has arrived there since the cell was allocated. ``asked``: the columns that a warp waits for (0: none),
+    ``granted``: the first one that it gets."""
 
-    __slots__ = ("words", "owner", "allocated", "stores", "loads", "products", "written", "permit", "count")
+    __slots__ = (
+        "words", "owner", "allocated", "stores", "loads", "products", "written", "permit", "count", "asked", "granted",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.words = np.full((LANES, COLUMNS), POISON, np.uint32)
@@ -37,16 +41,14 @@ class TensorMemory:
         self.written = np.zeros((LANES, COLUMNS), bool)
         self.permit = True
         self.count = 0
+        self.asked = 0
+        self.granted: int | None = None
 
-    def allocate(self, columns: int, op: Op) -> int | None:
-        """The first column of a new stretch; None where none is free."""
-        for first in range(0, COLUMNS, columns):
-            if (self.owner[first : first + columns] <= 0).all():
-                self.count += 1
-                self.owner[first : first + columns] = self.count
-                self.allocated[first, columns] = op, self.count
-                return first
-        return None
+    def allocate(self, first: int, columns: int, op: Op) -> None:
+        """A new stretch."""
+        self.count += 1
+        self.owner[first : first + columns] = self.count
+        self.allocated[first, columns] = op, self.count
 
     def free(self, first: int, columns: int) -> bool:
         """Free a stretch; False where it is not one that was allocated."""
@@ -100,6 +102,15 @@ class TensorMemory:
             )
         return None
 
+    def in_use(self, columns: slice) -> tuple[str, str] | None:
+        """What is wrong with freeing columns that something asynchronous still works on."""
+        if self.products[:, columns].any():
+            return (
+                "frees accumulators of a tcgen05.mma that is not done",
+                "tcgen05.commit(mbarrier) behind the MMAs, and mbarrier_wait before the columns are freed",
+            )
+        return None
+
     def unfinished(self, lanes: Array, columns: Array) -> tuple[str, str] | None:
         """What is wrong with a thread's access to these cells while an MMA is in flight; None where none is."""
         if not self.products[lanes, columns].any():
@@ -110,11 +121,32 @@ class TensorMemory:
         )
 
 
+def allocate_in_all(memories: list[TensorMemory], columns: int, op: Op) -> int | None:
+    """Allocate the same stretch in all of these; its first column, None where none is free."""
+    for first in range(0, COLUMNS, columns):
+        if all((memory.owner[first : first + columns] <= 0).all() for memory in memories):
+            for memory in memories:
+                memory.allocate(first, columns, op)
+            return first
+    return None
+
+
 class TensorMemories:
-    """Those of all resident blocks."""
+    """Those of all resident blocks. ``ctas``: of the kernel's ``tcgen05``, 0 as long as there was none."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, TensorMemory] = {}
+        self.ctas = 0
+
+    def agree(self, lanes: Lanes, what: str, ctas: int) -> None:
+        """All ``tcgen05`` of a kernel have one ``cta_group`` (PTX ISA, "tcgen05 instructions: CTA pair")."""
+        if self.ctas not in (0, ctas):
+            raise lanes.fault(
+                f"{what} in a kernel that has used cta_group::{self.ctas}: all tcgen05 of a kernel have one cta_group",
+                None,
+                "take CtaGroup.TWO (is_two_cta=True) for all of them, or for none",
+            )
+        self.ctas = ctas
 
     def of(self, lanes: Lanes) -> list[tuple[int, int, TensorMemory]]:
         """(row, warp of the block, the block's tensor memory) of each active warp of the lanes."""
@@ -123,11 +155,45 @@ class TensorMemories:
         found = []
         for row in rows:
             within = int(ids[row])
-            block = int(numbers[row]) - within
-            if block not in self.blocks:
-                self.blocks[block] = TensorMemory()
-            found.append((row, within, self.blocks[block]))
+            found.append((row, within, self.at(int(numbers[row]) - within)))
         return found
+
+    def sides(
+        self, lanes: Lanes, what: str, ctas: int, leads: bool = False
+    ) -> list[tuple[int, list[tuple[int, TensorMemory]]]]:
+        """Of each active warp its row, and for each block that takes part the number of its first warp and its memory:
+        the warp's own block, or those of its pair, the one of even rank in the cluster first. ``leads``: only a warp
+        of that one may be here."""
+        ranks, count = lanes.sreg("cluster_ctarank"), lanes.sreg("cluster_nctarank")
+        found = []
+        for row, within, memory in self.of(lanes):
+            first = int(lanes.warp_numbers()[row]) - within
+            if ctas == 1:
+                found.append((row, [(first, memory)]))
+                continue
+            rank, blocks = int(ranks[WARP * row]), int(count[WARP * row])
+            chosen = np.arange(WARP * lanes.warps) // WARP == row
+            if blocks % 2:
+                raise lanes.fault(
+                    f"{what} is the work of a pair of blocks, but the cluster has {blocks}", chosen,
+                    "launch with a cluster of an even number of blocks: cluster=(2, 1, 1)",
+                )  # fmt: skip
+            if leads and rank % 2:
+                raise lanes.fault(
+                    f"{what} is issued by block {rank} of the cluster, which is the second of its pair", chosen,
+                    "let the block of even rank issue for both: if cute.arch.block_idx_in_cluster() % 2 == 0",
+                )  # fmt: skip
+            warps = -(-int(np.prod([lanes.sreg(f"ntid.{axis}")[0] for axis in "xyz"])) // WARP)
+            other = first + (warps if rank % 2 == 0 else -warps)
+            pair = sorted([(first, memory), (other, self.at(other))], key=lambda side: side[0])
+            found.append((row, pair))
+        return found
+
+    def at(self, first: int) -> TensorMemory:
+        """That of the block whose first warp has this number."""
+        if first not in self.blocks:
+            self.blocks[first] = TensorMemory()
+        return self.blocks[first]
 
     def finish(self) -> None:
         """All warps have ended."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.tensor_memory_alloc import TmemRelinquish
 from tilewright.atoms.tma_engine import READS, WRITES, Engine, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
 from tilewright.errors import ConstraintError
@@ -20,6 +21,7 @@ from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.target import Architecture
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I16, I32, I64, MemSpace, PtrType, Type
 from tilewright.layout import Layout
@@ -105,9 +107,12 @@ class TmaCopy(CopyInstruction):
 
     def shared_text(self, out: Emitter, shared: list[Value]) -> list[str]:
         return [
-            out.shared_address(v) if kind is None else out.value(v)
+            self.mbarrier_text(out, v) if kind is None else out.value(v)
             for (_, kind), v in zip(self.kinds(), shared, strict=True)
         ]
+
+    def mbarrier_text(self, out: Emitter, mbarrier: Value) -> str:
+        return out.shared_address(mbarrier)
 
     def form(self) -> str:
         """The instruction with ``{map}``, ``{smem}``, ``{mbarrier}``, ``{mask}``, ``{policy}`` for its operands."""
@@ -140,9 +145,12 @@ class TmaCopy(CopyInstruction):
 @dataclass(frozen=True, repr=False)
 class TmaLoad(TmaCopy):
     """A box from global to shared memory; its bytes complete transactions of an mbarrier. ``multicast``: into the same
-    place of all blocks of the cluster in a 16-bit mask, where they count at the mbarriers at the same place."""
+    place of all blocks of the cluster in a 16-bit mask, where they count at the mbarriers at the same place.
+    ``pair``: for an MMA of a pair of blocks; the bytes count at the mbarrier of the block of even rank of the pair that
+    receives them (PTX ISA: ``.cta_group::2``; CuTe: include/cute/arch/copy_sm100_tma.hpp)."""
 
     multicast: bool = False
+    pair: bool = False
 
     name = "cp.async.bulk.tensor"
     accesses = (
@@ -158,27 +166,37 @@ class TmaLoad(TmaCopy):
 
     @property
     def cute_name(self) -> str:
-        return "SM90_TMA_LOAD_MULTICAST" if self.multicast else "SM90_TMA_LOAD"
+        name = "SM100_TMA_2SM_LOAD" if self.pair else "SM90_TMA_LOAD"
+        return f"{name}_MULTICAST" if self.multicast else name
 
     def mnemonic(self) -> str:
         ends = (".multicast" if self.multicast else "") + (".hint" if self.hint else "")
-        return f"tma.load.{self.rank}d{ends}"
+        return f"tma.load.{self.rank}d{'.pair' if self.pair else ''}{ends}"
+
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        return TmemRelinquish().lacking(arch) if self.pair else super().lacking(arch, op)
 
     def kinds(self) -> list[tuple[str, Type | None]]:
         return [("mbarrier", None), *([("mask", I16)] if self.multicast else []), *super().kinds()]
 
+    def mbarrier_text(self, out: Emitter, mbarrier: Value) -> str:
+        # Bit 24 of an address of the cluster's shared memory is the lowest of the block's rank.
+        own = out.shared_address(mbarrier)
+        return f"{own} & 0xFEFFFFFFu" if self.pair else own
+
     def form(self) -> str:
         cast = ".multicast::cluster" if self.multicast else ""
         mask = ", {mask}" if self.multicast else ""
+        pair = ".cta_group::2" if self.pair else ""
         return (
-            f"cp.async.bulk.tensor.{self.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{cast}"
+            f"cp.async.bulk.tensor.{self.rank}d{pair}.shared::cluster.global.mbarrier::complete_tx::bytes{cast}"
             f"{{hint}} [{{smem}}], {{box}}, [{{mbarrier}}]{mask}"
         )
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
         engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
-        engine.load(copies, shared[0], shared[1] if self.multicast else None)
+        engine.load(copies, shared[0], shared[1] if self.multicast else None, self.pair)
         return ()
 
 

@@ -95,10 +95,11 @@ class Engine:
 
 
 class LoadEngine(Engine):
-    def load(self, copies: list[list[Any]], barrier: Any, mask: Any) -> None:
-        """Queue each warp's boxes, which arrive later; ``mask`` names the blocks of the cluster that receive them."""
+    def load(self, copies: list[list[Any]], barrier: Any, mask: Any, pair: bool = False) -> None:
+        """Queue each warp's boxes, which arrive later; ``mask`` names the blocks of the cluster that receive them;
+        ``pair``: they count at the mbarrier of the first block of the receiver's pair."""
         masks = None if mask is None else self.lanes.spread(mask).astype(np.int64) & 0xFFFF
-        receive = [receivers(self.lanes, address, barrier, masks) for address, *_ in copies]
+        receive = [receivers(self.lanes, address, barrier, masks, pair) for address, *_ in copies]
         for leader, tensor_map in self.maps():
             if masks is not None and not masks[leader]:
                 raise self.lanes.fault(
@@ -112,11 +113,14 @@ class LoadEngine(Engine):
                 self.lanes.eventually(load, lane=leader, size=tensor_map.box_bytes)
 
 
-def receivers(lanes: Lanes, address: Any, barrier: Any, masks: Array | None) -> Callable[[int], list[tuple[int, int]]]:
+def receivers(
+    lanes: Lanes, address: Any, barrier: Any, masks: Array | None, pair: bool = False
+) -> Callable[[int], list[tuple[int, int]]]:
     """A function that gives, for a lane, the (place, mbarrier) of every block that receives what it loads: its own, or
-    those of the cluster in its mask."""
+    those of the cluster in its mask. ``pair``: the mbarrier of the block of even rank of the receiver's pair."""
     if masks is None:
-        places, barriers = lanes.places(address), lanes.places(barrier)
+        even = lanes.sreg("cluster_ctarank") & ~1 if pair else None
+        places, barriers = lanes.places(address), lanes.places(barrier, even)
         return lambda lane: [(int(places[lane]), int(barriers[lane]))]
     active = lanes.active()
     found = {}
@@ -124,7 +128,7 @@ def receivers(lanes: Lanes, address: Any, barrier: Any, masks: Array | None) -> 
         chosen = masks >> rank & 1
         if (chosen.astype(bool) & active).any():
             there = np.where(chosen, rank, 0)
-            found[rank] = lanes.places(address, there), lanes.places(barrier, there)
+            found[rank] = lanes.places(address, there), lanes.places(barrier, there & ~1 if pair else there)
     return lambda lane: [
         (int(places[lane]), int(barriers[lane]))
         for rank, (places, barriers) in found.items()

@@ -82,9 +82,11 @@ class Lanes(Protocol):
         block: that of ``warps [units]`` (:meth:`warp_numbers`). Observers are told with :meth:`reads_shared`."""
         ...
 
-    def reads_shared(self, offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> None:
+    def reads_shared(
+        self, offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], warps: np.ndarray[Any, Any] | None = None
+    ) -> None:
         """Tell observers that 16 bytes at each of ``offsets [units, n]`` are read on behalf of the warps in ``rows
-        [units]`` of these lanes."""
+        [units]`` of these lanes, in their own blocks' memory or that of the blocks of ``warps``."""
         ...
 
     def tensor_memory(self, row: int, memory: Any, writes: bool, where: list[Any]) -> None:

@@ -71,14 +71,15 @@ class MbarrierArray(SyncObject):
         """The mbarrier of stage ``index``."""
         return self.storage + index
 
-    def arrive(self, index: Any, dst: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-        """Signal stage ``index`` in the way of this array; ``dst``: in the block of this rank in the cluster."""
+    def arrive(self, index: Any, dst: Any = None, cta_group: Any = 1, *, loc: Any = None, ip: Any = None) -> None:
+        """Signal stage ``index`` in the way of this array; ``dst``: in the block of this rank in the cluster, or by
+        MMAs (of ``cta_group``) in those of this mask."""
         if self.op_type is PipelineOp.AsyncLoad:
             self.arrive_cp_async_mbarrier(index)
         elif self.op_type is PipelineOp.TmaLoad:
             self.arrive_and_expect_tx(index, self.tx_count)
         elif self.op_type is PipelineOp.TCGen05Mma:
-            self.arrive_tcgen05mma(index)
+            self.arrive_tcgen05mma(index, dst, cta_group)
         else:
             self.arrive_mbarrier(index, dst)
 
@@ -95,13 +96,17 @@ class MbarrierArray(SyncObject):
         with elect_one():
             mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
 
-    def arrive_tcgen05mma(self, index: Any, *, loc: Any = None, ip: Any = None) -> None:
-        """One arrival when the ``tcgen05.mma`` that this warp has issued are done (sm_100a)."""
+    def arrive_tcgen05mma(
+        self, index: Any, mask: Any = None, cta_group: Any = 1, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """One arrival when the ``tcgen05.mma`` that this warp has issued are done (sm_100a), in the blocks of the
+        cluster that ``mask`` names, or the own one."""
+        ctas = int(getattr(cta_group, "value", cta_group))
         if inside("elect_one block"):
-            tcgen05_commit(self.get_barrier(index))
+            tcgen05_commit(self.get_barrier(index), mask, ctas)
         else:
             with elect_one():
-                tcgen05_commit(self.get_barrier(index))
+                tcgen05_commit(self.get_barrier(index), mask, ctas)
 
     def try_wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """Whether the phase of parity ``phase`` of stage ``index`` is complete."""

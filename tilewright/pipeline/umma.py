@@ -4,33 +4,86 @@
     accumulators: the MMA warp acquires, multiplies, commits -> threads wait (until the MMAs are done), load, release
 
 The methods of the MMA's side are called by one whole warp, the one that issues the MMAs.
+
+Of a pair of blocks (mode V of ``cta_layout_vmnk`` is 2) the block of even rank, the leader, issues for both: its full
+barrier counts the bytes that TMA brings to both, its MMAs' commits tell both, and the threads of both that read
+accumulators release them at its barrier.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.tensor_memory import tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync
-from tilewright.layout import Layout
+from tilewright.lang.device.threads import block_idx_in_cluster
+from tilewright.lang.device.warps import make_warp_uniform
+from tilewright.lang.numbers.numeric import Int32
+from tilewright.lang.staging.generate import if_generate
+from tilewright.layout import Layout, size
 from tilewright.pipeline.agents import Agent, CooperativeGroup, PipelineOp
-from tilewright.pipeline.initialise import blocks
+from tilewright.pipeline.counts import check_cluster, peers
+from tilewright.pipeline.initialise import blocks, pipeline_init_arrive, pipeline_init_wait
 from tilewright.pipeline.mbarrier_array import MbarrierArray
 from tilewright.pipeline.state import PipelineState
-from tilewright.pipeline.threads import PipelineAsync
+from tilewright.pipeline.threads import PipelineAsync, wait_unless
 from tilewright.pipeline.tma import ONE, PipelineTmaAsync
+from tilewright.tiled.tma.cluster import commit_mask
 
 
-class _ReadByMma:
-    """The consumer is the warp that issues MMAs."""
+class _Cluster(NamedTuple):
+    """What a pipeline knows of its cluster. ``leads``: whether this block issues the MMAs; ``leader``: the rank of the
+    block that does; ``pair``: the mask of the blocks of one MMA. The last three are None where each block has MMAs of
+    its own."""
 
-    sync_object_empty: MbarrierArray
+    ctas: int = 1
+    leads: Any = None
+    leader: Any = None
+    pair: Any = None
+
+    @classmethod
+    def of(cls, cta_layout_vmnk: Layout | None) -> _Cluster:
+        check_cluster(cta_layout_vmnk, (1, 1))
+        ctas = 1 if cta_layout_vmnk is None else int(size(cta_layout_vmnk[0]))
+        if ctas == 1:
+            return cls()
+        if ctas != 2:
+            raise ConstraintError(f"cta_layout_vmnk is {cta_layout_vmnk}; 1 or 2 blocks (mode V) work on one MMA")
+        rank = make_warp_uniform(block_idx_in_cluster())
+        leader = rank // 2 * 2
+        return cls(2, rank % 2 == 0, leader, Int32(3) << leader)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfMma:
+    """Pipelines with an MMA on one of their sides."""
+
+    cluster: _Cluster = field(default_factory=_Cluster, kw_only=True)
+
+    def _if_leads(self, then: Callable[[], Any]) -> None:
+        """What only the block that issues the MMAs does."""
+        if self.cluster.leads is None:
+            then()
+        else:
+            if_generate(self.cluster.leads, then)
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadByMma(_OfMma):
+    """The consumer is the warp that issues MMAs. ``told``: the mask of the blocks that fill a stage again after it."""
+
+    told: Any = field(default=None, kw_only=True)
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """The stage is empty when the MMAs that this warp has issued are done."""
-        self.sync_object_empty.recast_to_new_op_type(PipelineOp.TCGen05Mma).arrive(state.index)
+        empty: MbarrierArray = self.sync_object_empty  # type: ignore[attr-defined]  # of the pipeline
+        empty.recast_to_new_op_type(PipelineOp.TCGen05Mma).arrive(state.index, self.told, self.cluster.ctas)
 
 
+@dataclass(frozen=True, eq=False)
 class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
     """TMA fills the stages, ``tcgen05.mma`` reads them. Make one with :meth:`create`.
 
@@ -48,19 +101,36 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
         cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: CooperativeGroup = ONE,
-        tx_count: int, barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None, defer_sync: bool = False,
-        loc: Any = None, ip: Any = None,
+        tx_count: int, barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None,
+        mcast_mode_mn: tuple[int, int] = (1, 1), defer_sync: bool = False, loc: Any = None, ip: Any = None,
     ) -> PipelineTmaUmma:  # fmt: skip
-        """As :meth:`PipelineTmaAsync.create`. ``consumer_group``: the one warp that issues the MMAs, whose commit
-        is one arrival. ConstraintError for clusters of several blocks, which are not here yet."""
-        _one_block(cls, cta_layout_vmnk)
-        _one_arrival(cls, "consumer_group", consumer_group)
-        return super().create(  # type: ignore[return-value]  # of this class, as cls says
-            num_stages=num_stages, producer_group=producer_group, consumer_group=ONE, tx_count=tx_count,
-            barrier_storage=barrier_storage, defer_sync=defer_sync,
+        """As :meth:`PipelineTmaAsync.create`. ``consumer_group``: the commits that make a stage empty, those of all
+        MMAs of the cluster that read what this block loads: one, or with multicast as many as blocks along M and N
+        that share an operand, less one.
+        ``tx_count``: the bytes of a stage of all blocks of one MMA."""
+        cluster = _Cluster.of(cta_layout_vmnk)
+        told, wanted = None, 1
+        if cta_layout_vmnk is not None and blocks(cta_layout_vmnk) > 1:
+            coord = cta_layout_vmnk.get_flat_coord(make_warp_uniform(block_idx_in_cluster()))
+            told, wanted = commit_mask(cta_layout_vmnk, coord, mcast_mode_mn), peers(cta_layout_vmnk, mcast_mode_mn)
+        _arrivals(cls, "consumer_group", consumer_group, wanted)
+        made: Any = super().create(
+            num_stages=num_stages, producer_group=producer_group, consumer_group=CooperativeGroup(Agent.Thread, wanted),
+            tx_count=tx_count, barrier_storage=barrier_storage, defer_sync=True,
         )  # fmt: skip
+        if not defer_sync:
+            _meet(cta_layout_vmnk)
+        return dataclasses.replace(made, told=told, cluster=cluster)
+
+    def producer_acquire(
+        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the MMAs have read the stage; the block that issues them expects the bytes. A whole warp."""
+        wait_unless(try_acquire_token, self.sync_object_empty, state)
+        self._if_leads(lambda: self.sync_object_full.arrive(state.index))
 
 
+@dataclass(frozen=True, eq=False)
 class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
     """Threads fill the stages (operands in shared or tensor memory), ``tcgen05.mma`` reads them. The fences
     ``tcgen05.fence`` that stages in tensor memory need are in its methods.
@@ -89,14 +159,17 @@ class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
         barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None, defer_sync: bool = False,
         loc: Any = None, ip: Any = None,
     ) -> PipelineAsyncUmma:  # fmt: skip
-        """As :meth:`PipelineAsync.create`. ``consumer_group``: the one warp that issues the MMAs. ConstraintError for
-        clusters of several blocks, which are not here yet."""
-        _one_block(cls, cta_layout_vmnk)
-        _one_arrival(cls, "consumer_group", consumer_group)
-        return super().create(  # type: ignore[return-value]  # of this class, as cls says
+        """As :meth:`PipelineAsync.create`. ``consumer_group``: the one warp that issues the MMAs. ``producer_group``:
+        the threads of all blocks of one MMA that write a stage."""
+        cluster = _Cluster.of(cta_layout_vmnk)
+        _arrivals(cls, "consumer_group", consumer_group, 1)
+        made: Any = super().create(
             num_stages=num_stages, producer_group=producer_group, consumer_group=consumer_group,
-            barrier_storage=barrier_storage, defer_sync=defer_sync,
+            barrier_storage=barrier_storage, producer_mask=cluster.leader, defer_sync=True,
         )  # fmt: skip
+        if not defer_sync:
+            _meet(cta_layout_vmnk)
+        return dataclasses.replace(made, told=cluster.pair, cluster=cluster)
 
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
@@ -118,7 +191,8 @@ class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
         tcgen05_fence_after_thread_sync()
 
 
-class PipelineUmmaAsync(PipelineAsync):
+@dataclass(frozen=True, eq=False)
+class PipelineUmmaAsync(_OfMma, PipelineAsync):
     """``tcgen05.mma`` fills the stages, accumulators in tensor memory; threads read them. The fences ``tcgen05.fence``
     that this needs are in its methods.
 
@@ -148,14 +222,17 @@ class PipelineUmmaAsync(PipelineAsync):
         barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None, defer_sync: bool = False,
         loc: Any = None, ip: Any = None,
     ) -> PipelineUmmaAsync:  # fmt: skip
-        """As :meth:`PipelineAsync.create`. ``producer_group``: the one warp that issues the MMAs. ConstraintError for
-        clusters of several blocks, which are not here yet."""
-        _one_block(cls, cta_layout_vmnk)
-        _one_arrival(cls, "producer_group", producer_group)
-        return super().create(  # type: ignore[return-value]  # of this class, as cls says
+        """As :meth:`PipelineAsync.create`. ``producer_group``: the one warp that issues the MMAs. ``consumer_group``:
+        the threads of all blocks of one MMA that release a stage."""
+        cluster = _Cluster.of(cta_layout_vmnk)
+        _arrivals(cls, "producer_group", producer_group, 1)
+        made: Any = super().create(
             num_stages=num_stages, producer_group=producer_group, consumer_group=consumer_group,
-            barrier_storage=barrier_storage, defer_sync=defer_sync,
+            barrier_storage=barrier_storage, producer_mask=cluster.pair, consumer_mask=cluster.leader, defer_sync=True,
         )  # fmt: skip
+        if not defer_sync:
+            _meet(cta_layout_vmnk)
+        return dataclasses.replace(made, cluster=cluster)
 
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
@@ -163,6 +240,14 @@ class PipelineUmmaAsync(PipelineAsync):
         """Wait until the accumulators have been read."""
         super().producer_acquire(state, try_acquire_token)
         tcgen05_fence_after_thread_sync()
+
+    def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
+        """The accumulators are there when the MMAs that this warp has issued are done."""
+        self.sync_object_full.arrive(state.index, self.producer_mask, self.cluster.ctas)
+
+    def producer_tail(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
+        """Wait until all accumulators have been read, in the block that issues MMAs. ``state`` stays where it is."""
+        self._if_leads(lambda: super(PipelineUmmaAsync, self).producer_tail(state))
 
     def consumer_wait(
         self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
@@ -177,16 +262,16 @@ class PipelineUmmaAsync(PipelineAsync):
         super().consumer_release(state)
 
 
-def _one_block(cls: type, cta_layout_vmnk: Layout | None) -> None:
-    if cta_layout_vmnk is not None and blocks(cta_layout_vmnk) > 1:
-        raise ConstraintError(
-            f"{cls.__name__}: a cluster {cta_layout_vmnk} of several blocks is not here yet; leave cta_layout_vmnk out"
-        )
+def _meet(cta_layout_vmnk: Layout | None) -> None:
+    """All threads that use the mbarriers."""
+    pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)
+    pipeline_init_wait(cta_layout_vmnk)
 
 
-def _one_arrival(cls: type, name: str, group: CooperativeGroup) -> None:
-    if group.agent is not Agent.Thread or group.size != 1:
+def _arrivals(cls: type, name: str, group: CooperativeGroup, wanted: int) -> None:
+    if group.agent is not Agent.Thread or group.size != wanted:
+        why = "" if wanted == 1 else f" of each of the {wanted} MMAs of the cluster that read what this block loads"
         raise ConstraintError(
-            f"{cls.__name__}: {name} is {group}; one warp issues the MMAs, and its commit is one arrival: "
-            "CooperativeGroup(Agent.Thread)"
+            f"{cls.__name__}: {name} is {group}; one warp issues the MMAs, and its commit is one arrival{why}: "
+            f"CooperativeGroup(Agent.Thread{f', {wanted}' if wanted > 1 else ''})"
         )

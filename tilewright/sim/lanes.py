@@ -88,11 +88,14 @@ class GroupLanes:
         shared = group.wave.shared
         return shared.pieces(group, offsets, (warps // group.wave.geometry.warps * shared.stride)[:, None])
 
-    def reads_shared(self, offsets: np.ndarray, rows: np.ndarray) -> None:
+    def reads_shared(self, offsets: np.ndarray, rows: np.ndarray, warps: np.ndarray | None = None) -> None:
         group = self.group
         if group.events is not None:
-            base = group.smem_base
-            start = offsets + (base if type(base) is int else base[rows * WARP][:, None])
+            if warps is None:
+                base = group.smem_base
+                start = offsets + (base if type(base) is int else base[rows * WARP][:, None])
+            else:
+                start = offsets + (warps // group.wave.geometry.warps * group.wave.shared.stride)[:, None]
             group.events.pieces(group, start, rows)
 
     def tensor_memory(self, row: int, memory: Any, writes: bool, where: list[Any]) -> None:

@@ -8,11 +8,13 @@ from tilewright.atoms.tensor_memory import COLUMNS
 from tilewright.atoms.tensor_memory_alloc import LEAST, allocatable
 from tilewright.cute.nvgpu.tcgen05 import find_tmem_tensor_col_offset
 from tilewright.errors import ConstraintError
+from tilewright.lang.device import mbarriers
 from tilewright.lang.device import tensor_memory as device
-from tilewright.lang.device.threads import warp_idx
-from tilewright.lang.device.warps import make_warp_uniform
+from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, warp_idx
+from tilewright.lang.device.warps import elect_one, make_warp_uniform
 from tilewright.lang.launch.jit import jit
 from tilewright.lang.numbers.numeric import Float32
+from tilewright.lang.staging.ranges import const_expr
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 
@@ -25,8 +27,10 @@ class TmemAllocator:
     written to ``alloc_result_dst_smem_ptr``, a pointer to an Int32 in shared memory. Before ``free`` the warps meet, so
     that all have done their last access.
 
-    Raises ConstraintError for columns that cannot be allocated, more than 512 in all, and pairs of blocks
-    (``is_two_cta``), which are not here yet.
+    ``is_two_cta``: both blocks of a pair do all this, and get the same columns; neither frees them before the other has
+    come to ``free``. For that they meet at the mbarrier ``two_cta_tmem_dealloc_mbar_ptr`` (an Int64 in shared memory).
+
+    Raises ConstraintError for columns that cannot be allocated, and more than 512 in all.
 
     Each thread writes its number to a row of tensor memory, 8 columns, and reads it back:
 
@@ -64,10 +68,17 @@ class TmemAllocator:
 
     def __init__(
         self, alloc_result_dst_smem_ptr: Any, barrier_for_retrieve: Any, allocator_warp_id: int = 0,
-        is_two_cta: bool = False, num_allocated_columns: int = 0, *, loc: Any = None, ip: Any = None,
+        is_two_cta: bool = False, num_allocated_columns: int = 0, two_cta_tmem_dealloc_mbar_ptr: Any = None, *,
+        loc: Any = None, ip: Any = None,
     ) -> None:  # fmt: skip
-        if is_two_cta:
-            raise ConstraintError("TmemAllocator: pairs of blocks (is_two_cta) are not here yet")
+        self._pair, self._freed, self._frees = bool(is_two_cta), two_cta_tmem_dealloc_mbar_ptr, 0
+        if self._pair and self._freed is None:
+            raise ConstraintError(
+                "TmemAllocator: the blocks of a pair (is_two_cta) meet before they free columns: give an Int64 in "
+                "shared memory as two_cta_tmem_dealloc_mbar_ptr"
+            )
+        if self._pair:
+            _make_meeting(allocator_warp_id, self._freed)
         self._holder = alloc_result_dst_smem_ptr
         self._barrier = barrier_for_retrieve
         self._warp = allocator_warp_id
@@ -84,7 +95,7 @@ class TmemAllocator:
                 f"TmemAllocator: {num_columns} columns beside {self._columns} cannot be allocated: the number is a "
                 f"power of two from {LEAST} on, and there are {COLUMNS}"
             )
-        _allocate(self._warp, num_columns, self._holder)
+        _allocate(self._warp, num_columns, self._holder, self._pair)
         self._columns += num_columns
 
     def wait_for_alloc(self, *, loc: Any = None, ip: Any = None) -> None:
@@ -97,31 +108,44 @@ class TmemAllocator:
 
     def relinquish_alloc_permit(self, *, loc: Any = None, ip: Any = None) -> None:
         """Say that this block allocates no more, so that other blocks of the multiprocessor can."""
-        _relinquish(self._warp)
+        _relinquish(self._warp, self._pair)
 
     def free(self, tmem_ptr: TensorMemory, num_columns: int = 0, *, loc: Any = None, ip: Any = None) -> None:
         """Free ``num_columns`` columns (0: all that were allocated) at an address, by the allocating warp."""
         count = num_columns or self._columns
-        _free(self._warp, count, tmem_ptr)
+        _free(self._warp, count, tmem_ptr, self._freed if self._pair else None, self._frees & 1)
+        self._frees += 1
         self._columns -= count
 
 
 @jit
-def _allocate(warp: int, columns: int, holder: Any) -> None:
+def _make_meeting(warp: int, mbarrier: Any) -> None:
+    """All threads of the other block's warp arrive there before this one frees."""
     if make_warp_uniform(warp_idx()) == warp:
-        device.alloc_tmem(columns, holder)
+        with elect_one():
+            mbarriers.mbarrier_init(mbarrier, WARP_SIZE)
+            mbarriers.mbarrier_init_fence()
 
 
 @jit
-def _relinquish(warp: int) -> None:
+def _allocate(warp: int, columns: int, holder: Any, pair: Any) -> None:
     if make_warp_uniform(warp_idx()) == warp:
-        device.relinquish_tmem_alloc_permit()
+        device.alloc_tmem(columns, holder, pair)
 
 
 @jit
-def _free(warp: int, columns: int, place: Any) -> None:
+def _relinquish(warp: int, pair: Any) -> None:
     if make_warp_uniform(warp_idx()) == warp:
-        device.dealloc_tmem(place, columns)
+        device.relinquish_tmem_alloc_permit(pair)
+
+
+@jit
+def _free(warp: int, columns: int, place: Any, meeting: Any, parity: int) -> None:
+    if make_warp_uniform(warp_idx()) == warp:
+        if const_expr(meeting is not None):
+            mbarriers.mbarrier_arrive(meeting, block_idx_in_cluster() ^ 1)
+            mbarriers.mbarrier_wait(meeting, parity)
+        device.dealloc_tmem(place, columns, meeting is not None)
 
 
 def get_num_tmem_alloc_cols(

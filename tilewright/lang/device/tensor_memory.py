@@ -9,7 +9,7 @@ from tilewright.atoms.tensor_memory_alloc import TmemAlloc, TmemDealloc, TmemRel
 from tilewright.atoms.tensor_memory_move import LOAD, STORE, TmemWait
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.calls import call
-from tilewright.lang.numbers.numeric import Int32
+from tilewright.lang.numbers.numeric import Int16, Int32
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 
@@ -20,8 +20,8 @@ def alloc_tmem(
 ) -> None:  # fmt: skip
     """``tcgen05.alloc``: allocate columns of tensor memory; their address is written to shared memory (an Int32).
 
-    One warp executes it. ``num_columns`` is 32, 64, 128, 256 or 512. ConstraintError for other numbers, and for
-    ``is_two_cta``, which is not here yet.
+    One warp executes it. ``num_columns`` is 32, 64, 128, 256 or 512; ConstraintError for other numbers.
+    ``is_two_cta``: one warp of each block of a pair executes it, and both get the same columns.
 
     >>> from tilewright import Float32, Int32, cute
     >>> from tilewright.cute import arch
@@ -37,8 +37,7 @@ def alloc_tmem(
     >>> per_thread(address, 32)[0]  # lane 0, column 0
     0
     """
-    _one_block("alloc_tmem", is_two_cta)
-    call(TmemAlloc(), smem_ptr_to_write_address, Int32(num_columns))
+    call(TmemAlloc(_blocks(is_two_cta)), smem_ptr_to_write_address, Int32(num_columns))
 
 
 def relinquish_tmem_alloc_permit(is_two_cta: Any = None, *, loc: Any = None, ip: Any = None) -> None:
@@ -58,8 +57,7 @@ def relinquish_tmem_alloc_permit(is_two_cta: Any = None, *, loc: Any = None, ip:
     Traceback (most recent call last):
     tilewright.errors.SimulationError: tcgen05.alloc after relinquish_alloc_permit
     """
-    _one_block("relinquish_tmem_alloc_permit", is_two_cta)
-    call(TmemRelinquish())
+    call(TmemRelinquish(_blocks(is_two_cta)))
 
 
 def retrieve_tmem_ptr(
@@ -110,10 +108,9 @@ def dealloc_tmem(
     >>> per_thread(twice, 32)[0]
     0
     """
-    _one_block("dealloc_tmem", is_two_cta)
     if not isinstance(tmem_ptr, TensorMemory):
         raise ConstraintError(f"dealloc_tmem takes what retrieve_tmem_ptr gives, not {tmem_ptr!r}")
-    call(TmemDealloc(), tmem_ptr.value(), Int32(num_columns))
+    call(TmemDealloc(_blocks(is_two_cta)), tmem_ptr.value(), Int32(num_columns))
 
 
 def fence_view_async_tmem_load(*, loc: Any = None, ip: Any = None) -> None:
@@ -142,15 +139,19 @@ def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
     call(TmemWait(STORE))
 
 
-def _one_block(function: str, is_two_cta: Any) -> None:
-    if is_two_cta:
-        raise ConstraintError(f"{function}: pairs of blocks (is_two_cta) are not here yet; leave it out for one block")
+def _blocks(is_two_cta: Any) -> int:
+    """How many blocks an instruction is for."""
+    return 2 if is_two_cta else 1
 
 
-def tcgen05_commit(mbarrier: Pointer) -> None:
+def tcgen05_commit(mbarrier: Pointer, mask: Any = None, ctas: int = 1) -> None:
     """``tcgen05.commit`` by each thread that is here: the mbarrier gets an arrival when the MMAs that the thread has
-    issued are done."""
-    call(Tcgen05Commit(), mbarrier)
+    issued are done. ``mask``: those at the same place in these blocks of the cluster do. ``ctas``: how many blocks work
+    on one MMA."""
+    if mask is None:
+        call(Tcgen05Commit(ctas), mbarrier)
+    else:
+        call(Tcgen05Commit(ctas, remote=True), mbarrier, Int16(mask))
 
 
 def tcgen05_fence_before_thread_sync(*, loc: Any = None, ip: Any = None) -> None:

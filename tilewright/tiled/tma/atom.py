@@ -235,7 +235,8 @@ def _make_for_mma(
     def values(gmem: Layout) -> Layout:
         tile = composition(make_identity_layout(gmem.shape), tiler)
         _, found = tiled_mma.thrfrg(which, tile)
-        if size(found) != size(tile):
+        # Of a pair of blocks each loads its own part of the tile, all parts being alike.
+        if size(found) * tiled_mma.instruction.ctas != size(tile):
             raise ConstraintError(
                 f"{what}: a thread of {tiled_mma.instruction} has {size(found)} of the {size(tile)} elements of "
                 "the tile "

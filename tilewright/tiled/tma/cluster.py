@@ -36,13 +36,16 @@ def operand_mask(layout_vmnk: Layout, coord_vmnk: Any, operand: str) -> Any:
     return multicast_mask(layout_vmnk, coord_vmnk, modes)
 
 
-def commit_mask(layout_vmnk: Layout, coord_vmnk: Any) -> Any:
+def commit_mask(layout_vmnk: Layout, coord_vmnk: Any, mcast_mode_mn: tuple[int, int] = (1, 1)) -> Any:
     """The blocks whose loads an MMA of this block has read: ``tcgen05.commit`` tells them that the stage is free.
+    ``mcast_mode_mn``: whether A is multicast along N, and B along M.
 
     >>> bin(commit_mask(cluster_layout_vmnk((2, 2, 1), 1), (0, 1, 0, 0)))
     '0b1011'
     """
-    return multicast_mask(layout_vmnk, coord_vmnk, (0, 1)) | multicast_mask(layout_vmnk, coord_vmnk, (0, 2))
+    a, b = mcast_mode_mn
+    of_a = multicast_mask(layout_vmnk, coord_vmnk, (0, 2) if a else (0,))
+    return multicast_mask(layout_vmnk, coord_vmnk, (0, 1) if b else (0,)) | of_a
 
 
 def commit_arrivals(layout_vmnk: Layout) -> int:

@@ -72,17 +72,19 @@ class CopyBulkTensorTileG2SOp(_BulkTensorOp):
     """TMA load: boxes of a tensor to shared memory; their bytes complete transactions of an mbarrier.
 
     The whole warp calls ``cute.copy(atom, src, dst, tma_bar_ptr=...)``, which elects the thread that issues.
+    ``cta_group`` ``tcgen05.CtaGroup.TWO`` (sm_100a): a part of an operand of a pair of blocks, whose bytes count at the
+    mbarrier of the block of even rank.
     """
 
     cta_group: Any = 1
 
     def __post_init__(self) -> None:
-        group = getattr(self.cta_group, "value", self.cta_group)
-        if group != 1:
-            raise ConstraintError(f"{type(self).__name__}: cta_group={self.cta_group!r}; pairs of blocks need sm_100")
+        if getattr(self.cta_group, "value", self.cta_group) not in (1, 2):
+            raise ConstraintError(f"{type(self).__name__}: cta_group={self.cta_group!r}; it is CtaGroup.ONE or TWO")
 
     def tma_instruction(self, bits: int, rank: int) -> TmaLoad:
-        return TmaLoad(bits, rank, multicast=self.multicast)
+        pair = getattr(self.cta_group, "value", self.cta_group) == 2
+        return TmaLoad(bits, rank, multicast=self.multicast, pair=pair)
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,6 @@ class MmaOp:
         ):  # fmt: skip
             if not isinstance(getattr(self, name), kind):
                 raise ConstraintError(f"{who}: {name} is one of {kind.__name__}, not {getattr(self, name)!r}")
-        if self.cta_group is CtaGroup.TWO:
-            raise ConstraintError(f"{who}: MMAs of pairs of blocks are not here yet: use CtaGroup.ONE")
         if not isinstance(shape, (tuple, list)) or len(shape) not in (2, 3) or not all(type(x) is int for x in shape):
             raise ConstraintError(f"{who}: instruction_shape has the extents (M, N) or (M, N, K), not {shape}")
         type_d, type_a, type_b = (scalar_of(x) for x in self._types())
@@ -85,14 +83,16 @@ class MmaOp:
         a_major, b_major = (
             "K" if major is OperandMajorMode.K else "MN" for major in (self.a_major_mode, self.b_major_mode)
         )
-        return Tcgen05Mma(self._kind, (m, n, k), type_d, type_a, type_b, source, (a_major, b_major))
+        majors, ctas = (a_major, b_major), self.cta_group.value
+        return Tcgen05Mma(self._kind, (m, n, k), type_d, type_a, type_b, source, majors, ctas=ctas)
 
 
 @dataclass(frozen=True)
 class MmaF16BF16Op(MmaOp):
     """``tcgen05.mma`` of kind f16: Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32), K 16.
 
-    M is 64 or 128, N 8 to 256 in steps of 8; A and B in either major (A in tensor memory: K-major).
+    M is 64 or 128, N 8 to 256 in steps of 8; A and B in either major (A in tensor memory: K-major). Of a pair of blocks
+    (``CtaGroup.TWO``) M is 128 or 256, N 16 to 256 in steps of 16.
 
     >>> from tilewright.cute import BFloat16, Float32
     >>> K = OperandMajorMode.K
@@ -218,7 +218,8 @@ def commit(
     """``tcgen05.commit``: the mbarrier gets an arrival when all MMAs that this thread has issued are done.
 
     Each thread that is here arrives, so a warp lets one do it: ``with cute.arch.elect_one():``, as the MMAs before are
-    issued by that one. ConstraintError for ``mask`` and pairs of blocks, which are not here yet.
+    issued by that one. ``mask``: the blocks of the cluster (a bit each) whose mbarriers at the same place get the
+    arrival; ``cta_group`` is that of the MMAs.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute
@@ -237,6 +238,6 @@ def commit(
     >>> per_thread(nothing_to_wait_for, 32)[:3]
     [0, 1, 2]
     """
-    if mask is not None or cta_group is not CtaGroup.ONE:
-        raise ConstraintError("tcgen05.commit to several blocks (mask, CtaGroup.TWO) is not here yet; leave them out")
-    tcgen05_commit(mbar_ptr)
+    if not isinstance(cta_group, CtaGroup):
+        raise ConstraintError(f"tcgen05.commit: cta_group is CtaGroup.ONE or TWO, not {cta_group!r}")
+    tcgen05_commit(mbar_ptr, mask, cta_group.value)
