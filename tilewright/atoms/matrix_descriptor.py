@@ -148,13 +148,14 @@ def in_units(layout: Layout, type_: ScalarType) -> Layout:
 
 def matrix_descriptor(
     tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0, whole: Any = None,
-    format: DescriptorFormat = WGMMA,
+    format: DescriptorFormat = WGMMA, pieces: int = 2,
 ) -> MatrixDescriptor:  # fmt: skip
     """The descriptor of the tile ``(MN, K)`` (offsets in elements) that one instruction reads.
 
     ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, of tcgen05 also ``Sw<2,5,2>``, or None), ``major`` is ``"K"``
     or ``"MN"``. ``type_`` is that of the tile's offsets: tcgen05 reads unpacked 4- and 6-bit numbers as tiles of u8.
     ``whole`` are the extents (MN, K) of the tile in shared memory that this one belongs to, for the advice in errors.
+    ``pieces``: units of 16 bytes along K that the instruction reads of a K-major row, 4 of B where A is sparse.
 
     Raises ConstraintError when the layout is not a canonical one, with the rule and an atom that would do.
 
@@ -169,7 +170,7 @@ def matrix_descriptor(
     kind = "SW128"
 
     def refuse(why: str) -> ConstraintError:
-        return _refusal(tile, kind, major, type_, whole or (size(tile[0]), size(tile[1])), why, format)
+        return _refusal(tile, kind, major, type_, whole or (size(tile[0]), size(tile[1])), why, format, pieces)
 
     kind = _kind_of(swizzle, type_, major, format, refuse)
     width, swizzled = row_bytes(kind) // UNIT, kind != "INTER"
@@ -188,8 +189,9 @@ def matrix_descriptor(
         wanted = (
             ("rows of 8 step by", steps[0], width, sizes[0]),
             ("columns step by", steps[2], 1 if swizzled else None, 2),
+            ("pairs of columns step by", steps[3], 2 * steps[2], sizes[3]),
         )
-        exact = sizes[0] == 8 and sizes[2] == 2 and sizes[3] == 1
+        exact = sizes[0] == 8 and sizes[2] == 2 and 2 * sizes[3] == pieces
         leading, stride = (1, steps[1]) if swizzled else (steps[2], steps[1])
     else:
         wanted = (("the contiguous mode steps by", steps[0], 1, sizes[0]), ("k steps by", steps[2], width, sizes[2]))
@@ -244,12 +246,13 @@ def _kind_of(
 
 
 def _refusal(
-    tile: Layout, kind: str, major: str, type_: ScalarType, whole: tuple[int, int], why: str, format: DescriptorFormat
-) -> ConstraintError:
+    tile: Layout, kind: str, major: str, type_: ScalarType, whole: tuple[int, int], why: str, format: DescriptorFormat,
+    pieces: int,
+) -> ConstraintError:  # fmt: skip
     width, swizzled, rows_of_k = row_bytes(kind) // UNIT, kind != "INTER", 1 << BYTE_SWIZZLES[kind].shift
     rule = {
-        ("K", False): "((8,m),2):((1,SBO),LBO)",
-        ("K", True): f"((8,m),2):(({width},SBO),1)",
+        ("K", False): f"((8,m),{pieces}):((1,SBO),LBO)",
+        ("K", True): f"((8,m),{pieces}):(({width},SBO),1)",
         ("MN", False): "((1,m),(8,k)):((X,SBO),(1,LBO))",
         ("MN", True): f"(({width},m),({rows_of_k},k)):((1,LBO),({width},SBO))",
     }[major, swizzled]

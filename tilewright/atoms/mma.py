@@ -58,6 +58,8 @@ class Mma(Instruction):
     multiplies: ClassVar[bool] = True
     ctas: int = 1
     """How many blocks work on one instruction."""
+    sparsity: ClassVar[int] = 1
+    """Elements of K of A for each that is stored. Where it is 2, a call has metadata as one more operand, ``e``."""
     fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
     descriptor_format: ClassVar[DescriptorFormat | None] = None
@@ -91,6 +93,11 @@ class Mma(Instruction):
     def threads(self) -> int:
         """How many threads execute one instruction together."""
         return product(self.thr_id.shape)
+
+    @property
+    def stored_k(self) -> int:
+        """The elements along K that are stored of A for one instruction."""
+        return self.shape_mnk[2] // self.sparsity
 
     def reads_shared(self, operand: str) -> bool:
         """Whether the instruction itself reads operand ``A`` or ``B`` from shared memory."""

@@ -56,16 +56,17 @@ class Accumulators:
 
 
 class Step:
-    """One operation of a warpgroup. For each of its warps: the call that issued it, the row there, and A's registers
-    where it reads some. ``group``: the number of the group that it belongs to."""
+    """One operation of a warpgroup. For each of its warps: the call that issued it, the row there, and the registers of
+    A and of its metadata (``e``) where it reads some. ``group``: the number of the group that it belongs to."""
 
-    __slots__ = ("op", "keep", "group", "accumulators", "issues", "rows", "a")
+    __slots__ = ("op", "keep", "group", "accumulators", "issues", "rows", "a", "e")
 
     def __init__(self, op: Op, keep: bool, group: int, accumulators: Accumulators) -> None:
         self.op, self.keep, self.group, self.accumulators = op, keep, group, accumulators
         self.issues: list[Issue | None] = [None] * WARPGROUP_WARPS
         self.rows = [0] * WARPGROUP_WARPS
         self.a: list[HeldRegisters | None] = [None] * WARPGROUP_WARPS
+        self.e: list[HeldRegisters | None] = [None] * WARPGROUP_WARPS
 
 
 class Warpgroup:

@@ -83,6 +83,10 @@ class WgmmaAtom(DescriptorMma):
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
+        return self.dense_accesses()
+
+    def dense_accesses(self) -> tuple[Access, ...]:
+        """Those of D, A and B."""
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         return (
             Access("update", "D", (MemSpace.RMEM,), 0, agent=AGENT),
@@ -98,7 +102,7 @@ class WgmmaAtom(DescriptorMma):
 
     @cached_property
     def layout_a(self) -> Layout:  # type: ignore[override]  # as `computed`, and kept
-        m, _, k = self.shape_mnk
+        m, k = self.shape_mnk[0], self.stored_k
         return shared_operand_layout(m, k) if self.source == "SS" else register_a_layout(k, self.type_a.width)
 
     @cached_property
@@ -154,7 +158,7 @@ class WgmmaAtom(DescriptorMma):
 
 
 _PATTERN = re.compile(
-    r"SM90_64x(\d+)x(\d+)_(F16|F32|S32)(BF16|TF32|F16|E4M3|E5M2|S8|U8)(BF16|TF32|F16|E4M3|E5M2|S8|U8)"
+    r"SM90_(SPARSE_)?64x(\d+)x(\d+)_(F16|F32|S32)(BF16|TF32|F16|E4M3|E5M2|S8|U8)(BF16|TF32|F16|E4M3|E5M2|S8|U8)"
     r"_(SS|RS)(?:_TN|<(K|MN),(K|MN)>)(_SATURATE)?"
 )
 _PAIRS: dict[ScalarType, tuple[ScalarType, ...]] = {
@@ -165,8 +169,15 @@ _ACCUMULATORS: dict[ScalarType, tuple[ScalarType, ...]] = {
 }  # fmt: skip
 
 
+def atom_class(sparse: bool) -> type[WgmmaAtom]:
+    """The class of the instruction whose A is dense, or 2:4 ``sparse``."""
+    from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
+
+    return SparseWgmmaAtom if sparse else WgmmaAtom
+
+
 def instruction_k(type_a: ScalarType) -> int:
-    """K of the instruction: 32 bytes of A."""
+    """K of the instruction: 32 bytes of A, twice as much where A is sparse."""
     return 256 // type_a.width
 
 
@@ -175,9 +186,9 @@ def parse_wgmma(name: str) -> WgmmaAtom | None:
     found: Any = _PATTERN.fullmatch(name)
     if found is None:
         return None
-    n, k, d, a, b, source, major_a, major_b, saturate = found.groups()
+    sparse, n, k, d, a, b, source, major_a, major_b, saturate = found.groups()
     types = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
-    atom = WgmmaAtom((64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate))
+    atom = atom_class(bool(sparse))((64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate))
     return atom if atom.cute_name == name and is_known(atom) else None
 
 
@@ -185,10 +196,11 @@ def is_known(atom: WgmmaAtom) -> bool:
     """Whether the hardware has this combination of shape, types, source and majors."""
     m, n, k = atom.shape_mnk
     return (
-        m == 64 and n % 8 == 0 and 8 <= n <= 256 and k == instruction_k(atom.type_a)
+        m == 64 and n % 8 == 0 and 8 <= n <= 256 and k == instruction_k(atom.type_a) * atom.sparsity
         and atom.type_b in _PAIRS.get(atom.type_a, ()) and atom.type_d in _ACCUMULATORS[atom.type_a]
         and (atom.type_a.width == 16 or atom.majors == ("K", "K"))
         and (atom.source == "SS" or atom.majors[0] == "K") and (not atom.saturate or atom.type_d == I32)
+        and (atom.sparsity == 1 or atom.type_a != TF32)
     )  # fmt: skip
 
 
@@ -203,8 +215,10 @@ def check_known(atom: WgmmaAtom) -> WgmmaAtom:
         why = f"no instruction for {what}"
     elif atom.type_d not in sums:
         why = f"{what} accumulates in {' or '.join(map(shown, sums))}, not in {shown(atom.type_d)}"
-    elif m != 64 or k != instruction_k(atom.type_a):
-        why = f"its shape is 64xNx{instruction_k(atom.type_a)} for {what}"
+    elif atom.sparsity > 1 and atom.type_a == TF32:
+        why = "sparse operands of 32 bits are not here"
+    elif m != 64 or k != instruction_k(atom.type_a) * atom.sparsity:
+        why = f"its shape is 64xNx{instruction_k(atom.type_a) * atom.sparsity} for {what}"
     elif not (8 <= n <= 256 and n % 8 == 0):
         why = "N is 8 to 256 in steps of 8"
     elif atom.type_a.width != 16 and atom.majors != ("K", "K"):
@@ -215,6 +229,6 @@ def check_known(atom: WgmmaAtom) -> WgmmaAtom:
         why = "only integer accumulators saturate"
     shape = "x".join(map(str, atom.shape_mnk))
     raise ConstraintError(
-        f"no wgmma of shape {shape}, {what} into {shown(atom.type_d)}, A {atom.majors[0]}-major in "
+        f"no {atom.name} of shape {shape}, {what} into {shown(atom.type_d)}, A {atom.majors[0]}-major in "
         f"{'shared memory' if atom.source == 'SS' else 'registers'}, B {atom.majors[1]}-major: {why}"
     )

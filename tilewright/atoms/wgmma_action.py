@@ -18,6 +18,7 @@ from tilewright.atoms.matrix_descriptor import WGMMA
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.mma import active_warps
+from tilewright.atoms.sparsity import stored_places, written_out
 from tilewright.atoms.tables import offsets, owners
 from tilewright.atoms.warpgroups import Array, Issue, Step, Warpgroup, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     """Note the instruction with its warpgroups; their accumulators are in flight from now on."""
-    d, a, b, accumulate = operands
+    d, a, b, accumulate, *metadata = operands
     _check_together(atom, lanes)
     reads_a = atom.reads_shared("A")
     words_a = _by_warp(atom, lanes, "the descriptor of A", a) if reads_a else None
@@ -59,10 +60,10 @@ def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
         for held, (_, step, place) in zip(lanes.hold(d, np.array([row for row, *_ in fresh])), fresh, strict=True):
             step.accumulators.held[place] = held
             into_flight(step.accumulators, place, step.keep)
-    if not reads_a:
-        held_a = lanes.hold(a, np.array([row for row, *_ in places]))
-        for held, (_, group, place) in zip(held_a, places, strict=True):
-            group.steps[group.issued[place] - group.done - 1].a[place] = held
+    rows = np.array([row for row, *_ in places])
+    for slot, registers in [*([] if reads_a else [("a", a)]), *(("e", e) for e in metadata)]:
+        for held, (_, group, place) in zip(lanes.hold(registers, rows), places, strict=True):
+            getattr(group.steps[group.issued[place] - group.done - 1], slot)[place] = held
 
 
 def _check_together(atom: WgmmaAtom, lanes: Lanes) -> None:
@@ -211,7 +212,8 @@ class _Product:
         for c in range(calls):
             reads: list[Array] = []
             reads_a = atom.reads_shared("A")
-            lefts.append(self._shared("A", c, m, atom.type_a, reads) if reads_a else self._registers(c, k))
+            stored = self._shared("A", c, m, atom.type_a, reads) if reads_a else self._registers(c, atom.stored_k)
+            lefts.append(stored if atom.sparsity == 1 else self._dense(c, stored))
             rights.append(self._shared("B", c, n, atom.type_b, reads))
             if self.lanes.observed:
                 self._tell(c, reads)
@@ -225,7 +227,7 @@ class _Product:
         for steps in self.steps:
             steps[0].accumulators.pending -= calls
             for step in steps:
-                for held in step.a:
+                for held in (*step.a, *step.e):
                     if held is not None:
                         held.release()
 
@@ -252,6 +254,25 @@ class _Product:
         split = found.reshape(len(self.steps), WARPGROUP_WARPS, rest_m.size, 16, rest_k.size * k)
         return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPGROUP_WARPS, -1)
 
+    def _dense(self, call: int, stored: Array) -> Array:
+        """``[units, rows, K]`` of a sparse A, whose stored elements are ``[units, rows, K / 2]``."""
+        atom, op = self.atom, self.steps[0][call].op
+        registers = np.array(atom.registers_of(op))  # type: ignore[attr-defined]  # [RestM, K / 64]
+        held = np.concatenate([h.values for steps in self.steps for h in steps[call].e if h is not None])
+        words = held.reshape(len(self.steps), 128, -1)[:, :, registers].transpose(0, 2, 3, 1)
+        places = stored_places(words, atom.type_a.width)  # [units, RestM, 64, K / 4, 2]
+        wrong = np.argwhere(places[..., 0] >= places[..., 1])
+        if wrong.size:
+            unit, m, row, chunk = wrong[0].tolist()
+            first, second = places[unit, m, row, chunk].tolist()
+            raise self.lanes.fault(
+                f"{atom.mnemonic()}: the metadata of row {64 * m + row}, elements {4 * chunk} to {4 * chunk + 3} of A "
+                f"name the places {first} and {second}, which must rise",
+                None,
+                "make values and metadata with tilewright.gemm.compress_2_4",
+            )
+        return written_out(stored, places.reshape(len(self.steps), -1, *places.shape[3:]))
+
     def _shared(self, role: str, call: int, rows: int, type_: ScalarType, reads: list[Array]) -> Array:
         """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly; adds
         the addresses of its pieces to ``reads``."""
@@ -260,7 +281,8 @@ class _Product:
         words = self._words(role, call)
         rest_mn, rest_k = offsets(layout[1]), offsets(layout[2])
         major, swizzle = self.atom.major_of(role), BYTE_SWIZZLES[WGMMA.kind_of(high >> WGMMA.shift)]
-        address = addresses(tuple(words), layout, major, swizzle, high & FIELD, rows, self.atom.shape_mnk[2], type_)
+        k = self.atom.stored_k if role == "A" else self.atom.shape_mnk[2]
+        address = addresses(tuple(words), layout, major, swizzle, high & FIELD, rows, k, type_)
         reads.append(address)
         found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
         return matrices(found, (rest_mn.size, rest_k.size), major, rows, type_)

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 def verify(atom: WgmmaAtom, op: Op) -> None:
     """Raise ConstraintError where the operands of a call do not fit."""
-    if len(op.operands) != 4:
-        raise ConstraintError(f"{atom}: takes d, a, b and whether it accumulates, not {len(op.operands)} operands")
-    d, a, b, accumulate = op.operands
+    count = 4 if atom.sparsity == 1 else 5
+    if len(op.operands) != count:
+        more = "" if count == 4 else ", and the metadata of a"
+        raise ConstraintError(
+            f"{atom}: takes d, a, b and whether it accumulates{more}, not {len(op.operands)} operands"
+        )
+    d, a, b, accumulate = op.operands[:4]
     layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
     atom._verify_operand("D", d.type, layouts[0], op.attrs["d_offset"], atom.layout_c, atom.type_d)
     _verify_values_in_order(atom, op)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tilewright.atoms.mma_sync_text import registers
 from tilewright.atoms.wgmma import AGENT
 from tilewright.atoms.wgmma_flow import handed_over, in_flight
+from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, I32, FragType, ScalarType
@@ -34,8 +35,9 @@ def accumulator_type(type_: ScalarType) -> tuple[str, str]:
     return {F32: ("float", "f"), I32: ("int32_t", "r")}.get(type_, ("uint32_t", "r"))
 
 
-def helper_source(atom: WgmmaAtom, name: str) -> str:
-    """``name(d, a..., b, accumulate)``: ``d`` points to the accumulators of one instruction, changed in place."""
+def helper_source(atom: WgmmaAtom, name: str, selector: int = 0) -> str:
+    """``name(d, a..., b, accumulate)``: ``d`` points to the accumulators of one instruction, changed in place. Of a
+    sparse A the metadata come last; ``selector`` says which threads' count."""
     cpp, constraint = accumulator_type(atom.type_d)
     count = registers(atom.type_d, size(atom.layout_c[1]))
     ins, slots = [], [f"%{i}" for i in range(count)]
@@ -50,10 +52,11 @@ def helper_source(atom: WgmmaAtom, name: str) -> str:
         parameters += [f"uint32_t a{i}" for i in range(words)]
         ins += [f'"r"(a{i})' for i in range(words)]
     at = count + len(ins)
-    parameters += ["uint64_t b", "int accumulate"]
-    ins += ['"l"(b)', '"r"(accumulate)']
+    sparse = atom.sparsity > 1
+    parameters += ["uint64_t b", "int accumulate", *(["int metadata"] if sparse else [])]
+    ins += ['"l"(b)', '"r"(accumulate)', *(['"r"(metadata)'] if sparse else [])]
     outs = [f'"+{constraint}"(d[{i}])' for i in range(count)]
-    tail = ["p"]
+    tail = [*([f"%{at + 2}", str(selector)] if sparse else []), "p"]
     if atom.type_d != I32:
         tail += ["1", "1"]  # scale-a, scale-b
     if atom.type_a.width == 16:
@@ -82,7 +85,7 @@ def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
     """K is the outermost loop. All steps are written out: descriptors differ by immediates."""
     name = "wgmma_" + atom.cute_name.lower().removeprefix("sm90_").translate(str.maketrans("<,", "__", ">"))
     out.helper(name, helper_source(atom, name))
-    d, a, b, accumulate = op.operands
+    d, a, b, accumulate, *metadata = op.operands
     layouts = {x: op.attrs[f"{x}_layout"] for x in "dab"}
     rests = {x: (static_offsets(layout[1]), static_offsets(layout[2])) for x, layout in layouts.items()}
     for k, (a_k, b_k) in enumerate(zip(rests["a"][1], rests["b"][1], strict=True)):
@@ -98,7 +101,14 @@ def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
                     per = max(1, 32 // atom.type_a.width)
                     places = [op.attrs["a_offset"] + a_step + v for v in static_offsets(layouts["a"][0])[::per]]
                     a_text = ", ".join(out.register(a, place) for place in places)
-                out.line(f"{name}({into}, {a_text}, {b_text}, {added});")
+                called, more = name, ""
+                if isinstance(atom, SparseWgmmaAtom):
+                    place, selector = atom.metadata_of(op, m, k)
+                    more = f", {out.value(metadata[0])}[{place}]"
+                    if selector:
+                        called = f"{name}_selector{selector}"
+                        out.helper(called, helper_source(atom, called, selector))
+                out.line(f"{called}({into}, {a_text}, {b_text}, {added}{more});")
 
 
 def _accumulators(out: Emitter, atom: WgmmaAtom, d: Value, offset: int) -> str:

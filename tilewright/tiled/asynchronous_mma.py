@@ -49,7 +49,10 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
         )
     whole = (size(layout[0][0]) * size(layout[1]), size(layout[0][1]) * size(layout[2]))
     major = instruction.major_of(which)
-    descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole, format=format_)
+    pieces = 2 * instruction.sparsity if which == "B" else 2
+    descriptor = matrix_descriptor(
+        layout[0], pointer.swizzle, major, type_, whole=whole, format=format_, pieces=pieces
+    )
     _check_alignment(instruction, which, pointer)
     address: Any = Int32(_unswizzled(pointer).toint())
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low
@@ -89,8 +92,9 @@ def _is_static_place(pointer: Pointer) -> bool:
     return isinstance(base, Value) and base.op is not None and base.op.opcode == "smem.alloc"
 
 
-def stage_asynchronous(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor) -> None:
-    """The one call of a gemm: D in registers or tensor memory, B as a tensor of descriptors, A as either."""
+def stage_asynchronous(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, metadata: Tensor | None = None) -> None:
+    """The one call of a gemm: D in registers or tensor memory, B as a tensor of descriptors, A as either; ``metadata``
+    of a sparse A in registers."""
     instruction = atom.instruction
     attrs: dict[str, Any] = {}
     operands = []
@@ -103,6 +107,9 @@ def stage_asynchronous(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor) -> None:
             value, attrs[f"{name}_layout"], attrs[f"{name}_offset"] = register_operand(instruction, name.upper(), x)
         operands.append(value)
     operands.append(Boolean(atom.accumulates).ir_value())
+    if metadata is not None:
+        value, attrs["e_layout"], attrs["e_offset"] = register_operand(instruction, "E", metadata)
+        operands.append(value)
     Builder.current().call(instruction, operands, **attrs)
 
 

@@ -20,13 +20,16 @@ from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
 
 
-def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None) -> None:
+def gemm(
+    atom: MmaAtom, d: Tensor, a: Tensor | tuple[Tensor, Tensor], b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None
+) -> None:  # fmt: skip
     """``d = a * b + c`` with the instruction of ``atom``.
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
     value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may be in shared memory: they are copied to
     registers first. ``c`` may be ``d``. For wgmma and tcgen05, operands in shared memory are tensors of descriptors
-    (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added.
+    (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added. For sparse instructions ``a``
+    is a pair: the stored elements, and their metadata (1,M,K / 64) in registers of Int32.
 
     Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
 
@@ -49,11 +52,12 @@ def gemm(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, loc: Any 
     if not isinstance(atom, MmaAtom):
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
     instruction = atom.instruction
-    d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, a, b, c), strict=True))
+    stored, metadata = _operand_and_metadata(instruction, a)
+    d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, stored, b, c), strict=True))
     if instruction.descriptor_format is not None:
         need_type(instruction, "D", d, instruction.type_d)
         _copy_accumulators(instruction, c, d)
-        return stage_asynchronous(atom, d, a, b)
+        return stage_asynchronous(atom, d, a, b, metadata)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
     for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
         need_type(instruction, role, x, wanted)
@@ -90,6 +94,21 @@ def mma_atom_call(
         if rank(x.linear) != 1:
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
     gemm(atom, d, a, b, c)
+
+
+def _operand_and_metadata(instruction: Mma, a: Any) -> tuple[Any, Tensor | None]:
+    """A, and its metadata where the instruction reads some."""
+    pair = isinstance(a, tuple | list)
+    if instruction.sparsity == 1:
+        if pair:
+            raise ConstraintError(f"{instruction}: A is one tensor, not {len(a)}: its elements are all stored")
+        return a, None
+    if not pair or len(a) != 2 or not all(isinstance(x, Tensor) for x in a):
+        raise ConstraintError(
+            f"{instruction}: A is a pair, (stored elements, metadata): a tensor as make_fragment_A gives it, and "
+            f"registers of Int32 (1,M,K / 64); not {a!r}"
+        )
+    return a[0], a[1]
 
 
 def _copy_accumulators(instruction: Mma, c: Tensor, d: Tensor) -> None:

@@ -82,6 +82,12 @@ class TiledMma(MmaAtom):
         """The extent of the tile along M (0), N (1) or K (2)."""
         return int(size(self.permutation(mode_idx)))
 
+    def operand_tile(self, which: str) -> tuple[Any, Any]:
+        """The tilers of the rows and columns of operand ``which``; of a sparse A those that are stored."""
+        rows, columns = (self.permutation(mode) for mode in _MODES[which])
+        stored = self.instruction.sparsity if which == "A" else 1
+        return rows, columns if stored == 1 else columns // stored
+
     @property
     def tile_shape_mnk(self) -> tuple[int, int, int]:
         return (self.get_tile_size(0), self.get_tile_size(1), self.get_tile_size(2))
@@ -97,11 +103,12 @@ class TiledMma(MmaAtom):
         if rank(layout) < 2:
             raise ConstraintError(f"partition_{which} takes a tensor of at least two modes, not {layout}")
         shape, threads = self.shape_mnk, self.thr_layout_vmnk
+        atom_columns = self.instruction.stored_k if which == "A" else shape[columns]
         atom_tv = {"A": self.tv_layout_A, "B": self.tv_layout_B, "C": self.tv_layout_C}[which]
         try:
-            permuted = logical_divide(layout, (self.permutation(rows), self.permutation(columns)))
+            permuted = logical_divide(layout, self.operand_tile(which))
             side_by_side = (size(threads[rows + 1]), size(threads[columns + 1]))
-            return thrfrg(permuted, (shape[rows], shape[columns]), atom_tv, side_by_side)
+            return thrfrg(permuted, (shape[rows], atom_columns), atom_tv, side_by_side)
         except LayoutError as error:
             m, n, k = self.tile_shape_mnk
             raise ConstraintError(
@@ -141,7 +148,7 @@ class TiledMma(MmaAtom):
     def tv_layout_tiled(self, which: str) -> Layout:
         """(thread, value) -> coordinate (row + rows * column) inside the tile of the operand."""
         rows, columns = _MODES[which]
-        divided = self._thrfrg(which, make_layout((self.get_tile_size(rows), self.get_tile_size(columns))))
+        divided = self._thrfrg(which, make_layout(tuple(int(size(tiler)) for tiler in self.operand_tile(which))))
         threads = self.thr_layout_vmnk
         if which != "C":
             # The operand lacks a mode; threads along it hold the same elements: (ThrM, ThrN) with stride 0 in one.
@@ -268,8 +275,8 @@ class ThrMma(TiledMma):
     def partition(self, which: str, x: Any) -> Any:
         """This thread's part (V, RestM, RestK, ...) of a tensor; for a layout the pair (layout, offset)."""
         rows, columns = _MODES[which]
-        tile = self.tile_shape_mnk
-        need_whole_tiles(x, (tile[rows], tile[columns]), f"partition_{which} of a tiled MMA of {self.instruction}")
+        tile = tuple(int(size(tiler)) for tiler in self.operand_tile(which))
+        need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
         return remember_partition(sliced(self.thrfrg(which, x), coord), self, which, x)
@@ -342,6 +349,11 @@ def make_tiled_mma(
                 f"{size(layout[mode])} atoms of {made.shape_mnk[mode]} cover: enlarge it or use fewer atoms along "
                 f"{name} (atom layout {layout}, permutation {_shown(given)})"
             )
+    if made.instruction.sparsity > 1 and not isinstance(made.permutation(2), int):
+        raise ConstraintError(
+            f"permutation_mnk: K of {made.instruction} is an extent or None, not {_shown(given)}: the stored elements "
+            "of A and their metadata are in the order of K"
+        )
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright._names import attach
 from tilewright.atoms.value_types import shown
-from tilewright.atoms.wgmma import WgmmaAtom, check_known
+from tilewright.atoms.wgmma import WgmmaAtom, atom_class, check_known
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
@@ -138,7 +138,8 @@ def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tup
     a_major, b_major = ("K" if m is OperandMajorMode.K else "MN" for m in majors)
     source = "SS" if op.a_src is OperandSource.SMEM else "RS"
     m, n, k = shape
-    return check_known(WgmmaAtom((m, n, k), *types, source, (a_major, b_major), **more))
+    atom = atom_class(getattr(op, "sparse", False))
+    return check_known(atom((m, n, k), *types, source, (a_major, b_major), **more))
 
 
 def _need(op: Any, name: str, given: Any, known: tuple[ScalarType, ...]) -> ScalarType:
@@ -159,6 +160,14 @@ class MmaF16BF16Op:
     ...     Float16, Float32, (64, 256, 16), OperandSource.SMEM, OperandMajorMode.K, OperandMajorMode.MN
     ... ).instruction()
     SM90_64x256x16_F32F16F16_SS<K,MN>
+
+    ``sparse``: A is 2:4 sparse, and the shape is 64xNx32; ``cute.gemm`` takes the pair (stored elements, metadata).
+
+    >>> op = MmaF16BF16Op(
+    ...     Float16, Float32, (64, 256, 32), OperandSource.SMEM, OperandMajorMode.K, OperandMajorMode.K, sparse=True
+    ... )
+    >>> op.instruction()
+    SM90_SPARSE_64x256x32_F32F16F16_SS<K,K>
     """
 
     ab_dtype: Any
@@ -167,6 +176,7 @@ class MmaF16BF16Op:
     a_src: OperandSource
     a_major_mode: OperandMajorMode
     b_major_mode: OperandMajorMode
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()
@@ -201,7 +211,8 @@ class MmaTF32Op:
 
 @dataclass(frozen=True)
 class MmaF8Op:
-    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32; A and B K-major.
+    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32 (``sparse``: 64xNx64); A and B
+    K-major.
 
     The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
 
@@ -217,6 +228,7 @@ class MmaF8Op:
     a_src: OperandSource
     a_major_mode: OperandMajorMode = OperandMajorMode.K
     b_major_mode: OperandMajorMode = OperandMajorMode.K
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()
@@ -228,7 +240,7 @@ class MmaF8Op:
 
 @dataclass(frozen=True)
 class MmaI8Op:
-    """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32; A and B K-major.
+    """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32 (``sparse``: 64xNx64); A and B K-major.
 
     >>> from tilewright import Int8, Int32, Uint8
     >>> MmaI8Op(Int8, Uint8, Int32, (64, 128, 32), OperandSource.SMEM).instruction()
@@ -242,6 +254,7 @@ class MmaI8Op:
     a_src: OperandSource
     a_major_mode: OperandMajorMode = OperandMajorMode.K
     b_major_mode: OperandMajorMode = OperandMajorMode.K
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()

@@ -86,10 +86,10 @@ def touched(op: Op) -> tuple[Touches, Touches]:
 
 def _product(op: Op) -> tuple[Touches, Touches]:
     d, a, b = op.operands[:3]
-    named = {role: _registers(op, value, role) for role, value in (("d", d), ("a", a), ("b", b))
-             if isinstance(value.type, FragType)}  # fmt: skip
+    roles = [("d", d), ("a", a), ("b", b), *zip("e", op.operands[4:], strict=False)]
+    named = {role: _registers(op, value, role) for role, value in roles if isinstance(value.type, FragType)}
     fresh = len(op.operands) > 3 and isinstance(op.operands[3], Constant) and not op.operands[3].value
-    reads = [(v, named[role]) for role, v in (("d", d), ("a", a), ("b", b)) if role in named]
+    reads = [(v, named[role]) for role, v in roles if role in named]
     return (reads[1:], [(d, named["d"])]) if fresh and "d" in named else (reads, [])
 
 

@@ -1,0 +1,78 @@
+"""2:4 sparse operands: of four neighbours along K two are stored, and metadata says which.
+
+Two numbers of 2 bits for each four elements of a row are the places of the stored ones, the lower place first: a bit
+for each element of K. The words that threads hold are found by a layout (thread, bit) -> (row, k), as all else is.
+``metadata_layout`` has a whole word of each of 128 threads: 64 rows and 64 elements of K (PTX ISA, "wgmma.mma_async.sp",
+sparsity metadata; CuTe: ELayout in include/cute/atom/mma_traits_sm90_gmma_sparse.hpp).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewright.atoms.tables import offsets
+from tilewright.layout import Layout
+
+SPARSITY, CHUNK = 2, 4
+"""Elements of K for each that is stored; neighbours of which half are stored."""
+METADATA_ROWS, METADATA_K = 64, 64
+"""Rows and elements of K of which a warpgroup holds the metadata in one word a thread."""
+
+Array = np.ndarray[Any, Any]
+
+
+def instruction_metadata_layout(width: int) -> Layout:
+    """(thread, bit) -> (row, k) of the metadata of one instruction with stored elements of ``width`` bits.
+
+    Of 16 bits, half of the threads have all of it: the selector says which, threads 0 and 1 of four or 2 and 3.
+
+    >>> instruction_metadata_layout(16), instruction_metadata_layout(8)
+    (((2,2,8,4),(16,2)):((1024,0,1,16),(64,8)), ((2,2,8,4),32):((8,2048,1,16),64))
+    """
+    if width == 16:
+        return Layout(((2, 2, 8, 4), (16, 2)), ((1024, 0, 1, 16), (64, 8)))
+    return Layout(((2, 2, 8, 4), 32), ((8, 2048, 1, 16), 64))
+
+
+def metadata_layout(width: int) -> Layout:
+    """(thread, bit) -> (row, k) of 64 x 64 elements: of 16 bits, the second pair of threads has the second
+    instruction's.
+
+    >>> metadata_layout(16)
+    ((2,2,8,4),(16,2)):((1024,2048,1,16),(64,8))
+    """
+    one = instruction_metadata_layout(width)
+    if width == 16:
+        return Layout(one.shape, ((1024, 32 * METADATA_ROWS, 1, 16), one.stride[1]))
+    return one
+
+
+@lru_cache(maxsize=8)
+def bit_places(width: int) -> Array:
+    """``[row, k]`` the place of an element's bit among ``32 * 128`` bits of a block's words."""
+    layout = metadata_layout(width)
+    where = offsets(layout).reshape(32, 128).T.reshape(-1)  # threads run faster in a layout's own order
+    places = np.empty(where.size, np.intp)
+    places[where] = np.arange(where.size)
+    return places.reshape(METADATA_K, METADATA_ROWS).T
+
+
+def stored_places(words: Array, width: int) -> Array:
+    """``[..., rows of 64, K / 4, 2]`` which two of four elements are stored, of ``[..., K / 64, 128]`` words."""
+    bits = np.unpackbits(np.ascontiguousarray(words, "<u4").view(np.uint8), axis=-1, bitorder="little")
+    found = bits[..., bit_places(width)]  # [..., K / 64, row, k]
+    found = np.moveaxis(found, -3, -2).reshape(*found.shape[:-3], METADATA_ROWS, -1, 2, 2)
+    places: Array = found[..., 0] + 2 * found[..., 1]
+    return places
+
+
+def written_out(stored: Array, places: Array) -> Array:
+    """``[..., rows, K]`` the operand with its zeros, of ``[..., rows, K / 2]`` stored elements and their
+    :func:`stored_places`."""
+    *outer, half = stored.shape
+    chunks = np.zeros((*outer, half // 2, CHUNK), stored.dtype)
+    np.put_along_axis(chunks, places, stored.reshape(*outer, half // 2, 2), axis=-1)
+    return chunks.reshape(*outer, SPARSITY * half)
