@@ -262,6 +262,8 @@ class HopperConfig:
     transposed: bool = False
 
     math: ClassVar[str] = "wgmma"
+    sparsity: ClassVar[int] = 1
+    """Elements of K of A for each that is stored."""
     tensor_cores: ClassVar[bool] = True
     persistent: ClassVar[bool] = True
     most_batches: ClassVar[int | None] = None
@@ -310,11 +312,20 @@ class HopperConfig:
         """Parts of the epilogue that a warpgroup writes one after the other."""
         return self.part[1] // self.epilogue_columns
 
+    def depth(self, mode: int) -> int:
+        """The elements along K that a stage of A (``mode`` 0) or B (1) has."""
+        return self.tile[2] if mode else self.tile[2] // self.sparsity
+
+    @property
+    def instruction_k(self) -> int:
+        """K of one wgmma: 32 bytes of A as it is stored."""
+        return 256 // self.a.dtype.width * self.sparsity
+
     @property
     def stage_bytes(self) -> int:
         """Bytes of A and B in one stage."""
-        bM, bN, bK = self.tile
-        return (bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8
+        bM, bN, _ = self.tile
+        return (bM * self.a.dtype.width * self.depth(0) + bN * self.b.dtype.width * self.depth(1)) // 8
 
     @property
     def smem_bytes(self) -> int:
@@ -351,7 +362,7 @@ class HopperConfig:
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
         bM, bN, bK = self.tile
-        atom_k = 256 // self.a.dtype.width
+        atom_k = self.instruction_k
         rows, columns = self.part
         sums = bM * bN * self.acc_dtype.width // 8
         rules = [

@@ -24,14 +24,14 @@ class DenseGemm(WarpSpecializedGemm):
     ) -> None:  # fmt: skip
         """All warps multiply; between k tiles the first of them also issues the copies."""
         stages, split = self.config.stages, self.config.split
-        A, B = operands()
+        loaded_operands = operands()
         part = (warpgroup // split[1], warpgroup % split[1])
         tCrA, tCrB = fragments(part)
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, stages)
         consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, stages)
         piece = partial(
-            self.multiply_and_load, ring, tiled_mma, tCrA, tCrB, partial(finish, warpgroup, part), A, B, where,
-            warp == 0,
+            self.multiply_and_load, ring, tiled_mma, tCrA, tCrB, partial(finish, warpgroup, part), loaded_operands,
+            where, warp == 0,
         )  # fmt: skip
         producer, consumer = walk(piece, (producer, consumer))
         loaded()
@@ -43,13 +43,13 @@ class DenseGemm(WarpSpecializedGemm):
 
     @cute.jit
     def multiply_and_load(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any, A: TmaOperand,
-        B: TmaOperand, where: Any, loads: Any, tile: Any, k_begin: Any, k_end: Any, states: tuple,
+        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
+        operands: tuple[TmaOperand, ...], where: Any, loads: Any, tile: Any, k_begin: Any, k_end: Any, states: tuple,
     ) -> Any:  # fmt: skip
         """A warpgroup's part of one output tile."""
         acc, at = self.accumulators(tiled_mma), where(tile)
         states = self.mainloop.multiply_and_load(
-            tiled_mma, acc, tCrA, tCrB, A, B, ring, *states, loads, *at, k_begin, k_end
+            tiled_mma, acc, tCrA, tCrB, operands, ring, *states, loads, *at, k_begin, k_end
         )
         finish(acc, tile, at, k_begin, k_end)
         return states

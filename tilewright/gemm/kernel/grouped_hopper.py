@@ -51,15 +51,14 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         Int64, at a multiple of 128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems: the tensor
         maps of the others are made after theirs."""
         config, problems = self.config, cute.size(maps, mode=[0])
-        sA_layout, sB_layout = self.math.smem_layout(config.a, 0), self.math.smem_layout(config.b, 1)
-        tma_A, tA = self.mainloop.tma(mA, sA_layout, 1)
-        tma_B, tB = self.mainloop.tma(mB, sB_layout, 1)
+        stage_layouts = self.stage_layouts()
+        loads = self.loads((mA, mB), stage_layouts)
         tma_D, tD = self.epilogue.tma(mD)
-        self.make_maps(tma_A, tma_B, tma_D, table, maps, groups).launch(
+        self.make_maps(loads[0][0], loads[1][0], tma_D, table, maps, groups).launch(
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
         )
         self.multiply_all(
-            tma_A, tA, tma_B, tB, tma_D, tD, table, maps, function, sA_layout, sB_layout, self.epilogue.layout,
+            loads, tma_D, tD, table, maps, function, stage_layouts, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
@@ -82,20 +81,19 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.kernel
     def multiply_all(
-        self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
-        tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
-        function: EpilogueFunction, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
-        sD_layout: cutlass.Constexpr, tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
+        self, loads: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
+        function: EpilogueFunction, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
+        tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         """The tiles of all problems by persistent blocks: one warp loads, the other warpgroups multiply and store."""
         config = self.config
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
-        _, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
+        _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
             consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
-            stage_tensors=(sA, sB),
+            stage_tensors=stages,
         )
         wait_then_let_next_begin()
         walk = partial(self.walk, table)
@@ -104,15 +102,14 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             if warp == 0:
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
                 by = self.map_of(maps, 0), self.map_of(maps, 1)
-                A, B = (tma_A, tA, sA), (tma_B, tB, sB)
-                producer = walk(by, partial(self.load_tile, ring, A, B, table), producer)
+                producer = walk(by, partial(self.load_tile, ring, loads, stages, table), producer)
                 ring.producer_tail(producer)
         else:
             self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
-            tCrA, tCrB = self.fragments(tiled_mma, sA, sB, part)
+            tCrA, tCrB = self.fragments(tiled_mma, stages, part)
             finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
             walk((self.map_of(maps, 2),), partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, finish), consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -150,16 +147,17 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def load_tile(
-        self, ring: Any, A: tuple, B: tuple, table: cute.Tensor, problem: Any, place: tuple, k_tiles: Any,
+        self, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, problem: Any, place: tuple, k_tiles: Any,
         descriptors: tuple, state: Any,
     ) -> Any:  # fmt: skip
-        """The producer's part of one output tile. ``A`` and ``B``: the atom, the coordinates and the stages."""
+        """The producer's part of one output tile."""
         m, n, k = numbers(table, problem, ORIGIN)
         operands = []
-        for (atom, coordinates, stages), begin, map_ in zip((A, B), ((m, k, 0), (n, k, 0)), descriptors, strict=True):
-            operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), stages, 0, 1, 0)
-            operands.append(replace(operand, descriptor=map_))
-        return self.mainloop.load(*operands, ring, state, *place, 0, 0, k_tiles)
+        for mode in cutlass.range_constexpr(2):  # A and B
+            (atom, coordinates), begin = loads[mode], ((m, k, 0), (n, k, 0))[mode]
+            operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), stages[mode], mode)
+            operands.append(replace(operand, descriptor=descriptors[mode]))
+        return self.mainloop.load(tuple(operands), ring, state, *place, 0, 0, k_tiles)
 
     @cute.jit
     def multiply_tile(

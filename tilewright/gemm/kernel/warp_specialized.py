@@ -11,7 +11,7 @@ the stages of the tiles that are the other's.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import cute, pipeline, utils
@@ -44,11 +44,14 @@ class WarpSpecializedGemm:
     Extents and strides are run-time: multiples of 16 bytes, as TMA wants them; K > 0. ``config`` fixes the rest.
     """
 
+    LOADED: ClassVar[tuple[int, ...]] = (0, 1)
+    """Of each operand that is loaded, A and B first: whether it follows the tile's rows (0) or its columns (1)."""
+
     def __init__(self, config: HopperConfig) -> None:
         config.check()
         self.config = config
         self.math = WgmmaMath(config)
-        self.mainloop = TmaMainloop(config, self.math)
+        self.mainloop = self.make_mainloop()
         self.epilogue = TmaStoreEpilogue(config)
         self.raster = raster_of(config)
         threads = 128 * config.warpgroups
@@ -56,32 +59,40 @@ class WarpSpecializedGemm:
         self.partials = Partials(threads, config.part[0] * config.part[1] // 128, config.acc_dtype)
         self.fixup = Fixup(self.partials, self.together.arrive_and_wait, config.cluster_size)
 
+    def make_mainloop(self) -> TmaMainloop:
+        return TmaMainloop(self.config, self.math)
+
     @cute.jit
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
         function: EpilogueFunction, decomposition: Decomposition, stream: Any = None,
     ) -> None:  # fmt: skip
         """Launch the product."""
+        self.launch((mA, mB), mC, mD, function, decomposition, stream)
+
+    def launch(
+        self, operands: tuple, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        decomposition: Decomposition, stream: Any,
+    ) -> None:  # fmt: skip
+        """Launch the product of ``operands``, those of ``LOADED``."""
         self.check(decomposition, function)
         config = self.config
         (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-        sA_layout = self.math.smem_layout(config.a, 0)
-        sB_layout = self.math.smem_layout(config.b, 1)
-        tma_A, tA = self.mainloop.tma(mA, sA_layout, cN)
-        tma_B, tB = self.mainloop.tma(mB, sB_layout, cM)
+        stage_layouts = self.stage_layouts()
+        loads = self.loads(operands, stage_layouts, config.cluster)
         tma_D, tD = self.epilogue.tma(mD)
         outputs = self.epilogue.output_atoms(function)
         mC = aligned(mC, config.c)
         m, n, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
-        k = cute.size(mA, mode=[1])
+        k = cute.size(operands[1], mode=[1])
         batch = 1 if decomposition.sums == "kept" else batch  # slices of K are work tiles too
         tiles = cute.ceil_div(m, bM * cM), cute.ceil_div(n, bN * cN), batch
         clusters, slices, _ = decomposition.grid(tiles[0] * tiles[1] * batch, 1)
         read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None
         raster = self.raster.prepared(*tiles[:2]), cute.FastDivmodDivisor(tiles[0] * tiles[1])
         self.kernel(
-            tma_A, tA, tma_B, tB, tma_D, tD, outputs, mC, read, function, decomposition, tiles, raster,
-            decomposition.k_tiles(k, bK), sA_layout, sB_layout, self.epilogue.layout,
+            loads, tma_D, tD, outputs, mC, read, function, decomposition, tiles, raster,
+            decomposition.k_tiles(k, bK), stage_layouts, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(
             grid=(clusters * config.cluster_size, slices, 1),
@@ -91,6 +102,16 @@ class WarpSpecializedGemm:
             stream=stream,
             use_pdl=True,
         )  # fmt: skip
+
+    def stage_layouts(self) -> tuple:
+        """(rows, bK, boxes, stages) of each operand that is loaded."""
+        return tuple(self.math.smem_layout(x, mode) for mode, x in enumerate((self.config.a, self.config.b)))
+
+    def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
+        """The TMA atom and the coordinates of each operand that is loaded: blocks of one row of the cluster share what
+        follows the rows, those of a column what follows the columns."""
+        each = zip(operands, stage_layouts, self.LOADED, strict=True)
+        return tuple(self.mainloop.tma(matrix, layout, cluster[1 - mode]) for matrix, layout, mode in each)
 
     def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
         """Raise ConstraintError where the warpgroups cannot follow the decomposition, or scales of blocks."""
@@ -115,10 +136,9 @@ class WarpSpecializedGemm:
 
     @cute.kernel
     def kernel(
-        self, tma_A: cute.CopyAtom, tA: cute.Tensor, tma_B: cute.CopyAtom, tB: cute.Tensor,
-        tma_D: cute.CopyAtom, tD: cute.Tensor, outputs: tuple, mC: cute.Tensor, mD: Any, function: EpilogueFunction,
-        decomposition: Any, tiles: tuple, raster: tuple, k_tiles: Any,
-        sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
+        self, loads: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor, outputs: tuple, mC: cute.Tensor, mD: Any,
+        function: EpilogueFunction, decomposition: Any, tiles: tuple, raster: tuple, k_tiles: Any,
+        stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
         config = self.config
@@ -127,8 +147,8 @@ class WarpSpecializedGemm:
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         if warp == 0:
-            cpasync.prefetch_descriptor(tma_A)
-            cpasync.prefetch_descriptor(tma_B)
+            for atom, _ in loads:
+                cpasync.prefetch_descriptor(atom)
             cpasync.prefetch_descriptor(tma_D)
         # Blocks of a cluster are neighbours in the grid, along M first, then along N, then along K.
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
@@ -140,11 +160,11 @@ class WarpSpecializedGemm:
         to_tile = partial(self.place_of, decomposition, tiles, raster, place)
         first = to_tile(cluster)
 
-        stages, sA, sB, sD = self.shared_memory(sA_layout, sB_layout, sD_layout)
+        begin, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
             consumer_group=self.math.tiled_mma(warpgroups=config.split[0] * config.split[1]),
-            stage_tensors=(sA, sB),
+            stage_tensors=stages,
             cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
             defer_sync=True,
         )
@@ -160,9 +180,9 @@ class WarpSpecializedGemm:
         loaded = partial(self.loaded, decomposition, count, k_tiles)
         where = partial(self.tile_of, to_tile, cluster, first)
 
-        operands = partial(self.operands, tma_A, tA, sA, tma_B, tB, sB, cluster_layout, place)
-        fragments = partial(self.fragments, tiled_mma, sA, sB)
-        scratch = cute.recast_ptr(stages, dtype=config.acc_dtype)
+        operands = partial(self.operands, loads, stages, cluster_layout, place)
+        fragments = partial(self.fragments, tiled_mma, stages)
+        scratch = cute.recast_ptr(begin, dtype=config.acc_dtype)
         to_D = tma_D, tD, outputs
         finish = partial(self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank)
         reduce = partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch)
@@ -173,18 +193,19 @@ class WarpSpecializedGemm:
         )  # fmt: skip
 
     @cute.jit
-    def shared_memory(
-        self, sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr, sD_layout: cutlass.Constexpr
-    ) -> tuple:
-        """Where the stages begin, those of A and of B, and what the epilogue stores from."""
+    def shared_memory(self, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr) -> tuple:
+        """Where the stages begin, those of each operand that is loaded, and what the epilogue stores from."""
         config = self.config
         smem = utils.SmemAllocator()
-        stages = smem.allocate(config.stages * config.stage_bytes, 1024)
-        bytes_A = cute.cosize(sA_layout) * config.a.dtype.width // 8
-        sA = swizzled_tensor(stages, config.a.dtype, sA_layout)  # (rows, bK, boxes, stages)
-        sB = swizzled_tensor(stages + bytes_A, config.b.dtype, sB_layout)  # (rows, bK, boxes, stages)
+        begin, at, stages = smem.allocate(config.stages * config.stage_bytes, 1024), 0, []
+        for layout, dtype in zip(stage_layouts, self.loaded_types(), strict=True):
+            stages.append(swizzled_tensor(begin + at, dtype, layout))  # (rows, bK, boxes, stages)
+            at += cute.cosize(layout) * dtype.width // 8
         sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
-        return stages, sA, sB, sD
+        return begin, tuple(stages), sD
+
+    def loaded_types(self) -> tuple:
+        return self.config.a.dtype, self.config.b.dtype
 
     def set_registers(self, role: int) -> None:
         """Change how many each thread of a warpgroup has: that of the warp that loads (``role`` 0) gives registers up,
@@ -211,9 +232,9 @@ class WarpSpecializedGemm:
         if warpgroup == 0:
             self.set_registers(0)
             if warp == 0:
-                A, B = operands()
+                loaded_operands = operands()
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-                producer = walk(partial(self.load, ring, A, B, where), producer, draws=True)
+                producer = walk(partial(self.load, ring, loaded_operands, where), producer, draws=True)
                 loaded()
                 ring.producer_tail(producer)
         else:
@@ -246,29 +267,29 @@ class WarpSpecializedGemm:
         if decomposition.fills(tiles) | (k_tiles < FEW_K_TILES):
             let_next_begin()
 
-    def operands(
-        self, tma_A: Any, tA: Any, sA: Any, tma_B: Any, tB: Any, sB: Any, cluster_layout: Any, place: tuple
-    ) -> tuple[TmaOperand, TmaOperand]:
-        """A and B as the warp that loads needs them: blocks of one row of the cluster share A, those of a column B."""
-        cM, cN = self.config.cluster
-        mask_A = cute.make_layout_image_mask(cluster_layout, place, mode=1) if cN > 1 else 0
-        mask_B = cute.make_layout_image_mask(cluster_layout, place, mode=0) if cM > 1 else 0
-        A = self.mainloop.operand(tma_A, tA, sA, place[1], cN, mask_A)
-        B = self.mainloop.operand(tma_B, tB, sB, place[0], cM, mask_B)
-        return A, B
+    def operands(self, loads: tuple, stages: tuple, cluster_layout: Any, place: tuple) -> tuple[TmaOperand, ...]:
+        """What is loaded, as the warp that loads needs it: blocks of one row of the cluster share A, those of a column
+        B."""
+        found = []
+        for (atom, coordinates), of_operand, mode in zip(loads, stages, self.LOADED, strict=True):
+            across = 1 - mode  # the mode of the cluster along which blocks share it
+            sharers = self.config.cluster[across]
+            mask = cute.make_layout_image_mask(cluster_layout, place, mode=across) if sharers > 1 else 0
+            found.append(self.mainloop.operand(atom, coordinates, of_operand, mode, place[across], sharers, mask))
+        return tuple(found)
 
-    def fragments(self, tiled_mma: cute.TiledMma, sA: cute.Tensor, sB: cute.Tensor, part: tuple) -> tuple[Any, Any]:
+    def fragments(self, tiled_mma: cute.TiledMma, stages: tuple, part: tuple) -> tuple[Any, Any]:
         """The descriptors of the stages of A and B that a warpgroup's wgmma reads."""
         thr_mma = tiled_mma.get_slice(0)
-        tCsA = thr_mma.partition_A(self.part_of(sA, 0, part[0]))  # (MMA, MMA_M, MMA_K, stages)
-        tCsB = thr_mma.partition_B(self.part_of(sB, 1, part[1]))  # (MMA, MMA_N, MMA_K, stages)
+        tCsA = thr_mma.partition_A(self.part_of(stages[0], 0, part[0]))  # (MMA, MMA_M, MMA_K, stages)
+        tCsB = thr_mma.partition_B(self.part_of(stages[1], 1, part[1]))  # (MMA, MMA_N, MMA_K, stages)
         return tiled_mma.make_fragment_A(tCsA), tiled_mma.make_fragment_B(tCsB)
 
     def part_of(self, stages: cute.Tensor, mode: int, index: Any) -> cute.Tensor:
         """The rows of A (``mode`` 0) or B (1) that one warpgroup multiplies: (rows, bK, stages)."""
         if self.config.boxes(mode) > 1:
             return stages[None, None, index, None]
-        shape = (self.config.part[mode], self.config.tile[2], self.config.stages)
+        shape = (self.config.part[mode], self.config.depth(mode), self.config.stages)
         return cute.local_tile(stages[None, None, 0, None], shape, (index, 0, 0))
 
     @cute.jit
@@ -290,11 +311,11 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def load(
-        self, ring: Any, A: TmaOperand, B: TmaOperand, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
+        self, ring: Any, operands: tuple, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
     ) -> Any:
         """The producer's part of one output tile."""
         m, n, batch = where(tile)
-        return self.mainloop.load(A, B, ring, state, m, n, batch, k_begin, k_end)
+        return self.mainloop.load(operands, ring, state, m, n, batch, k_begin, k_end)
 
     def accumulators(self, tiled_mma: cute.TiledMma) -> cute.Tensor:
         """Those of a warpgroup's part of the tile: (MMA, MMA_M, MMA_N)."""

@@ -46,13 +46,15 @@ def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
 @dataclass(frozen=True)
 class TmaOperand:
     """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
-    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``descriptor``
-    points to the tensor map where it is not the atom's own."""
+    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``mode``: it follows
+    the tile's rows (0), as A does, or its columns (1). ``descriptor`` points to the tensor map where it is not the
+    atom's own."""
 
     atom: Any
     g: Any
     s: Any
     mask: Any
+    mode: int
     descriptor: Any = None
 
 
@@ -80,27 +82,29 @@ class TmaMainloop:
         pair: Any = cpasync.make_tiled_tma_atom(op, matrix, box, tile, num_multicast=sharers)
         return pair
 
-    def operand(self, atom: Any, matrix: Any, stages: Any, rank: Any, sharers: int, mask: Any) -> TmaOperand:
+    def operand(
+        self, atom: Any, matrix: Any, stages: Any, mode: int, rank: Any = 0, sharers: int = 1, mask: Any = 0
+    ) -> TmaOperand:
         """What block ``rank`` of the ``sharers`` copies; ``matrix`` is the coordinate tensor, ``stages`` the shared
         tensor (rows, bK, boxes, stages)."""
-        box = cute.size(stages, mode=[0]), self.config.tile[2]
+        box = cute.size(stages, mode=[0]), cute.size(stages, mode=[1])
         tiles = cute.local_tile(matrix, box, (None, None))  # (rows, bK, MN boxes, k tiles, L)
         s, g = cpasync.tma_partition(
             atom, rank, cute.make_layout(sharers), cute.group_modes(stages, 0, 2), cute.group_modes(tiles, 0, 2)
         )  # (TMA, boxes, stages), (TMA, MN boxes, k tiles, L)
-        return TmaOperand(atom, g, s, mask)
+        return TmaOperand(atom, g, s, mask, mode)
 
     @cute.jit
     def load(
-        self, A: TmaOperand, B: TmaOperand, ring: pipeline.PipelineTmaAsync, state: Any, tile_m: Any, tile_n: Any,
+        self, operands: tuple[TmaOperand, ...], ring: pipeline.PipelineTmaAsync, state: Any, tile_m: Any, tile_n: Any,
         batch: Any, k_begin: Any, k_end: Any,
     ) -> Any:  # fmt: skip
         """Issue the loads of one output tile; gives the pipeline's state after them. One warp."""
         for k_tile in cutlass.range(k_begin, k_end, unroll=1):
             ring.producer_acquire(state)
             full = ring.producer_get_barrier(state)
-            for operand, tile in ((A, tile_m), (B, tile_n)):
-                boxes = cute.size(operand.s, mode=[1])
+            for operand in operands:
+                tile, boxes = (tile_m, tile_n)[operand.mode], cute.size(operand.s, mode=[1])
                 for box in cutlass.range_constexpr(boxes):
                     cute.copy(
                         operand.atom,
@@ -208,8 +212,8 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_and_load(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, A: TmaOperand,
-        B: TmaOperand, ring: pipeline.PipelineTmaAsync, producer: Any, consumer: Any, loads: Any,
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
+        operands: tuple[TmaOperand, ...], ring: pipeline.PipelineTmaAsync, producer: Any, consumer: Any, loads: Any,
         tile_m: Any, tile_n: Any, batch: Any, k_begin: Any, k_end: Any,
     ) -> tuple[Any, Any]:  # fmt: skip
         """acc = the sum over one output tile's k tiles, k_end > k_begin, by warps that all multiply; where ``loads`` is
@@ -220,7 +224,7 @@ class TmaMainloop:
         ahead = self.config.stages - 1
         first = cute.min(k_begin + ahead, k_end)
         if loads:
-            producer = self.load(A, B, ring, producer, tile_m, tile_n, batch, k_begin, first)
+            producer = self.load(operands, ring, producer, tile_m, tile_n, batch, k_begin, first)
         release = consumer.clone()
         tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         ring.consumer_wait(consumer)
@@ -228,7 +232,7 @@ class TmaMainloop:
         tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         consumer.advance()
         if loads:  # into the stage that this tile has not used yet
-            producer = self.load(A, B, ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
+            producer = self.load(operands, ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
         for k_tile in cutlass.range(k_begin + 1, k_end, unroll=1):
             ring.consumer_wait(consumer)
             self.multiply_stage(tiled_mma, acc, tCrA, tCrB, consumer.index)
@@ -239,7 +243,7 @@ class TmaMainloop:
             if loads:
                 following = cute.min(k_tile + ahead, k_end)
                 producer = self.load(
-                    A, B, ring, producer, tile_m, tile_n, batch, following, cute.min(following + 1, k_end)
+                    operands, ring, producer, tile_m, tile_n, batch, following, cute.min(following + 1, k_end)
                 )
         warpgroup.wait_group(0)
         ring.consumer_release(release)

@@ -14,20 +14,20 @@ from tilewright.utils import LayoutEnum, hopper_helpers
 def wgmma_op(config: HopperConfig, columns: int) -> Any:
     """The instruction for 64 rows and ``columns`` columns."""
     dtype = config.a.dtype
-    # One instruction takes 64 rows and 32 bytes of K, whatever the type.
-    shape = (64, columns, 256 // dtype.width)
+    # One instruction takes 64 rows and 32 bytes of K of A as it is stored, whatever the type.
+    shape, sparse = (64, columns, config.instruction_k), config.sparsity > 1
     source = warpgroup.OperandSource.SMEM
     majors = tuple(
         warpgroup.OperandMajorMode.K if operand.major is Major.K else warpgroup.OperandMajorMode.MN
         for operand in (config.a, config.b)
     )
     if dtype in (Float16, BFloat16):
-        return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *majors)
+        return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *majors, sparse)
     if dtype is TFloat32:
         return warpgroup.MmaTF32Op(config.acc_dtype, shape, source)
     if dtype in (Float8E4M3FN, Float8E5M2):
-        return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors)
-    return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source)
+        return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors, sparse)
+    return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors, sparse)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class WgmmaMath:
     def smem_layout(self, operand: Operand, mode: int) -> Any:
         """(rows, bK, boxes, stages) of A (``mode`` 0) or B (1), in the widest swizzle that the contiguous extent
         allows."""
-        bK, stages, boxes = self.config.tile[2], self.config.stages, self.config.boxes(mode)
+        bK, stages, boxes = self.config.depth(mode), self.config.stages, self.config.boxes(mode)
         rows = self.config.tile[mode] // boxes
         k_major = operand.major is Major.K
         layout = LayoutEnum.ROW_MAJOR if k_major else LayoutEnum.COL_MAJOR
