@@ -14,6 +14,7 @@ from tests.gemm.naive_family import MOST_K, Naive, naive_entry
 from tilewright import Float16
 from tilewright.errors import ArgumentError
 from tilewright.gemm import KernelEntry, gemm, gemm_grouped, kernels, stage
+from tilewright.gemm.choice.registry import sparse_kernels
 from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
@@ -55,7 +56,7 @@ def test_a_new_family_is_staged_without_arrays(naive: KernelEntry) -> None:
 
 
 def test_every_kernel_has_a_family() -> None:
-    assert {entry.config.math for entry in kernels().values()} == set(FAMILIES)
+    assert {entry.config.math for entry in (kernels() | sparse_kernels()).values()} == set(FAMILIES)
 
 
 def test_host_code_asks_the_family() -> None:

@@ -62,8 +62,8 @@ class OneSparseGemm:
 
 
 def sparse_matrix(rng: Any, m: int, k: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which elements are stored (m, k / 2), the dense matrix of integers, and the words (128, k / 64, m / 64), element by
-    element by the layout of the metadata."""
+    """Which elements are stored (m, k / 2), the dense matrix of integers, and the words (128, k / 64, m / 64), bit by
+    bit by the layout of the metadata."""
     pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
     chosen = pairs[rng.integers(0, 6, (m, k // 4))]  # (m, k / 4, 2)
     stored = (4 * np.arange(k // 4)[None, :, None] + chosen).reshape(m, k // 2)
@@ -129,8 +129,12 @@ def test_metadata_that_fall_are_refused() -> None:
     atom = mma_by_name("SM90_SPARSE_64x8x32_F32F16F16_SS<K,K>")
     _, _, words = sparse_matrix(rng, 64, 64, 16)
     words[3, 0, 0] &= ~0xF  # places 0 and 0
-    arrays = Arrays("cpu", np.ones((64, 32), np.float16), words, np.ones((8, 64), np.float16), np.zeros((64, 8), np.float32))
-    with pytest.raises(SimulationError, match=r"row 0, elements 48 to 51 of A name the places 0 and 0, which must rise"):
+    arrays = Arrays(
+        "cpu", np.ones((64, 32), np.float16), words, np.ones((8, 64), np.float16), np.zeros((64, 8), np.float32)
+    )
+    with pytest.raises(
+        SimulationError, match=r"row 0, elements 48 to 51 of A name the places 0 and 0, which must rise"
+    ):
         OneSparseGemm(atom)(*arrays.tensors())
 
 

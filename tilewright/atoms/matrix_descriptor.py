@@ -185,6 +185,7 @@ def matrix_descriptor(
         raise refuse(f"in units of 16 bytes it is {units}, which has more modes")
     steps = [_stride(mode) for mode in (rows, more, columns, further)]
     sizes = [size(mode) for mode in (rows, more, columns, further)]
+    wanted: tuple[tuple[str, int, int | None, int], ...]
     if major == "K":
         wanted = (
             ("rows of 8 step by", steps[0], width, sizes[0]),

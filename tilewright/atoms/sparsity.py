@@ -2,8 +2,8 @@
 
 Two numbers of 2 bits for each four elements of a row are the places of the stored ones, the lower place first: a bit
 for each element of K. The words that threads hold are found by a layout (thread, bit) -> (row, k), as all else is.
-``metadata_layout`` has a whole word of each of 128 threads: 64 rows and 64 elements of K (PTX ISA, "wgmma.mma_async.sp",
-sparsity metadata; CuTe: ELayout in include/cute/atom/mma_traits_sm90_gmma_sparse.hpp).
+``metadata_layout`` has a whole word of each of 128 threads: 64 rows and 64 elements of K (PTX ISA,
+"wgmma.mma_async.sp", sparsity metadata; CuTe: ELayout in include/cute/atom/mma_traits_sm90_gmma_sparse.hpp).
 """
 
 from __future__ import annotations

@@ -188,7 +188,9 @@ def parse_wgmma(name: str) -> WgmmaAtom | None:
         return None
     sparse, n, k, d, a, b, source, major_a, major_b, saturate = found.groups()
     types = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
-    atom = atom_class(bool(sparse))((64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate))
+    atom = atom_class(bool(sparse))(
+        (64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate)
+    )
     return atom if atom.cute_name == name and is_known(atom) else None
 
 

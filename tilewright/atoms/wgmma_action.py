@@ -255,23 +255,25 @@ class _Product:
         return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPGROUP_WARPS, -1)
 
     def _dense(self, call: int, stored: Array) -> Array:
-        """``[units, rows, K]`` of a sparse A, whose stored elements are ``[units, rows, K / 2]``."""
+        """``[units, rows, K]`` of a sparse A, whose stored elements are ``[units, rows, K / 2]``. Metadata of zeros, as
+        TMA fills in beyond the ends of a matrix, belong to elements that are zero, too."""
         atom, op = self.atom, self.steps[0][call].op
         registers = np.array(atom.registers_of(op))  # type: ignore[attr-defined]  # [RestM, K / 64]
         held = np.concatenate([h.values for steps in self.steps for h in steps[call].e if h is not None])
         words = held.reshape(len(self.steps), 128, -1)[:, :, registers].transpose(0, 2, 3, 1)
         places = stored_places(words, atom.type_a.width)  # [units, RestM, 64, K / 4, 2]
-        wrong = np.argwhere(places[..., 0] >= places[..., 1])
-        if wrong.size:
-            unit, m, row, chunk = wrong[0].tolist()
-            first, second = places[unit, m, row, chunk].tolist()
+        places = places.reshape(len(self.steps), -1, *places.shape[3:])
+        falls = places[..., 0] >= places[..., 1]
+        if falls.any() and (falls & (stored.reshape(places.shape) != 0).any(-1)).any():
+            unit, row, chunk = np.argwhere(falls & (stored.reshape(places.shape) != 0).any(-1))[0].tolist()
+            first, second = places[unit, row, chunk].tolist()
             raise self.lanes.fault(
-                f"{atom.mnemonic()}: the metadata of row {64 * m + row}, elements {4 * chunk} to {4 * chunk + 3} of A "
+                f"{atom.mnemonic()}: the metadata of row {row}, elements {4 * chunk} to {4 * chunk + 3} of A "
                 f"name the places {first} and {second}, which must rise",
                 None,
                 "make values and metadata with tilewright.gemm.compress_2_4",
             )
-        return written_out(stored, places.reshape(len(self.steps), -1, *places.shape[3:]))
+        return written_out(stored, places)
 
     def _shared(self, role: str, call: int, rows: int, type_: ScalarType, reads: list[Array]) -> Array:
         """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly; adds

@@ -20,6 +20,9 @@ from tilewright.gemm.operators.mixed import (
 from tilewright.gemm.operators.offsets import grouped_matmul as grouped_matmul
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul as scaled_grouped_matmul
+from tilewright.gemm.operators.sparse import (
+    CompressedMatrix as CompressedMatrix, compress_2_4 as compress_2_4, sparse_matmul as sparse_matmul,
+)
 from tilewright.gemm.operators.warm_up import warm_up as warm_up
 from tilewright.gemm.schedule.splitk import SplitK as SplitK
 from tilewright.gemm.schedule.streamk import StreamK as StreamK

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.sparsity import SPARSITY
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import aligned_elements
 from tilewright.gemm.config import Major, Operand
@@ -126,6 +127,19 @@ class Matrix:
         stride = tuple(1 if mode == inner and self.shape[mode] <= 1 else d for mode, d in enumerate(self.stride))
         tensor = tensor_over(self.array._replace(stride=stride), assumed_align=align)
         return tensor.mark_all_dynamic(inner, operand.vector if whole else 1, operand.vector)
+
+
+@dataclass(frozen=True)
+class SparseMatrix(Matrix):
+    """A 2:4 sparse matrix: ``array`` are the stored elements, (rows, columns / 2, batch), and ``metadata``
+    (K / 64, 128 * rows / 64) of Int32 say where they are. The shape is that of the matrix."""
+
+    metadata: Matrix
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        rows, stored, batch = self.array.shape
+        return rows, SPARSITY * stored, batch
 
 
 def asks_for_gradient(source: Any) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from tilewright import Float32
+from tilewright.atoms.sparsity import METADATA_K, SPARSITY
 from tilewright.errors import ConstraintError
 from tilewright.ir.target import MOST_GRID, MOST_THREADS, REGISTERS, SMEM_RESERVED
 
@@ -403,6 +404,35 @@ class HopperConfig:
         for holds, rule in rules:
             if not holds:
                 raise ConstraintError(f"a Hopper GEMM takes {rule}")
+
+
+@dataclass(frozen=True)
+class SparseHopperConfig(HopperConfig):
+    """A Hopper kernel whose A is 2:4 sparse: half of its elements are stored, and metadata say which
+    (``kernel.sparse``). K of ``tile`` is that of B."""
+
+    math: ClassVar[str] = "wgmma_sparse"
+    sparsity: ClassVar[int] = SPARSITY
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A, B and the metadata in one stage: a bit for each element of A."""
+        return super().stage_bytes + self.tile[0] * self.tile[2] // 8
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters do not fit together."""
+        if self.a.major is not Major.K or self.a.dtype.width not in (8, 16):
+            raise ConstraintError(
+                f"a sparse A has elements of 8 or 16 bits, in rows along K; not {self.a.dtype.__name__}, "
+                f"{self.a.major.name}-major"
+            )
+        if self.tile[2] % METADATA_K or not self.producers or self.promote or self.transposed or self.boxes(0) > 1:
+            raise ConstraintError(
+                f"a sparse Hopper GEMM takes a K tile in steps of {METADATA_K}, at most 256 rows, a warpgroup that "
+                "loads, no promotion of sums and no transposed product, whose A would be dense; not tile "
+                f"{self.tile}, roles {self.roles!r}, promote {self.promote}, transposed {self.transposed}"
+            )
+        super().check()
 
 
 AnyConfig = GemmConfig | HopperConfig

@@ -50,9 +50,7 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     whole = (size(layout[0][0]) * size(layout[1]), size(layout[0][1]) * size(layout[2]))
     major = instruction.major_of(which)
     pieces = 2 * instruction.sparsity if which == "B" else 2
-    descriptor = matrix_descriptor(
-        layout[0], pointer.swizzle, major, type_, whole=whole, format=format_, pieces=pieces
-    )
+    descriptor = matrix_descriptor(layout[0], pointer.swizzle, major, type_, whole=whole, format=format_, pieces=pieces)
     _check_alignment(instruction, which, pointer)
     address: Any = Int32(_unswizzled(pointer).toint())
     low = (address & ADDRESS_BITS) >> 4 | descriptor.low

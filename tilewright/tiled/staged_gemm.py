@@ -21,7 +21,8 @@ from tilewright.tiled.vectors import autovec_copy
 
 
 def gemm(
-    atom: MmaAtom, d: Tensor, a: Tensor | tuple[Tensor, Tensor], b: Tensor, c: Tensor, *, loc: Any = None, ip: Any = None
+    atom: MmaAtom, d: Tensor, a: Tensor | tuple[Tensor, Tensor], b: Tensor, c: Tensor, *, loc: Any = None,
+    ip: Any = None,
 ) -> None:  # fmt: skip
     """``d = a * b + c`` with the instruction of ``atom``.
 

@@ -211,8 +211,8 @@ class MmaTF32Op:
 
 @dataclass(frozen=True)
 class MmaF8Op:
-    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32 (``sparse``: 64xNx64); A and B
-    K-major.
+    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32 (``sparse``: 64xNx64);
+    A and B K-major.
 
     The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
 

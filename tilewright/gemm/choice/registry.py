@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SmallMConfig
+from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SmallMConfig, SparseHopperConfig
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
 
@@ -142,6 +143,29 @@ KERNELS = {
         ),
     )
 }
+
+
+def sparse(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
+    first, *others = [
+        size for size in hopper_sizes(dtype, out or dtype, acc, SparseHopperConfig) if not size.transposed
+    ]
+    return KernelEntry(name, f"{title}, 2:4 sparse A: wgmma.sp, TMA, persistent", first, small=tuple(others))
+
+
+@cache
+def sparse_kernels() -> dict[str, KernelEntry]:
+    """The kernels whose A is 2:4 sparse, by name: ``sparse_matmul`` chooses among these.
+
+    >>> sparse_kernels()["hopper_sparse_f16"].title
+    'fp16 tensor cores, 2:4 sparse A: wgmma.sp, TMA, persistent'
+    """
+    entries = (
+        sparse("hopper_sparse_f16", "fp16 tensor cores", Float16),
+        sparse("hopper_sparse_bf16", "bf16 tensor cores", BFloat16),
+        sparse("hopper_sparse_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
+        sparse("hopper_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
+    )
+    return {entry.name: entry for entry in entries}
 
 
 def kernels() -> dict[str, KernelEntry]:

@@ -9,12 +9,14 @@ from tilewright.gemm.family.base import FAMILIES, KernelFamily
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.multistage import Multistage
 from tilewright.gemm.family.small_m import SmallM
+from tilewright.gemm.family.sparse import SparseHopper
 
 FAMILIES.update(
     tensorop=Multistage(),
     simt=Multistage(),
     small_m=SmallM(),
     wgmma=Hopper(),
+    wgmma_sparse=SparseHopper(),
 )
 
 __all__ = ["FAMILIES", "KernelFamily"]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, access_refusal
 from tilewright.gemm.family.estimate import CostModel
@@ -52,6 +53,10 @@ class KernelFamily(ABC):
         """The kernel's arguments for matrices A (M, K, L), B (N, K, L), and C and D (M, N, L)."""
         loaded = A.tensor(config.a, self.whole_rows), B.tensor(config.b, self.whole_rows)
         return *loaded, *[matrix.tensor(config.c) for matrix in results]
+
+    def stand_in(self, matrix: Matrix) -> Matrix:
+        """A matrix A of zeros as the kernel takes it, where it is staged without operands."""
+        return matrix
 
     def min_arch(self, config: AnyConfig) -> int:
         """The least compute capability, 80 for sm_80."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.epilogue.scales import fits_block_scales
@@ -36,7 +36,7 @@ class Hopper(KernelFamily):
     model = HopperModel
     whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
-    grouped = HopperGroups()
+    grouped: ClassVar[Any] = HopperGroups()
 
     def kernel(self, config: Any) -> WarpSpecializedGemm:
         return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)

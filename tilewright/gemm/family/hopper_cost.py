@@ -131,7 +131,7 @@ class HopperModel(CostModel):
 def loop_us(config: HopperConfig) -> float:
     """Microseconds of a k tile where loads do not hold it up."""
     (bM, bN, bK), columns = config.tile, config.part[1]
-    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16
+    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16 / config.sparsity
     flops *= TURNS if config.pingpong else (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
     return max(flops, LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1))
@@ -144,8 +144,9 @@ def doublings(config: HopperConfig) -> float:
 
 def loads_us(config: HopperConfig) -> float:
     """Microseconds of the bytes of a k tile where all multiprocessors load."""
-    (bM, bN, bK), (cM, cN) = config.tile, config.cluster
-    return (bM / cN**SHARERS + bN / cM**SHARERS) * bK * config.a.dtype.width / 8 / BYTES_PER_US
+    (bM, bN, _), (cM, cN) = config.tile, config.cluster
+    elements = bM * config.depth(0) / cN**SHARERS + bN * config.depth(1) / cM**SHARERS
+    return elements * config.a.dtype.width / 8 / BYTES_PER_US
 
 
 def ends_us(config: HopperConfig, partial: bool) -> float:

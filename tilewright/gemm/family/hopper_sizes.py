@@ -51,14 +51,15 @@ FIRST = (128, 256)
 MOST_STAGES = 16
 
 
-def hopper_sizes(dtype: Any, out: Any, acc: Any) -> list[HopperConfig]:
-    """The kernel's sizes for row-major A and D and, where wgmma reads it so, row-major B; the usual one first."""
+def hopper_sizes(dtype: Any, out: Any, acc: Any, kind: type[HopperConfig] = HopperConfig) -> list[HopperConfig]:
+    """The kernel's sizes for row-major A and D and, where wgmma reads it so, row-major B; the usual one first. ``kind``
+    is the class of the configurations."""
     b_major = Major.MN if dtype.width == 16 else Major.K
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
-    sizes = [sized(a, b, c, acc, tile, consumers) for tile, consumers in tiles()]
+    sizes = [sized(a, b, c, acc, tile, consumers, kind=kind) for tile, consumers in tiles()]
     sizes += [other for size in sizes for other in clustered(size)]
     sizes += [other for columns in TURNS_COLUMNS for other in in_turns(sized(a, b, c, acc, (TURNS_ROWS, columns),
-                                                                             (2, 1), pingpong=True))]  # fmt: skip
+                                                                             (2, 1), True, kind))]  # fmt: skip
     return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
 
 
@@ -103,7 +104,7 @@ def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 
 def sized(
     a: Operand, b: Operand, c: Operand, acc: Any, tile: tuple[int, int], consumers: tuple[int, int],
-    pingpong: bool = False,
+    pingpong: bool = False, kind: type[HopperConfig] = HopperConfig,
 ) -> HopperConfig:  # fmt: skip
     """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
@@ -111,7 +112,7 @@ def sized(
     options = []
     for part in (64, 32, 16, 8):
         if columns % part == 0:
-            config = HopperConfig(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
+            config = kind(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
             stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
             options.append(replace(config, stages=stages))
     if pingpong:

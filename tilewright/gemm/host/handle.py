@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -139,10 +139,15 @@ def handle_of(
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
     reads the ``tensors`` follows from ``config``, from the majors of the ``matrices``, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
-    wide = tuple(tensor.engine.wide for tensor in tensors)  # offsets of 64 bits
+    wide = tuple(tensor.engine.wide for one in tensors for tensor in parts_of(one))  # offsets of 64 bits
     key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards, wide
     args = *tensors, *objects
     return Handle(compiled(kernel, key, args, False), args, kernel, key)
+
+
+def parts_of(argument: Any) -> list[Any]:
+    """The tensors of an operand of a kernel: itself, or the fields of a dataclass."""
+    return [getattr(argument, x.name) for x in fields(argument)] if is_dataclass(argument) else [argument]
 
 
 def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> Any:

@@ -38,8 +38,8 @@ class Problem:
     @classmethod
     def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
         """Raises ArgumentError for operands that do not go together. ``out`` is made where it is None, of C's type or
-        of ``out_dtype``."""
-        A, B = Matrix.of("a", a), Matrix.of("b", b)
+        of ``out_dtype``. ``a`` may be a :class:`Matrix` already, such as a sparse one."""
+        A, B = a if isinstance(a, Matrix) else Matrix.of("a", a), Matrix.of("b", b)
         C = Matrix.of("c", c) if c is not None else None
         m, n, batch = check_operands(A, B, C)
         if out is None:

@@ -92,7 +92,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
-            consumer_group=self.math.tiled_mma(warpgroups=config.warpgroups),
+            consumer_group=self.consumers(config.warpgroups),
             stage_tensors=stages,
         )
         wait_then_let_next_begin()

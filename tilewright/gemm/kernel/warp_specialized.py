@@ -107,6 +107,10 @@ class WarpSpecializedGemm:
         """(rows, bK, boxes, stages) of each operand that is loaded."""
         return tuple(self.math.smem_layout(x, mode) for mode, x in enumerate((self.config.a, self.config.b)))
 
+    def consumers(self, warpgroups: int) -> Any:
+        """Who releases a stage: each warpgroup by one thread, since wgmma reads for all four warps."""
+        return self.math.tiled_mma(warpgroups=warpgroups)
+
     def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
         """The TMA atom and the coordinates of each operand that is loaded: blocks of one row of the cluster share what
         follows the rows, those of a column what follows the columns."""
@@ -163,7 +167,7 @@ class WarpSpecializedGemm:
         begin, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         ring = pipeline.PipelineTmaAsync.create(
             num_stages=config.stages,
-            consumer_group=self.math.tiled_mma(warpgroups=config.split[0] * config.split[1]),
+            consumer_group=self.consumers(config.split[0] * config.split[1]),
             stage_tensors=stages,
             cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
             defer_sync=True,
@@ -310,9 +314,7 @@ class WarpSpecializedGemm:
         return m * self.config.cluster[0] + place[0], n * self.config.cluster[1] + place[1], batch
 
     @cute.jit
-    def load(
-        self, ring: Any, operands: tuple, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
-    ) -> Any:
+    def load(self, ring: Any, operands: tuple, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any) -> Any:
         """The producer's part of one output tile."""
         m, n, batch = where(tile)
         return self.mainloop.load(operands, ring, state, m, n, batch, k_begin, k_end)

@@ -15,19 +15,20 @@ def wgmma_op(config: HopperConfig, columns: int) -> Any:
     """The instruction for 64 rows and ``columns`` columns."""
     dtype = config.a.dtype
     # One instruction takes 64 rows and 32 bytes of K of A as it is stored, whatever the type.
-    shape, sparse = (64, columns, config.instruction_k), config.sparsity > 1
+    shape = (64, columns, config.instruction_k)
     source = warpgroup.OperandSource.SMEM
-    majors = tuple(
+    a_major, b_major = (
         warpgroup.OperandMajorMode.K if operand.major is Major.K else warpgroup.OperandMajorMode.MN
         for operand in (config.a, config.b)
     )
+    more = a_major, b_major, config.sparsity > 1
     if dtype in (Float16, BFloat16):
-        return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *majors, sparse)
+        return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *more)
     if dtype is TFloat32:
         return warpgroup.MmaTF32Op(config.acc_dtype, shape, source)
     if dtype in (Float8E4M3FN, Float8E5M2):
-        return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors, sparse)
-    return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *majors, sparse)
+        return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *more)
+    return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *more)
 
 
 @dataclass(frozen=True)

@@ -236,24 +236,32 @@ class Request:
         for name, x in arrays.items():
             if (other := framework(x, name)) != kind:
                 raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
-        a, b = (materialised(x) for x in (self.a, self.b))
-        matrices = operands(a, b)
+        matrices = self.operands()
         entries = self.entries(array_of(matrices.a).dtype)
         if kind == "jax":
-            result = new_result(a, matrices.stack, self.result_dtype(entries[0]))
+            result = new_result(self.a, matrices.stack, self.result_dtype(entries[0]))
             D: Any = Unseen(result)
             copied = False
         else:
-            result = self.out if self.out is not None else new_result(a, matrices.shape, self.result_dtype(entries[0]))
+            dtype = self.result_dtype(entries[0])
+            result = self.out if self.out is not None else new_result(self.a, matrices.shape, dtype)
             D, copied = self.stack("out", result, matrices)
         C, c_copied = self.stack("c", self.c, matrices)
-        problem = Problem.of(matrices.a, matrices.b, C, D)
+        problem = Problem.of(self.operand_a(matrices), matrices.b, C, D)
         vectors = self.vectors(problem)
         self.check_result(entries[0], problem)
         function = self.function(entries[0], problem, vectors)
         if is_untransposed(function):
             entries = [entry.untransposed for entry in entries]
         return Given(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
+
+    def operands(self) -> Operands:
+        """A and B as kernels take them."""
+        return operands(materialised(self.a), materialised(self.b))
+
+    def operand_a(self, matrices: Operands) -> Any:
+        """A for the problem: an array or a :class:`Matrix`."""
+        return matrices.a
 
     def given(self) -> dict[str, Any]:
         arrays = {"a": self.a, "b": self.b, "out": self.out, "c": self.c, "bias": self.bias}

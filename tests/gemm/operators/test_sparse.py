@@ -1,0 +1,184 @@
+"""Products with a 2:4 sparse matrix: exact for integers over shapes, sizes and decompositions; the compressor, and what
+is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright import Float32, sim
+from tilewright.atoms.sparsity import stored_places, written_out
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, gemm, sparse_matmul
+from tilewright.gemm.choice.registry import sparse_kernels
+
+F16, BF16, E4M3 = np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def sparse(seed: int, m: int, k: int, dtype: Any = F16) -> np.ndarray:
+    """Small integers, at most two of four that are not zero."""
+    rng = np.random.default_rng(seed)
+    chunks = rng.integers(-3, 4, (m, k // 4, 4))
+    chunks[rng.random(chunks.shape).argsort(-1) < 2] = 0
+    return chunks.reshape(m, k).astype(dtype)
+
+
+def integers(seed: int, shape: Any, dtype: Any = F16) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
+
+
+@given(st.integers(1, 130), st.integers(1, 20), st.sampled_from([F16, BF16, E4M3, np.int8]), st.integers(0, 99))
+def test_what_is_compressed_can_be_written_out(m: int, k: int, dtype: Any, seed: int) -> None:
+    """The metadata, read as wgmma.sp reads them, put the stored elements where they were."""
+    a = sparse(seed, m, 32 * k, dtype)
+    values, metadata = compress_2_4(a)
+    blocks = metadata.reshape(metadata.shape[0], -1, 128).transpose(1, 0, 2)  # (M / 64, K / 64, threads)
+    places = stored_places(blocks, 8 * values.itemsize)
+    assert (places[..., 0] < places[..., 1]).all()
+    places = places.reshape(-1, *places.shape[2:])[:m, : 8 * k]
+    np.testing.assert_array_equal(written_out(values, places).astype(np.float64), a.astype(np.float64))
+    torch = pytest.importorskip("torch")
+    if dtype in (F16, np.int8):
+        again = compress_2_4(torch.from_numpy(a))
+        np.testing.assert_array_equal(again.values.numpy(), values)
+        np.testing.assert_array_equal(again.metadata.numpy(), metadata)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 150), st.integers(1, 20), st.sampled_from([F16, BF16]), st.booleans(),
+       st.integers(0, 99))  # fmt: skip
+def test_exact_for_any_extents(m: int, n: int, k: int, dtype: Any, columns: bool, seed: int) -> None:
+    """Ends of tiles in all modes; B along K or along N, copied to aligned rows where it has to be."""
+    a, b = sparse(seed, m, 16 * k, dtype), integers(seed, (n, 16 * k) if columns else (16 * k, n), dtype)
+    b = b.T if columns else b
+    result = sparse_matmul(compress_2_4(a), b, out_dtype=Float32)
+    np.testing.assert_array_equal(result, a.astype(np.float64) @ b.astype(np.float64))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["int8", "float8_e4m3fn"])
+def test_eight_bits(name: str, device: str) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = sparse(0, 136, 320, np.int8), integers(1, (72, 320), np.int8)
+    given_a, given_b = (torch.from_numpy(x).to(device, getattr(torch, name)) for x in (a, b))
+    result = sparse_matmul(compress_2_4(given_a), given_b.T, out_dtype=torch.int32 if name == "int8" else torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), a.astype(np.float64) @ b.T)
+
+
+SIZES: dict[str, Any] = {
+    "turns": {"tile": (128, 128, 64), "pingpong": True, "stages": 4, "epilogue_columns": 32},
+    "clusters": {"tile": (128, 64, 128), "cluster": (2, 1), "stages": 3},
+    "shared A": {"tile": (64, 96, 64), "consumers": (1, 1), "cluster": (1, 2), "stages": 5, "epilogue_columns": 32},
+    "columns": {"tile": (64, 128, 64), "consumers": (1, 2), "stages": 3},
+    "tall": {"tile": (256, 64, 64), "stages": 4},
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", SIZES)
+def test_sizes(size: str, device: str) -> None:
+    """With odd and even numbers of k tiles, and more than the ring has stages; alpha, beta, bias and activation."""
+    torch = pytest.importorskip("torch")
+    entry = sparse_kernels()["hopper_sparse_f16"]
+    entry = entry.only(replace(entry.config, **SIZES[size]))
+    for m, n, k in ((200, 136, 448), (64, 264, 512)):
+        a, b, c = sparse(m, m, k), integers(n, (k, n)), integers(k, (m, n), np.float32)
+        bias = integers(1, n, np.float32)
+        given_a, given_b, given_c, given_bias = (torch.from_numpy(x).to(device) for x in (a, b, c, bias))
+        out = torch.full((m, n), float("nan"), device=device)
+        result = sparse_matmul(compress_2_4(given_a), given_b, out, given_c, alpha=2, beta=-1, bias=given_bias,
+                               activation="relu", kernel=entry)  # fmt: skip
+        assert result is out
+        exact = 2 * (a.astype(np.float64) @ b) - c + bias
+        np.testing.assert_array_equal(out.cpu().numpy(), np.maximum(exact, 0))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("how", ["stream_k", "dynamic", "serial", "parallel"])
+def test_decompositions(how: str, device: str) -> None:
+    torch = pytest.importorskip("torch")
+    decomposition: Any = SplitK(3, how) if how in ("serial", "parallel") else how
+    a, b = sparse(3, 192, 640), integers(4, (640, 144))
+    given_a, given_b = (torch.from_numpy(x).to(device) for x in (a, b))
+    with sim.options(sms=5 if isinstance(decomposition, str) else 132):
+        result = sparse_matmul(compress_2_4(given_a), given_b, decomposition=decomposition, out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), a.astype(np.float64) @ b)
+
+
+@pytest.mark.gpu
+def test_large_products_on_a_gpu() -> None:
+    """Normal numbers, with the sizes that the model chooses, twice; beside the product with the zeros written out."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    for m, n, k in ((4096, 4096, 4096), (1000, 520, 4112), (8192, 64, 2048)):
+        dense = torch.randn(m, k // 4, 4, device="cuda", dtype=torch.float16)
+        dense[torch.rand_like(dense).argsort(-1) < 2] = 0
+        a, b = dense.reshape(m, k), torch.randn(k, n, device="cuda", dtype=torch.float16)
+        compressed, exact = compress_2_4(a), a.double() @ b.double()
+        for _ in range(2):
+            result = sparse_matmul(compressed, b, out=torch.full((m, n), float("nan"), device="cuda"))
+            assert float((result.double() - exact).norm() / exact.norm()) < 2e-6
+
+
+A = sparse(0, 64, 64)
+COMPRESSED = compress_2_4(A)
+B = np.ones((64, 8), F16)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compress_2_4(np.ones((64, 64), F16)), "row 0 has 4 elements that are not zero in columns 0 to 3"),
+        (lambda: compress_2_4(np.eye(40, dtype=F16)[:, :40]), "K in 16s, not Float16 of shape"),
+        (lambda: compress_2_4(np.zeros((64, 64), np.float32)), "of Float16, BFloat16, Float8E4M3FN, Int8, K in 16s|8s"),
+        (lambda: sparse_matmul(A, B), "a is ndarray: compress it with compress_2_4 first"),
+        (lambda: sparse_matmul(COMPRESSED, B[:32]), r"a of shape \(64, 64\), of which half is stored, and b of shape"),
+        (lambda: sparse_matmul(COMPRESSED, B.astype(BF16)), "a is Float16, b is BFloat16"),
+        (lambda: sparse_matmul(CompressedMatrix(COMPRESSED.values, COMPRESSED.metadata[:, :64]), B),
+         r"the metadata of a sparse matrix \(64, 64\) are int32 of shape \(1, 128\)"),
+        (lambda: sparse_matmul(COMPRESSED, B, kernel="hopper_f16"), "no kernel 'hopper_f16' of sparse_matmul"),
+        (lambda: sparse_matmul(COMPRESSED, B, COMPRESSED.metadata.view(np.float32).reshape(-1)[:64].reshape(8, 8)),
+         "out must have the shape of the result"),
+        (lambda: gemm(A, B, kernel=sparse_kernels()["hopper_sparse_f16"]), "this one is dense: compress it"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()
+
+
+def test_a_result_over_the_metadata_is_refused() -> None:
+    memory = np.zeros(128, np.int32)
+    memory[:] = COMPRESSED.metadata[0]
+    out = memory.view(F16)[:64].reshape(64, 1)
+    with pytest.raises(ArgumentError, match="out overlaps the metadata"):
+        sparse_matmul(CompressedMatrix(COMPRESSED.values, memory[None]), B[:, :1], out)
+
+
+def test_sizes_that_there_are_not() -> None:
+    config = sparse_kernels()["hopper_sparse_f16"].config
+    for change in ({"tile": (128, 256, 32)}, {"transposed": True}, {"roles": "one"}, {"promote": 1}):
+        with pytest.raises(ConstraintError, match="a sparse Hopper GEMM takes a K tile in steps of 64"):
+            replace(config, **change).check()
+
+
+def test_other_gpus_are_refused() -> None:
+    with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="it needs wgmma"):
+        sparse_matmul(COMPRESSED, B)
+
+
+def test_gradients_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    values, metadata = (torch.from_numpy(x) for x in COMPRESSED)
+    b = torch.from_numpy(B).requires_grad_()
+    with pytest.raises(ArgumentError, match="not recorded by PyTorch: call it under torch.no_grad"):
+        sparse_matmul(CompressedMatrix(values, metadata), b)
+    with torch.no_grad():
+        assert tuple(sparse_matmul(CompressedMatrix(values, metadata), b).shape) == (64, 8)

@@ -1,0 +1,46 @@
+"""Kernels of wgmma.sp: the Hopper family with a 2:4 sparse A."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright import Int32
+from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
+from tilewright.gemm.arrays import Matrix, SparseMatrix
+from tilewright.gemm.config import AnyConfig, Major, Operand
+from tilewright.gemm.family.accesses import ProductOperands
+from tilewright.gemm.family.hopper import Hopper
+from tilewright.gemm.kernel.sparse import SparseGemm, SparseOperand
+
+METADATA = Operand(Int32, Major.MN, 128)
+
+
+class SparseHopper(Hopper):
+    """It takes a :class:`~tilewright.gemm.arrays.SparseMatrix` A whose stored elements TMA can read along K."""
+
+    grouped: ClassVar[Any] = None
+
+    def kernel(self, config: Any) -> SparseGemm:
+        return SparseGemm(config)
+
+    def tensors(self, config: AnyConfig, A: Any, B: Any, *results: Any) -> tuple[Any, ...]:
+        stored, *others = super().tensors(config, A, B, *results)
+        return SparseOperand(stored, A.metadata.transposed().tensor(METADATA)), *others
+
+    def stand_in(self, matrix: Matrix) -> SparseMatrix:
+        m, k, _ = matrix.shape
+        metadata = np.zeros((k // METADATA_K, 128 * -(-m // METADATA_ROWS)), np.int32)
+        stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])
+        return SparseMatrix(stored.name, stored.source, stored.array, Matrix.of("the metadata", metadata))
+
+    def takes_block_scales(self, config: AnyConfig) -> bool:
+        return False
+
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
+        if not isinstance(product.A, SparseMatrix):
+            return "its A is 2:4 sparse, and this one is dense: compress it, and multiply with sparse_matmul"
+        if product.A.major() is not Major.K:
+            return "the stored elements of a sparse A are contiguous along K"
+        return super().product_refusal(config, product, decomposition)

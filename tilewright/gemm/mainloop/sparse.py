@@ -1,0 +1,96 @@
+"""The Hopper main loop for a 2:4 sparse A: the metadata come by TMA with the stage, and go to registers.
+
+wgmma reads its metadata from registers at any time until its group is done, and one group stays in flight. So stages
+take turns with two sets of registers: one is loaded when the group that read it, two stages before, has been waited
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import Int32, cute, pipeline
+from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
+from tilewright.cute.nvgpu import warpgroup
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.mainloop.tma import TmaMainloop
+
+WORDS = 128
+"""Words of the metadata of 64 rows and 64 elements of K: one for each thread of a warpgroup."""
+
+
+def metadata_stages(config: HopperConfig) -> Any:
+    """(128, bK / 64, 64 rows of A each, stages): where the metadata are in shared memory."""
+    return cute.make_layout((WORDS, config.tile[2] // METADATA_K, config.tile[0] // METADATA_ROWS, config.stages))
+
+
+@dataclass(frozen=True)
+class SparseFragments:
+    """A sparse A as a warpgroup reads it: the descriptors of its stored elements (MMA, MMA_M, MMA_K, stages), and the
+    calling thread's ``words`` of metadata in shared memory (bK / 64, MMA_M, stages)."""
+
+    stored: cute.Tensor
+    words: cute.Tensor
+
+    def registers(self) -> cute.Tensor:
+        """Registers for the metadata of one stage, (1, MMA_M, bK / 64)."""
+        words, rows, _ = self.words.shape
+        return cute.make_rmem_tensor((1, rows, words), Int32)
+
+
+@dataclass(frozen=True)
+class SparseTmaMainloop(TmaMainloop):
+    """acc = A[:, k tiles] @ B[:, k tiles] for a sparse A."""
+
+    @cute.jit
+    def multiply_stages(  # type: ignore[override]  # a sparse operand's fragments in the place of a tensor
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: SparseFragments, tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
+    ) -> Any:  # fmt: skip
+        """acc = the sum over ``k_tiles`` > 0 stages."""
+        # One stage behind ``state``: the stage that the wgmma in flight may still read.
+        release = state.clone()
+        sets = tCrA.registers(), tCrA.registers()
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        ring.consumer_wait(state)
+        self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[0], state.index)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        state.advance()
+        pairs = (k_tiles - 1) // 2
+        for _ in cutlass.range(pairs, unroll=1):
+            for i in cutlass.range_constexpr(2):
+                ring.consumer_wait(state)
+                self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[1 - i], state.index)
+                warpgroup.wait_group(1)
+                ring.consumer_release(release)
+                release.advance()
+                state.advance()
+        if 2 * pairs + 1 < k_tiles:
+            ring.consumer_wait(state)
+            self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[1], state.index)
+            warpgroup.wait_group(1)
+            ring.consumer_release(release)
+            release.advance()
+            state.advance()
+        issued()
+        warpgroup.wait_group(0)
+        ring.consumer_release(release)
+        return state
+
+    @cute.jit
+    def multiply_sparse_stage(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: SparseFragments, tCrB: cute.Tensor,
+        registers: cute.Tensor, stage: Any,
+    ) -> None:  # fmt: skip
+        """Load the metadata of one stage and issue its wgmma as one group."""
+        _, rows, words = registers.shape
+        for m in cutlass.range_constexpr(rows):
+            for k in cutlass.range_constexpr(words):
+                registers[0, m, k] = tCrA.words[k, m, stage]
+        warpgroup.fence()
+        here = (None, None, None, stage)
+        cute.gemm(tiled_mma, acc, (tCrA.stored[here], registers), tCrB[here], acc)
+        warpgroup.commit_group()

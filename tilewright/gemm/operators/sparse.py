@@ -1,0 +1,247 @@
+"""``sparse_matmul``: a 2:4 sparse matrix, compressed once by ``compress_2_4``, times a dense one, by wgmma.sp."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewright import BFloat16, Float8E4M3FN, Float16, Int8, Int32
+from tilewright.atoms.sparsity import CHUNK, METADATA_K, METADATA_ROWS, SPARSITY, metadata_layout
+from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
+from tilewright.gemm.arrays import Matrix, SparseMatrix
+from tilewright.gemm.choice.registry import sparse_kernels
+from tilewright.gemm.config import Major
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.packing import Packing
+from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.mainloop.tma import TmaMainloop
+from tilewright.gemm.operators.arrays import Operands, framework, namespace
+from tilewright.gemm.operators.epilogues import arrays_of, functions_of
+from tilewright.gemm.operators.matmul import Request, any_recorded, materialised
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.layout import offsets
+
+TYPES = (Float16, BFloat16, Float8E4M3FN, Int8)
+THREADS, CHUNKS = 128, 8
+"""Threads that hold the metadata of 64 x 64 elements, and the groups of four elements in the word of each."""
+
+
+class CompressedMatrix(NamedTuple):
+    """A 2:4 sparse matrix (M, K): the two stored ``values`` of each four neighbours of a row, (M, K / 2), and the
+    ``metadata`` that say which these are, (ceil(K / 64), 128 * ceil(M / 64)) of int32 in the order in which the threads
+    of wgmma.sp hold them. :func:`compress_2_4` makes it.
+
+    >>> import numpy as np
+    >>> compress_2_4(np.zeros((64, 128), np.float16)).shape
+    (64, 128)
+    """
+
+    values: Any
+    metadata: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, K)"""
+        return int(self.values.shape[0]), SPARSITY * int(self.values.shape[1])
+
+
+def compress_2_4(a: Any) -> CompressedMatrix:
+    """A matrix with at most two elements that are not zero in each four neighbours of a row, compressed on its device.
+
+    Args:
+        a: (M, K) of Float16, BFloat16, Float8E4M3FN or Int8, K a multiple of 16 (of 32 for 8 bits): a PyTorch tensor,
+            or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours.
+
+    Raises ArgumentError for others, with the first place that has three or four.
+
+    >>> import numpy as np
+    >>> a = np.zeros((64, 64), np.float16)
+    >>> a[:, 1], a[:, 3] = 5, 6
+    >>> values, metadata = compress_2_4(a)
+    >>> values.shape, values[0, :4].tolist(), metadata.shape, hex(metadata[0, 0])  # places 1 and 3; 0 and 1
+    ((64, 32), [5.0, 6.0, 0.0, 0.0], (1, 128), '0x444d444d')
+    >>> a[7, 2] = 1
+    >>> compress_2_4(a)
+    Traceback (most recent call last):
+    ...
+    tilewright.errors.ArgumentError: a is not 2:4 sparse: row 7 has 3 elements that are not zero in columns 0 to 3
+    """
+    kind, found = framework(a, "a"), array_of(a)
+    step = 8 * SPARSITY * VECTOR // found.dtype.width
+    if kind == "jax" or found.dtype not in TYPES or len(found.shape) != 2 or found.shape[1] % step:
+        known = ", ".join(x.__name__ for x in TYPES)
+        raise ArgumentError(
+            f"a is an (M, K) matrix of PyTorch, NumPy or CuPy, of {known}, K in {step}s, not {found.dtype.__name__} of "
+            f"shape {tuple(found.shape)}: fill it up with zeros"
+        )
+    (m, k), library = found.shape, namespace(a)
+    whole = materialised(a)
+    nonzero = magnitudes(whole, found.dtype).reshape(m, k // CHUNK, CHUNK) != 0
+    count = nonzero.sum(-1)
+    if m and k and int(count.max()) > 2:
+        at = int((count > 2).reshape(-1).argmax() if kind != "torch" else (count > 2).reshape(-1).int().argmax())
+        row, chunk = divmod(at, k // CHUNK)
+        raise ArgumentError(
+            f"a is not 2:4 sparse: row {row} has {int(count[row, chunk])} elements that are not zero in columns "
+            f"{CHUNK * chunk} to {CHUNK * chunk + CHUNK - 1}"
+        )
+    places = first_two(nonzero, kind)
+    chunks = whole.reshape(m, k // CHUNK, CHUNK)
+    if kind == "torch":
+        as_bits = chunks.view({1: library.uint8, 2: library.int16}[chunks.element_size()])
+        values = as_bits.gather(2, places).view(whole.dtype)
+    else:
+        values = library.take_along_axis(chunks, places, 2)
+    return CompressedMatrix(values.reshape(m, k // SPARSITY), words_of(places, found.dtype.width, kind, library))
+
+
+def magnitudes(a: Any, dtype: Any) -> Any:
+    """Numbers that are zero where the elements are; of 8-bit floats the bits but the sign."""
+    if dtype is not Float8E4M3FN:
+        return a
+    return a.view(namespace(a).uint8) & 0x7F
+
+
+def first_two(nonzero: Any, kind: str) -> Any:
+    """The places of the elements that are stored of each four, (..., 2), rising: those that are not zero, and as many
+    others as are missing, the first ones."""
+    library = namespace(nonzero)
+    where = library.arange(CHUNK, dtype=library.uint8, **({"device": nonzero.device} if kind == "torch" else {}))
+    keys = where + CHUNK * (nonzero == 0)  # elements that are zero come last
+    if kind == "torch":
+        return (keys.to(library.uint8).sort(-1).values[..., :2] % CHUNK).sort(-1).values.long()
+    return library.sort(library.sort(keys, -1)[..., :2] % CHUNK, -1).astype(library.int64)
+
+
+def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
+    """The metadata of ``places`` (M, K / 4, 2): the 4 bits of each group of four, where the layout of the metadata has
+    them; rows and columns that fill up blocks of 64 x 64 have the places 0 and 1."""
+    m, groups, _ = places.shape
+    down, across = -(-m // METADATA_ROWS), -(-groups * CHUNK // METADATA_K)
+    codes = library.full((down * METADATA_ROWS, across * METADATA_K // CHUNK), 4, dtype=library.int64,
+                         **({"device": places.device} if kind == "torch" else {}))  # fmt: skip
+    codes[:m, :groups] = places[..., 0] | places[..., 1] << 2
+    where = offsets(metadata_layout(width)).reshape(4 * CHUNKS, THREADS).T[:, ::CHUNK]  # (thread, group of its word)
+    rows, columns = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK
+    shifts = CHUNK * np.arange(CHUNKS)
+    if kind == "torch":
+        rows, columns, shifts = (library.from_numpy(np.ascontiguousarray(x)).to(places.device)
+                                 for x in (rows, columns, shifts))  # fmt: skip
+    elif library is not np:
+        rows, columns, shifts = map(library.asarray, (rows, columns, shifts))
+    blocks = codes.reshape(down, METADATA_ROWS, across, METADATA_K // CHUNK)
+    of_threads = blocks[:, rows, :, columns]  # (threads, groups of a word, down, across)
+    words = (of_threads << shifts[:, None, None]).sum(1)
+    words = (words ^ 1 << 31) - (1 << 31)  # as int32 has it
+    if kind == "torch":
+        return words.permute(2, 1, 0).reshape(across, down * THREADS).to(library.int32).contiguous()
+    return library.ascontiguousarray(words.transpose(2, 1, 0).reshape(across, down * THREADS)).astype(library.int32)
+
+
+def sparse_matmul(
+    a: CompressedMatrix, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+    bias: Any = None, activation: str | None = None, out_dtype: Any = None, kernel: str | KernelEntry | None = None,
+    decomposition: Any = "auto", epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
+) -> Any:  # fmt: skip
+    """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on Hopper's sparse tensor cores.
+
+    Args:
+        a: what :func:`compress_2_4` gives for an (M, K) matrix. Of a layer whose weight (N, K) is sparse, ``a`` is the
+            weight, ``b`` the transposed rows of the layer's input, and the result is transposed, too.
+        b: (K, N) of the type of ``a``; 8-bit elements have contiguous columns.
+        kernel: a name or an entry of ``gemm.choice.registry.sparse_kernels()``, in place of the choice.
+
+    The other arguments are those of :func:`matmul`. It has no gradient.
+
+    Raises ArgumentError, before anything is launched, for operands that do not go together.
+
+    >>> import numpy as np
+    >>> a = np.tile(np.array([0, 1, 0, 2], np.float16), (64, 16))
+    >>> sparse_matmul(compress_2_4(a), np.ones((64, 8), np.float16))[0, :3].tolist()  # 16 * (1 + 2)
+    [48.0, 48.0, 48.0]
+    """
+    if not isinstance(a, CompressedMatrix):
+        raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
+    functions = () if epilogue is None else functions_of(epilogue)
+    if framework(a.values, "a.values") == "torch":
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
+            raise ArgumentError(
+                "sparse_matmul is not recorded by PyTorch: call it under torch.no_grad(), outside of torch.compile, "
+                "with plain tensors"
+            )
+    return SparseRequest(
+        a.values, b, out, c, alpha, beta, bias, activation, out_dtype, "ieee", kernel, decomposition, a.metadata,
+        functions=functions,
+    ).run()  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SparseRequest(Request):
+    """A call of :func:`sparse_matmul`; ``a`` are the stored elements."""
+
+    metadata: Any
+
+    def given(self) -> dict[str, Any]:
+        return {**super().given(), "the metadata": self.metadata}
+
+    def operands(self) -> Operands:
+        """The stored elements and B: two matrices."""
+        a, b = materialised(self.a), materialised(self.b)
+        if len(a.shape) == 2 and not TmaMainloop.access(array_of(a).dtype).takes(Matrix.of("a", a), Major.K):
+            a = a.contiguous() if framework(a) == "torch" else a.copy(order="C")
+        if len(a.shape) != 2 or len(b.shape) != 2 or SPARSITY * a.shape[1] != b.shape[0]:
+            whole = (*map(int, a.shape[:-1]), SPARSITY * int(a.shape[-1]))
+            raise ArgumentError(
+                f"sparse_matmul multiplies two matrices: a of shape {whole}, of which half is stored, and b of shape "
+                f"{tuple(b.shape)}"
+            )
+        shape = int(a.shape[0]), int(b.shape[1])
+        return Operands(a, b, shape, shape)
+
+    def operand_a(self, matrices: Operands) -> SparseMatrix:
+        stored, metadata = Matrix.of("a", matrices.a), Matrix.of("the metadata", self.metadata)
+        m, k = stored.shape[0], SPARSITY * stored.shape[1]
+        wanted = -(-k // METADATA_K), THREADS * -(-m // METADATA_ROWS)
+        array = metadata.array
+        rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1
+        if array.dtype is not Int32 or metadata.shape[:2] != wanted or not rows_follow:
+            raise ArgumentError(
+                f"the metadata of a sparse matrix {(m, k)} are int32 of shape {wanted}, contiguous, not "
+                f"{array.dtype.__name__} of shape {metadata.shape[:2]}: make them with compress_2_4"
+            )
+        if array.device != stored.device:
+            raise ArgumentError(f"the metadata are on {array.device}, the stored elements on {stored.device}")
+        return SparseMatrix(stored.name, stored.source, stored.array, metadata)
+
+    def entries(self, dtype: Any) -> list[KernelEntry]:
+        known = sparse_kernels()
+        if isinstance(self.kernel, KernelEntry):
+            asked = [self.kernel]
+        elif self.kernel is not None and self.kernel not in known:
+            raise ArgumentError(f"there is no kernel {self.kernel!r} of sparse_matmul; there are {', '.join(known)}")
+        else:
+            asked = list(known.values()) if self.kernel is None else [known[self.kernel]]
+        found = [entry for entry in asked if entry.accepts(dtype)]
+        if not found:
+            taken = ", ".join(entry.config.a.dtype.__name__ for entry in asked)
+            raise ArgumentError(f"a is {dtype.__name__}; sparse_matmul multiplies {taken}")
+        return found
+
+    def vectors(self, problem: Problem) -> tuple[Any, ...]:
+        check_vector("the metadata", array_of(self.metadata), problem)
+        return super().vectors(problem)
+
+    def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
+        """By the model; B, C and D are copied to aligned rows where TMA cannot read them as they are."""
+        if Packing.of(problem, entries[0]) is None:
+            return self.planner(entries, "")(problem)
+        may_pack = self.may_pack.replace("A", "")
+        return Plan.with_copies(problem, entries[0], self.decomposition, problem.machine, may_pack)
