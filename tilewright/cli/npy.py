@@ -30,7 +30,7 @@ def read_array(path: Path) -> Array:
     Raises:
         ArgumentError: no such file, not a ``.npy`` file, fewer bytes than its header promises, or not real numbers.
     """
-    with _complaining("read", path), path.open("rb") as file:
+    with _os_errors_refused("read", path), path.open("rb") as file:
         return _read(file, path)
 
 
@@ -45,14 +45,14 @@ def pending_output(path: Path) -> Iterator[Callable[[Array], None]]:
         ArgumentError: ``path`` is not a regular file, its folder cannot be written, or the disk is full.
     """
     target = Path(os.path.realpath(path))  # a link stays a link; what it points to is replaced
-    with _complaining("write", path):
+    with _os_errors_refused("write", path):
         _refuse_unwritable(target, path)
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
         os.close(descriptor)
     temporary = Path(name)
 
     def write(array: Array) -> None:
-        with _complaining("write", path):
+        with _os_errors_refused("write", path):
             with temporary.open("wb") as file:
                 np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
                 file.flush()
@@ -67,7 +67,8 @@ def pending_output(path: Path) -> Iterator[Callable[[Array], None]]:
 
 
 @contextmanager
-def _complaining(verb: str, path: Path) -> Iterator[None]:
+def _os_errors_refused(verb: str, path: Path) -> Iterator[None]:
+    """An OSError inside is an ArgumentError that says what could not be done with which file."""
     try:
         yield
     except OSError as error:

@@ -24,13 +24,13 @@ class Stream:
         self.priority = priority
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """No effect: launches return when their work is done."""
 
     def wait_event(self, event: Any) -> None:
-        """The event has happened."""
+        """No effect: the event has happened."""
 
     def wait_stream(self, stream: Any) -> None:
-        """The stream has ended its work."""
+        """No effect: the work of the other stream is done."""
 
     def query(self) -> bool:
         return True
@@ -72,13 +72,13 @@ class Event:
         return 0 if self.at is None else id(self)
 
     def wait(self, stream: Any = None) -> None:
-        """It has happened."""
+        """No effect: the event has happened."""
 
     def query(self) -> bool:
         return True
 
     def synchronize(self) -> None:
-        """It has happened."""
+        """No effect: the event has happened."""
 
     def elapsed_time(self, end_event: Event) -> float:
         if self.at is None or end_event.at is None:

@@ -33,18 +33,18 @@ def cutlass_call(
     outputs, which the result holds in the structure of ``output_shape_dtype`` (``jax.ShapeDtypeStruct`` or a pytree of
     them).
 
-    On the CPU kernels run in the simulator, where JAX has a GPU on that, on the stream that XLA gives.
+    Kernels run in the simulator where JAX runs on the CPU, else on its GPU, in the stream that XLA gives.
 
     Args:
         input_spec, output_spec: a :class:`TensorSpec` or None for each array.
         input_output_aliases: input i and output o share one buffer: ``{i: o}``.
-        allow_cuda_graph: XLA may put the call into a CUDA graph. It does not do so: this handler does not offer it.
+        allow_cuda_graph: accepted; XLA never puts the call into a CUDA graph, because this handler does not offer it.
         compile_options: as ``cute.compile(..., options=...)`` takes them.
         use_static_tensors: extents and strides become part of the compiled kernel where the spec does not say.
         kwargs: further keyword arguments of ``fn``: numbers and compile-time values.
 
-    Raises ArgumentError for specs that do not fit the arrays. What ``fn`` cannot be staged for is an error when JAX
-    traces the call, where shapes are known then.
+    Raises ArgumentError for specs that do not fit the arrays. Where JAX knows the shapes while it traces the call,
+    ``fn`` is staged then, and its errors are raised there.
     """
     import jax
 
@@ -56,7 +56,7 @@ def cutlass_call(
         arrays = jax.tree.leaves(inputs)
         specs = _specs("input_spec", input_spec, len(arrays)), _specs("output_spec", output_spec, len(outputs))
         _check_aliases(aliases, arrays, outputs)
-        work = _Work(fn, specs, use_static_tensors, compile_options, kwargs, aliases)
+        work = _StagedCall(fn, specs, use_static_tensors, compile_options, kwargs, aliases)
         shown = [_abstract(x) for x in (*arrays, *outputs)]
         if all(shape is not None for shape, _ in shown):
             work.prepare(shown)
@@ -99,7 +99,7 @@ def _abstract(x: Any) -> tuple[tuple[int, ...] | None, str]:
     return (shape if all(isinstance(n, int) for n in shape) else None), str(x.dtype)
 
 
-def _numbered(work: _Work) -> Any:
+def _numbered(work: _StagedCall) -> Any:
     """The number by which the handler finds ``work``; one number for equal calls, so that JAX compiles them once."""
     import numpy as np
 
@@ -113,7 +113,7 @@ def _numbered(work: _Work) -> Any:
     return np.int64(number)
 
 
-class _Work:
+class _StagedCall:
     """One call: a function with how it sees its arrays."""
 
     def __init__(

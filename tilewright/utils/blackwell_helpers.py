@@ -83,7 +83,7 @@ def _least(width: int, m_major: bool) -> int:
 
 
 def _columns(m: int, cta_m: int, cta_n: int, d: int, c: int | None) -> int:
-    """The columns of a part that C++ kernels were found to be fast with."""
+    """The columns of a part of the epilogue, as CUTLASS' builder chooses them for speed; its minimum is ``_least``."""
     if c is None:
         return (8192 if d == 4 else 4096) // m
     match max(c, d):

@@ -1,4 +1,4 @@
-"""A picture as data: panels of cells, a legend, notes. How it looks on paper is the business of the writers.
+"""A picture as data: panels of cells, a legend, notes. The writers of the file formats decide how it looks.
 
 What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.figure_drawing` draws any figure on a canvas, and
 :mod:`~tilewright.viz.terminal` writes it as text.
@@ -52,7 +52,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A grid of cells. ``at`` is its (row, column) among the panels of the figure; heavy lines precede the breaks.
+    """A grid of cells. ``at`` is its (row, column) among the panels of the figure; a heavy line is drawn before
+    each row and column of the breaks.
 
     ``small``: the cells hold no text, only colours; only some rows and columns have their labels.
     ``path`` names cells (row, column); an arrow leads from each to the next.

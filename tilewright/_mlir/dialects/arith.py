@@ -35,10 +35,12 @@ __all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_NAN, *_OF_UNSIGNED, *
 
 
 def _value(x: Any) -> Value:
+    """The IR value of a number of the language, of Python, or of a value of the IR itself."""
     return x if isinstance(x, Value) else x.ir_value() if hasattr(x, "ir_value") else operand(x)
 
 
-def _given(value: Value) -> Any:
+def _as_given(value: Value) -> Any:
+    """A scalar as a number of the language; a vector stays a value of the IR."""
     return wrap(value) if isinstance(value.type, ScalarType) else value
 
 
@@ -54,7 +56,7 @@ def select(condition: Any, true_value: Any, false_value: Any, *, loc: Any = None
     a, b = _value(true_value), _value(false_value)
     if a.type != b.type:
         raise ConstraintError(f"arith.select: {a.type} or {b.type}: both must have one type")
-    return _given(Builder.current().select(_value(condition), a, b))
+    return _as_given(Builder.current().select(_value(condition), a, b))
 
 
 def bitcast(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -62,7 +64,7 @@ def bitcast(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
     value = _value(in_)
     if not isinstance(out, Type) or _bits(out) != _bits(value.type):
         raise ConstraintError(f"bitcast of {value.type} to {out}: both must have as many bits")
-    return _given(Builder.current().bitcast(value, out))
+    return _as_given(Builder.current().bitcast(value, out))
 
 
 def _bits(kind: Type) -> int:
@@ -90,12 +92,13 @@ def _binary(name: str) -> Callable[..., Any]:
         kind = element_of(a.type)
         if kind.is_integer and unsigned != (kind.kind == "uint") and opcode not in ("add", "sub", "mul"):
             made = Builder.current().binary(opcode, _as_unsigned(a, unsigned), _as_unsigned(b, unsigned))
-            return _given(_as_unsigned(made, not unsigned))
+            return _as_given(_as_unsigned(made, not unsigned))
         builder = Builder.current()
         made = builder.binary(opcode, a, b)
+        # The table's min and max give the other operand beside a NaN, as PTX does; MLIR's maximumf and minimumf do not.
         for side in (b, a) if name in _OF_NAN else ():
             made = builder.select(builder.predicate("isnan", side), side, made)
-        return _given(made)
+        return _as_given(made)
 
     emit.__name__ = name
     return emit
@@ -117,7 +120,7 @@ def _cast(name: str) -> Callable[..., Any]:
             raise ConstraintError(f"arith.{name}: from {value.type} to {out}")
         if element_of(value.type).is_integer:
             value = _as_unsigned(value, name in _CASTS_OF_UNSIGNED)
-        return _given(Builder.current().cast(value, element_of(out)))
+        return _as_given(Builder.current().cast(value, element_of(out)))
 
     emit.__name__ = name
     return emit

@@ -101,7 +101,7 @@ class Bounds(Checker):
     def _report(self, verb: str, buffer: Any, group: Group, op: Op, pairs: Any, lane: int, at: int, size: int) -> None:
         key = ("bounds", str(op.loc or id(op)))
         # The text costs more than the check, so it is made for the first finding of a line only.
-        if self.findings.known(key):
+        if self.findings.counted(key):
             return
         shown = []
         for coord, extent in pairs:

@@ -88,7 +88,7 @@ class Findings(Shown):
     kernel: str
     found: dict[Hashable, Finding] = field(default_factory=dict)
 
-    def known(self, key: Hashable, count: int = 1, apart: int = 0) -> bool:
+    def counted(self, key: Hashable, count: int = 1, apart: int = 0) -> bool:
         """Whether this has been reported already, of threads as far apart; then it only counts. For checkers that make
         a finding's text with some effort: ask before, and give :meth:`add` the same key."""
         finding = self.found.get(key)
@@ -101,13 +101,13 @@ class Findings(Shown):
         """Report ``finding``, or count it where one with this key (its own: rule and lines) has been reported."""
         if key is None:
             key = finding.key
-        if not self.known(key, finding.count, finding.apart):
+        if not self.counted(key, finding.count, finding.apart):
             finding.kernel = self.kernel
             if key in self.found:
                 finding.count += self.found[key].count
             self.found[key] = finding
 
-    def settle(self) -> None:
+    def drop_consequences(self) -> None:
         """Leave out what only follows from another finding. A read that races with a write may come first and find what
         was not initialised; after an early read the copy of the next turn comes into the same stage, too."""
         raced = {str(p.location) for f in self if f.rule == "data-race" for p in f.parties if "read" in p.does}

@@ -111,7 +111,7 @@ class Performance(Checker):
 
     def _note(self, rule: str, what: str, parties: list[Party], fix: str, memory: MemoryPlace | None = None) -> None:
         key = (rule, *(str(p.op.loc) if p.op is not None else "" for p in parties))
-        if not self.findings.known(key):
+        if not self.findings.counted(key):
             self.findings.add(Finding(rule, what, parties, memory, "", fix, level="note"), key)
 
 

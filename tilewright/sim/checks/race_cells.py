@@ -327,7 +327,7 @@ class CellCheck:
             blocks = units // self.order.layout.block
             apart = (units[0] != units[1]).astype(int) + (blocks[0] != blocks[1])
             farthest = int(np.argmax(apart))
-            if not self.findings.known(key, mine.size, int(apart[farthest])):
+            if not self.findings.counted(key, mine.size, int(apart[farthest])):
                 found = self._finding(
                     verb, int(mine[farthest]), int(other), before, cells, acting, number, group, shadow
                 )

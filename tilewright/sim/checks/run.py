@@ -25,7 +25,7 @@ class Verdict(Observer):
         self.findings = findings
 
     def end(self, launch: Launch) -> None:
-        self.findings.settle()
+        self.findings.drop_consequences()
         report = current()
         if report is not None:
             report.take(self.findings)
@@ -33,7 +33,7 @@ class Verdict(Observer):
             raise SimulationError(self.findings.text(), self.findings)
 
     def error(self, launch: Launch, error: SimulationError) -> None:
-        self.findings.settle()
+        self.findings.drop_consequences()
         if self.findings.errors:
             # What the checks have found came before what ended the launch, and is often its cause.
             follows = ", which may follow from the early read" if any(f.early for f in self.findings) else ""
