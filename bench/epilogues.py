@@ -67,8 +67,10 @@ def operands(m: int, n: int, k: int) -> list[tuple[torch.Tensor, ...]]:
     """Sets of (a, weight (n, k), bias, out)."""
     size = 2 * (m * k + n * k + m * n)
     count = max(2, -(-3 * torch.cuda.get_device_properties(0).L2_cache_size // size))
-    return [tuple(torch.randn(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (n, k), (n,), (m, n)))
-            for _ in range(count)]  # fmt: skip
+    return [
+        tuple(torch.randn(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (n, k), (n,), (m, n)))
+        for _ in range(count)
+    ]
 
 
 def error(name: str, a: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor) -> float:
@@ -114,8 +116,10 @@ def main() -> None:
         m, n, k = map(int, text.split(","))
         found = measure((m, n, k), args.names, args.rounds)
         records += found
-        rows = [(one["kernel"], f"{one['us']:.1f}", f"{one['us'] / one['alone_us']:.3f}", f"{one['torch_us']:.1f}")
-                for one in found]  # fmt: skip
+        rows = [
+            (one["kernel"], f"{one['us']:.1f}", f"{one['us'] / one['alone_us']:.3f}", f"{one['torch_us']:.1f}")
+            for one in found
+        ]
         table(f"{text}, bf16", rows, ("activation", "us", "of bias alone", "torch, us"))
     if args.write:
         write_results("epilogues", gpu_model(), records, args.write)

@@ -169,8 +169,10 @@ def keep(timings: Timings, options: KernelOptions, path: Path) -> None:
         for shape, us in timings.items()
     ]
     head = json.dumps({"gpu": "NVIDIA H200", "dtype": "float16"})[:-1]
-    parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]"
-             for name, rows in (("options", listed), ("records", records))]  # fmt: skip
+    parts = [
+        f'"{name}": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]"
+        for name, rows in (("options", listed), ("records", records))
+    ]
     path.write_text(",\n".join([head, *parts]) + "}\n", encoding="utf-8")
 
 

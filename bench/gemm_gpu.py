@@ -78,7 +78,7 @@ def measure(kernel: str, m: int, n: int, k: int, integers: bool = False) -> dict
 
 def measure_entry(
     entry: Any, m: int, n: int, k: int, integers: bool = False, decomposition: str = "auto"
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """One record of the results file: the kernel and cuBLAS on one shape, interleaved."""
     from tilewright.gemm import launcher
 

@@ -60,7 +60,7 @@ from library_jobs import (
     Shape,
     tiles_of,
     work,
-)  # fmt: skip
+)
 from pool import Failure, Pool
 
 from tilewright.errors import ArgumentError
@@ -268,8 +268,10 @@ def main(given: list[str] | None = None) -> int:
     with Pool(max(1, min(args.processes, 1 << 30 if args.search or args.tuned else len(jobs))), work) as pool:
         run = Run(pool, args, jobs)
         run.run()
-    print(f"{run.done} of {len(jobs)} shapes in {time.monotonic() - run.began:.0f} s; {run.compiled} kernels compiled "
-          f"of {run.kernels} staged")  # fmt: skip
+    print(
+        f"{run.done} of {len(jobs)} shapes in {time.monotonic() - run.began:.0f} s; {run.compiled} kernels compiled "
+        f"of {run.kernels} staged"
+    )
     if run.records:
         summary(run.records)
     for failure in run.failed:

@@ -46,8 +46,10 @@ def run(program: Path, folder: str, gpu: bool) -> list[str]:
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "tilewright", "run", *([] if gpu else ["--cpu"]), str(program)],
-        env={**os.environ, **settings}, capture_output=True, encoding="utf-8",
-    )  # fmt: skip
+        env={**os.environ, **settings},
+        capture_output=True,
+        encoding="utf-8",
+    )
     if not done.stdout:
         return [f"{program.stem}: {done.stderr.strip().splitlines()[-1]}"]
     return done.stdout.replace(f"{folder}/", "").splitlines()

@@ -64,9 +64,11 @@ def process(name: str) -> None:
     there = [us for us in first if us < COMPILING_US]
     second = [host_us(multiply, x, w, rows) for rows in order]
     figures |= {
-        "first_call_us": statistics.median(there), "first_call_p90_us": sorted(there)[len(there) * 9 // 10],
-        "with_a_new_kernel": len(first) - len(there), "second_call_us": statistics.median(second),
-    }  # fmt: skip
+        "first_call_us": statistics.median(there),
+        "first_call_p90_us": sorted(there)[len(there) * 9 // 10],
+        "with_a_new_kernel": len(first) - len(there),
+        "second_call_us": statistics.median(second),
+    }
     print(json.dumps(figures))
 
 
@@ -78,8 +80,10 @@ def main() -> None:
             folder = filled if name.endswith("disk cache") else empty
             done = subprocess.run(
                 [sys.executable, __file__, "--process", name],
-                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, encoding="utf-8",
-            )  # fmt: skip
+                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder},
+                capture_output=True,
+                encoding="utf-8",
+            )
             if done.returncode:
                 raise SystemExit(done.stderr)
             if name == "preparation":  # from now on NVRTC and the driver lie in the machine's memory

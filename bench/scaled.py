@@ -92,9 +92,7 @@ def spread(scale: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
 
 
 def ours(x: Operands, kind: str, kernel: Any = None) -> None:
-    scaled_matmul(
-        x.a, x.b, x.scale_a, x.scale_b, out=x.ours, use_fast_accum=kind in ("tensor", "row"), kernel=kernel
-    )  # fmt: skip
+    scaled_matmul(x.a, x.b, x.scale_a, x.scale_b, out=x.ours, use_fast_accum=kind in ("tensor", "row"), kernel=kernel)
 
 
 def theirs(x: Operands, kind: str) -> None:

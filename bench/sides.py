@@ -48,7 +48,7 @@ class Side:
 
     def __init__(
         self, name: str, run: Run, sets: Sets, flops: float, which: int = 2, seconds: float = 0.02, behind: str = ""
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name, self.run, self.flops = name, run, flops
         for s in sets:
             s[which].fill_(float("nan"))

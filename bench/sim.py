@@ -153,8 +153,9 @@ def peers() -> list[dict[str, Any]]:
     a, b = normal(PEERS, PEERS), normal(PEERS, PEERS)
     found = [record(f"simt_f32 {PEERS}^3", cpu_seconds(partial(gemm, a, b, kernel="simt_f32", machine="cpu")))]
     for name, package, make in (
-        ("Numba's CUDA simulator", "numba", numba_matmul), ("Triton's interpreter", "triton", triton_matmul)
-    ):  # fmt: skip
+        ("Numba's CUDA simulator", "numba", numba_matmul),
+        ("Triton's interpreter", "triton", triton_matmul),
+    ):
         if importlib.util.find_spec(package) is None:
             print(f"{name}: {package} is not installed, left out")
             continue

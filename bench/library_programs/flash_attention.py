@@ -47,7 +47,7 @@ def lengths(heads=2, shared=1, causal=False, train=False) -> bool:
     exact = [x.detach().float().requires_grad_(train) for x in given]
     out, *_ = flash_attn_varlen_func(
         *given, cu_seqlens_q=ends, cu_seqlens_k=ends, max_seqlen_q=100, max_seqlen_k=100, causal=causal
-    )  # fmt: skip
+    )
     parts = [reference(*(x[None, a:b] for x in exact), causal)[0] for a, b in ((0, 100), (100, 180), (180, 183))]
     wanted = torch.cat(parts)
     right = bool((out.float() - wanted).abs().max() < 5e-3)

@@ -59,9 +59,11 @@ def cross_entropy(rows: int = ROWS, n: int = N) -> bool:
     target = torch.randint(0, n, (rows,), device="cuda")
     exact = torch.nn.functional.cross_entropy
     return agree(
-        lambda x: cross_entropy(x, target, reduction="none"), lambda x: exact(x, target, reduction="none"),
-        draw(rows, n), bound=5e-3,
-    )  # fmt: skip
+        lambda x: cross_entropy(x, target, reduction="none"),
+        lambda x: exact(x, target, reduction="none"),
+        draw(rows, n),
+        bound=5e-3,
+    )
 
 
 def topk(with_softmax: bool = False) -> bool:

@@ -22,6 +22,6 @@ class Config:
 if find_spec("triton") is None:
     triton = MagicMock(
         __spec__=None, Config=Config, FileCacheManager=object, JITFunction=type("JITFunction", (), {}), __version__="0"
-    )  # fmt: skip
+    )
     for path in ("", ".runtime", ".runtime.cache", ".runtime.jit", ".testing", ".language"):
         sys.modules[f"triton{path}"] = triton

@@ -38,8 +38,10 @@ class Type(metaclass=_AnyType):
         if (vector := re.fullmatch(r"vector<(\d+)\s*x\s*(\w+)>", stripped)) is not None:
             return VecType(Type.parse(vector[2]), int(vector[1]))
         if stripped not in SCALARS:
-            raise ConstraintError(f"ir.Type.parse: {text!r}; there are numbers (f32, i64), vector<2xf16>, and "
-                                  "!llvm.struct<(i32, i32)> of them")  # fmt: skip
+            raise ConstraintError(
+                f"ir.Type.parse: {text!r}; there are numbers (f32, i64), vector<2xf16>, and "
+                "!llvm.struct<(i32, i32)> of them"
+            )
         return SCALARS[stripped]
 
 

@@ -74,10 +74,12 @@ class MatrixCopy(CopyInstruction):
         memory = self.source if self.destination.registers else self.destination
         for pointer in pointers:
             kind = check_pointer(
-                self, memory, pointer,
+                self,
+                memory,
+                pointer,
                 "each lane names a row of 16 bytes, so rows of the shared-memory layout must start at multiples of "
                 "16 bytes and the tensor must be allocated with byte_alignment=16",
-            )  # fmt: skip
+            )
             check_width(self, fragment.elem, kind.elem)
         if fragment.elem.width not in (8, 16, 32):
             raise ConstraintError(f"{self}: moves 16-bit cells; elements of {fragment.elem} do not fit")

@@ -151,9 +151,11 @@ class RegisterPools:
             )
 
         lanes.wait_until(
-            ready, reason, fix="give back more registers (setmaxregister_decrease to fewer in other warpgroups of the "
+            ready,
+            reason,
+            fix="give back more registers (setmaxregister_decrease to fewer in other warpgroups of the "
             "block), or take fewer here",
-        )  # fmt: skip
+        )
 
 
 def registers_at_entry(threads: int, blocks: int) -> int:

@@ -150,8 +150,10 @@ class InstructionDescriptor(NamedTuple):
         _check_kind(self.kind)
         what = f"tcgen05.mma.kind::{self.kind}"
         for role, type_, known in (
-            ("A", self.type_a, FORMATS), ("B", self.type_b, FORMATS), ("D", self.type_d, ACCUMULATORS),
-        ):  # fmt: skip
+            ("A", self.type_a, FORMATS),
+            ("B", self.type_b, FORMATS),
+            ("D", self.type_d, ACCUMULATORS),
+        ):
             if type_ not in known[self.kind]:
                 raise ConstraintError(
                     f"{what}: {role} is {shown(type_)}; it can be {', '.join(map(shown, known[self.kind]))}"

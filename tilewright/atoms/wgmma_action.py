@@ -181,10 +181,12 @@ def _runs(steps: list[list[Step]]) -> list[list[list[Step]]]:
     for k in range(1, len(steps[0])):
         atom = steps[0][k].op.attrs["atom"]
         joins = all(
-            s[k].keep and s[k].group == s[k - 1].group and s[k].accumulators is s[k - 1].accumulators
+            s[k].keep
+            and s[k].group == s[k - 1].group
+            and s[k].accumulators is s[k - 1].accumulators
             and s[k].op.attrs["atom"] == s[k - 1].op.attrs["atom"]
             for s in steps
-        )  # fmt: skip
+        )
         if rounds_each_step(atom) or not joins:
             cuts.append(k)
     cuts.append(len(steps[0]))

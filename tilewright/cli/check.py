@@ -33,9 +33,11 @@ def run(
     console = Console(stderr=True)
     launched: list[str] = []
     with (
-        own_traceback(script), sim.options(check=check, seed=seed), collecting() as report,
+        own_traceback(script),
+        sim.options(check=check, seed=seed),
+        collecting() as report,
         observing(lambda kernel, _: launched.append(kernel)),
-    ):  # fmt: skip
+    ):
         try:
             with served(), sim.marking_empty_arrays(enabled_checkers(check).get("uninitialised", False)):
                 run_script(script, arguments)

@@ -20,8 +20,10 @@ def run(script: str, arguments: list[str], cpu: bool, replace: bool) -> int:
         if cpu and (said := compat.served()):
             print(f"tilewright: no GPU was used: {said}", file=sys.stderr)
         if code == 1 and not cpu and "cuda" in _text(script) and not has_gpu():
-            print("tilewright: there is no GPU here; `tilewright run --cpu` lets the CPU serve programs that say "
-                  "\"cuda\"", file=sys.stderr)  # fmt: skip
+            print(
+                'tilewright: there is no GPU here; `tilewright run --cpu` lets the CPU serve programs that say "cuda"',
+                file=sys.stderr,
+            )
     finally:
         compat.uninstall()
     return code

@@ -83,8 +83,9 @@ class CUgraphExec(_Handle):
 _numbers = {f"CU_DEVICE_ATTRIBUTE_{name}": i for i, name in enumerate(ATTRIBUTES, 1)}
 CUdevice_attribute = IntEnum("CUdevice_attribute", _numbers)  # type: ignore[misc]  # made of a table
 CUstream_flags = IntEnum("CUstream_flags", {"CU_STREAM_DEFAULT": 0, "CU_STREAM_NON_BLOCKING": 1})
-CUevent_flags = IntEnum("CUevent_flags", {"CU_EVENT_DEFAULT": 0, "CU_EVENT_BLOCKING_SYNC": 1,
-                                          "CU_EVENT_DISABLE_TIMING": 2})  # fmt: skip
+CUevent_flags = IntEnum(
+    "CUevent_flags", {"CU_EVENT_DEFAULT": 0, "CU_EVENT_BLOCKING_SYNC": 1, "CU_EVENT_DISABLE_TIMING": 2}
+)
 CUstreamCaptureMode = IntEnum(
     "CUstreamCaptureMode",
     {"CU_STREAM_CAPTURE_MODE_GLOBAL": 0, "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL": 1, "CU_STREAM_CAPTURE_MODE_RELAXED": 2},

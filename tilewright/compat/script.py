@@ -22,8 +22,10 @@ def run_script(path: str, arguments: list[str]) -> int:
         with open(path, "rb") as file:
             source = file.read()
     except OSError as error:
-        print(f"tilewright: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"tilewright: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}",
+            file=sys.stderr,
+        )
         return 2
     main = ModuleType("__main__")
     main.__dict__.update(__file__=path, __builtins__=__builtins__, __cached__=None)

@@ -128,8 +128,10 @@ def cp_reduce_async_bulk_global_shared_cta(
     tilewright.errors.ConstraintError: cp_reduce_async_bulk_global_shared_cta: PTX has no cp.reduce.async.bulk.and.f32; floats have add, those of 16 bits min and max too, and noftz=True is for their add
     """  # noqa: E501 - doctest compares the whole line
     if not isinstance(op, CpReduceOp) or not isinstance(type, CpReduceType):
-        raise ConstraintError(f"cp_reduce_async_bulk_global_shared_cta: op= is a member of CpReduceOp and type= of "
-                              f"CpReduceType, not {op!r} and {type!r}")  # fmt: skip
+        raise ConstraintError(
+            f"cp_reduce_async_bulk_global_shared_cta: op= is a member of CpReduceOp and type= of "
+            f"CpReduceType, not {op!r} and {type!r}"
+        )
     how = f"noftz.{type.value}" if noftz else type.value
     if reduction_element(op.value, how) is None:
         raise ConstraintError(

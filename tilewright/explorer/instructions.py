@@ -24,9 +24,10 @@ def groups() -> dict[str, list[str]]:
     copies: dict[str, list[str]] = {}
     for name in COPIES:
         family = {
-            "LDSM": "Load matrices from shared memory (ldmatrix)", "STSM": "Store matrices to it (stmatrix)",
+            "LDSM": "Load matrices from shared memory (ldmatrix)",
+            "STSM": "Store matrices to it (stmatrix)",
             "CP_ASYNC": "Asynchronous copies to shared memory (cp.async)",
-        }  # fmt: skip
+        }
         title = next((title for part, title in family.items() if part in name), "Other copies")
         copies.setdefault(title, []).append(name)
     wgmma = {"Tensor cores, four warps (wgmma; an example of their names)": [WGMMA]}

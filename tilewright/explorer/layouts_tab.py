@@ -116,7 +116,9 @@ LAYOUTS = Tab(
     layouts,
 )  # fmt: skip
 SWIZZLE = Tab(
-    "swizzle", "Swizzle", "Bank conflicts of a tile in shared memory, before and after a swizzle.",
+    "swizzle",
+    "Swizzle",
+    "Bank conflicts of a tile in shared memory, before and after a swizzle.",
     (
         Field("tile", "Tile", "(8,64):(64,1)"),
         Field("swizzle", "Swizzle, or design", DESIGN, (DESIGN, "Sw<3,3,3>", "Sw<2,3,3>", "Sw<1,3,3>"), open=True),
@@ -126,4 +128,4 @@ SWIZZLE = Tab(
         Field("offset", "Offset whose bits are shown", "72"),
     ),
     swizzles,
-)  # fmt: skip
+)

@@ -159,7 +159,8 @@ def _only(*what: str) -> tuple[str, tuple[str, ...]]:
 
 
 THREADS = Tab(
-    "threads", "Threads and values",
+    "threads",
+    "Threads and values",
     "Who holds which element: of an instruction, a tiled MMA, a tiled copy; what retile does.",
     (
         Field("what", "Of what", ONE, (ONE, MMA, COPY, RETILE)),
@@ -175,9 +176,11 @@ THREADS = Tab(
         Field("thread", "Only this thread (of retile: 0)", ""),
     ),
     threads,
-)  # fmt: skip
+)
 TMA = Tab(
-    "tma", "TMA box", "What one TMA load brings, where it lands in shared memory, and its tensor map.",
+    "tma",
+    "TMA box",
+    "What one TMA load brings, where it lands in shared memory, and its tensor map.",
     (
         Field("tensor", "Tensor", "(100,72):(72,1)"),
         Field("element_bits", "Bits of an element", "16", tuple(TYPES)),
@@ -187,4 +190,4 @@ TMA = Tab(
         Field("multicast", "Blocks that share it (multicast)", "1", ("1", "2", "4")),
     ),
     tma,
-)  # fmt: skip
+)

@@ -60,8 +60,10 @@ def cutlass_call(
         shown = [_abstract(x) for x in (*arrays, *outputs)]
         if all(shape is not None for shape, _ in shown):
             work.prepare(shown)
-        layouts = [[spec.order(len(x.shape)) for spec, x in zip(specs[k], many, strict=True)]
-                   for k, many in enumerate((arrays, outputs))]  # fmt: skip
+        layouts = [
+            [spec.order(len(x.shape)) for spec, x in zip(specs[k], many, strict=True)]
+            for k, many in enumerate((arrays, outputs))
+        ]
         run = jax.ffi.ffi_call(
             ffi.TARGET, [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in outputs], vmap_method="sequential",
             input_output_aliases=aliases, input_layouts=layouts[0], output_layouts=layouts[1],
@@ -86,11 +88,15 @@ def _specs(name: str, given: Any, count: int) -> tuple[TensorSpec, ...]:
 def _check_aliases(aliases: Mapping[int, int], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     for i, o in aliases.items():
         if not (0 <= i < len(inputs) and 0 <= o < len(outputs)):
-            raise ArgumentError(f"cutlass_call: input_output_aliases {{{i}: {o}}}; there are {len(inputs)} inputs and "
-                                f"{len(outputs)} outputs")  # fmt: skip
+            raise ArgumentError(
+                f"cutlass_call: input_output_aliases {{{i}: {o}}}; there are {len(inputs)} inputs and "
+                f"{len(outputs)} outputs"
+            )
         if (inputs[i].shape, inputs[i].dtype) != (outputs[o].shape, outputs[o].dtype):
-            raise ArgumentError(f"cutlass_call: input {i} and output {o} share a buffer and differ: {inputs[i].shape} "
-                                f"{inputs[i].dtype}, {outputs[o].shape} {outputs[o].dtype}")  # fmt: skip
+            raise ArgumentError(
+                f"cutlass_call: input {i} and output {o} share a buffer and differ: {inputs[i].shape} "
+                f"{inputs[i].dtype}, {outputs[o].shape} {outputs[o].dtype}"
+            )
 
 
 def _abstract(x: Any) -> tuple[tuple[int, ...] | None, str]:

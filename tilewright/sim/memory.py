@@ -201,8 +201,10 @@ class Buffer:
         if outside.any():
             raise Fault(
                 f"{self.word} {verb} of {access.describe()} out of bounds: byte offset {first} {self.extent(access)}",
-                lanes, f"{int(bad.sum())} of {off.size} active threads are outside", fix=self.bounds_fix,
-            )  # fmt: skip
+                lanes,
+                f"{int(bad.sum())} of {off.size} active threads are outside",
+                fix=self.bounds_fix,
+            )
         raise Fault(
             f"misaligned {self.word} {verb} of {access.describe()}: byte offset {first} "
             f"(address {self.base + self.low + first:#x}) is not a multiple of {access.width}",

@@ -40,7 +40,9 @@ def fault_text(launch: Launch, wrong: Fault, group: Group, op: Op | None, mask: 
 
 def internal_error_text(kernel: str, op: Op | None, error: BaseException) -> str:
     what = op.attrs["atom"].mnemonic() if op is not None and op.opcode == "call" else op.opcode if op else "?"
-    return "\n  ".join((
-        f"the simulator cannot run {what}: {type(error).__name__}: {error}",
-        f"in kernel {kernel!r} {source_line(op)}".rstrip(),
-    ))  # fmt: skip
+    return "\n  ".join(
+        (
+            f"the simulator cannot run {what}: {type(error).__name__}: {error}",
+            f"in kernel {kernel!r} {source_line(op)}".rstrip(),
+        )
+    )

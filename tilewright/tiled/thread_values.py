@@ -23,9 +23,11 @@ from tilewright.layout import (
 
 
 def derive_tv_from_thread_value(
-    thr_layout: Layout, val_layout: Layout, repeat: tuple[int, ...] | None = None,
+    thr_layout: Layout,
+    val_layout: Layout,
+    repeat: tuple[int, ...] | None = None,
     thr_repeat: tuple[int, ...] | None = None,
-) -> Layout:  # fmt: skip
+) -> Layout:
     """(thread, value) -> coordinate, from (m, n) -> thread and (m, n) -> value: the way to an instruction's table.
 
     ``raked_product`` makes (m, n) -> thread + threads * value; its inverse, seen with the shape (threads, values), is

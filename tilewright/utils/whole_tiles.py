@@ -103,6 +103,8 @@ def _sharing(tma_multicast: Mapping[str, Any] | None) -> tuple[tuple[int, int], 
         return (1, 1), 0
     shape, dim = tuple(tma_multicast.get("cluster_shape", ())), tma_multicast.get("multicast_dim")
     if dim not in ("M", "N") or len(shape) != 2 or not all(isinstance(n, int) for n in shape):
-        raise ConstraintError("block_copy: tma_multicast has cluster_shape, two ints, and multicast_dim, 'M' or 'N', "
-                              f"not {dict(tma_multicast)}")  # fmt: skip
+        raise ConstraintError(
+            "block_copy: tma_multicast has cluster_shape, two ints, and multicast_dim, 'M' or 'N', "
+            f"not {dict(tma_multicast)}"
+        )
     return (shape[0], shape[1]), 1 if dim == "M" else 0

@@ -117,9 +117,7 @@ def bank_of(offset: int, element_bits: int) -> int:
     return offset * element_bits // (8 * WORD) % BANKS
 
 
-def _panel(
-    layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int], marks: Marks | None
-) -> Panel:  # fmt: skip
+def _panel(layout: AnyLayout, bits: int, vector: int, title: str, at: tuple[int, int], marks: Marks | None) -> Panel:
     if len(layout) > 2:
         raise ArgumentError(f"a bank map shows the two modes of a tile; {layout} has {len(layout)}: slice it first")
     down, across = grid_shape(layout)
@@ -147,8 +145,9 @@ def _panel(
         elif marks is not None:
             fill, remark = BLANK, f"{remark}; not accessed"
         cells.append(Cell(i, j, lines, fill, remark))
-    return Panel(title, extents[0], extents[1] // vector, tuple(cells), at, breaks(down),
-                 row_window=rows, column_window=columns)  # fmt: skip
+    return Panel(
+        title, extents[0], extents[1] // vector, tuple(cells), at, breaks(down), row_window=rows, column_window=columns
+    )
 
 
 def _offset(layout: AnyLayout, row: int, column: int, vector: int) -> int:

@@ -104,10 +104,12 @@ class ThreadColours:
         lanes = min(self.threads, LANES)
         name = "T" if self.threads <= LANES else "lane "
         return tuple(
-            (tuple(thread_colour(t) for t in range(first, min(first + GROUP, lanes))),
-             _range(name, first, min(first + GROUP, lanes) - 1))
+            (
+                tuple(thread_colour(t) for t in range(first, min(first + GROUP, lanes))),
+                _range(name, first, min(first + GROUP, lanes) - 1),
+            )
             for first in range(0, lanes, GROUP)
-        )  # fmt: skip
+        )
 
     def sentence(self) -> str:
         """The note that says what colours stand for."""

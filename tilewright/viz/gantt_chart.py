@@ -50,12 +50,16 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
         def row(span: BlockSpan, first: int = first, places: int = schedule.occupancy) -> int:
             return first + span.sm * places + span.place
 
-        bars += [Bar(row(s), s.start, s.end, COLOURS[s.kind], "" if s.kind == WAIT else str(s.tile), remark(s))
-                 for s in schedule.spans]  # fmt: skip
+        bars += [
+            Bar(row(s), s.start, s.end, COLOURS[s.kind], "" if s.kind == WAIT else str(s.tile), remark(s))
+            for s in schedule.spans
+        ]
         where = {span.block: row(span) for span in schedule.spans}
-        links += [TimelineLink(where[a.block], a.time, where[a.to_block], a.to_time)
-                  for a in schedule.arrows[:MOST_ARROWS]
-                  if 0 < abs(where[a.block] - where[a.to_block]) <= FARTHEST]  # fmt: skip
+        links += [
+            TimelineLink(where[a.block], a.time, where[a.to_block], a.to_time)
+            for a in schedule.arrows[:MOST_ARROWS]
+            if 0 < abs(where[a.block] - where[a.to_block]) <= FARTHEST
+        ]
         if any(abs(where[a.block] - where[a.to_block]) > FARTHEST for a in schedule.arrows):
             far = f"{name}: arrows over more than {FARTHEST} rows are left out; bars of one number add to one tile"
             notes.append(far)
@@ -65,7 +69,7 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
     height = max(THIN, min(THICK, PIXELS * len(schedules) / len(rows)))
     return Timeline(
         title, tuple(rows), tuple(bars), tuple(links), 0.0, end, legend, (*notes, "modelled times"), unit, height
-    )  # fmt: skip
+    )
 
 
 def remark(span: BlockSpan) -> str:

@@ -65,7 +65,7 @@ def figure_of(thing: Any) -> Figure:
 
 def render_layout_svg(
     layout: AnyLayout, output_file: FilePath, flatten_hierarchical: bool = True, *, color_by: ColorBy = "offset"
-) -> None:  # fmt: skip
+) -> None:
     """Draw a layout: its offset at every coordinate (see :func:`~tilewright.viz.layout_figure`).
 
     Raises ArgumentError for run-time integers, or a file that cannot be written.
@@ -81,7 +81,7 @@ def render_layout_svg(
 
 def render_layout_slice_svg(
     layout: AnyLayout, slice_spec: Any, output_file: FilePath, flatten_hierarchical: bool = True
-) -> None:  # fmt: skip
+) -> None:
     """Draw a layout in which a slice has colour (see :func:`~tilewright.viz.layout_slice_figure`).
 
     >>> from tempfile import TemporaryDirectory
@@ -109,7 +109,7 @@ def render_swizzle_layout_svg(layout: ComposedLayout, output_file: FilePath) -> 
 
 def render_tv_layout_svg(
     layout: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> None:  # fmt: skip
+) -> None:
     """Draw a thread-value layout on a tile (see :func:`~tilewright.viz.tv_figure`).
 
     >>> from tempfile import TemporaryDirectory
@@ -139,7 +139,7 @@ def render_copy_layout_svg(
 
 def render_tiled_copy_svg(
     tiled_copy: Any, tile_mn: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> None:  # fmt: skip
+) -> None:
     """Draw the source and destination of a tiled copy (see :func:`~tilewright.viz.tiled_copy_figure`).
 
     >>> from tilewright.atoms.names import copy_by_name
@@ -158,7 +158,7 @@ def render_tiled_copy_svg(
 
 def render_tiled_mma_svg(
     tiled_mma: Any, tile_mnk: Any, output_path: FilePath, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> None:  # fmt: skip
+) -> None:
     """Draw A, B and C of a tiled MMA (see :func:`~tilewright.viz.tiled_mma_figure`).
 
     >>> from tilewright.atoms.names import mma_by_name
@@ -189,7 +189,7 @@ def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) 
 
 def render_mma_from_layouts(
     layoutC: AnyLayout, layoutA: AnyLayout, layoutB: AnyLayout, tile_mnk: Any, output_file: FilePath
-) -> None:  # fmt: skip
+) -> None:
     """Draw A, B and C of a matrix instruction from thread-value layouts (see :func:`~tilewright.viz.mma_figure`)."""
     mma_figure(layoutA, layoutB, layoutC, tile_mnk).save(output_file)
 

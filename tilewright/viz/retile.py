@@ -16,7 +16,7 @@ SIDES = {"A": (0, 2, "D"), "B": (1, 2, "D"), "C": (0, 1, "S")}  # modes of (M, N
 
 def retile_figure(
     tiled_copy: Any, tiled_mma: Any, operand: str = "A", thread: int = 0, tile: tuple[int, int] | None = None
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw what ``tiled_copy.retile`` does to one thread's fragment of an operand of ``tiled_mma``.
 
     Above, the elements of a tile that the thread holds, numbered once by the MMA's partition and once by the

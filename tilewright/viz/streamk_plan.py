@@ -46,8 +46,10 @@ def streamk_plan_figure(tiles: int, k_tiles: int, multiprocessors: int, occupanc
     drawn = _near([row[:2] for row in rows], taken)
     cells = tuple(
         Cell(i, j, (str(rows[i][j]),), distinct(0) if rows[i][:2] == taken else BLANK)
-        for i in drawn if i < len(rows) for j in range(len(COLUMNS))
-    )  # fmt: skip
+        for i in drawn
+        if i < len(rows)
+        for j in range(len(COLUMNS))
+    )
     panel = Panel("", max(len(rows), 1), len(COLUMNS), cells, column_axis=Axis(COLUMNS), row_window=drawn)
     what = f"Stream-K: {taken[0]} tiles over {chosen} blocks; data-parallel: {dp_tiles} tiles"
     if not rows:

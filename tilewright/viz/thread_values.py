@@ -17,9 +17,7 @@ from tilewright.viz.owners import ElementOwners
 WIDEST = 1400.0  # pixels; source and destination are stacked where they would be wider side by side
 
 
-def tv_figure(
-    tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
+def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
     """Draw a thread-value layout: thread and value in each element of the tile.
 
     Args:
@@ -99,7 +97,7 @@ def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy =
 
 def tiled_mma_figure(
     tiled_mma: Any, tile_mnk: Any = None, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw a tiled MMA: its own tile, or that repeated over ``tile_mnk``; of all threads, or of one.
 
     >>> from tilewright.atoms.names import mma_by_name
@@ -120,7 +118,7 @@ def tiled_mma_figure(
 
 def copy_atom_figure(
     atom: Any, value_bits: int = 16, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw a copy atom: the elements that one instruction moves, with who reads and who receives each.
 
     The values of one source thread make a row; of ldmatrix and stmatrix the matrices are named. A bare instruction
@@ -173,7 +171,7 @@ def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
 
 def tiled_copy_figure(
     tiled_copy: Any, tile_mn: Any = None, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw a tiled copy: who reads and who writes each element of its tile, or of ``tile_mn`` by repetition.
 
     With ``thread`` only what that one reads and writes.
@@ -198,7 +196,7 @@ def tiled_copy_figure(
 
 def copy_figure(
     layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread"
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw who reads and who writes each element of a tile, from two thread-value layouts.
 
     >>> from tilewright.layout import Layout
@@ -237,7 +235,7 @@ def stacked_if_wide(panels: tuple[Panel, ...]) -> tuple[Panel, ...]:
 
 def _figure(
     title: str, panels: tuple[Panel, ...], colours: ThreadColours, thread: int | None, notes: tuple[str, ...]
-) -> Figure:  # fmt: skip
+) -> Figure:
     """The figure with the legend of those colours that are seen in it."""
     seen = {cell.fill for panel in panels for cell in panel.cells}
     legend = tuple(

@@ -70,9 +70,7 @@ def _with_what_is_seen(bars: Sequence[Bar]) -> Iterator[tuple[Bar, float]]:
     return reversed(ordered)
 
 
-def _draw_bar(
-    canvas: Canvas, bar: Bar, x: float, middle: float, scale: float, thick: float, seen: float
-) -> None:  # fmt: skip
+def _draw_bar(canvas: Canvas, bar: Bar, x: float, middle: float, scale: float, thick: float, seen: float) -> None:
     width = (bar.end - bar.start) * scale
     canvas.open_group("c", (bar.row, 0), bar.remark)
     canvas.rect(round(x, 1), middle - thick / 2, round(max(width, 0.5), 1), thick, bar.fill, frame=width > 1.5)

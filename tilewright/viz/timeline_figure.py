@@ -175,8 +175,10 @@ def timeline(
     worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
     legend = [(RUN, "runs"), *waits, *((distinct(stage), f"stage {stage}") for stage in stages)]
     drawn = {bar.fill for bar in bars}
-    shifted = tuple(Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label,
-                        b.remark) for b in bars)  # fmt: skip
+    shifted = tuple(
+        Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label, b.remark)
+        for b in bars
+    )
     return Timeline(
         launched.name if title is None else title, tuple(rows.labels), shifted, tuple(links),
         first - launched.start, last - launched.start, tuple(entry for entry in legend if entry[0] in drawn),

@@ -20,7 +20,7 @@ FILL = "#d0d3d6"
 
 def tma_box_figure(
     tensor: Layout, box: tuple[int, int], at: tuple[int, int], element: ScalarType, *, swizzle: int = 0
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw the box that one TMA instruction loads, and the shared memory that it fills, in chunks of 16 bytes.
 
     A line is what is contiguous in the tensor: a row of (100,72):(72,1), a column of (72,100):(1,72). Lines of the box
@@ -76,10 +76,11 @@ def tma_box_figure(
     missing = f"{total} bytes" + (f", of which {zeros} lie outside the tensor and arrive as zeros" if zeros else "")
     mode = f"swizzle of {swizzle} bytes" if swizzle else "no swizzle"
     return Figure(
-        f"TMA: box of {size} from {tensor} x {element}, {mode}", panels,
+        f"TMA: box of {size} from {tensor} x {element}, {mode}",
+        panels,
         swatches([(FILL, "outside the tensor: zeros")] if zeros else []),
         (f"box of {size}: {missing}", "line:element of the first in a chunk; colour: line of the box, modulo 8"),
-    )  # fmt: skip
+    )
 
 
 def tma_plan(

@@ -197,10 +197,12 @@ def red(
     if shared_space is not None:
         atomic.in_space(atomic.pointer_of(a, "nvvm.red"), SharedSpace(shared_space).value, "nvvm.red")
     atomic.update(
-        op.value, a, value if isinstance(dtype, str) or type(value) is dtype else value.bitcast(dtype),
+        op.value,
+        a,
+        value if isinstance(dtype, str) or type(value) is dtype else value.bitcast(dtype),
         sem=mem_order.value if mem_order is not None else None,
         scope=mem_scope.value if mem_scope is not None else None,
-    )  # fmt: skip
+    )
 
 
 def fmax(*args: Any, a: Any = None, b: Any = None, c: Any = None, loc: Any = None, ip: Any = None) -> Any:

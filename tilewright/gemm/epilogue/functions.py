@@ -81,9 +81,11 @@ def second_outputs(function: Any) -> list[Any]:
     """
     return [
         matrix
-        for part in parts_of(function) if getattr(part, "writes_always", False)
-        for matrix, is_written, *columns in part.matrices if is_written and not columns
-    ]  # fmt: skip
+        for part in parts_of(function)
+        if getattr(part, "writes_always", False)
+        for matrix, is_written, *columns in part.matrices
+        if is_written and not columns
+    ]
 
 
 def is_untransposed(function: Any) -> bool:

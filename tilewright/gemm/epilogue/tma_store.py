@@ -81,10 +81,11 @@ class TmaStoreEpilogue:
         strides = self.of_kernel(matrix).stride
         step = self.ACCESS.step
         return (
-            isinstance(strides[inner], int) and strides[inner] == 1
+            isinstance(strides[inner], int)
+            and strides[inner] == 1
             and divisor_of(strides[outer]) * matrix.element_type.bytes % step == 0
             and matrix.iterator.alignment % step == 0
-        )  # fmt: skip
+        )
 
     @cute.jit
     def run(

@@ -69,9 +69,11 @@ class GemmUniversal:
     Arguments = GemmUniversalArguments
 
     def __init__(
-        self, kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto",
+        self,
+        kernel: str | KernelEntry | None = None,
+        decomposition: Decomposition = "auto",
         reduction: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kernel, self.decomposition, self.reduction = kernel, decomposition, reduction
         self._ready: PreparedProblem | None = None
 

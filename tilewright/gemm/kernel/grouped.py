@@ -32,13 +32,14 @@ class GroupedGemm(MultistageGemm):
         bM, bN, bK = config.tile
         fill_table(groups, table, config, stream)
         self.kernel(
-            table, function,
+            table,
+            function,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads),
             global_to_shared(config.b, (bN, bK), config.threads),
             self.math.tiled_mma(),
-        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
+        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)
 
     @cute.kernel
     def kernel(  # type: ignore[override]  # a table in the place of matrices

@@ -56,8 +56,10 @@ class PackMatrices:
         at = (block // across % down, block % across)
         batch = block // (across * down)
         # Threads go along K, so that a warp reads neighbours; in a narrow tile they cover several rows at once.
-        threads = cute.make_layout((THREADS // columns, columns) if columns < THREADS else (1, THREADS),
-                                   stride=(columns, 1) if columns < THREADS else (0, 1))  # fmt: skip
+        threads = cute.make_layout(
+            (THREADS // columns, columns) if columns < THREADS else (1, THREADS),
+            stride=(columns, 1) if columns < THREADS else (0, 1),
+        )
         tidx, _, _ = cute.arch.thread_idx()
         mine = []
         for tensor in (source[None, None, batch], target[None, None, batch], cute.make_identity_tensor((m, k))):

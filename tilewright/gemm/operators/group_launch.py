@@ -113,7 +113,7 @@ class Launch(TableLaunch):
 
     def __init__(
         self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], gpu: Limits
-    ) -> None:  # fmt: skip
+    ) -> None:
         config = fastest(problems, entry, gpu, problems[0].machine)
         super().__init__(problems, config, function(config.transposed), gpu)
         self.biases, self.rows = biases, len(problems)
@@ -202,7 +202,7 @@ def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: s
 
 def fastest_for(
     shapes: Sequence[Shape], problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str
-) -> AnyConfig:  # fmt: skip
+) -> AnyConfig:
     """The same for products of these ``shapes`` of operands laid out as those of the problems."""
     groups = entry.family.grouped
     sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]

@@ -95,8 +95,10 @@ def product(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> Any:
     key = -1 - number  # the numbers of ``cutlass_call`` are positive
     ffi.CALLS[key] = partial(execute, options, c is not None, bias is not None)
     run = jax.ffi.ffi_call(
-        ffi.TARGET, jax.ShapeDtypeStruct(shape, kind.dtype), vmap_method="sequential",
-    )  # fmt: skip
+        ffi.TARGET,
+        jax.ShapeDtypeStruct(shape, kind.dtype),
+        vmap_method="sequential",
+    )
     return run(*given, call=np.int64(key))
 
 

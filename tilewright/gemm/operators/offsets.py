@@ -282,7 +282,7 @@ class OffsetLaunch(TableLaunch):
             self.mode,
             not config.persistent,
             step,
-        )  # fmt: skip
+        )
 
     def table(self) -> tuple[Any, int]:
         extents = problem_extents(self.problem)

@@ -74,10 +74,12 @@ class RepeatedProduct:
 
 def torch_key(*tensors: Any) -> tuple[Any, ...]:
     """The key of a launch, without the addresses themselves."""
-    return tuple([
-        None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
-        for t in tensors
-    ])  # fmt: skip
+    return tuple(
+        [
+            None if t is None else (t.dtype, t.shape, t.stride(), t.data_ptr() & 15, t.get_device(), t.is_neg())
+            for t in tensors
+        ]
+    )
 
 
 def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:

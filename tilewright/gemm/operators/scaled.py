@@ -199,10 +199,12 @@ class ScaledRequest(Request):
         if found.is_block:
             first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
         else:
-            first = Scales(*(
-                scale if kind == "all" else scale.mark_layout_dynamic()
-                for scale, kind in ((scale_a, found.a), (scale_b, found.b))
-            ))  # fmt: skip
+            first = Scales(
+                *(
+                    scale if kind == "all" else scale.mark_layout_dynamic()
+                    for scale, kind in ((scale_a, found.a), (scale_b, found.b))
+                )
+            )
         parts: list[Any] = [first, *(Bias(vector.mark_layout_dynamic()) for vector in bias)]
         if self.activation is not None:
             parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then

@@ -22,7 +22,7 @@ def operator(
     with torch.no_grad():
         result: Tensor = mixed_matmul(
             a, PreparedWeight(words, scales), bias, activation=activation, out_dtype=out_dtype
-        )  # fmt: skip
+        )
     return result
 
 

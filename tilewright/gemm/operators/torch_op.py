@@ -121,8 +121,10 @@ def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[T
     a, b, c, bias, *rest = given
     size = info.batch_size
     if dims[3] is not None:
-        each = [[x if x is None or d is None else x.select(d, i) for x, d in zip((a, b, c, bias), dims, strict=False)]
-                for i in range(size)]  # fmt: skip
+        each = [
+            [x if x is None or d is None else x.select(d, i) for x, d in zip((a, b, c, bias), dims, strict=False)]
+            for i in range(size)
+        ]
         return torch.stack([call_of(*one)(*one, *rest) for one in each]), 0
     rank = max(x.ndim - (d is not None) for x, d in ((a, dims[0]), (b, dims[1])))
 
@@ -308,8 +310,9 @@ def register_sharding() -> None:
             sizes = [x.shape[i] if i >= 0 else 1 for x, i in ((a, in_a), (b, in_b))]
             whole = max(sizes)
             if whole > 1:
-                of_a, of_b = (Shard(i) if size == whole else Replicate()
-                              for i, size in zip((in_a, in_b), sizes, strict=True))  # fmt: skip
+                of_a, of_b = (
+                    Shard(i) if size == whole else Replicate() for i, size in zip((in_a, in_b), sizes, strict=True)
+                )
                 found.append(way(Shard(mode), of_a, of_b, Replicate()))
         return found
 

@@ -21,8 +21,10 @@ from tilewright.lang.arguments.arrays import array_of
 
 
 def compile_ahead(
-    problem: Problem, kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto",
-) -> tuple[Plan, list[Any]]:  # fmt: skip
+    problem: Problem,
+    kernel: str | KernelEntry | None = None,
+    decomposition: Decomposition = "auto",
+) -> tuple[Plan, list[Any]]:
     """What ``launcher(a, b, out, kernel=kernel, decomposition=decomposition)`` would launch for such operands on the
     GPU that is here (or an H100, where there is none): the plan, and the artifacts of its kernels in order.
 

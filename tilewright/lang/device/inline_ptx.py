@@ -155,8 +155,9 @@ def _with_numbers(
             places[first + i] = _written(text, i, letter, values[i])
     made = re.sub(
         r"(?<!\$)\$(?:\{(\d+)(?::\w+)?\}|(\d+))",
-        lambda m: places.get(int(m.group(1) or m.group(2)), m.group(0)), text,
-    )  # fmt: skip
+        lambda m: places.get(int(m.group(1) or m.group(2)), m.group(0)),
+        text,
+    )
     return made, tuple(inputs[i] for i in kept), [values[i] for i in kept]
 
 

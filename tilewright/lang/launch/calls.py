@@ -153,27 +153,29 @@ class ShortCall:
         """The function of ``count`` parameters, whose last lines are those of the host code."""
         args = ", ".join(f"a{i}" for i in range(count))
         seen = "".join(f"s{i}, " for i in self.arrays)
-        return "\n".join([
-            f"def call({args}):",
-            "    global last",
-            "    plan = last",
-            "    try:",
-            *(f"        {line}" for line in self.reads),
-            f"        if plan[0]({', '.join(f'a{i}' for i in self.arrays)}):",
-            *(f"            {line}" for line in self.addresses),
-            "        else:",
-            *(f"            {line}" for line in self.looks),
-            f"            plan = known.get(({seen}))",
-            "            if plan: last = plan",
-            "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
-            f"    if plan is None: return learn(({seen}), ({args}, ))",
-            f"    if {' or '.join(self.checks)}: return general({args})",
-            f"    {', '.join(self.planned)} = plan",
-            "    if device is not None:",
-            *(f"        {line}" for line in self.pointers),
-            *host_code,
-            "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"def call({args}):",
+                "    global last",
+                "    plan = last",
+                "    try:",
+                *(f"        {line}" for line in self.reads),
+                f"        if plan[0]({', '.join(f'a{i}' for i in self.arrays)}):",
+                *(f"            {line}" for line in self.addresses),
+                "        else:",
+                *(f"            {line}" for line in self.looks),
+                f"            plan = known.get(({seen}))",
+                "            if plan: last = plan",
+                "    except Exception: plan = ()",  # general() runs outside the handler: its errors stand alone
+                f"    if plan is None: return learn(({seen}), ({args}, ))",
+                f"    if {' or '.join(self.checks)}: return general({args})",
+                f"    {', '.join(self.planned)} = plan",
+                "    if device is not None:",
+                *(f"        {line}" for line in self.pointers),
+                *host_code,
+                "",
+            ]
+        )
 
 
 def _needs_no_conversion(i: int, argument: ScalarArgument) -> str:

@@ -111,8 +111,10 @@ class KernelCall:
         unknown: dict[str, Any] = other
         for option, value in unknown.items():
             if option not in _LATER or value:
-                known = ("grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
-                         "cooperative and non_portable_cluster")  # fmt: skip
+                known = (
+                    "grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
+                    "cooperative and non_portable_cluster"
+                )
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
         given = {"grid": grid, "block": block, "cluster": (1, 1, 1) if cluster is None else cluster}
         shape = {what: _dim3(wanted, what, name) for what, wanted in given.items()}
@@ -123,9 +125,10 @@ class KernelCall:
         if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
             raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is not a number of blocks")
         bounds = {
-            "max_threads": _most_threads(max_number_threads, extents["block"], name), "min_blocks": min_blocks_per_mp,
+            "max_threads": _most_threads(max_number_threads, extents["block"], name),
+            "min_blocks": min_blocks_per_mp,
             "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
-        }  # fmt: skip
+        }
         block_shape = extents["block"]
         values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
         needed = function.attrs["smem_bytes"]
@@ -316,8 +319,10 @@ def _trace(
     if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
         function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg
     if function.attrs["smem_bytes"] > MOST_SMEM:
-        raise fail(f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
-                   f"a block has {MOST_SMEM} at most")  # fmt: skip
+        raise fail(
+            f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
+            f"a block has {MOST_SMEM} at most"
+        )
     _finish(function)
     used = {operand for op in function.walk() for operand in op.operands}
     kept = [i for i, p in enumerate(params) if p in used]

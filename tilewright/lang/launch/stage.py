@@ -50,8 +50,9 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     for call, place in builder.waiting.items():
         raise fail(
             f"the kernel {call.kernel.name} is called but never launched: {call.kernel.name}(...).launch(grid=..., "
-            "block=...)", place
-        )  # fmt: skip
+            "block=...)",
+            place,
+        )
     host.attrs["source"] = target.function.__code__.co_filename
     eliminate_common_subexpressions(host)
     eliminate_dead_code(host)

@@ -46,9 +46,7 @@ class AliasPairs:
                 _refuse_watched(state.labels[i] if i < len(state.labels) else "the result", first, last)
             self._pair(i, first, last)
         self.kept = {key for key, uses in self._uses.items() if all(same for _, same in uses)}
-        self.of_two = {
-            i for uses in self._uses.values() if len(uses) > 1 for i, same in uses if not same
-        }  # fmt: skip
+        self.of_two = {i for uses in self._uses.values() if len(uses) > 1 for i, same in uses if not same}
         suspects = {key: i for key, uses in self._uses.items() for i, same in uses if not same}
         if suspects:
             others = _named_elsewhere(state)

@@ -15,9 +15,11 @@ class StagingBuilder(Builder):
     """A builder that finds the user's location; ``dependencies``: the functions that the program was staged from."""
 
     def __init__(
-        self, block: Block, dependencies: list[FunctionType] | None = None,
+        self,
+        block: Block,
+        dependencies: list[FunctionType] | None = None,
         block_shape: tuple[int | None, ...] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(block)
         self.dependencies = dependencies if dependencies is not None else []
         self.block_shape = block_shape

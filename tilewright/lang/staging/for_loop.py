@@ -55,8 +55,10 @@ class For:
             self.region = region = Region("for loop", here(2))
             self.target = targets[0] if targets else "i"
             # The index is not carried: each turn assigns it, and after the loop it has no value.
-            clean = [Undefined(n, f"it is the index of the {region}") if n in targets else v
-                     for n, v in zip(names, variables, strict=True)]  # fmt: skip
+            clean = [
+                Undefined(n, f"it is the index of the {region}") if n in targets else v
+                for n, v in zip(names, variables, strict=True)
+            ]
             self.values = LoopValues(region, RegionState(names, clean, touched, objects), temporaries)
         elif isinstance(iterable, Integer):
             raise fail(f"a run-time {type(iterable).__name__} cannot be iterated over; write range(...)")

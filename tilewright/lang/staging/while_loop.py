@@ -50,8 +50,10 @@ class While:
     def more(self) -> bool:
         self.turns += not self.finished
         if self.turns > ENDLESS:
-            raise fail(f"the {self.region} has turned {ENDLESS} times while staging: its condition never "
-                       "becomes False; a loop that ends by a run-time value is written `while n < limit:`")  # fmt: skip
+            raise fail(
+                f"the {self.region} has turned {ENDLESS} times while staging: its condition never "
+                "becomes False; a loop that ends by a run-time value is written `while n < limit:`"
+            )
         return not self.finished
 
     def enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:

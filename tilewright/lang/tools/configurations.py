@@ -12,9 +12,10 @@ from tilewright.errors import ArgumentError
 
 
 def configurations(
-    params: Mapping[str, Sequence[Any]], prune: Callable[..., bool] | None = None,
+    params: Mapping[str, Sequence[Any]],
+    prune: Callable[..., bool] | None = None,
     derived: Mapping[str, Callable[..., Any]] | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Every choice of one value from each list of ``params`` for which ``prune`` is true, with the ``derived`` values.
 
     ``prune`` and the functions of ``derived`` name the parameters that they take.

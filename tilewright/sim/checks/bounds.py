@@ -118,10 +118,12 @@ class Bounds(Checker):
             memory = global_memory(op, buffer, at, size)
         self.findings.add(
             Finding(
-                "bounds", f"a coordinate outside the tensor {name}: {', '.join(shown)}",
-                [Party({"load": "read", "store": "write"}.get(verb, verb), op, thread_of(group, lane))], memory,
+                "bounds",
+                f"a coordinate outside the tensor {name}: {', '.join(shown)}",
+                [Party({"load": "read", "store": "write"}.get(verb, verb), op, thread_of(group, lane))],
+                memory,
                 "the address is one that the launch has, but not of this element of this tensor",
                 "predicate the access (cute.elem_less), or make the tensor as large as its coordinates reach",
             ),
             key,
-        )  # fmt: skip
+        )

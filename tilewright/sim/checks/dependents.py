@@ -207,7 +207,7 @@ class Dependents(Checker):
 
     def _report(
         self, before: RunningKernel, verb: str, buffer: Any, group: Group, lane: int, at: int, size: int
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The access of ``lane`` to an array that the kernel ``before``, which may still run, uses as well."""
         op = group.lanes.op
         who = thread_of(group, lane)
@@ -228,6 +228,8 @@ class Dependents(Checker):
                 "griddepcontrol-wait",
                 f"kernel {before.kernel!r}, which {'writes' if verb == 'load' else 'uses'} this array, may still run",
                 [Party(does, op, who), Party("let the next kernel begin early", before.op)],
-                global_memory(op, buffer, at, size), why, fix,
+                global_memory(op, buffer, at, size),
+                why,
+                fix,
             )
-        )  # fmt: skip
+        )

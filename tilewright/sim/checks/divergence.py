@@ -105,9 +105,7 @@ class Divergence(Checker):
         self.launch = launch
         # Where all barriers are sync_threads, no warp can be a phase ahead, so its clocks are not needed.
         orders = ((op, o) for op in kernel_facts(launch.program).calls for o in op.attrs["atom"].orders)
-        self.named = any(
-            o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders
-        )  # fmt: skip
+        self.named = any(o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders)
         self.uniform: dict[Wave, UniformBarrier] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
         self.numbers: dict[int, int] = {}
@@ -193,12 +191,14 @@ class Divergence(Checker):
     def _arrived_twice(self, twice: SecondArrival, number: int) -> None:
         self.findings.add(
             Finding(
-                "barrier-twice", f"a warp arrives a second time at barrier {number} in one phase",
-                [Party("arrives", twice.op, twice.who), Party("after its arrival", twice.first)], None,
+                "barrier-twice",
+                f"a warp arrives a second time at barrier {number} in one phase",
+                [Party("arrives", twice.op, twice.who), Party("after its arrival", twice.first)],
+                None,
                 "a phase counts threads, and this warp's stand for others that have not come",
                 "let the warp wait for the phase (or for an answer on another barrier) before it arrives again",
             )
-        )  # fmt: skip
+        )
 
     def _shared(self, group: Group, row: int, op: Op, state: BarrierPhase, number: int) -> None:
         other, (their, _) = next(iter(state.last.items()))
@@ -292,12 +292,14 @@ class Divergence(Checker):
         missing = [n for n in range(WARP) if lanes >> n & 1]
         self.findings.add(
             Finding(
-                "warp-divergent", f"sync_warp names lane {missing[0]}, which does not come to it",
-                [Party("waits", op, warp_of(group, row))], None,
+                "warp-divergent",
+                f"sync_warp names lane {missing[0]}, which does not come to it",
+                [Party("waits", op, warp_of(group, row))],
+                None,
                 f"lanes {missing} of its mask did not execute a sync_warp with that mask before the others went on",
                 "move it out of the branch or loop that divides the warp, or give the mask of the lanes that go there",
             )
-        )  # fmt: skip
+        )
 
     def _outside(self, group: Group, row: int, op: Op, lanes: int) -> None:
         self.findings.add(

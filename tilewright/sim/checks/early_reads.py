@@ -128,8 +128,10 @@ class Stages:
         early."""
         steps = [step for step in self.steps.get(reader.wave, ()) if self._before(step, reader)]
         name = self._name(copy.barrier)
-        fix = (f"cute.arch.mbarrier_wait({name}, parity) before the read (consumer_wait of a pipeline); the parity of "
-               "turn n of the stages is n & 1")  # fmt: skip
+        fix = (
+            f"cute.arch.mbarrier_wait({name}, parity) before the read (consumer_wait of a pipeline); the parity of "
+            "turn n of the stages is n & 1"
+        )
         waits = [step for step in steps if step.waits and self._at(step, reader.warp, copy.barrier)]
         if not waits:
             if reader.knows:  # another thread waited, and a barrier has told this one

@@ -128,7 +128,7 @@ class Exits(SharedChecker):
 
     def _add(
         self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: RemoteAccess, why: str, fix: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A finding about ``remote``, an access of ``warp`` to the shared memory of ``block``."""
         owner = tuple(int(v) for v in wave.coords[block])
         self.findings.add(

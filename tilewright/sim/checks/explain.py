@@ -10,9 +10,10 @@ from tilewright.sim.checks.clocks import ClockColumns
 from tilewright.sim.checks.sites import THREAD, KernelFacts, Site
 
 READS_UNTIL = {
-    "wgmma": "warpgroup.wait_group(n)", "cp.async.bulk.read": "cp_async_bulk_wait_group(0, read=True)",
+    "wgmma": "warpgroup.wait_group(n)",
+    "cp.async.bulk.read": "cp_async_bulk_wait_group(0, read=True)",
     "tcgen05.mma": "tcgen05.commit(mbarrier) and mbarrier_wait(mbarrier, parity)",
-}  # fmt: skip
+}
 """By agent what its reads of shared memory are waited for with."""
 SHOWN = 4  # at most so many places where blocks could meet are named
 
@@ -45,8 +46,10 @@ def explain(
                 "cute.arch.sync_warp() between the two")  # fmt: skip
     fix = "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two"
     if known.mbarriers:
-        fix += ("; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
-                "the wait and before the arrival that releases them")  # fmt: skip
+        fix += (
+            "; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
+            "the wait and before the arrival that releases them"
+        )
     return "no barrier, mbarrier or release and acquire is between the two on every path", fix
 
 
@@ -93,11 +96,12 @@ def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> t
                 "access of another block, which nothing orders with it",
                 "flags, locks and counters by strong accesses alone: cute.arch.load(..., sem=\"acquire\"), "
                 "cute.arch.store(..., sem=\"release\"), atomics")  # fmt: skip
-    return (f"blocks run in any order, and no release and acquire of scope gpu orders these two; "
-            f"{_meeting(known.calls)}",
-            "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
-            "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
-            "fence, before its block's barrier)")  # fmt: skip
+    return (
+        f"blocks run in any order, and no release and acquire of scope gpu orders these two; {_meeting(known.calls)}",
+        "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
+        "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
+        "fence, before its block's barrier)",
+    )
 
 
 def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
@@ -118,9 +122,10 @@ def _meeting(calls: list[Op]) -> str:
     for op in calls:
         atom = op.attrs["atom"]
         flags = [
-            a for a in atom.accesses
+            a
+            for a in atom.accesses
             if a.order != "weak" and a.role != "mbarrier" and {MemSpace.GMEM, MemSpace.GENERIC} & set(a.memories)
-        ]  # fmt: skip
+        ]
         fences = [o for o in atom.orders if not o.through and o.scope in ("gpu", "sys") and (o.acquire or o.release)]
         releases |= any(a.order in ("release", "acq_rel") for a in flags) or any(o.release for o in fences)
         acquires |= any(a.order in ("acquire", "acq_rel") for a in flags) or any(o.acquire for o in fences)

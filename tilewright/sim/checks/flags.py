@@ -143,9 +143,10 @@ class Flags:
     ) -> None:
         acquires = site.order in ("acquire", "acq_rel")
         visible = [
-            (source, level, know) for (source, level), know in found.items()
+            (source, level, know)
+            for (source, level), know in found.items()
             if min(level, site.scope) >= self.covers(source, block)
-        ]  # fmt: skip
+        ]
         for source, level, know in visible:
             if acquires:
                 clocks.learn(warp, know, lane)

@@ -91,8 +91,9 @@ def _result(finding: Json, rule: int, base: Path) -> Json:
         "occurrenceCount": finding["count"], "properties": {"kernel": finding["kernel"], "text": finding["text"]},
     }  # fmt: skip
     # Without folders, so that a finding keeps its fingerprint in every checkout.
-    lines = [f"{party['location']['file']}:{party['location']['line']}" for party in finding["parties"]
-             if party["location"]]  # fmt: skip
+    lines = [
+        f"{party['location']['file']}:{party['location']['line']}" for party in finding["parties"] if party["location"]
+    ]
     found["partialFingerprints"] = {"rule/lines": ":".join([finding["rule"], *sorted(Path(p).name for p in lines)])}
     return found
 

@@ -37,9 +37,7 @@ class FromArrays(SharedChecker):
         self.bringing: set[Op] = set()  # asynchronous copies that have read what was never written
         self.landing: list[Array] | None = None  # cells of shared memory that one of those is writing
 
-    def read_array(
-        self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None
-    ) -> None:  # fmt: skip
+    def read_array(self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None) -> None:
         """Threads load from, or update, one of the caller's arrays."""
         if verb == "store" or not off.size:
             return

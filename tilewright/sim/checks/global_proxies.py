@@ -152,12 +152,11 @@ class GlobalProxies(Checker):
                 "no fence has made visible to the async proxy",
                 [Party("issued", effect.op, issuer), Party("after a write", write.op, wrote)],
                 global_memory(write.op, buffer, at, 1 << self.shift),
-                "no fence.proxy.async is between the write and the copy: the async proxy may see what was there "
-                "before",
+                "no fence.proxy.async is between the write and the copy: the async proxy may see what was there before",
                 'cute.arch.fence_proxy("async.global") by every thread that writes, after its writes and before the '
                 "barrier or flag that the issuing thread waits for",
             )
-        )  # fmt: skip
+        )
 
 
 def _into(op: Op) -> bool:

@@ -301,19 +301,22 @@ class MbarrierRules(SharedChecker):
         """A phase that never completes, and that no wait has shown to hang, since no later wait is for it."""
         block = (place >> 32) - (place >> 32) % self.launch.geometry.cluster_size
         missing = [
-            actor(self.launch, wave.coords[block + rank], warp) for rank, warp in table.absent(row)
+            actor(self.launch, wave.coords[block + rank], warp)
+            for rank, warp in table.absent(row)
             if block + rank < len(wave.coords)
-        ]  # fmt: skip
+        ]
         who = "; arrived in the last phase and not in this one: " + ", ".join(map(str, missing[:4])) if missing else ""
         self.findings.add(
             Finding(
-                "mbarrier-arrivals", "a phase of an mbarrier is begun and never completed",
-                [Party("last arrival", last), Party("initialised", barrier.op)], self._place(wave, place),
+                "mbarrier-arrivals",
+                "a phase of an mbarrier is begun and never completed",
+                [Party("last arrival", last), Party("initialised", barrier.op)],
+                self._place(wave, place),
                 f"the kernel ends with {table.describe(row)}{who}: a wait for this phase would never end",
                 "the count of mbarrier_init (the groups of a pipeline) is the number of arrivals of each phase; let "
                 "all who take part arrive equally often",
             )
-        )  # fmt: skip
+        )
 
     # -- data in their place -------------------------------------------------------------------------------------------
 

@@ -36,10 +36,11 @@ class Performance(Checker):
         self.looked: dict[Op, int] = {}
         self.names = kernel_facts(launch.program).shared_names
         self.filled_by_tma = {
-            origin(value) for op in kernel_facts(launch.program).calls
+            origin(value)
+            for op in kernel_facts(launch.program).calls
             for value, access in op.attrs["atom"].accessed(op)
             if access.agent == "tma" and access.role == "destination" and "tensor" in op.attrs["atom"].name
-        }  # fmt: skip
+        }
         self._waves(launch)
         for first, second in redundant(kernel_facts(launch.program).function):
             self._note("redundant-barrier", "two barriers with no access to memory between them",
@@ -84,12 +85,16 @@ class Performance(Checker):
 
     def _bank_advice(self, op: Op, size: int) -> str:
         if self.filled_by_tma & {origin(value) for value in op.operands}:
-            return ("swizzle the tile: give its layout and its TMA atom the swizzle whose span is a row (32, 64 or 128 "
-                    "bytes: tilewright.layout.design_swizzle(element_bytes, 16 // element_bytes, row)); no padding, "
-                    "because TMA fills the rows of a box one after another")  # fmt: skip
-        return (f"let the lanes of a warp name different banks: lengthen each row by {max(size, WORD)} bytes of "
-                "padding, or swizzle the layout: tilewright.layout.solve_swizzle(layout, accesses, element_bits) finds "
-                "the swizzle for all accesses to it")  # fmt: skip
+            return (
+                "swizzle the tile: give its layout and its TMA atom the swizzle whose span is a row (32, 64 or 128 "
+                "bytes: tilewright.layout.design_swizzle(element_bytes, 16 // element_bytes, row)); no padding, "
+                "because TMA fills the rows of a box one after another"
+            )
+        return (
+            f"let the lanes of a warp name different banks: lengthen each row by {max(size, WORD)} bytes of "
+            "padding, or swizzle the layout: tilewright.layout.solve_swizzle(layout, accesses, element_bits) finds "
+            "the swizzle for all accesses to it"
+        )
 
     def _sectors(self, verb: str, group: Group, row: int, off: Array, size: int) -> None:
         sectors = np.unique((off[:, None] + np.array([0, max(size, 1) - 1])) // SECTOR).size

@@ -113,8 +113,9 @@ class Proxies(SharedChecker):
     def concerns(cls, known: KernelFacts) -> bool:
         return any(
             access.proxy == "async" and any(space in SHARED_SPACES for space in access.memories)
-            for op in known.calls for access in op.attrs["atom"].accesses
-        )  # fmt: skip
+            for op in known.calls
+            for access in op.attrs["atom"].accesses
+        )
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -269,9 +270,10 @@ class Proxies(SharedChecker):
         # Where a whole warp fenced, one look does for all that it wrote at one clock; the rest is asked write by write.
         by_warp = _by_warp(writes[at])
         known = {
-            int(key) for key, k in zip(*np.unique(by_warp, return_index=True), strict=True)
+            int(key)
+            for key, k in zip(*np.unique(by_warp, return_index=True), strict=True)
             if self._fenced_by_all(wave, effect, rows, *_unpacked(int(writes[at[k]]))[:3])
-        }  # fmt: skip
+        }
         if known:
             at = at[[key not in known for key in by_warp.tolist()]]
         distinct, first = np.unique(writes[at], return_index=True)
@@ -310,9 +312,7 @@ class Proxies(SharedChecker):
             known = None if whole else snapshot.lane_clocks.get(int(snapshot.warps[row]))
             return known is not None and known.knows(cluster, columns, identity, fence.clock)
 
-        after = [
-            f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.by(lane % WARP))
-        ]  # fmt: skip
+        after = [f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.by(lane % WARP))]
         if any(all(knows(row, fence) for row in rows) for fence in after):
             return "fenced"
         if whole:
@@ -340,12 +340,12 @@ class Proxies(SharedChecker):
         issuer = int(effect.notes.warps[row])
         why = {
             "missing": "no fence.proxy.async by the thread that wrote is between its write and this: the async "
-                       "proxy may see what was there before",
+            "proxy may see what was there before",
             "by the issuer": "the thread that wrote has not fenced when this is issued; a fence by another thread, "
-                             "after the barrier, is too late",
+            "after the barrier, is too late",
             "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued: a fence "
-                         "after the barrier is too late",
-        }[verdict]  # fmt: skip
+            "after the barrier is too late",
+        }[verdict]
         self.findings.add(Finding(
             RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
             [

@@ -31,7 +31,7 @@ from tilewright.sim.checks.shadow import (
     clock_of,
     site_of,
     who_of,
-)  # fmt: skip
+)
 from tilewright.sim.checks.sites import THREAD, KernelFacts, Site, kernel_facts
 
 if TYPE_CHECKING:
@@ -304,8 +304,9 @@ class CellCheck:
                 return
             per = cells.size // at.size
             data = np.ascontiguousarray(access.encode(stored)).view(np.uint8).reshape(at.size, -1)
-            lost = np.array([k for k in map(int, lost)
-                             if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64)  # fmt: skip
+            lost = np.array(
+                [k for k in map(int, lost) if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64
+            )
         if lost.size:
             self._report("store", lost, shadow.written[cells], cells, acting, number, group, shadow)
 
@@ -364,7 +365,7 @@ class CellCheck:
 
     def _missing_wait(
         self, copy: Copy, now: Site, then: Site, acting: Accessors, before: Array, k: int, group: Group
-    ) -> tuple[str, str, str] | None:  # fmt: skip
+    ) -> tuple[str, str, str] | None:
         """(what, why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it, or
         after a wait that did not count its bytes."""
         stages, clocks, layout = self.order.stages, acting.clocks, self.order.layout

@@ -169,24 +169,30 @@ class RegistersInFlight(Checker):
             pairs = zip(most.executed, flights.executed, strict=False)
             at = next((k for k, (one, other) in enumerate(pairs) if one is not other), len(flights.executed))
             if at < len(flights.executed):
-                self._not_aligned(Party("executes", most.executed[at], most.warp),
-                           Party("executes", flights.executed[at], flights.warp))  # fmt: skip
+                self._not_aligned(
+                    Party("executes", most.executed[at], most.warp),
+                    Party("executes", flights.executed[at], flights.warp),
+                )
             elif ended:
-                self._not_aligned(Party("executes", most.executed[at], most.warp),
-                           Party("does not execute it", most.executed[at], flights.warp))  # fmt: skip
+                self._not_aligned(
+                    Party("executes", most.executed[at], most.warp),
+                    Party("does not execute it", most.executed[at], flights.warp),
+                )
 
     def _not_aligned(self, *parties: Party) -> None:
         """Two warps of a warpgroup have not executed the same."""
         self.findings.add(
             Finding(
-                "wgmma-aligned", "the four warps of a warpgroup do not execute the same fences, commits and waits",
-                list(parties), None,
+                "wgmma-aligned",
+                "the four warps of a warpgroup do not execute the same fences, commits and waits",
+                list(parties),
+                None,
                 "they are .aligned (PTX ISA): all four warps execute the same ones in the same order; a wait by some "
                 "of them does not say that the operands of all have been read",
                 "move the instruction out of the branch, or branch by warpgroup (warp_idx // 4); after a wait that all "
                 "four execute, one warp may release the buffer for all",
             )
-        )  # fmt: skip
+        )
 
     def fragment(self, group: Group, op: Op) -> None:
         """An op touches registers of fragments. wgmma opens flights of its accumulators and register operands; from

@@ -40,7 +40,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Arithmetic,
     Architectures,
     Performance,
-)  # fmt: skip
+)
 
 SETS = ("none", "default", "all")
 

@@ -40,9 +40,7 @@ def resident_blocks_of(launch: Launch) -> int:
 
 def resident_blocks(warps: int, smem: int, sms: int) -> int:
     """How many blocks of so many warps and bytes of shared memory ``sms`` multiprocessors hold at once."""
-    per = min(
-        MOST_BLOCKS, MOST_THREADS // (warps * WARP), (MOST_SMEM + SMEM_RESERVED) // (smem + SMEM_RESERVED)
-    )  # fmt: skip
+    per = min(MOST_BLOCKS, MOST_THREADS // (warps * WARP), (MOST_SMEM + SMEM_RESERVED) // (smem + SMEM_RESERVED))
     return sms * max(1, per)
 
 
@@ -155,7 +153,8 @@ class Residency(Checker):
             who.append(actor(self.launch, coords, warp % grid.warps, lane))
         self.findings.add(
             Finding(
-                "residency", f"block {who[0].block} waits for block {who[1].block}, which need not be resident",
+                "residency",
+                f"block {who[0].block} waits for block {who[1].block}, which need not be resident",
                 [Party("waits", waits, who[0]), Party("written", writes, who[1])],
                 global_memory(waits, buffer, off, 1 << CELL),
                 f"the grid has {grid.blocks} blocks, of which the GPU ({self.launch.options.sms} multiprocessors) "
@@ -163,6 +162,6 @@ class Residency(Checker):
                 "wait for earlier blocks only, let the last one that arrives do the work (a ticket), or launch no more "
                 "blocks than are resident (persistent blocks); sim.options(sms=...) says how large the GPU is",
             )
-        )  # fmt: skip
+        )
         # A grid of such blocks may take the simulator long, and the GPU forever: the launch ends here.
         raise Fault(f"block {who[0].block} waits for block {who[1].block}, which need not be resident")

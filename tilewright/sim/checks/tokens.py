@@ -86,7 +86,8 @@ class Tokens(Checker):
         place, number = phase
         self.findings.add(
             Finding(
-                "mbarrier-token", "the answer of a try_wait is used again, for a phase that it says nothing of",
+                "mbarrier-token",
+                "the answer of a try_wait is used again, for a phase that it says nothing of",
                 [Party("waits", op, thread_of(group, row * WARP)), Party("unless the answer is true", test)],
                 shared_memory(place & 0xFFFFFFFF, BYTES, self.names),
                 f"asked was phase {asked[1]} of {self._name(asked)}; phase {number} of {self._name(phase)} is waited "
@@ -94,7 +95,7 @@ class Tokens(Checker):
                 "ask again for each stage and phase, after the state has advanced: token = "
                 "consumer.try_wait() (mbarrier_try_wait) in each turn",
             )
-        )  # fmt: skip
+        )
 
     def _name(self, phase: Phase) -> str:
         offset = phase[0] & 0xFFFFFFFF

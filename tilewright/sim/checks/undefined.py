@@ -30,12 +30,14 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
     """The finding that ``op`` used a value of this origin."""
     if origin.op is not None and origin.op.opcode == "call" and origin.op.attrs["atom"].shuffles:
         return Finding(
-            "uninitialised", f"a shuffle reads from a lane that takes no part in it, and the value {SINKS[sink]}",
-            [Party("used", op, who), Party("shuffled", origin.op)], None,
+            "uninitialised",
+            f"a shuffle reads from a lane that takes no part in it, and the value {SINKS[sink]}",
+            [Party("used", op, who), Party("shuffled", origin.op)],
+            None,
             "a lane outside of the shuffle's mask gives no value (PTX ISA, shfl.sync: the result is undefined)",
             "read from a lane of the mask, or let the source lane take part: name it in mask= and let it come here",
             count,
-        )  # fmt: skip
+        )
     memory = origin.memory
     space = memory.space if memory is not None else "shared"
     place = "registers" if space == "registers" else f"{space} memory"

@@ -84,9 +84,7 @@ class Versions:
         ops = ((op, step) for node in program.nodes for op, step in zip(node.ops, node.steps, strict=True))
         self.steps: dict[Op, Closure] = {op: step for op, step in ops if op in wanted} if wanted else {}
 
-    def update(
-        self, op: Op, place: Place, clocks: Clocks, group: Group, warp: int, lane: int | None
-    ) -> Update | None:  # fmt: skip
+    def update(self, op: Op, place: Place, clocks: Clocks, group: Group, warp: int, lane: int | None) -> Update | None:
         """What an atomic by one lane is, if it commutes with others; None if that is not known. To be asked before it
         acquires anything itself: what it learns by taking its turn at the place, it knows in this order only."""
         kind = op.attrs["atom"].atomic
@@ -200,9 +198,7 @@ class Versions:
             self.steps[op](group, group.slots)
         return group.slots[slot]
 
-    def _operand(
-        self, value: Value, group: Group, warp: int, lane: int | None, loop: PollingLoop | None = None
-    ) -> Any:  # fmt: skip
+    def _operand(self, value: Value, group: Group, warp: int, lane: int | None, loop: PollingLoop | None = None) -> Any:
         """The contents of a value for a lane (or a whole warp, if it is the same for all); of a polling loop, its
         bound."""
         if isinstance(value, Constant):

@@ -62,8 +62,10 @@ class FailingSchedule(Shown):
         lines = [f"{which} fails: {self.text}"]
         parts = len(self.switches) + len(self.delays)
         if parts:
-            lines.append(f"it takes {parts} of its {self.drawn} deviations from the plain order (each warp runs until "
-                         "it waits, asynchronous copies arrive as late as they can):")  # fmt: skip
+            lines.append(
+                f"it takes {parts} of its {self.drawn} deviations from the plain order (each warp runs until "
+                "it waits, asynchronous copies arrive as late as they can):"
+            )
         else:
             lines.append("it takes none of them: each warp runs until it waits, then the next one")
         lines += [f"  {k}. {self._switch(switch)}" for k, switch in enumerate(self.switches, 1)]

@@ -62,8 +62,10 @@ class LaunchEvidence(Observer):
         # The waits are replaced by ones that count, and the counts belong to the original ops.
         self.edits = [
             Edit(block, op, [replace_atom(op, self.watched[id(op)])])
-            for block in blocks(function.body) for op in block.ops if id(op) in self.watched
-        ]  # fmt: skip
+            for block in blocks(function.body)
+            for op in block.ops
+            if id(op) in self.watched
+        ]
         self.names = {id(edit.new[0]): id(edit.old) for edit in self.edits}
         self.seen: set[int] = set()
         self.followed: set[int] = set()  # waits for an mbarrier after which a thread that waited did something

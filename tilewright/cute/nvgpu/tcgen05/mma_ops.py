@@ -67,9 +67,11 @@ class MmaOp:
         """The instruction. ConstraintError for what it does not have."""
         who, shape = type(self).__name__, self.instruction_shape
         for name, kind in (
-            ("cta_group", CtaGroup), ("a_src", OperandSource), ("a_major_mode", OperandMajorMode),
+            ("cta_group", CtaGroup),
+            ("a_src", OperandSource),
+            ("a_major_mode", OperandMajorMode),
             ("b_major_mode", OperandMajorMode),
-        ):  # fmt: skip
+        ):
             if not isinstance(getattr(self, name), kind):
                 raise ConstraintError(f"{who}: {name} is one of {kind.__name__}, not {getattr(self, name)!r}")
         if not isinstance(shape, (tuple, list)) or len(shape) not in (2, 3) or not all(type(x) is int for x in shape):
