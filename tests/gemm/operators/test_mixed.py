@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tilewright import Float16, Float32, Int4, cute
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import Major, Operand, mixed_matmul, prepare_weight
+from tilewright.gemm import Major, Operand, PreparedWeight, mixed_matmul, prepare_weight
 from tilewright.gemm.config import MixedSmallMConfig
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm
 from tilewright.gemm.mainloop.prepared_weight import prepared_layout
@@ -147,6 +147,45 @@ def test_refusals(change: dict[str, Any], message: str) -> None:
     usual = {"a": np.ones((2, 256), F16), "weight": prepare_weight(WEIGHT, SCALES)}
     with pytest.raises(ArgumentError, match=message):
         mixed_matmul(**{**usual, **change})
+
+
+def unaligned(x: np.ndarray) -> np.ndarray:
+    """A copy that begins 4 bytes after a multiple of 16."""
+    memory = np.zeros(x.nbytes + 32, np.uint8)
+    begin = -memory.ctypes.data % 16 + 4
+    found = memory[begin : begin + x.nbytes].view(x.dtype).reshape(x.shape)
+    found[...] = x
+    return found
+
+
+def test_scales_are_copied() -> None:
+    """Scales of one group that begin anywhere, and are changed later: lanes read two at once."""
+    scales = unaligned(np.arange(16, dtype=np.float32)[:, None])
+    prepared = prepare_weight(np.ones((16, 128), np.int8), scales)
+    scales[:] = 7
+    assert mixed_matmul(np.ones((1, 128), F16), prepared)[0].tolist() == [128 * n for n in range(16)]
+
+
+PREPARED = prepare_weight(np.ones((16, 256), np.int8), SCALES)
+
+
+@pytest.mark.parametrize("rows", [1, 65])
+@pytest.mark.parametrize(
+    ("words", "scales", "message"),
+    [
+        (PREPARED.words, np.ones((2, 32), F16)[:, :16], "scales of a prepared weight are a part of a larger array"),
+        (PREPARED.words, np.ones((2, 32), F16)[:, ::2], "scales of a prepared weight are a part of a larger array"),
+        (PREPARED.words, unaligned(PREPARED.scales), "scales .* do not begin at a multiple of 16 bytes"),
+        (unaligned(PREPARED.words), PREPARED.scales, "words .* do not begin at a multiple of 16 bytes"),
+        (np.repeat(PREPARED.words, 2, 1)[:, ::2], PREPARED.scales, "words of a prepared weight are a part of"),
+        (PREPARED.words[..., ::2], PREPARED.scales, r"shape \(N / 8, K / 128, 32, 4\) .* not Int32 of \(2, 2, 32, 2\)"),
+        (PREPARED.words, np.ones((2, 8), F16), r"scales of shape \(K / group, N\), not .* and \(2, 8\)"),
+        (PREPARED.words, np.ones((3, 16), F16), "3 rows of scales do not divide K = 256 into groups"),
+    ],
+)
+def test_parts_of_prepared_weights(words: Any, scales: Any, message: str, rows: int) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        mixed_matmul(np.ones((rows, 256), F16), PreparedWeight(words, scales))
 
 
 def test_out_over_what_is_read() -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tilewright import BFloat16, Float16, Float32, Int4, cute
+from tilewright import BFloat16, Float16, Float32, Int4, Int32, cute
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, operand_of
 from tilewright.gemm.config import Major, MixedSmallMConfig, Operand
 from tilewright.gemm.epilogue.activations import activation_of, check_activation
@@ -99,8 +100,9 @@ def prepare_weight(weight: Any, scales: Any) -> PreparedWeight:
     pairs = in_order.reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
     pairs = pairs.to(library.uint8) if kind == "torch" else pairs.astype(library.uint8)
     words = (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
-    by_group = scales.T
-    return PreparedWeight(words, by_group.contiguous() if kind == "torch" else library.ascontiguousarray(by_group))
+    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
+    by_group[...] = scales.T
+    return PreparedWeight(words, by_group)
 
 
 def arranged(weight: Any, n: int, k: int) -> Any:
@@ -172,6 +174,7 @@ def mixed_matmul(
 
 def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> tuple[tuple[int, ...], Any]:
     """The result's shape and numeric class; ArgumentError for operands that do not go together."""
+    check_prepared(weight)
     array, words, (n, k) = array_of(a), array_of(weight.words), weight.shape
     if array.dtype not in (Float16, BFloat16):
         raise ArgumentError(f"a is {array.dtype.__name__}; mixed_matmul multiplies Float16 or BFloat16 with Int4")
@@ -189,6 +192,31 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
     if not dtype.is_float or dtype.width not in (16, 32):
         raise ArgumentError(f"mixed_matmul writes floats of 16 or 32 bits, not {dtype.__name__}")
     return shape, dtype
+
+
+def check_prepared(weight: PreparedWeight) -> None:
+    """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
+    lie in memory without gaps, and to begin at a multiple of 16 bytes."""
+    words, scales = array_of(weight.words), array_of(weight.scales)
+    n, k = weight.shape
+    whole = (n // COLUMNS, k // DEPTH, LANES, WORDS)
+    if tuple(words.shape) != whole or words.dtype is not Int32 or len(scales.shape) != 2 or scales.shape[1] != n:
+        raise ArgumentError(
+            f"a prepared weight has words of Int32 and shape (N / {COLUMNS}, K / {DEPTH}, {LANES}, {WORDS}) and "
+            f"scales of shape (K / group, N), not {words.dtype.__name__} of {tuple(words.shape)} and "
+            f"{tuple(scales.shape)}"
+        )
+    if weight.group not in GROUPS or weight.group * scales.shape[0] != k:
+        raise ArgumentError(f"{scales.shape[0]} rows of scales do not divide K = {k} into groups of 32, 64 or 128")
+    for name, array in (("words", words), ("scales", scales)):
+        dense = [prod(array.shape[i + 1 :]) for i in range(len(array.shape))]
+        gaps = any(extent > 1 and stride != expected
+                   for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True))  # fmt: skip
+        if gaps or array.address % VECTOR:
+            raise ArgumentError(
+                f"the {name} of a prepared weight are a part of a larger array, or do not begin at a multiple of "
+                f"{VECTOR} bytes: make a copy of that part"
+            )
 
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
