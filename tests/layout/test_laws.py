@@ -90,6 +90,14 @@ def test_the_identity_layout_gives_every_coordinate_itself(shape: Any) -> None:
     assert slice_and_offset(0, identity)[1] == idx2crd(0, shape)
 
 
+@given(shapes())
+def test_an_index_for_each_mode_is_resolved_in_its_mode(shape: Any) -> None:
+    layout = Layout(shape)
+    for i in range(size(layout)):
+        flat = layout.get_flat_coord(i)
+        assert idx2crd(flat, shape) == idx2crd(i, shape) == layout.get_hier_coord(i)
+
+
 @given(any_layouts())
 def test_coalesce_keeps_the_function(a: Layout) -> None:
     result = coalesce(a)

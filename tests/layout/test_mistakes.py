@@ -92,6 +92,8 @@ MISTAKES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (tile_to_shape, (Layout((4, 8)), (6, 8)), "6 is not divisible by 4"),
     (tile_to_shape, (Layout((4, 8)), (8,)), "more modes than the shape"),
     (idx2crd, (3, Layout((2, 2), (1, 0))), "no unique coordinate"),
+    (idx2crd, ((3, 1, 0), ((2, 2), 4)), "does not fit the shape"),
+    (Layout.get_hier_coord, (Layout((4, (2, 2))), (1, 3)), "take an offset, one integer"),
     (make_smem_atom, ("K", "SW256", 16), "is not one of"),
     (domain_distribute, ((SymbolicInt("m"), 4), 4), "needs static extents"),
     (offsets, (Layout((SymbolicInt("m"), 4)),), "only a static layout"),

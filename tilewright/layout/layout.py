@@ -117,9 +117,17 @@ class Layout(Drawable):
     def get_hier_coord(self, idx: Any, *, loc: Any = None, ip: Any = None) -> Coord:
         """The natural coordinate of offset ``idx``; meaningful for compact layouts.
 
+        Raises:
+            LayoutError: ``idx`` is a coordinate, not an offset.
+
         >>> Layout((8, (2, 8)), (1, (8, 16))).get_hier_coord(20)
         (4, (0, 1))
         """
+        if isinstance(idx, tuple):
+            raise LayoutError(
+                f"{self}: {format_tree(idx)} is a coordinate; get_hier_coord, get_flat_coord and get_1d_coord take an "
+                "offset, one integer. idx2crd(coordinate, layout.shape) gives the natural coordinate of a coordinate"
+            )
         return coord_of(idx, self.shape, self.stride)
 
     def get_flat_coord(self, idx: Any, *, loc: Any = None, ip: Any = None) -> Coord:

@@ -305,13 +305,19 @@ def crd2idx(coord: Coord, shape: Any, stride: Any = None, *, loc: Any = None, ip
 def idx2crd(idx: Any, shape: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Coord:
     """The coordinate in ``shape`` (a shape or a compact layout) of the index ``idx``.
 
-    >>> idx2crd(11, (4, (2, 3))), idx2crd(3, Layout((4, 8), (8, 1)))
-    ((3, (0, 1)), (0, 3))
+    ``idx`` may be a coordinate with an index for each mode: those of nested modes are then resolved, each by itself.
+
+    >>> idx2crd(11, (4, (2, 3))), idx2crd(3, Layout((4, 8), (8, 1))), idx2crd((1, 5), (4, (2, 3)))
+    ((3, (0, 1)), (0, 3), (1, (1, 2)))
     """
     if isinstance(shape, Layout):
         shape, stride = shape.shape, shape.stride
     if stride is None and not isinstance(shape, tuple):
         return idx
+    if stride is None and isinstance(idx, tuple):
+        if len(idx) != len(shape):
+            raise LayoutError(f"index {format_tree(idx)} does not fit the shape {format_tree(shape)}")
+        return tuple(map(idx2crd, idx, shape))
     return coord_of(idx, shape, compact(shape) if stride is None else stride)
 
 
