@@ -9,6 +9,22 @@ layout alone: two neighbouring 8-column atoms of C hold, in each thread, exactly
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## Attention without its scores
+#
+# The scores `Q K^T` of 8,192 rows are 64 million numbers. They are never written: a block keeps 64 rows of Q, goes
+# over K and V in tiles of 64 rows, and carries three things: the running maximum and sum of each row, as in
+# [softmax](softmax.md), and the output so far, which is multiplied by `exp(old - new)` when a maximum grows.
+#
+# ## From one product to the next without moving a value
+#
+# The accumulators of `Q K^T` become operand A of `P V`. In the picture, thread 5 has V0 and V1 of row 1 and V2 and V3
+# of row 9 in C, 8 columns wide. A is 16 columns wide and wants the same values in the same places, twice: two
+# neighbouring atoms of C are one atom of A. So `as_operand_A` is a new layout for the same registers.
+#
+# ![the places of thread 5 in A, B and C](mma.svg)
+
+# %%
 from __future__ import annotations
 
 import math
@@ -21,12 +37,21 @@ import numpy as np
 import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.cute.runtime import from_dlpack
+from tilewright.viz import Figure, mma_figure
 
 ROWS = 64
 THREADS = 128
 LOG2_E = math.log2(math.e)
 
 
+# %% [markdown]
+# ## The kernel
+#
+# K and V arrive by `cp.async` while the block computes: the product with K starts when K is there, V has until the
+# softmax is done. V is read from shared memory transposed, by `ldmatrix.trans`.
+
+
+# %%
 class Attention:
     """O = softmax(scale * Q K^T) V for Q, O (rows, d, heads) and K, V (columns, d, heads), all with d contiguous.
 
@@ -207,6 +232,13 @@ def as_operand_A(acc: cute.Tensor) -> cute.Tensor:
     return cute.make_tensor(acc.iterator, layout)
 
 
+# %% [markdown]
+# ## The check
+#
+# Compared with float64: rows and columns that are no multiples of the tile, d of 64 and 128, and the causal mask.
+
+
+# %%
 @cache
 def forward(d: int, causal: bool) -> Attention:
     return Attention(d, causal)
@@ -217,6 +249,13 @@ def attention(q: Any, k: Any, v: Any, out: Any, causal: bool = False) -> Any:
     tensors = [from_dlpack(permute(x, [1, 2, 0]), assumed_align=16) for x in (q, k, v, out)]
     forward(q.shape[-1], causal)(*(tensor.mark_layout_dynamic(leading_dim=1) for tensor in tensors))
     return out
+
+
+def pictures() -> dict[str, Figure]:
+    """What thread 5 has of A, B and C."""
+    op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    atom = cute.make_mma_atom(op)
+    return {"mma.svg": mma_figure(atom.tv_layout_A, atom.tv_layout_B, atom.tv_layout_C, (16, 8, 16), thread=5)}
 
 
 def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.ndarray:

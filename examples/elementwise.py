@@ -5,6 +5,16 @@ python examples/elementwise.py [--gpu]
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## Who adds what
+#
+# 128 threads are laid out 4 x 32, each with 4 rows of a vector of 16 bytes. `make_layout_tv` turns the two layouts
+# into one: (thread, value) to the place in the tile. Neighbouring threads have neighbouring vectors, so a warp reads
+# whole lines of memory. The picture has 2 x 4 threads with 2 x 2 values.
+#
+# ![eight threads with four values each](threads.svg)
+
+# %%
 from __future__ import annotations
 
 import math
@@ -17,8 +27,17 @@ import numpy as np
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
+from tilewright.layout import Layout, make_layout_tv
+from tilewright.viz import Figure, tv_figure
+
+# %% [markdown]
+# ## The kernel
+#
+# An identity tensor goes through the same partition as the data: it says which coordinate a value has, and so whether
+# the value is inside. One predicate for each vector is enough, because a vector never crosses the end of a row.
 
 
+# %%
 class ElementwiseAdd:
     """Adds (M, N, *rest) tensors. 128 threads are 4 x 32 of a tile; each holds 4 rows of ``vector`` elements."""
 
@@ -68,6 +87,14 @@ class ElementwiseAdd:
         cute.copy(atom, rC, tC, pred=inside)
 
 
+# %% [markdown]
+# ## Any strides
+#
+# Addition does not care about the order of the modes. They are sorted by the strides of the output; if a vector fits
+# all three arrays the copies take 16 bytes, else one element.
+
+
+# %%
 @cache
 def adder(vector: int) -> ElementwiseAdd:
     return ElementwiseAdd(vector)
@@ -113,6 +140,19 @@ def common_vector(tensors: list[Any], views: list[Any]) -> int:
     return vector
 
 
+def pictures() -> dict[str, Figure]:
+    """A small thread-value layout."""
+    tiler, layout = make_layout_tv(Layout((2, 4), (4, 1)), Layout((2, 2), (2, 1)))
+    return {"threads.svg": tv_figure(layout, tiler)}
+
+
+# %% [markdown]
+# ## The check
+#
+# The strided operands make the copies narrow and scattered: `tilewright check` names their lines (`uncoalesced`).
+
+
+# %%
 def main() -> None:
     rng = np.random.default_rng(0)
     for shape in ((1000,), (513, 1028), (3, 33, 5), (0, 4)):

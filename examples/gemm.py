@@ -9,6 +9,14 @@ each pair of them.
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## Any extents and majors
+#
+# The library reads from the arrays which mode is contiguous and how wide its accesses may be, and refuses or copies
+# what a kernel cannot take. This program tries each pair of majors, with extents that are no multiples of the tile.
+# [The GEMM library](../gemm.md) says how it is made.
+
+# %%
 from __future__ import annotations
 
 import sys

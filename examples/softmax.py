@@ -5,6 +5,23 @@ python examples/softmax.py [--gpu]
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## One pass for maximum and sum
+#
+# `exp(x) / sum(exp(x))` overflows for large x, so the maximum is subtracted first. Read literally this takes three
+# passes over a row: maximum, sum, result. The sum can be kept relative to the *running* maximum: if a larger value
+# comes, what was added so far is multiplied by `exp(old - new)`. Two such pairs (maximum, sum) merge by the same
+# rule, so threads, lanes and warps combine theirs in any order. Two passes are left.
+#
+# ## Who combines with whom
+#
+# Each of 128 threads folds its columns. The 32 lanes of a warp exchange pairs in five butterfly steps: in step i a
+# lane takes the pair of the lane whose number differs in bit i. The four warps then meet in shared memory, behind one
+# barrier; the timeline of a block shows it.
+#
+# ![a block of four warps computes one row](softmax.svg)
+
+# %%
 from __future__ import annotations
 
 import operator
@@ -14,7 +31,8 @@ from typing import Any
 import numpy as np
 
 import tilewright as cutlass
-from tilewright import cute, utils
+from tilewright import cute, sim, utils
+from tilewright.viz import Timeline, timeline
 
 THREADS = 128
 WARPS = THREADS // 32
@@ -22,6 +40,11 @@ LOG2_E = 1.4426950408889634
 LOWEST = float(np.finfo(np.float32).min)  # where a maximum starts: finite, so that LOWEST - LOWEST is 0, not NaN
 
 
+# %% [markdown]
+# ## The kernel
+
+
+# %%
 class RowSoftmax:
     """out[i, :] = exp(x[i, :] - max) / sum for x (M, N) of any float type; arithmetic in float32."""
 
@@ -77,6 +100,13 @@ def merge(largest: Any, total: Any, other_largest: Any, other_total: Any) -> tup
     return new, total * exp_of(largest - new) + other_total * exp_of(other_largest - new)
 
 
+# %% [markdown]
+# ## Sums of rows, by a warp each
+#
+# A sum alone needs no shared memory: `cute.arch.warp_reduction` is the butterfly.
+
+
+# %%
 class RowSum:
     """out[i] = sum of x[i, :] in float32; one warp a row, four rows a block."""
 
@@ -100,6 +130,13 @@ class RowSum:
                 mOut[row] = total.to(mOut.element_type)
 
 
+# %% [markdown]
+# ## The check
+#
+# The results are compared with NumPy in float64; rows of 3, 512 and 1000 columns show that the tails are right.
+
+
+# %%
 def softmax(x: Any, out: Any) -> Any:
     """out = softmax of the rows of x; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
     RowSoftmax()(x, out)
@@ -110,6 +147,14 @@ def row_sum(x: Any, out: Any) -> Any:
     """out[i] = sum of row i of x."""
     RowSum()(x, out)
     return out
+
+
+def pictures() -> dict[str, Timeline]:
+    """One block in the time of the simulator's model."""
+    x = np.zeros((1, 512), np.float32)
+    with sim.trace() as trace:
+        softmax(x, np.empty_like(x))
+    return {"softmax.svg": timeline(trace, title="softmax of a row of 512 columns")}
 
 
 def main() -> None:

@@ -12,6 +12,10 @@ layer of float64 on one device.
 Needs PyTorch (`pip install torch`).
 """
 
+# %% [markdown]
+# ## The program
+
+# %%
 from __future__ import annotations
 
 import os

@@ -12,6 +12,19 @@ device's own copy.
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## A ring of two stages
+#
+# A load reports to the mbarrier of its stage when its bytes are there; a store is waited for in groups. The timeline
+# has one block with four tiles: while a tile is stored, the next one is loaded.
+#
+# ![a block copies four tiles](copy.svg)
+#
+# ## The speed
+#
+# 1 GiB on an H200: 0.97 to 0.99 of the device's own copy ([measurements](../measurements/index.md)).
+
+# %%
 from __future__ import annotations
 
 import argparse
@@ -21,15 +34,21 @@ from typing import Any
 import numpy as np
 
 import tilewright as cutlass
-from tilewright import cute, utils
+from tilewright import cute, sim, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
+from tilewright.viz import Timeline, timeline
 
 TILE = (32, 256)  # TMA moves up to 256 elements along each mode
 STAGES, AHEAD = 2, 1
 IN_A_ROW = 5
 
 
+# %% [markdown]
+# ## The kernel
+
+
+# %%
 class TmaCopy:
     """``b = a`` for matrices of one shape, with contiguous rows that begin at multiples of 16 bytes.
 
@@ -101,6 +120,10 @@ class TmaCopy:
         cute.copy(load, source, target, tma_bar_ptr=full)
 
 
+# %% [markdown]
+# ## Launching it
+
+# %%
 _compiled: dict[Any, Any] = {}
 
 
@@ -128,6 +151,19 @@ def copy(a: Any, b: Any, blocks: int | None = None) -> Any:
     return b
 
 
+def pictures() -> dict[str, Timeline]:
+    """One block with four tiles, in the time of the simulator's model."""
+    a = np.zeros((128, 256), np.float32)
+    with sim.trace() as trace:
+        copy(a, np.empty_like(a), blocks=1)
+    return {"copy.svg": timeline(trace, title="four tiles through two stages")}
+
+
+# %% [markdown]
+# ## The check, and the measurement
+
+
+# %%
 def timed(gib: float) -> None:
     """Against the device's own copy, alternating; the medians. Several copies in a row hide the launches."""
     import torch

@@ -9,6 +9,21 @@ Padding the rows to 33 words, or XOR-ing the column with the row, spreads them o
 Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `cuda`.
 """
 
+# %% [markdown]
+# ## Three layouts of one tile
+#
+# A warp reads a row of the tile, 32 neighbours of 4 bytes, and puts it into shared memory. Then it reads a column,
+# and writes that as a row of the result. Shared memory has 32 banks of 4 bytes; a request takes as many passes as the
+# busiest bank has words. The pictures show the read of column 0: without padding and swizzle all 32 words are in bank
+# 0.
+#
+# ![the banks of a column, rows of 32 words](naive.svg)
+#
+# ![the banks of a column, rows of 33 words](padded.svg)
+#
+# ![the banks of a column, swizzled](swizzled.svg)
+
+# %%
 from __future__ import annotations
 
 import sys
@@ -18,6 +33,8 @@ import numpy as np
 
 import tilewright as cutlass
 from tilewright import cute, utils
+from tilewright.layout import Layout
+from tilewright.viz import Figure, bank_figure
 
 TILE = 32
 
@@ -37,6 +54,23 @@ def swizzled_layout() -> Any:
 LAYOUTS = {"naive": naive_layout, "padded": padded_layout, "swizzled": swizzled_layout}
 
 
+def pictures() -> dict[str, Figure]:
+    """The banks of the first eight rows of column 0, in each of the layouts."""
+    tiles = {"naive": Layout((8, TILE), (TILE, 1)), "padded": Layout((8, TILE), (TILE + 1, 1))}
+    drawn = {f"{name}.svg": bank_figure(tile, 32, access=Layout((8, 1), (1, 8))) for name, tile in tiles.items()}
+    swizzled = cute.make_composed_layout(cute.make_swizzle(5, 0, 5), 0, tiles["naive"])
+    return {**drawn, "swizzled.svg": bank_figure(swizzled, 32, access=Layout((8, 1), (1, 8)))}
+
+
+# %% [markdown]
+# ## The kernel
+#
+# It is the same for all three; only the layout of `sA` differs. `sB` has the same bytes with the modes exchanged: a
+# composition with a row-major layout is a transposition. Elements outside the matrix are left out by their
+# coordinates.
+
+
+# %%
 class Transpose:
     """B (N, M) = A (M, N) transposed; 256 threads are 8 x 32 of a tile."""
 
@@ -77,6 +111,14 @@ class Transpose:
                 gB[i] = out[i]
 
 
+# %% [markdown]
+# ## The check
+#
+# The result of a transposition is exact. `tilewright check examples/transpose.py` runs it under all checks and finds
+# the bank conflict of the naive layout, with its line and its repair; the other two have none.
+
+
+# %%
 def transpose(a: Any, out: Any, kind: str = "swizzled") -> Any:
     """out = a.T; NumPy arrays run in the simulator, CUDA tensors on their GPU."""
     Transpose(kind)(a, out)

@@ -17,7 +17,7 @@ from tilewright.explorer.answer import answer
 from tilewright.explorer.tabs import tab_of
 from tilewright.layout import parse
 from tilewright.viz import composition_figure
-from tools.website import api, build, card, commands, gallery, links, pictures
+from tools.website import api, build, card, commands, gallery, links, pictures, tutorials
 from tools.website.docstrings import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,3 +198,26 @@ def test_links_show_a_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert 'content="https://example.org/docs/api/layout.html"' in made
     card.draw(ROOT / "docs" / "pictures", tmp_path / "assets" / "card.png")
     assert (tmp_path / "assets" / "card.png").stat().st_size > 10_000
+
+
+def test_examples_are_tutorials() -> None:
+    assert set(tutorials.TITLES) == {path.stem for path in tutorials.EXAMPLES.glob("*.py")}
+    assert {f"tutorials/{name}.md" for name in (*tutorials.TITLES, "index")} <= set(NAVIGATION)
+    for name in tutorials.TITLES:
+        program = tutorials.EXAMPLES / f"{name}.py"
+        source, text = program.read_text(encoding="utf-8"), tutorials.page(program, "", "")
+        code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+        parts = re.split(r"# %%.*\n|# -- .*\n", source)[1:]
+        lines = [line for part in parts for line in part.splitlines() if line.strip() and not line.startswith("#")]
+        assert [line for line in lines if line.strip() not in code] == [], "the page has all of the program's code"
+        drawn = re.findall(r"^# !\[[^\]]+\]\((\w+\.svg)\)", source, re.MULTILINE)
+        assert all(f'"{picture}"' in source or name == "transpose" for picture in drawn), name
+
+
+@pytest.mark.parametrize("name", ["transpose"])
+def test_a_tutorial_shows_what_its_program_draws_and_what_the_checks_find(name: str) -> None:
+    results = tutorials.made(tutorials.EXAMPLES / f"{name}.py")
+    drawn = re.findall(r"\]\((\w+\.svg)\)", tutorials.page(tutorials.EXAMPLES / f"{name}.py", "", ""))
+    assert sorted(drawn) == sorted(picture.name for picture in results.glob("*.svg")) != []
+    assert "bank-conflict" in (results / "found.txt").read_text(encoding="utf-8")
+    assert "largest error" in (results / "printed.txt").read_text(encoding="utf-8")
