@@ -1,8 +1,9 @@
 """Mutants of the package itself: which wrong guards, conditions, keys and refusals do the tests notice?
 
-``python bench/mutants.py collect`` runs the tests once and remembers which test executes which line (in
-``build/mutants``); ``python bench/mutants.py run --each 40 --json bench/results/mutants.json`` draws 40 mutants of each
-package with a fixed seed and runs, for each, the tests that execute its line, the quickest first, until one fails.
+``python bench/mutants.py run --each 40 --json bench/results/mutants.json`` draws 40 mutants of each package with a
+fixed seed. First all tests run once with the mutants' expressions beside the package's own (``bench/mutant_reach.py``):
+which tests does a mutant make a difference to? Then each mutant takes its place, and these tests run, the most
+promising first, until one fails; then others of the same files.
 
 A mutant changes one expression or statement of one function:
 
@@ -13,20 +14,18 @@ A mutant changes one expression or statement of one function:
 - ``refusal``: a ``raise`` that is not there;
 - ``bound``: an integer that is compared with, or divided by, one larger.
 
-Tests are collected once. Each mutant is a forked child that replaces the code of the function where it stands (other
+Each mutant is a forked child that replaces the code of the function where it stands (other
 modules' references to it included) and runs the tests in its own process; so code that runs at import, and functions
 whose source is staged (``@cute.jit``, ``@cute.kernel``), are not mutated. A mutant that no test notices is either
-*missed*, or *equivalent*: listed with the reason in ``bench/mutants_equivalent.json``. One whose line is executed by no
-test that was collected is *unexecuted*, and counted as neither.
+*missed*, or *equivalent*: listed with the reason in ``bench/mutants_equivalent.json``, and not run. One that no test
+executes is *unexecuted*, and counted as neither.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import gc
 import importlib
-import importlib.machinery
 import json
 import os
 import pickle
@@ -42,13 +41,15 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from mutant_changes import ROOT, Mutant, apply, is_staged, mutants
+import mutant_reach
+from mutant_changes import ROOT, Mutant, apply, mutants
 
 STORE = ROOT / "build/mutants"
+CHOSEN = STORE / "chosen"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
 PACKAGES = ("lang/launch", "gemm/host", "gemm/operators", "cuda", "sim/checks", "tiled", "ir")
-UNTESTED = {"documentation", "types", "examples", "viz", "layout", "benchmarks", "repo", "platforms", "compat", "cli"}
-"""Directories of tests that are left out: most are slow, start processes, or are about other packages."""
+UNTESTED = {"types", "viz", "benchmarks", "repo", "platforms"}
+"""Directories of tests that are left out: they start processes, or are about other packages."""
 
 
 def sources(packages: tuple[str, ...] = PACKAGES) -> list[str]:
@@ -57,109 +58,55 @@ def sources(packages: tuple[str, ...] = PACKAGES) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in found]
 
 
-# -- which test executes which line ------------------------------------------------------------------------------------
+# -- which test reaches which mutant -----------------------------------------------------------------------------------
 
 
-class Instrumented(importlib.machinery.SourceFileLoader):
-    """Loads a module whose functions say which of their statements run."""
+def options() -> list[str]:
+    """Of pytest, for both parts: the same examples of hypothesis are drawn."""
+    import hypothesis
 
-    hits: dict[str, set[int]] = {}
-
-    def get_code(self, fullname: str) -> Any:
-        path = Path(self.get_filename(fullname))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not is_staged(node):
-                self.instrument(node)
-        return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
-
-    def exec_module(self, module: Any) -> None:
-        file = str(Path(module.__spec__.origin).relative_to(ROOT))
-        module.__dict__["__hits__"] = self.hits.setdefault(file, set())
-        super().exec_module(module)
-
-    def instrument(self, node: Any) -> None:
-        for field in ("body", "orelse", "finalbody"):
-            listed = getattr(node, field, None)
-            if isinstance(listed, list):
-                described = (
-                    field == "body" and isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None
-                )
-                told = [x for one in listed[described:] for x in (self.hit(one), one)]
-                setattr(node, field, listed[:described] + told)
-                for one in listed:
-                    if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                        self.instrument(one)
-        for part in [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]:
-            self.instrument(part)
-
-    def hit(self, statement: ast.stmt) -> ast.stmt:
-        return ast.copy_location(ast.parse(f"__hits__.add({statement.lineno})").body[0], statement)
-
-
-class Finder:
-    """Finds the modules under study for :class:`Instrumented`."""
-
-    def __init__(self) -> None:
-        self.files = {str(ROOT / file) for file in sources()}
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if not name.startswith("tilewright."):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is not None and spec.origin in self.files:
-            spec.loader = Instrumented(name, spec.origin)
-        return spec
-
-
-class Recorder:
-    """A plugin of pytest that remembers each passed test: seconds, and lines by file."""
-
-    def __init__(self) -> None:
-        self.tests: dict[str, tuple[float, dict[str, frozenset[int]]]] = {}
-        self.failed: set[str] = set()
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        for lines in Instrumented.hits.values():
-            lines.clear()
-        self.start = time.process_time()
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if not report.passed:
-            self.failed.add(report.nodeid)
-        if report.when == "teardown" and report.nodeid not in self.failed:
-            lines = {file: frozenset(found) for file, found in Instrumented.hits.items() if found}
-            self.tests[report.nodeid] = time.process_time() - self.start, lines
-
-
-def collect_part(part: str) -> None:
-    """Run the tests of one file or directory and store what they execute."""
-    import pytest
-
-    sys.meta_path.insert(0, Finder())
-    recorder = Recorder()
-    pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", part], plugins=[recorder])
-    STORE.mkdir(parents=True, exist_ok=True)
-    (STORE / f"{part.replace('/', '-')}.pickle").write_bytes(pickle.dumps(recorder.tests))
-    print(f"{part}: {len(recorder.tests)} passed, {len(recorder.failed)} failed or left out")
+    hypothesis.settings.register_profile(
+        "mutants", deadline=None, derandomize=True, database=None, phases=["explicit", "generate"],
+    )  # fmt: skip
+    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
+    return [*given, "-o", "faulthandler_timeout=0"]
 
 
 def environment() -> dict[str, str]:
     return {**os.environ, "CI": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def collect(parts: list[str], jobs: int) -> None:
-    """Run each file of tests in a process of its own, the largest files first."""
+def test_files() -> list[str]:
+    """The largest first, after the packages with their doctests."""
     files = [path.relative_to(ROOT) for path in (ROOT / "tests").glob("*/**/test_*.py")]
     files = [path for path in files if path.parts[1] not in UNTESTED]
     files.sort(key=lambda path: -path.stat().st_size)
-    listed = [*(f"tilewright/{package}" for package in PACKAGES), *map(str, files)]
+    return [*(f"tilewright/{package}" for package in PACKAGES), *map(str, files)]
 
-    def one(part: str) -> None:
-        subprocess.run([sys.executable, __file__, "collect-part", part], cwd=ROOT, env=environment(), check=False)
+
+def in_processes(commands: list[list[str]], jobs: int) -> None:
+    def one(command: list[str]) -> None:
+        subprocess.run([sys.executable, __file__, *command], cwd=ROOT, env=environment(), check=False)
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, parts or listed))
+        list(pool.map(one, commands))
+
+
+def reach(args: argparse.Namespace) -> None:
+    """Run each file of tests in a process of its own, with the mutants beside the package's expressions."""
+    STORE.mkdir(parents=True, exist_ok=True)
+    if not args.tests:
+        for path in STORE.glob("*.pickle"):
+            path.unlink()
+    files = args.tests or test_files()
+    write_chosen(args)
+    in_processes([["reach-part", f"--tests={file}"] for file in files], args.jobs)
+
+
+def reach_part(args: argparse.Namespace) -> None:
+    (part,) = args.tests
+    store = STORE / f"{part.replace('/', '-')}.pickle"
+    print(mutant_reach.reach(part, pickle.loads(CHOSEN.read_bytes()), store, options()), flush=True)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -174,13 +121,15 @@ class Study:
         self.chosen, self.seconds, self.known = chosen, args.seconds, known
         self.end = time.perf_counter() + 60 * args.minutes
         self.times: dict[str, float] = {}
-        self.lines: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self.executing: dict[str, list[str]] = defaultdict(list)
+        self.telling: dict[str, list[str]] = defaultdict(list)
         for path in STORE.glob("*.pickle"):
-            for test, (time_, files) in pickle.loads(path.read_bytes()).items():
+            for test, (time_, executed, differing) in pickle.loads(path.read_bytes()).items():
                 self.times[test] = time_
-                for file, lines in files.items():
-                    for line in lines:
-                        self.lines[file, line].append(test)
+                for name in executed:
+                    self.executing[name].append(test)
+                for name in differing:
+                    self.telling[name].append(test)
         self.kills: Counter[str] = Counter()
         self.unsound: set[str] = set()
         self.results: list[dict[str, Any]] = []
@@ -204,11 +153,12 @@ class Study:
             start = time.perf_counter()
             if start > self.end:
                 break
-            verdict, test = self.verdict(mutant, items, living[str(ROOT / mutant.file)])
-            if verdict == "missed" and mutant.name in self.known:
+            if mutant.name in self.known:
                 verdict, test = "equivalent", self.known[mutant.name]
+            else:
+                verdict, test = self.verdict(mutant, items, living[str(ROOT / mutant.file)])
             seconds = round(time.perf_counter() - start, 1)
-            unsound = sorted(self.unsound.intersection(self.lines[mutant.file, mutant.line]))
+            unsound = sorted(self.unsound.intersection(self.executing[mutant.name]))
             self.results.append(
                 {"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds, "unsound": unsound}
             )
@@ -218,26 +168,44 @@ class Study:
         return True
 
     def chosen_tests(self, mutant: Mutant) -> tuple[list[str], int]:
-        """Those that are run for a mutant, the most promising first, and how many execute its line."""
-        tests = [t for t in self.lines[mutant.file, mutant.line] if t not in self.unsound]
-        tests.sort(key=lambda t: (-self.kills[t] / (0.5 + self.times[t]), self.times[t]))
-        left, taken = self.seconds, []
-        for test in tests:
-            if self.times[test] <= left:
-                taken.append(test)
-                left -= self.times[test]
-        return taken, len(tests)
+        """Those that are run for a mutant, the most promising first, and for how many tests it makes a difference.
+
+        Others of the same files follow: what a test has compiled is used by the next without a second look.
+        """
+        telling = [t for t in self.telling[mutant.name] if t not in self.unsound]
+        files = {file_of(t) for t in telling}
+        beside = [t for t in self.times if file_of(t) in files and t not in self.unsound and t not in set(telling)]
+        taken, left = [], self.seconds
+        for tests in (telling, beside):
+            for test in self.in_turn(tests):
+                if self.times[test] <= left:
+                    taken.append(test)
+                    left -= self.times[test]
+            left = min(left, self.seconds / 4)
+        return taken, len(telling)
+
+    def in_turn(self, tests: list[str]) -> list[str]:
+        """Those that noticed the most so far; then the quickest of each file, the second quickest of each, ..."""
+        rank: Counter[str] = Counter()
+        places = {}
+        for test in sorted(tests, key=self.times.__getitem__):
+            places[test] = rank[file_of(test)]
+            rank[file_of(test)] += 1
+        return sorted(tests, key=lambda t: (-self.kills[t] / (0.5 + self.times[t]), places[t], self.times[t]))
 
     def verdict(self, mutant: Mutant, items: dict[str, Any], functions: list[FunctionType]) -> tuple[str, str]:
         """``noticed`` and the test that failed, or ``missed`` and how many did not."""
         taken, count = self.chosen_tests(mutant)
         taken = [t for t in taken if t in items]
+        if not self.executing[mutant.name]:
+            return "unexecuted", "no test executes it"
         if not taken:
-            return "unexecuted", f"{count} tests execute the line, none of them within {self.seconds:g} s"
+            return "missed", f"0 of {count} tests"
         while True:
             status, test = self.child([items[t] for t in taken], mutant, functions)
             if status in ("unmade", "passed"):
-                return ("missed", f"{len(taken)} of {count} tests") if status == "passed" else (status, "")
+                ran = f"{min(count, len(taken))} of {count} tests and {max(0, len(taken) - count)} beside them"
+                return ("missed", ran) if status == "passed" else (status, "")
             if self.child([items[test]], None, functions)[0] == "passed":
                 self.kills[test] += 1
                 return "noticed", test if status == "failed" else f"{test} ({status})"
@@ -278,6 +246,10 @@ class Study:
         return 0
 
 
+def file_of(test: str) -> str:
+    return test.partition("::")[0]
+
+
 def sample(packages: tuple[str, ...], each: int, seed: int) -> list[Mutant]:
     chosen = []
     for package in packages:
@@ -286,47 +258,50 @@ def sample(packages: tuple[str, ...], each: int, seed: int) -> list[Mutant]:
     return chosen
 
 
-def chosen_mutants(args: argparse.Namespace) -> list[Mutant]:
+def known() -> dict[str, str]:
+    """The mutants that change nothing, each with the reason."""
+    return dict(json.loads(EQUIVALENT.read_text(encoding="utf-8")))
+
+
+def again(paths: list[str]) -> list[Mutant]:
+    """Those that earlier studies missed or did not execute, as far as the package still has them."""
+    listed = [r for p in paths for r in json.loads(Path(p).read_text(encoding="utf-8"))["mutants"]]
+    names = {
+        f"{r['file']}:{r['function']}: {r['before']} -> {r['after']}"
+        for r in listed if r["verdict"] in ("missed", "unexecuted")
+    }  # fmt: skip
+    present = {m.name: m for file in sources() for m in mutants(file)}
+    return [m for name, m in present.items() if name in names and name not in known()]
+
+
+def write_chosen(args: argparse.Namespace) -> None:
     packages = tuple(args.packages) or PACKAGES
-    return [m for m in sample(packages, args.each, args.seed) if args.only in m.name]
+    chosen = again(args.again) if args.again else sample(packages, args.each, args.seed)
+    CHOSEN.write_bytes(pickle.dumps([m for m in chosen if args.only in m.name]))
 
 
 def run(args: argparse.Namespace) -> None:
     """Run the sample in ``args.jobs`` processes, each with every ``args.jobs``-th mutant of it."""
-    STORE.mkdir(parents=True, exist_ok=True)
+    reach(args) if not args.reached else write_chosen(args)
     parts = [STORE / f"part-{i}.json" for i in range(args.jobs)]
-    options = ("each", "seed", "seconds", "minutes", "only")
-    arguments = [*args.packages, *(f"--{name}={getattr(args, name)}" for name in options)]
-
-    def one(i: int) -> None:
-        parts[i].unlink(missing_ok=True)
-        command = [sys.executable, __file__, "run-part", *arguments, f"--part={i}/{args.jobs}", f"--json={parts[i]}"]
-        subprocess.run(command, cwd=ROOT, env=environment(), check=False)
-
-    with ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(one, range(args.jobs)))
+    for path in parts:
+        path.unlink(missing_ok=True)
+    given = ["run-part", f"--seconds={args.seconds}", f"--minutes={args.minutes}"]
+    in_processes([[*given, f"--part={i}/{args.jobs}", f"--json={parts[i]}"] for i in range(args.jobs)], args.jobs)
     results = [r for part in parts if part.exists() for r in json.loads(part.read_text(encoding="utf-8"))["mutants"]]
     for package, counts in store(results, tuple(args.packages) or PACKAGES, args).items():
         print(package, counts)
 
 
 def run_part(args: argparse.Namespace) -> None:
-    import hypothesis
     import pytest
 
-    hypothesis.settings.register_profile(
-        "mutants", deadline=None, derandomize=True, database=None, phases=["explicit", "generate"],
-    )  # fmt: skip
-    packages = tuple(args.packages) or PACKAGES
-    known = json.loads(EQUIVALENT.read_text(encoding="utf-8")) if EQUIVALENT.exists() else {}
     part, jobs = map(int, args.part.split("/"))
-    chosen = chosen_mutants(args)[part::jobs]
-    study = Study(chosen, args, known, partial(store, packages=packages, args=args))
+    chosen = pickle.loads(CHOSEN.read_bytes())[part::jobs]
+    study = Study(chosen, args, known(), partial(store, packages=PACKAGES, args=args))
     parts = sorted({test.partition("::")[0] for mutant in chosen for test in study.chosen_tests(mutant)[0]})
-    options = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
-    options += ["-o", "faulthandler_timeout=0"]
     if chosen:
-        pytest.main([*options, *parts], plugins=[study])
+        pytest.main([*options(), *parts], plugins=[study])
 
 
 def store(results: list[dict[str, Any]], packages: tuple[str, ...], args: argparse.Namespace) -> dict[str, Any]:
@@ -346,33 +321,24 @@ def store(results: list[dict[str, Any]], packages: tuple[str, ...], args: argpar
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    collecting = commands.add_parser("collect", help="run the tests and remember which lines each executes")
-    collecting.add_argument("parts", nargs="*", help="files or directories of tests; by default all that matter")
-    collecting.add_argument("--jobs", type=int, default=2)
-    commands.add_parser("collect-part").add_argument("part")
-    running = commands.add_parser("run", help="draw mutants and run the tests that execute their lines")
-    running.add_argument("--jobs", type=int, default=2)
-    running_part = commands.add_parser("run-part")
-    running_part.add_argument("--part", default="0/1")
-    for command in (running, running_part):
+    parsers = [commands.add_parser(name) for name in ("reach", "run", "reach-part", "run-part")]
+    for command in parsers:
         command.add_argument("packages", nargs="*", help=f"by default {', '.join(PACKAGES)}")
         command.add_argument("--each", type=int, default=40, help="mutants of each package")
         command.add_argument("--seed", type=int, default=1)
         command.add_argument("--seconds", type=float, default=60, help="of tests for each mutant")
         command.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
         command.add_argument("--only", default="", help="mutants whose name has this in it")
+        command.add_argument("--again", action="append", default=[], help="results whose misses are run, not a draw")
+        command.add_argument("--tests", action="append", default=[], help="files of tests whose reach is found anew")
+        command.add_argument("--reached", action="store_true", help="what tests reach was stored before")
+        command.add_argument("--jobs", type=int, default=2)
+        command.add_argument("--part", default="0/1", help=argparse.SUPPRESS)
         command.add_argument("--json", help="where results go")
     args = parser.parse_args()
     os.environ.update(environment())
     sys.path.insert(0, str(ROOT))
-    if args.command == "collect":
-        collect(args.parts, args.jobs)
-    elif args.command == "collect-part":
-        collect_part(args.part)
-    elif args.command == "run":
-        run(args)
-    else:
-        run_part(args)
+    {"reach": reach, "run": run, "reach-part": reach_part, "run-part": run_part}[args.command](args)
 
 
 if __name__ == "__main__":
