@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from tests import kept
 from tests.cuda.build import Kernel, pointer
 from tests.cuda.test_semantics import branch, loop
 from tilewright.errors import CompileError
@@ -40,8 +40,7 @@ from tilewright.ir.types import (
     with_element,
 )  # fmt: skip
 
-KEPT = Path(__file__).parent.parent / "data/cuda_text.txt"
-CUT = "\n// ----\n"
+FILE, COMMAND = "cuda_text.txt", "python -m tests.cuda.texts"
 TYPES = (*NUMBERS, *WIDE)
 SOME = {"add", "mul", "div", "min", "fma", "neg", "lt", "and", "exp2", "isnan"}
 """Of vectors, whose elements are printed as scalars are."""
@@ -244,12 +243,12 @@ def fragments() -> Iterator[Kernel]:
                 k.frag_store(f, k.frag_load(f, tuple(reversed(offsets))), offsets, index)
                 keep(k, k.frag_load(f, offsets[:1], index, scalar=True))
                 k.frag_store(f, k.constant(elem, 1), offsets[-1:], index)
-        kept = k.frag_load(f, (0, 1, 2, 3))
+        loaded = k.frag_load(f, (0, 1, 2, 3))
         k.frag_store(g, k.frag_load(f, (4, 5, 6, 7)), (0, 1, 2, 3))
-        keep(k, kept)  # before a write to another fragment
-        kept = k.frag_load(f, (0, 1, 2, 3))
-        branch(k, k.compare("lt", k.i, k.n), partial(k.frag_store, f, k.constant(kept.type, 1), (0, 1, 2, 3)))
-        keep(k, kept)
+        keep(k, loaded)  # before a write to another fragment
+        loaded = k.frag_load(f, (0, 1, 2, 3))
+        branch(k, k.compare("lt", k.i, k.n), partial(k.frag_store, f, k.constant(loaded.type, 1), (0, 1, 2, 3)))
+        keep(k, loaded)
         yield k
 
 
@@ -425,4 +424,4 @@ def texts() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    KEPT.write_text(CUT.join(texts().values()) + "\n", encoding="utf-8")
+    kept.write(FILE, texts())

@@ -108,8 +108,9 @@ def _by(party: Json) -> str:
 
 def _place(where: Json, base: Path, text: str) -> Json:
     file = Path(where["file"])
-    inside = file.is_absolute() and file.is_relative_to(base)
-    uri = file.relative_to(base).as_posix() if inside else file.as_uri() if file.is_absolute() else file.as_posix()
+    if file.is_relative_to(base):
+        file = file.relative_to(base)
+    uri = file.as_uri() if file.is_absolute() else file.as_posix()
     region: Json = {"startLine": max(1, where["line"])}
     if where["text"]:
         region["snippet"] = {"text": where["text"]}
