@@ -63,9 +63,9 @@ def _compiled(
     source = None if function.digest else emit(function, arch)
     text = function.digest if source is None else source.annotated() if lineinfo else source.text
     name = disk.key(compiler.identity, _header_digest(), function.name, text, *flags)
-    parts, seconds = disk.read(name) if cache else None, 0.0
-    cached = parts is not None and parts.keys() == {"log", "ptx", "cubin", "meta"}
-    if parts is None or not cached:
+    parts, seconds = (disk.read(name) if cache else None) or {}, 0.0
+    cached = parts.keys() == {"log", "ptx", "cubin", "meta"}
+    if not cached:
         source = source or emit(function, arch)
         made = nvrtc.compile_source(source, arch, lineinfo, options)
         meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})

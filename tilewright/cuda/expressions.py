@@ -87,7 +87,7 @@ def _integer(elem: ScalarType, value: int) -> Expr:
                     f"tw::wide<{elem.cuda}>({high % (1 << 64):#x}ull, {low:#x}ull)")  # fmt: skip
     suffix = {I64: "ll", U64: "ull", U32: "u"}.get(elem, "")
     # C++ has no negative literals: 2147483648, to be negated, would not fit into an int.
-    if value < 0 and value == -(1 << (elem.width - 1)) and elem.width >= 32:
+    if value == -(1 << (elem.width - 1)) and elem.width >= 32:
         return Expr(f"({value + 1}{suffix} - 1)")
     text = Expr(f"{value}{suffix}", UNARY if value < 0 else PRIMARY)
     return text if elem.width >= 32 else Expr(f"{elem.cuda}({value})")

@@ -283,7 +283,7 @@ class MbarrierClocks:
             if clocks.lane_clocks:
                 apart = [warp for warp in mine.tolist() if warp in clocks.lane_clocks]
                 others += [(warp, place, None) for warp in apart]
-                mine = mine[~np.isin(mine, apart)] if apart else mine
+                mine = mine[~np.isin(mine, apart)]
             if mine.size:
                 self._at(place).add(np.maximum.reduce(clocks.release(mine)))
                 clocks.step(mine)

@@ -65,9 +65,11 @@ def polling_loops(ops: list[Op]) -> dict[Op, PollingLoop]:
         inside = {value for op in loop.walk() for value in op.results}
         for read, bound, holds in zip(asked.operands, asked.operands[::-1], compare, strict=True):
             for op in _reads(loop, read, uses):
-                # Of a load before the loop, what is computed between the two counts as inside.
+                # Of a load before the loop, what is computed between the two counts as inside. One that is carried to
+                # the condition is compared with what the next turn carries, which no register holds yet.
                 between = {v for o in ops[order[op] : order[loop]] for v in o.results}
-                steps = _invariant(bound, inside | between)
+                later = {v for region in loop.regions for v in region.args if op not in loop.regions[0].ops}
+                steps = _invariant(bound, inside | between | later)
                 if steps is not None and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
                     found[op] = PollingLoop(holds, bound, steps)
     return found
@@ -104,8 +106,7 @@ def _invariant(value: Value, inside: set[Value]) -> tuple[Op, ...] | None:
     if value not in inside:
         return ()
     op = value.op
-    assert op is not None
-    if op.opcode not in ELEMENTWISE | {"cast", "select"}:
+    if op is None or op.opcode not in ELEMENTWISE | {"cast", "select"}:  # without an op: what a loop carries
         return None
     parts = [_invariant(operand, inside) for operand in op.operands]
     found = dict.fromkeys(step for part in parts for step in part or ())

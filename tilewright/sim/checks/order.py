@@ -75,8 +75,9 @@ class LaneClocksAtIssue:
     def __init__(self, clocks: Clocks | None = None, group: Group | None = None) -> None:
         self._kept: dict[int, tuple[SparseClock, Array]] = {}
         self._made: dict[int, SparseClock] = {}
-        if clocks is None or group is None:
+        if clocks is None:
             return
+        assert group is not None
         self._clusters = clocks.cluster
         warps = group.warps if group.mask is None else group.warps[group.mask.reshape(-1, WARP).any(1)]
         split = [warp for warp in warps.tolist() if warp in clocks.lane_clocks]

@@ -225,9 +225,7 @@ class Proxies(SharedChecker):
     def _plainly_fenced(self, wave: Wave, effect: Effect, row: int, written: Array, newest: int) -> bool:
         """Whether all warps between the first and the last that wrote these cells fenced as wholes next, and the warp
         that issued the effect (of this row of its group) knew of it."""
-        oldest = int(np.minimum.reduce(written))
-        if not oldest:
-            oldest = int(np.minimum.reduce(written[written > 0]))
+        oldest = int(np.minimum.reduce(written[written > 0]))
         low, high = _unpacked(oldest)[0] // WARP, _unpacked(newest)[0] // WARP
         snapshot, clocks, fences = effect.notes, self.order.waves[wave], self.fences[wave]
         issuer = int(snapshot.warps[row])

@@ -1,0 +1,384 @@
+"""Single conditions of the checkers, asked by themselves: who acts, what was known then, and where memory ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.check.pairs import launch
+from tests.check.test_clocks import WARPS, clocks
+from tilewright import cute, sim
+from tilewright.ir.core import Op
+from tilewright.sim import checks
+from tilewright.sim.checks import residency
+from tilewright.sim.checks.caller_arrays import CallerArrays
+from tilewright.sim.checks.global_proxies import LANE, GlobalProxies, Write
+from tilewright.sim.checks.guarded_waits import guarded_waits
+from tilewright.sim.checks.kinds import polling_loops
+from tilewright.sim.checks.mbarriers import Barrier, MbarrierRules
+from tilewright.sim.checks.order import HappensBefore
+from tilewright.sim.checks.sparse_clock import SparseClock
+from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+
+WARP = 32
+
+
+class Thing(SimpleNamespace):
+    """Attributes; equal to itself alone."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+
+def without_init(kind: type, **given: Any) -> Any:
+    """An object of which only these attributes are needed."""
+    made = object.__new__(kind)
+    vars(made).update(given)
+    return made
+
+
+def compiled(kernel: Any, *arrays: Any) -> Any:
+    @cute.jit
+    def host(*tensors: cute.Tensor):
+        kernel(*tensors).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    return cute.compile(host, *arrays).kernels[0]
+
+
+# -- the caller's arrays -----------------------------------------------------------------------------------------------
+
+
+def test_where_a_stretch_of_neighbouring_arrays_begins() -> None:
+    """The first byte after an array is the next one's."""
+
+    def undefined(size: int) -> Any:
+        def at(places: Any) -> Any:
+            assert (places >= 0).all() and (places < size).all()
+            return np.ones(np.shape(places), bool)
+
+        return Thing(at=at)
+
+    first, second = (Thing(base=base, low=16, high=80) for base in (4096, 4160))  # bytes 4112 to 4176 to 4240
+    arrays = without_init(CallerArrays, held={first: undefined(80), second: undefined(80)})
+    found = [arrays.in_stretch(start, (2, 8), (16, 1)) for start in (4111, 4112, 4132, 4176, 4240)]
+    assert found == [None, (first, 16), (first, 36), (second, 16), None]
+    everything = Thing()
+    arrays.space = Thing(any=everything)
+    assert arrays.at(everything, [4108, 4172, 4236], 2, 4).tolist() == [[False, True], [True, True], [True, False]]
+    assert not arrays.at(Thing(), [4112], 2, 4).any()
+
+
+# -- copies of arrays that threads wrote -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fenced", ["", "block 0", "block 1", "block 1 later", "the writer", "the writer early"])
+@pytest.mark.parametrize("who", ["lane", "mask", "all"])
+def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) -> None:
+    """Thread 7 of block 0 wrote at tick 3; a thread of block 1 (or of block 0, where all issue) copies at tick 6."""
+    wave: Any = Thing(geometry=Thing(warps=2))
+    fences = np.full(4 * WARP, -1)
+    lanes = {"block 0": 40, "block 1": 100, "block 1 later": 100, "the writer": 7, "the writer early": 7}
+    if fenced:
+        fences[lanes[fenced]] = {"block 1 later": 7, "the writer early": 2}.get(fenced, 5)
+    mask = np.arange(4 * WARP) == 101
+    effect: Any = Thing(lane=101 if who == "lane" else None, mask=mask if who == "mask" else None)
+    rules = without_init(
+        GlobalProxies, landing=[effect], issued={id(effect): (effect, 6)}, writes=[Write(None, wave, 3)],  # type: ignore[arg-type]
+        fenced={wave: fences}, shift=2,
+    )  # fmt: skip
+    told: list[Any] = []
+    rules._report = lambda *given: told.append(given)
+    written = np.zeros(8, np.int64)
+    written[5] = (1 << LANE) + 7
+    group: Any = Thing(wave=wave, warps=np.arange(4))
+    rules._check(group, "x", written, np.array([4, 5, 6]))
+    issuer = {"block 0", "the writer"} if who == "all" else {"block 1", "the writer"}
+    assert bool(told) == (fenced not in issuer)
+    assert all((warp, writer, at) == (0 if who == "all" else 3, 7, 20) for _, _, warp, _, writer, _, at in told)
+    assert len(told) <= 1
+    rules.issued.clear()
+    rules._check(group, "x", written, np.array([5]))
+    assert len(told) <= 1, "of a copy whose issue is not known nothing is said"
+
+
+# -- mbarriers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_phase_of_the_clusters_barrier_that_first_covers_an_init() -> None:
+    """Only the first arrival after the fence counts, and only of the warp that initialised."""
+    op: Any = Thing()
+    plain, fenced, other = (Barrier(op, warp, 3, 1) for warp in (1, 1, 2))
+    fenced.fenced = other.fenced = True
+    target = np.zeros(4 * WARP, int)
+    wave: Any = Thing(clusters=Thing(target=target))
+    rules = without_init(
+        MbarrierRules, known={wave: dict(enumerate((plain, fenced, other)))}, passed={wave: np.zeros(4)}
+    )
+    for phase in (1, 2):
+        target[:] = phase
+        rules.cluster(Thing(wave=wave), np.arange(WARP, 2 * WARP), False)
+        assert (plain.phase, fenced.phase, other.phase) == (-1, 1, -1)
+    rules.cluster(Thing(wave=wave), np.arange(WARP), True)
+    assert rules.passed[wave].tolist() == [2, 0, 0, 0] and (plain.phase, fenced.phase) == (-1, 1)
+
+
+def test_copies_of_one_snapshot_keep_the_phases_of_their_own_time() -> None:
+    table, passed = Thing(completed=np.array([0, 0])), np.array([0, 0])
+    from tilewright.atoms.mbarrier_state import Mbarriers
+
+    wave: Any = Thing(kept={Mbarriers: table})
+    group: Any = Thing(wave=wave, warps=np.array([0, 1]))
+    atom = Thing(accesses=[Thing(role="mbarrier")])
+
+    class Notes:
+        phases: Any = None
+
+    notes = Notes()
+    rules = without_init(MbarrierRules, passed={wave: passed}, counted={}, order=Thing(snapshots=set()))
+    kept = []
+    for change in (
+        lambda: None,
+        lambda: None,
+        lambda: table.completed.__setitem__(1, 4),
+        lambda: passed.__setitem__(0, 2),
+    ):
+        change()
+        effect: Any = Thing(notes=notes, op=Op("call", [], [], {"atom": atom}, [], None))
+        rules.issue(group, effect)
+        kept.append((effect.notes, [part.tolist() for part in effect.notes.phases]))
+    assert [phases for _, phases in kept] == [[[0, 0], [0, 0]]] * 2 + [[[0, 4], [0, 0]], [[0, 4], [2, 0]]]
+    assert [made is notes for made, _ in kept] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("knows", ["", "itself", "row", "lanes", "phase", "no phases"])
+def test_what_shows_that_a_copys_issuer_knew_of_the_init(knows: str) -> None:
+    """Lane 5 of warp 1 has initialised at clock 4; a lane of the same warp or of another issues a copy."""
+    made = clocks({}, cluster=1)
+    order = Thing(waves={"wave": made}, layout=made.layout)
+    rules = without_init(MbarrierRules, order=order)
+    barrier = Barrier(Thing(), 1, 5, 4)  # type: ignore[arg-type]
+    barrier.phase = 2
+    for warp in (1, 2):
+        rows = np.zeros((1, made.clocks.shape[1]), int)
+        rows[0, made.layout.columns(int(made.unit[1]) * WARP + 5)] = 4 if knows == "row" else 3
+        known = Thing(knows=lambda *_: True) if knows == "lanes" else None
+        phases = None if knows == "no phases" else (None, [2 if knows == "phase" else 1])
+        notes = Thing(warps=[warp], rows=rows, lane_clocks={warp: known}, phases=phases)
+        for lane in (5, 6):
+            itself = warp == 1 and lane == 5
+            assert rules._saw_at_issue("wave", Thing(notes=notes), barrier, lane) == (
+                itself or knows not in ("", "itself")
+            )
+
+
+@pytest.mark.parametrize("left", [-4, 0, 4])
+@pytest.mark.parametrize("before", [None, 1, 2])
+@pytest.mark.parametrize("row", [-1, 0, 1])
+def test_bytes_that_come_too_late_for_their_phase(left: int, before: int | None, row: int) -> None:
+    told: list[Any] = []
+    rules = without_init(MbarrierRules, _wrong_bytes=lambda *given: told.append(given))
+    notes = Thing(phases=None if before is None else (np.array([before]), None))
+    table: Any = Thing(bytes=np.array([left, left]), completed=np.array([2, 2]))
+    rules._check_phase_is_open("wave", table, Thing(notes=notes), None, None, 0, row)
+    assert bool(told) == (left < 0 and before == 1 and row == 0)
+
+
+@pytest.mark.parametrize("at", [40, 56, 60, 63, 64, 70, 71, 72, 80])
+@pytest.mark.parametrize("remote", [False, True])
+def test_accesses_next_to_mbarriers_are_looked_at(at: int, remote: bool) -> None:
+    """mbarriers are at bytes 64 to 72; an access of four bytes begins ``at``. Others' memory is always looked at."""
+    looked: list[Any] = []
+    group: Any = Thing(wave="wave", lanes_count=32)
+    rules = without_init(MbarrierRules, span={"wave": (64, 72)}, access=lambda *given: looked.append(given))
+    add = 8 + (1 << RANK_SHIFT if remote else 0)
+    pointer = Thing(root=Thing(range=(at - 8, at - 8, 4)), add=add, off=np.array(at + add - 8))
+    rules.pointed("load", without_init(SharedBuffer), group, pointer, Thing(nbytes=4), None, None)
+    assert bool(looked) == (remote or 60 < at < 72)
+
+
+# -- what happened before ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_what_a_warp_knows_of_another_cluster_is_not_in_its_row(cluster: int) -> None:
+    """The columns of a row are those of the warp's own cluster: another one's have the same numbers."""
+    made = clocks({}, cluster)
+    order = without_init(HappensBefore, waves={"wave": made}, layout=made.layout)
+    made.clocks[0, :] = 9
+    other = WARPS + 1  # of the second block
+    assert order.knows("wave", 0, 1, 9) and not order.knows("wave", 0, 1, 10)  # type: ignore[arg-type]
+    assert order.knows("wave", 0, other, 9) == (cluster == 2)  # type: ignore[arg-type]
+    know = SparseClock()
+    know.rows = {int(made.cluster[other]): np.full(made.layout.cluster, 11, np.int32)}
+    made.learn(0, know, lane=5)
+    assert order.knows("wave", 0, other, 11) and not order.knows("wave", 0, other, 12)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fence", ["", "threads", "proxies"])
+def test_a_fence_of_proxies_publishes_nothing(fence: str) -> None:
+    """Only a fence of threads makes a relaxed store of a flag a release."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        b, _, _ = cute.arch.block_idx()
+        if t == 0:
+            if b == 0:
+                x[0] = cutlass.Int32(7)
+                if cutlass.const_expr(fence == "threads"):
+                    cute.arch.threadfence()
+                if cutlass.const_expr(fence == "proxies"):
+                    cute.arch.fence_proxy("async.global")
+                cute.arch.store(flag.iterator, cutlass.Int32(1), sem="relaxed", scope="gpu")
+            else:
+                while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") == 0:
+                    pass
+                y[0] = x[0]
+
+    with sim.options(check="races"), checks.collecting() as report:
+        launch(kernel, *[np.zeros(1, np.int32) for _ in range(3)], grid=2, block=32)
+    assert bool(report.rules) == (fence != "threads")
+
+
+# -- what loops wait for -----------------------------------------------------------------------------------------------
+
+
+def flag_of(p: Any) -> Any:
+    return cute.arch.load(p, sem="acquire", scope="gpu")
+
+
+@cute.jit
+def not_at_least(v, n, turn, x):
+    return not v >= n
+
+
+LOOPS: dict[str, tuple[Callable[..., Any], int, int]] = {  # how many reads are known, in the condition and carried
+    "a literal": (lambda v, n, turn, x: v < 3, 1, 2),
+    "the other way round": (lambda v, n, turn, x: 3 > v, 1, 2),
+    "equal": (lambda v, n, turn, x: v != n, 1, 2),
+    "a sum of the outside": (lambda v, n, turn, x: v < n * 2 + 1, 1, 2),
+    "not": (not_at_least, 1, 2),
+    "what changes": (lambda v, n, turn, x: v < turn, 1, 0),
+    "a sum with what changes": (lambda v, n, turn, x: v < n + turn, 1, 0),
+    "what is read": (lambda v, n, turn, x: v < x[1], 0, 0),
+    "itself": (lambda v, n, turn, x: v < v + n, 0, 0),
+    "a wider number": (lambda v, n, turn, x: v.to(cutlass.Int64) < 3, 1, 0),
+    "a narrower number": (lambda v, n, turn, x: v.to(cutlass.Int16) < cutlass.Int16(3), 0, 0),
+    "a float": (lambda v, n, turn, x: v.to(cutlass.Float32) < 3.0, 0, 0),
+    "a sum of it": (lambda v, n, turn, x: v + 1 < n, 0, 0),
+    "two conditions": (lambda v, n, turn, x: (v < n) & (n < 9), 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("carried", [False, True])
+def test_of_which_loops_it_is_known_what_they_wait_for(name: str, carried: bool) -> None:
+    asks, *found = LOOPS[name]
+
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        n, turn = x[2], cutlass.Int32(0)
+        if cutlass.const_expr(carried):
+            v = flag_of(x.iterator)
+            while asks(v, n, turn, x):
+                v = flag_of(x.iterator)
+                turn += 1
+        else:
+            while asks(flag_of(x.iterator), n, turn, x):
+                turn += 1
+
+    ops = list(compiled(kernel, np.zeros(4, np.int32)).walk())
+    assert len(polling_loops(ops)) == found[carried]
+
+
+@pytest.mark.parametrize("kind", ["a value", "used", "twice"])
+def test_a_loop_whose_value_is_used_elsewhere_waits_for_more(kind: str) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        v = flag_of(x.iterator)
+        while v < 3:
+            v = flag_of(x.iterator)
+            if cutlass.const_expr(kind == "twice"):
+                x[3] = v
+        if cutlass.const_expr(kind == "used"):
+            x[3] = v
+
+    found = polling_loops(list(compiled(kernel, np.zeros(4, np.int32)).walk()))
+    assert bool(found) == (kind == "a value")
+
+
+@cute.jit
+def without(token, other, n):
+    return not token
+
+
+@cute.jit
+def without_both(token, other, n):
+    return not (token and other)
+
+
+@cute.jit
+def without_one(token, other, n):
+    return not (token or other)
+
+
+@cute.jit
+def without_and_small(token, other, n):
+    return not token and n
+
+
+TOKENS: dict[str, tuple[Callable[..., Any], int]] = {
+    "not": (without, 1), "both": (without_both, 2), "one of them": (without_one, 2),
+    "an argument": (lambda t, o, n: n, 0),
+    "an argument too": (without_and_small, 0), "the token itself": (lambda token, other, n: token, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize("more", [False, True])
+def test_which_waits_tokens_decide_over(name: str, more: bool) -> None:
+    asks, tokens = TOKENS[name]
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, n: cutlass.Boolean):
+        full = cute.arch.alloc_smem(cutlass.Int64, 2)
+        token = cute.arch.mbarrier_try_wait(full, 0)
+        other = cute.arch.mbarrier_try_wait(full + 1, 0)
+        if asks(token, other, n):
+            cute.arch.mbarrier_wait(full, 0)
+            if cutlass.const_expr(more):
+                x[0] = cutlass.Int32(1)
+
+    @cute.jit
+    def host(x: cute.Tensor, n: cutlass.Boolean):
+        kernel(x, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    function = cute.compile(host, np.zeros(4, np.int32), True).kernels[0]
+    found = [len(tests) for tests in guarded_waits(function).values()]
+    assert found == [tokens] * (bool(tokens) and not more)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [15, 16, 17])
+def test_arrays_up_to_a_size_are_looked_at_for_waits(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(residency, "LARGEST", limit)
+    rules = without_init(residency.Residency, all_resident=False, polling_reads=set(), places={}, first={})
+    looked: list[Any] = []
+    rules._wrote = lambda *given: looked.append(given)
+    wave: Any = Thing(geometry=Thing(warps=1))
+    rules.first[wave] = 0
+    group: Any = Thing(lanes=Thing(op=None), wave=wave, warps=np.array([0]), registers={}, lanes_count=32)
+    buffer: Any = Thing(bytes=np.zeros(16, np.uint8))
+    for verb, sees in (("store", limit >= 16), ("load", False)):
+        looked.clear()
+        rules.access(verb, buffer, group, np.zeros(32, int), Thing(nbytes=4), None, None)
+        assert bool(looked) == sees
+    rules.all_resident = True
+    rules.access("store", buffer, group, np.zeros(32, int), Thing(nbytes=4), None, None)
+    assert not looked
