@@ -20,12 +20,14 @@ from figures import gpu_model, table, write_results
 from sides import medians
 
 from tilewright.gemm import PreparedWeight, mixed_matmul, prepare_weight
-from tilewright.gemm.kernel.small_m import ROWS
-from tilewright.gemm.operators.mixed import FewRows
+from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows
 
 SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
 ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
 GROUP, ROUNDS = 128, 9
+SIZES = [(16, 2, 8, 2), (16, 3, 8, 2), (16, 4, 8, 2), (16, 4, 16, 1), (16, 3, 4, 4), (32, 2, 8, 1), (32, 2, 8, 2),
+         (32, 3, 8, 1), (32, 2, 4, 4), (32, 2, 16, 1), (64, 2, 8, 1), (64, 2, 4, 2)]  # fmt: skip
+"""Columns of a block, tiles of K under way, warps, blocks a multiprocessor."""
 
 
 @dataclass
@@ -59,9 +61,11 @@ class Operands:
         return float((self.ours[:, :64].double() - exact).norm() / exact.norm())
 
 
-def few_rows(x: Operands, tile: tuple[int, int, int]) -> None:
+def few_rows(x: Operands, columns: int, stages: int, warps: int, blocks: int) -> None:
     product = FewRows.of(x.a, x.weight, None, x.ours, None)
-    replace(product, config=replace(product.config, tile=tile)).run()
+    tile = (product.config.tile[0], columns, product.config.tile[2])
+    config = replace(product.config, tile=tile, stages=stages, warps=(1, warps), blocks=blocks)
+    replace(product, config=config).run()
 
 
 def measure(m: int, n: int, k: int, sizes: bool, rounds: int) -> list[dict[str, Any]]:
@@ -74,11 +78,9 @@ def measure(m: int, n: int, k: int, sizes: bool, rounds: int) -> list[dict[str, 
     }
     if sets[0].packed is None:
         del sides["int4pack"]
-    if sizes and m <= ROWS:
-        for columns in (8, 16, 32, 64):
-            for deep in (128, 256, 512):
-                tile = ROWS, columns, deep
-                sides[str(tile)] = lambda x, tile=tile: few_rows(x, tile)
+    if sizes and m <= MOST_ROWS:
+        for size in SIZES:
+            sides["columns {}, stages {}, warps {}, blocks {}".format(*size)] = lambda x, size=size: few_rows(x, *size)
     sets[0].ours.fill_(float("nan"))
     sides["ours"](sets[0])
     error = sets[0].error()

@@ -211,20 +211,28 @@ class SmallMConfig(GemmConfig):
 @dataclass(frozen=True)
 class MixedSmallMConfig(SmallMConfig):
     """A kernel for few rows whose B are numbers of 4 bits (``kernel.mixed_small_m``), with a scale for each ``depth``
-    elements of K of a column."""
+    elements of K of a column. ``stages`` are the tiles of K whose loads are under way, ``blocks`` the thread blocks
+    that a multiprocessor has registers for."""
 
+    transposed: ClassVar[bool] = True
     depth: int = 128
+    blocks: int = 1
+
+    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
+        """The same for other operands. Neighbouring columns of D are in different threads: each is stored alone."""
+        return replace(self, a=a, b=b, c=replace(c, copy_bits=c.dtype.width))
 
     def check(self) -> None:
         """ConstraintError for sizes that the kernel does not have."""
         bM, bN, bK = self.tile
         wide = self.a.major is Major.K and (self.a.copy_bits, self.a.dtype.width) == (128, 16)
-        sizes = (bM, bN % 8, bK % 128, self.warps[0]) == (16, 0, 0, 1)
-        if not (sizes and wide and self.b.dtype.width == 4 and self.depth in (32, 64, 128)):
+        sizes = (bM % 8, bN % 16, bK, self.warps[0]) == (0, 0, 128, 1) and 8 <= bM <= 64 and bN >= 16
+        if not (sizes and self.stages >= 1 and wide and self.b.dtype.width == 4 and self.depth in (32, 64, 128)):
             raise ConstraintError(
-                "a kernel for few rows and weights of 4 bits takes tiles of 16 rows, columns in 8s and k elements in "
-                "128s, warps (1, n), 16-bit rows read 16 bytes at a time along K, and a scale for 32, 64 or 128 "
-                f"elements; not {self.tile}, {self.warps}, {self.a}, {self.b}, {self.depth}"
+                "a kernel for few rows and weights of 4 bits takes tiles of 8 to 64 rows in 8s, columns in 16s and 128 "
+                "elements of K, at least 1 stage, warps (1, n), 16-bit rows read 16 bytes at a time along K, and a "
+                f"scale for 32, 64 or 128 elements; not {self.tile}, {self.stages}, {self.warps}, {self.a}, {self.b}, "
+                f"{self.depth}"
             )
 
 

@@ -51,7 +51,7 @@ class FragmentEpilogue:
             move(self.atom(), self.pairs(tC), self.pairs(source), inside, False)
             return source.load()
 
-        acc = applied(function, acc, EpilogueTile(tc, extent, read_source))
+        acc = applied(function, acc, EpilogueTile(tc, extent, read_source, self.config.transposed))
         move(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), inside, True)
 
     def pairs(self, tensor: cute.Tensor) -> cute.Tensor:

@@ -1,8 +1,14 @@
-"""Products with few rows and a weight of 4-bit numbers: the kernel for few rows with another loader of B.
+"""Products with few rows and a weight of 4-bit numbers: the time is that of reading the weight once.
 
-The weight was arranged once (``prepared_weight``), so a lane's 16 bytes are what it multiplies in four steps. The
-numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
-sums are multiplied by the group's scales: four multiplications for 8 columns, where scaling the weight would take 32.
+The kernel computes the transposed product: the weight is the operand of mma.sync with 16 rows, and the rows of A are
+its 8 columns, so that one instruction takes twice as much of the weight. The weight was arranged once
+(``prepared_weight``): a lane's 16 bytes are what it multiplies in four steps. Loads of the next tiles of K are under
+way while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns, in which a multiprocessor of an
+H200 could have read 25 KB.
+
+The numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
+sums are multiplied by the group's scales: two scales for 16 rows of the weight, where scaling the weight would take 64
+multiplications of each lane. The warps of a block share K, and add up their sums in the end.
 """
 
 from __future__ import annotations
@@ -10,10 +16,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Float32, Int32, cute, range_constexpr
+from tilewright import Float32, Int32, cute, range, range_constexpr, utils
 from tilewright.gemm.config import MixedSmallMConfig
-from tilewright.gemm.kernel.small_m import ROWS, STEP, VECTOR, SmallMGemm
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, WORDS, widened
+from tilewright.gemm.epilogue.fragment import FragmentEpilogue
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
+from tilewright.gemm.kernel.small_m import GROUP, STEP, VECTOR, SmallMGemm
+from tilewright.gemm.mainloop.math import tensor_core_op
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened
+from tilewright.gemm.tiles import aligned
+
+ROWS, HALVES = 16, 2
+"""Rows of the weight of one instruction, and the tiles of ``COLUMNS`` that make them."""
+
+AT_ONCE = 2
+"""Groups of 8 rows of A that are loaded for 128 elements of K at once; of more, for 32."""
 
 
 @dataclass(frozen=True)
@@ -24,71 +41,179 @@ class PreparedOperand:
     scales: cute.Tensor  # (N, K / depth), contiguous along N
 
 
-class MixedSmallMGemm(SmallMGemm):
-    """D = f(A @ (scales * B), C) for A (M, K, 1), a :class:`PreparedOperand` B, C and D (M, N, 1), M at most 16; K in
-    128s, N in 8s."""
+@dataclass(frozen=True)
+class WeightTile:
+    """128 elements of K of a block's rows of the weight, in the registers of a lane: ``words`` (4, half, 16 rows) and
+    ``scales`` (half, 16 rows, group of K)."""
 
-    LAST = DEPTH
+    words: cute.Tensor
+    scales: cute.Tensor
+
+
+class MixedSmallMGemm:
+    """D = f(A @ (scales * B), C) for A (M, K, 1), a :class:`PreparedOperand` B, C and D (M, N, 1); K in 128s, N in 8s.
+
+    ``config.tile`` is (rows of A, columns, 128), ``config.warps`` (1, warps that share K), ``config.stages`` the tiles
+    of K whose loads are under way.
+    """
+
+    ACCESS = SmallMGemm.ACCESS
 
     def __init__(self, config: MixedSmallMConfig) -> None:
-        super().__init__(config)
-        self.depth = config.depth
-
-    def weight(self, mB: PreparedOperand) -> PreparedOperand:
-        return mB
-
-    def rows_of_weight(self, mB: PreparedOperand, batch: Any, column: Any, lane: Any) -> list:
-        """Where the lane's words and its two scales of the first tile of K are, and the steps to the next."""
-        tiles, groups = cute.size(mB.words, mode=[2]), cute.size(mB.words, mode=[3])
-        columns = cute.size(mB.scales, mode=[0])
-        found = []
-        for g in range_constexpr(self.groups):
-            at = cute.min(column * self.groups + g, groups - 1)  # what comes of columns beyond is not stored
-            words = mB.words.iterator + (at * tiles * LANES + lane) * WORDS
-            scales = mB.scales.iterator + (at * COLUMNS + lane % 4 * 2)
-            found.append((words, scales, columns))
-        return found
-
-    def multiply(self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any) -> None:
-        self.multiply_tiles(tiled_mma, acc, rows, cols, k, self.steps * STEP // DEPTH)
+        config.check()
+        self.config = config
+        self.epilogue = FragmentEpilogue(config)
+        rows, columns, _ = config.tile
+        self.groups, self.blocks, self.warps = rows // GROUP, columns // ROWS, config.warps[1]
+        self.parts = DEPTH // config.depth
 
     @cute.jit
-    def multiply_last(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any, K: Any, lane: Any
-    ) -> None:
-        """One tile of the weight: none is beyond K."""
-        self.multiply_tiles(tiled_mma, acc, rows, cols, k, 1)
+    def __call__(
+        self, mA: cute.Tensor, mB: PreparedOperand, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        decomposition: Any = None, stream: Any = None,
+    ) -> None:  # fmt: skip
+        """Launch the product."""
+        config = self.config
+        mA, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mA, config.a), (mC, config.c), (mD, config.c)))
+        op = tensor_core_op(config.a.dtype, config.acc_dtype)
+        rows, columns, _ = config.tile
+        m, n = cute.size(mD, mode=[0]), cute.size(mD, mode=[1])
+        tiled_mma = cute.make_tiled_mma(op, cute.make_layout((1, 1, 1)))
+        self.kernel(mA, mB, mC, mD, function, tiled_mma, Int32(LOW_BITS)).launch(
+            grid=(cute.ceil_div(n, columns), cute.ceil_div(m, rows), 1), block=(config.threads, 1, 1), stream=stream,
+            min_blocks_per_mp=config.blocks, use_pdl=True,
+        )  # fmt: skip
 
-    def multiply_tiles(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any, tiles: int
+    @cute.kernel
+    def kernel(
+        self, mA: cute.Tensor, mB: PreparedOperand, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        tiled_mma: cute.TiledMma, mask: Int32,
+    ) -> None:  # fmt: skip
+        column, row, _ = cute.arch.block_idx()
+        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+        rows, columns, _ = self.config.tile
+        tokens = [self.row(mA, row * rows + GROUP * j + lane // 4, lane) for j in range_constexpr(self.groups)]
+        acc = cute.make_rmem_tensor(((2, 2), self.blocks, self.groups), Float32)  # (MMA, MMA_M, MMA_N)
+        acc.fill(0)
+        tiles = cute.size(mB.words, mode=[2])
+        stages, step = self.config.stages, self.config.stages * self.warps
+        held = [self.registers(mB) for _ in range_constexpr(stages)]
+        places = self.places(mB, column, lane)
+        wait_then_let_next_begin()
+        for stage in range_constexpr(stages):
+            if warp + stage * self.warps < tiles:
+                self.load(mB, held[stage], places, warp + stage * self.warps)
+        for first in range(warp, tiles, step, unroll=1):
+            for stage in range_constexpr(stages):
+                tile = first + stage * self.warps
+                if tile < tiles:
+                    self.multiply(tiled_mma, acc, held[stage], tokens, tile, mask)
+                    if tile + step < tiles:
+                        self.load(mB, held[stage], places, tile + step)
+        self.finish(tiled_mma, acc, mC[None, None, 0], mD[None, None, 0], function, column, row, warp, lane)
+
+    def row(self, mA: cute.Tensor, index: Any, lane: Any) -> Any:
+        """A pointer to the lane's first vector of a row of A; rows beyond read the last one: what comes of them is not
+        stored."""
+        at = cute.min(index, cute.size(mA, mode=[0]) - 1)
+        return (mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR)).align(16)
+
+    def registers(self, mB: PreparedOperand) -> WeightTile:
+        words = cute.make_rmem_tensor(cute.make_layout((WORDS, HALVES, self.blocks)), Int32)
+        scales = cute.make_rmem_tensor(cute.make_layout((HALVES, self.blocks, self.parts)), mB.scales.element_type)
+        return WeightTile(words, scales)
+
+    def places(self, mB: PreparedOperand, column: Any, lane: Any) -> list:
+        """Where the lane's words and scale of the first tile of K are, for each 8 rows of the block's. What comes of
+        rows beyond is not stored: they read the last ones."""
+        tiles, last = cute.size(mB.words, mode=[2]), cute.size(mB.words, mode=[3]) - 1
+        found = []
+        for i in range_constexpr(self.blocks * HALVES):
+            at = cute.min(column * (self.blocks * HALVES) + i, last)
+            words = mB.words.iterator + (at * tiles * LANES + lane) * WORDS
+            found.append((words, mB.scales.iterator + (at * COLUMNS + lane // 4)))
+        return found
+
+    def load(self, mB: PreparedOperand, held: WeightTile, places: list, tile: Any) -> None:
+        """Tile ``tile`` of K of the block's rows of the weight: 16 bytes a lane for each 8 rows."""
+        step, columns = tile * (LANES * WORDS), cute.size(mB.scales, mode=[0])
+        for i, (words, scales) in enumerate(places):
+            half, block = i % HALVES, i // HALVES
+            source = cute.make_tensor((words + step).align(16), cute.make_layout(WORDS))
+            cute.autovec_copy(source, held.words[None, half, block])
+            for part in range_constexpr(self.parts):
+                held.scales[half, block, part] = (scales + (tile * self.parts + part) * columns).load()
+
+    @cute.jit
+    def multiply(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, held: WeightTile, tokens: list, tile: Any, mask: Int32
     ) -> None:
-        """``tiles`` of 128 elements from ``k`` on: all loads before the first instruction."""
-        steps, groups, parts = tiles * WORDS, self.groups, tiles * DEPTH // self.depth
-        rA, _ = self.fragments(steps)
-        words = cute.make_rmem_tensor(cute.make_layout((WORDS, groups, tiles)), Int32)
-        scales = cute.make_rmem_tensor(cute.make_layout((2, groups, parts)), cols[0][1].dtype)
-        for tile in range_constexpr(tiles):
-            for g in range_constexpr(groups):
-                source = (cols[g][0] + (k // DEPTH + tile) * (LANES * WORDS)).align(16)
-                cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words[None, g, tile])
-        for part in range_constexpr(parts):
-            for g in range_constexpr(groups):
-                _, first, columns = cols[g]
-                source = (first + (k // self.depth + part) * columns).align(first.dtype.width // 4)
-                cute.autovec_copy(cute.make_tensor(source, cute.make_layout(2)), scales[None, g, part])
-        self.load_rows(rows, k, rA, steps)
-        of_weight = cute.make_layout(
-            ((2, 2), groups, (2, WORDS, tiles)), stride=((1, 2), WORDS * VECTOR, (4, VECTOR, groups * WORDS * VECTOR))
-        )
-        rB = cute.make_tensor(widened(words, self.config.a.dtype).iterator, of_weight)  # (MMA, MMA_N, MMA_K)
-        for part in range_constexpr(parts):
-            sums = cute.make_rmem_tensor(acc.shape, Float32)  # (MMA, MMA_M, MMA_N)
+        """Add the products of one tile of K. A word of each row is widened where it is needed: all at once would take
+        64 registers."""
+        few, words = self.groups <= AT_ONCE, WORDS // self.parts
+        loaded = [self.load_rows(tokens, tile * DEPTH, WORDS)] if few else []  # (MMA, MMA_N, 2, WORDS)
+        # Of one word of each row: pairs of neighbours, the two halves of the rows, and of 16 elements of K.
+        layout = cute.make_layout(((2, 2, 2), self.blocks, 2), stride=((1, VECTOR, 2), HALVES * VECTOR, 4))
+        for part in range_constexpr(self.parts):
+            sums = cute.make_rmem_tensor(acc.shape, Float32)
             sums.fill(0)
-            for block in range_constexpr(part * self.depth // ROWS, (part + 1) * self.depth // ROWS):
-                cute.gemm(tiled_mma, sums, rA[None, None, block], rB[None, None, block], sums)
-            for g in range_constexpr(groups):
-                for pair in range_constexpr(2):
-                    scale = scales[pair, g, part].to(Float32)
-                    for half in range_constexpr(2):
-                        at = (pair, half), 0, g
-                        acc[at] = acc[at] + sums[at] * scale
+            for word in range_constexpr(part * words, (part + 1) * words):
+                numbers = widened(held.words[word, None, None], self.config.a.dtype, mask)
+                rA = cute.make_tensor(numbers.iterator, layout)  # (MMA, MMA_M, MMA_K)
+                here = loaded[0] if few else self.load_rows(tokens, tile * DEPTH + word * STEP, 1)
+                rB = here[None, None, None, word if few else 0]
+                cute.gemm(tiled_mma, sums, rA, rB, sums)
+            for i in range_constexpr(self.blocks):
+                for upper in range_constexpr(HALVES):
+                    scale = held.scales[upper, i, part].to(Float32)
+                    for j in range_constexpr(self.groups):
+                        for pair in range_constexpr(2):
+                            at = (pair, upper), i, j
+                            acc[at] = acc[at] + sums[at] * scale
+
+    def load_rows(self, tokens: list, k: Any, words: int) -> cute.Tensor:
+        """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 16 bytes a lane for each."""
+        shape, stride = ((2, 2), self.groups, 2, words), ((1, 2), words * VECTOR, 4, VECTOR)
+        found = cute.make_rmem_tensor(cute.make_layout(shape, stride=stride), self.config.a.dtype)
+        for j in range_constexpr(self.groups):
+            for word in range_constexpr(words):
+                source = (tokens[j] + (k + word * STEP)).align(16)
+                target = cute.make_tensor(found.iterator + (j * words + word) * VECTOR, cute.make_layout(VECTOR))
+                cute.autovec_copy(cute.make_tensor(source, cute.make_layout(VECTOR)), target)
+        return found
+
+    @cute.jit
+    def finish(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        column: Any, row: Any, warp: Any, lane: Any,
+    ) -> None:  # fmt: skip
+        """Add up the sums of all warps, in their order, and write them: each warp units of 16 columns and 8 rows."""
+        units, count = self.blocks * self.groups, 4
+        # (accumulators of a unit, lanes, units, warps): the lanes of a warp touch 32 neighbouring words, a bank each.
+        shape, stride = (count, 32, units, self.warps), (32, 1, 32 * count, 32 * count * units)
+        smem = utils.SmemAllocator().allocate_tensor(Float32, cute.make_layout(shape, stride=stride), 16)
+        flat = cute.make_tensor(acc.iterator, cute.make_layout((count, units)))
+        for unit in range_constexpr(units):
+            for i in range_constexpr(count):
+                smem[i, lane, unit, warp] = flat[i, unit]
+        cute.arch.sync_threads()
+        extent = cute.size(mD, mode=[1]), cute.size(mD, mode=[0])
+        for unit in range_constexpr(units):
+            if warp == unit % self.warps:
+                total = cute.make_rmem_tensor(((2, 2), 1), Float32)  # (MMA, MMA_M)
+                for i in range_constexpr(count):
+                    total[i] = smem[i, lane, unit, 0]
+                for other in range_constexpr(1, self.warps):
+                    for i in range_constexpr(count):
+                        total[i] = total[i] + smem[i, lane, unit, other]
+                block, group = unit % self.blocks, unit // self.blocks
+                at = column * self.blocks + block, row * self.groups + group
+                gC, gD, cD = (
+                    cute.local_tile(tensor, (ROWS, GROUP), at)
+                    for tensor in (transposed(mC), transposed(mD), cute.make_identity_tensor(extent))
+                )
+                self.epilogue.run(tiled_mma, lane, total, 0, gC, gD, cD, extent, function)
+
+
+def transposed(matrix: cute.Tensor) -> cute.Tensor:
+    return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))

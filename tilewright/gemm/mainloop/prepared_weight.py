@@ -40,13 +40,18 @@ def prepared_layout(n: int, k: int) -> Any:
     )
 
 
-def widened(words: Any, dtype: Any) -> Any:
-    """The numbers of 4 bits in registers ``words`` as floats of 16 bits, (8 x words), in the order of K."""
+LOW_BITS = 0x000F000F
+"""The lowest 4 bits of each half of a word."""
+
+
+def widened(words: Any, dtype: Any, mask: Any = LOW_BITS) -> Any:
+    """The numbers of 4 bits in registers ``words`` as floats of 16 bits, (8 x words), in the order of K. ``mask`` is
+    ``LOW_BITS``; where it is an argument of the kernel it stays in a register (a lop3 has room for one constant)."""
     exponents, bias = exponents_of(dtype)
     pairs = cute.make_rmem_tensor(4 * cute.size(words), Int32)
     for i in range_constexpr(cute.size(words)):
         for p in range_constexpr(4):
-            pairs[4 * i + p] = ((words[i] >> (4 * p)) & 0x000F000F) | exponents
+            pairs[4 * i + p] = ((words[i] >> (4 * p)) & mask) | exponents
     numbers = cute.make_rmem_tensor(8 * cute.size(words), dtype)
     numbers.store(cute.recast_tensor(pairs, dtype).load() - dtype(bias + OFFSET))
     return numbers

@@ -18,7 +18,6 @@ from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
-from tilewright.gemm.kernel.small_m import ROWS
 from tilewright.gemm.kernel.widen import widen
 from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, OFFSET, WORDS, prepared_layout
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
@@ -29,10 +28,12 @@ from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 
 GROUPS = (32, 64, 128)
-WARPS = 8
-MOST_ROWS = 32
-"""So many rows are multiplied 16 at a time, each time with the whole weight. For a weight of 4096 x 4096 an H200 took
-9.5 us for 16 rows so, and 20 us for 64 rows with the weight written out."""
+WARPS, MOST_ROWS = 8, 64
+"""The warps of a block, which share K; so many rows are multiplied by the kernel for few rows, for more the weight is
+written out."""
+SIZES = {8: ((32, 2, 2), (16, 4, 2)), 16: ((32, 2, 1), (16, 4, 2)), 32: ((16, 2, 1),) * 2, 64: ((16, 2, 1),) * 2}
+"""By the most rows, for wide and for narrow products: columns of a block, tiles of K under way, blocks of which a
+multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
 
 
@@ -123,9 +124,8 @@ def mixed_matmul(
 ) -> Any:  # fmt: skip
     """activation(a @ (scales * weight).T + bias), for a weight of 4-bit integers.
 
-    Up to 32 rows are multiplied, 16 at a time, by a kernel that reads 4 bits for each element of the weight and takes
-    as long as that; its sums of a group are exact to float32. More rows are multiplied with the weight written out in
-    the type of ``a``, rounded to that.
+    Up to 64 rows are multiplied by a kernel that reads 4 bits for each element of the weight, once; its sums of a group
+    are exact to float32. More rows are multiplied with the weight written out in the type of ``a``, rounded to that.
 
     Args:
         a: (..., K) of Float16 or BFloat16.
@@ -164,9 +164,7 @@ def mixed_matmul(
         return matmul(a, written_out(weight, a).T, result, bias=bias, activation=activation)
     flat, made = a.reshape(rows, a.shape[-1]), view_of(result, (rows, shape[-1]))
     written = new_result(a, (rows, shape[-1]), dtype) if made is None else made
-    for begin in range(0, rows, ROWS):
-        these = slice(begin, min(begin + ROWS, rows))
-        FewRows.of(flat[these], weight, bias, written[these], activation).run()
+    FewRows.of(flat, weight, bias, written, activation).run()
     if made is None:
         result[...] = written.reshape(shape)
     return result
@@ -246,7 +244,7 @@ def run(kind: Any, function: Any, *args: Any) -> None:
 
 @dataclass(frozen=True)
 class FewRows:
-    """A product of at most 16 rows."""
+    """A product of few rows."""
 
     problem: Problem
     weight: PreparedWeight
@@ -275,7 +273,7 @@ class FewRows:
             parts.append(activation_of(activation, Float32, D.dtype))
         a_operand = Operand(A.dtype, Major.K, 128)
         c = operand_of((D,), WIDEST)
-        config = few_rows_config(a_operand, c, weight, limits(problem.machine)[0])
+        config = few_rows_config(A.shape[0], a_operand, c, weight, limits(problem.machine)[0])
         return cls(problem, weight, Chain(tuple(parts)), config)
 
     def run(self) -> None:
@@ -284,15 +282,14 @@ class FewRows:
         run(config, MixedSmallMGemm(config), a, prepared_operand(self.weight), d, d, self.function)
 
 
-def few_rows_config(a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:
-    """As many columns a block as leave two blocks for each multiprocessor; two tiles of K a warp at once, where there
-    are as many."""
-    n, k = weight.shape
-    columns = next((x for x in (32, 16) if n >= 2 * x * multiprocessors), COLUMNS)
-    deep = 2 * DEPTH if k >= 2 * DEPTH * WARPS and columns < 32 else DEPTH
+def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:
+    """All rows in one tile; 32 columns a block where these leave a block for each multiprocessor, else 16."""
+    rows = next(rows for rows in SIZES if m <= rows)
+    wide, narrow = SIZES[rows]
+    columns, stages, blocks = wide if weight.shape[0] >= 32 * multiprocessors else narrow
     config = MixedSmallMConfig(
-        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(ROWS, columns, deep), warps=(1, WARPS), stages=2,
-        depth=weight.group,
+        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=(1, WARPS),
+        stages=stages, depth=weight.group, blocks=blocks,
     )  # fmt: skip
     found: MixedSmallMConfig = config.with_operands(a, config.b, c, 0)
     return found
