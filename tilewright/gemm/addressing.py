@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright import Int64, cute, range_constexpr
 from tilewright.cute.typing import AddressSpace
+from tilewright.errors import ConstraintError
 
 
 @dataclass(frozen=True)
@@ -61,4 +62,15 @@ def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any) ->
 def moved(tensor: Any, shift: Any) -> Any:
     """``tensor`` moved by a number of elements that keeps its alignment."""
     pointer = tensor.iterator
-    return cute.make_tensor((pointer + shift).align(pointer.alignment), tensor.layout)
+    return cute.make_tensor(aligned_pointer(pointer + shift, pointer.alignment), tensor.layout)
+
+
+def aligned_pointer(pointer: Any, multiple: int) -> Any:
+    """``pointer``, which is known to be a multiple of so many bytes. ``Pointer.align`` would round up what is not, and
+    so read and write other elements without a word; this raises ConstraintError while the kernel is staged."""
+    if pointer.alignment % multiple:
+        raise ConstraintError(
+            f"a pointer that is a multiple of {pointer.alignment} bytes as far as is known, where accesses of "
+            f"{multiple} bytes are to be made: state the divisors of its offset (cute.assume)"
+        )
+    return pointer

@@ -6,6 +6,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
@@ -64,7 +65,7 @@ class ReduceSplitK:
             for number in cutlass.range(0, cute.size(slices, mode=[2]), unroll=READ_AT_ONCE):
                 # In 64 bits: all slices together may have more than 2**31 elements.
                 offset = cutlass.Int64(number) * apart + (cutlass.Int64(m) * step + group * vector)
-                here = cute.make_tensor((base + offset).align(16), cute.make_layout((1, vector)))
+                here = cute.make_tensor(aligned_pointer(base + offset, 16), cute.make_layout((1, vector)))
                 fetched = cute.make_rmem_tensor((1, vector), self.acc_dtype)
                 cute.autovec_copy(here, fetched)
                 sums.store(sums.load() + fetched.load())

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright import Float32, cute, range, range_constexpr, utils
 from tilewright.gemm.access import VECTOR as BYTES
 from tilewright.gemm.access import AccessRequirement
+from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -109,7 +110,7 @@ class SmallMGemm:
     def row(self, matrix: cute.Tensor, index: Any, lane: Any) -> Any:
         """A pointer to the lane's first vector of a row."""
         last = cute.size(matrix, mode=[0]) - 1
-        return (matrix.iterator + (cute.min(index, last) * matrix.stride[0] + lane % 4 * VECTOR)).align(16)
+        return aligned_pointer(matrix.iterator + (cute.min(index, last) * matrix.stride[0] + lane % 4 * VECTOR), 16)
 
     def fragments(self, steps: int) -> tuple[Any, Any]:
         """Registers of A (MMA, MMA_M, MMA_K) and B (MMA, MMA_N, MMA_K): the k elements of one row or column are
@@ -121,7 +122,7 @@ class SmallMGemm:
 
     def load(self, row: Any, k: Any, fragment: Any, at: int) -> None:
         """16 bytes of a row from ``k`` on into the registers from ``at`` on."""
-        source = cute.make_tensor((row + k).align(16), cute.make_layout(VECTOR))
+        source = cute.make_tensor(aligned_pointer(row + k, 16), cute.make_layout(VECTOR))
         cute.autovec_copy(source, cute.make_tensor(fragment.iterator + at, cute.make_layout(VECTOR)))
 
     def multiply(self, tiled_mma: cute.TiledMma, acc: cute.Tensor, rows: list, cols: list, k: Any) -> None:

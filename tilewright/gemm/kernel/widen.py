@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import Constexpr, Float32, Int32, Int64, cute, range_constexpr
+from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import STEP, VECTOR
@@ -36,7 +37,7 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr) -
     wait_then_let_next_begin()
     if tile < tiles:
         words = cute.make_rmem_tensor(WORDS, Int32)
-        source = (weight.words.iterator + ((group * tiles + tile) * LANES + lane) * WORDS).align(16)
+        source = aligned_pointer(weight.words.iterator + ((group * tiles + tile) * LANES + lane) * WORDS, 16)
         cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words)
         numbers = widened(words, dense.element_type)
         for step in range_constexpr(WORDS):
@@ -44,6 +45,6 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr) -
             eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))
             scaled = cute.make_rmem_tensor(VECTOR, dense.element_type)
             scaled.store((eight.load().to(Float32) * scale).to(dense.element_type))
-            at = row.to(Int64) * dense.stride[0] + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
-            target = (dense.iterator + at).align(16)
+            at = row.to(Int64) * cute.assume(dense.stride[0], VECTOR) + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
+            target = aligned_pointer(dense.iterator + at, 16)
             cute.autovec_copy(scaled, cute.make_tensor(target, cute.make_layout(VECTOR)))

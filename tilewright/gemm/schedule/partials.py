@@ -14,6 +14,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import cute
+from tilewright.gemm.addressing import aligned_pointer
 
 READ_AT_ONCE = 32
 """Accumulators of one thread that are fetched before the first is needed."""
@@ -44,7 +45,7 @@ class Partials:
         layout = cute.make_layout((width, self.accumulators // width), stride=(1, width * self.threads))
         # One sum of integers, not two steps of a pointer: these would hold two more registers.
         offset = tidx * width if number is None else number * self.elements + tidx * width
-        return cute.make_tensor((base + offset).align(16), layout)
+        return cute.make_tensor(aligned_pointer(base + offset, 16), layout)
 
     @cute.jit
     def store(self, base: Any, tidx: Any, acc: cute.Tensor, number: Any = None) -> None:
@@ -76,7 +77,7 @@ class Partials:
         offset = tidx * self.vector + start
         if number is not None:
             offset = number * self.elements + offset
-        return cute.make_tensor((base + offset).align(16), layout)
+        return cute.make_tensor(aligned_pointer(base + offset, 16), layout)
 
     @cute.jit
     def fetch(self, base: Any, tidx: Any, index: Any, run: int, apart: int, number: Any = None) -> cute.Tensor:
