@@ -3,7 +3,7 @@ result (a store to global memory), a branch or an address. Only moving them is n
 together with the data.
 
 Every cell of shared memory and every register that holds such a value remembers where it was first read
-(:mod:`.taint`); instructions hand it on as :mod:`.shadow_run` finds. Which elements of the caller's arrays are
+(:mod:`.taint`); operations hand it on (:mod:`.register_origins`). Which elements of the caller's arrays are
 undefined is read from their contents (:mod:`.caller_arrays`), also where a copy has brought them to shared memory.
 """
 
@@ -14,36 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.atoms.copy import split_operands
 from tilewright.errors import SimulationError
-from tilewright.ir.core import Constant, Op
+from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.types import BOOL, FragType, PtrType, VecType
+from tilewright.ir.types import FragType, PtrType
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
-from tilewright.sim.checks.from_arrays import FromArrays
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
-from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, kernel_facts
-from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
+from tilewright.sim.checks.register_origins import RegisterOrigins
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.checks.written_cells import WrittenCells
 from tilewright.sim.empty_arrays import any_marked
 from tilewright.sim.events import RunAgain
-from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
-from tilewright.sim.values import TypedPointer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
-    from tilewright.sim.program import ControlFlow
     from tilewright.sim.wave import Wave
 
 UNWRITTEN = 1  # the origin of shared memory that was never written
 
 
-class Uninitialised(FromArrays):
+class Uninitialised(RegisterOrigins):
     name, cost = "uninitialised", "default"
 
     @classmethod
@@ -229,233 +224,6 @@ class Uninitialised(FromArrays):
     def shared_is_dirty(self, group: Group) -> None:
         self.written_cells[group.wave].forget()
 
-    # -- registers -----------------------------------------------------------------------------------------------------
-
-    def executed(self, group: Group, op: Op) -> None:
-        """Hand origins of uninitialised values from the operands of an op to its results, by the rule of the op, and
-        report where they reach an address, a branch or a result."""
-        registers = self.registers[group.wave]
-        pending, self.pending = self.pending, None
-        held, slots = registers.held, self.slots
-        if op.opcode == "frag.alloc":
-            kind = op.result.type
-            assert isinstance(kind, FragType)
-            if op in self.maybe_unwritten:
-                registers.put(group, slots[op.result], np.full((group.lanes_count, kind.n), self._origin(op), ORIGIN))
-            return
-        if pending is None and not self._partial(group, op):
-            if not held:
-                return
-            for value in op.operands:
-                if slots.get(value) in held:
-                    break
-            else:
-                for value in op.results:
-                    if slots.get(value) in held:
-                        break
-                else:
-                    return
-        # Origins of each operand: None, [L] of a scalar, [L, n] of a vector or fragment.
-        found = [self._get(registers, group, v) for v in op.operands]
-        for value, origins in zip(op.operands, found, strict=True):
-            if origins is not None and isinstance(value.type, PtrType) and op.opcode in ("load", "store", "call"):
-                self._report("address", group, op, origins)
-        if op.opcode == "call":
-            self._call(registers, group, op, found, pending)
-        elif op.opcode == "load":
-            registers.put(group, slots[op.result], self._loaded(op, pending))
-        elif op.opcode == "store":
-            space = op.operands[0].type.space.value if isinstance(op.operands[0].type, PtrType) else ""
-            if found[1] is not None and space not in ("smem", "dsmem"):
-                self._report("result", group, op, found[1])
-        elif op.opcode == "frag.store":
-            self._frag_store(registers, group, op, found)
-        elif op.opcode == "assert":
-            self._report("branch", group, op, found[0])
-        elif op.results and op.opcode not in ("for", "while", "if"):
-            values = [self._value(group, v) for v in op.operands]
-            registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
-
-    def _partial(self, group: Group, op: Op) -> bool:
-        """A shuffle of a part of a warp, which may read lanes that take no part: what those give is undefined."""
-        return self.thorough and group.mask is not None and op.opcode == "call" and op.attrs["atom"].shuffles
-
-    def flow(self, group: Group, op: Op, flow: ControlFlow) -> None:
-        registers = self.registers[group.wave]
-        if not registers.held:
-            return
-        for slot in flow.decides:
-            self._report("branch", group, op, registers.get(group, slot))
-        taken = [(registers.get(group, source), target) for source, target in flow.moves]
-        for origins, target in taken:
-            registers.move(group, origins, target)
-
-    def _get(self, registers: Registers, group: Group, value: Any) -> Origins:
-        slot = self.slots.get(value)
-        return None if slot is None else registers.get(group, slot)
-
-    @staticmethod
-    def _loaded(op: Op, pending: Origins) -> Origins:
-        """The result of a load, from the cells that it has read."""
-        if pending is None:
-            return None
-        if not isinstance(op.result.type, VecType):
-            return pending if pending.ndim == 1 else pending.max(1)
-        wide = pending.reshape(pending.shape[0], op.result.type.n, -1)
-        return np.asarray(wide.max(2))
-
-    def _frag_store(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
-        """Registers of a fragment take the origins of the stored value, where the lane is active; others keep
-        theirs."""
-        frag, value = found[:2]
-        kind = op.operands[0].type
-        assert isinstance(kind, FragType)
-        if frag is None and value is None:
-            return
-        count = group.lanes_count
-        new = np.zeros((count, kind.n), ORIGIN) if frag is None else frag.copy()
-        where = np.broadcast_to(np.array(op.attrs["offsets"]), (count, len(op.attrs["offsets"])))
-        if len(op.operands) > 2:
-            index = np.broadcast_to(np.asarray(self._value(group, op.operands[2]), np.int64), (count,))
-            where = np.clip(index[:, None] + where, 0, kind.n - 1)
-        put: Array = np.zeros(where.shape, ORIGIN)
-        if value is not None:
-            put = np.broadcast_to(value if value.ndim == 2 else value[:, None], where.shape)
-        if group.mask is not None:
-            put = np.where(group.mask[:, None], put, np.take_along_axis(new, where, 1))
-        np.put_along_axis(new, where, put, 1)
-        registers.put(group, self.slots[op.operands[0]], new)
-
-    # -- instructions --------------------------------------------------------------------------------------------------
-
-    def _call(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
-        """An instruction: products by the products of the origins, copies value by value, and others by the rule that
-        one uninitialised operand makes all results uninitialised (of the whole warp, where lanes exchange values)."""
-        atom = op.attrs["atom"]
-        if atom.in_flight and not atom.copies:
-            return self._wgmma(registers, group, op, found)
-        if atom.multiplies and not atom.agents:
-            if found[1] is not None or found[2] is not None:
-                bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
-                self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
-            return None
-        if atom.copies and atom.agents:
-            if atom.in_flight:  # another check watches its registers until they are loaded
-                registers.fill(group, self.slots[op.operands[0]], found[0], op.attrs["registers"])
-            return None
-        if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
-            return self._copy(registers, group, op, found, pending)
-        scalars = [o for o in found if o is not None and o.ndim == 1]
-        result = joined([*scalars, None if pending is None else pending.reshape(pending.shape[0], -1).max(1)], 0)
-        if result is not None and type(atom).__module__.endswith(".warp"):
-            active = result if group.mask is None else np.where(group.mask, result, 0)
-            result = np.repeat(active.reshape(-1, WARP).max(1), WARP)
-        if result is not None and any(a.writes and not _in_shared(v) for v, a in atom.accessed(op)):
-            self._report("result", group, op, result)
-        for value in op.results:
-            wide = result
-            if result is not None and isinstance(value.type, VecType):
-                wide = np.repeat(result[:, None], value.type.n, axis=1)
-            registers.put(group, self.slots[value], wide)
-        return None
-
-    def _wgmma(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
-        slot, kind = self.slots[op.operands[0]], op.operands[0].type
-        assert isinstance(kind, FragType)
-        accumulate = np.asarray(self._value(group, op.operands[3]))
-        if found[0] is not None and not accumulate.any():
-            registers.put(group, slot, None)
-        if found[1] is not None and isinstance(op.operands[1].type, FragType):
-            warps = found[1].reshape(group.warps.size, -1).max(1)
-            registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
-
-    def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
-        """Run the copy on booleans in the place of values ('comes from uninitialised memory'), so that each value keeps
-        its origin wherever the instruction puts it."""
-        if pending is None and self._fills(registers, group, op, found):
-            return
-        for value, origins in zip(op.operands, found, strict=True):
-            if value.type == BOOL:
-                self._report("branch", group, op, origins)
-        # The copy runs on booleans, which have no origin: all that is undefined afterwards gets this one.
-        origin = joined_max([pending]) or joined_max(found) or self._origin(op)
-        memory = self.memory[group.wave]
-
-        def places(pointer: Any, count: int, mask: Any) -> Array | None:
-            if not isinstance(pointer.buf, SharedBuffer):
-                return None
-            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
-            at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
-            size = count * pointer.elem.bytes
-            cells = (at[:, None] >> self.shift) + np.arange(max(1, size >> self.shift))
-            return cells.reshape(cells.shape[0], count, -1)  # (lanes, elements, cells of an element)
-
-        def read(pointer: Any, count: int, mask: Any) -> Array:
-            result = np.zeros((group.lanes_count, count), bool)
-            if self.arrays and not isinstance(pointer.buf, SharedBuffer):
-                off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
-                off = off if mask is None else off[mask]
-                result[lanes_of(group, mask)] = self.arrays.at(pointer.buf, off, count, pointer.elem.bytes)
-            cells = places(pointer, count, mask)
-            if cells is not None:
-                result[lanes_of(group, mask)] = (memory[cells] != 0).any(2)
-            return result
-
-        def write(pointer: Any, bad: Array, mask: Any) -> None:
-            cells = places(pointer, bad.shape[1], mask)
-            mine = bad if mask is None else bad[mask]
-            if cells is not None:
-                memory[cells] = np.where(mine, origin, 0)[..., None]
-                self.written_cells[group.wave].forget()
-            elif mine.any():
-                every = np.zeros(group.lanes_count, ORIGIN)
-                every[lanes_of(group, mask)] = np.where(mine.any(1), origin, 0)
-                self._report("result", group, op, every)
-
-        values = [self._value(group, v) for v in op.operands]
-        after = run_copy(ShadowLanes(group, read, write), op, values, found)
-        for value, bad in zip(op.results, after, strict=False):
-            registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
-        for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
-            if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
-                fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))
-                self._write(registers, group, value, bad, old, origin, fresh=fresh)
-
-    def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
-        """Whether a copy brings defined values to registers of all lanes: nothing else is to be followed."""
-        attrs = op.attrs
-        if "registers" not in attrs or "source_registers" in attrs or attrs.get("store") or group.mask is not None:
-            return False
-        if any(origins is not None for origins in found[1:]):
-            return False
-        _, _, predicates = split_operands(op, [self._value(group, v) for v in op.operands])
-        if not all(p is None or np.all(p) for p in predicates):
-            return False
-        registers.fill(group, self.slots[op.operands[0]], found[0], attrs["registers"])
-        return True
-
-    def _write(
-        self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False,
-        fresh: Array | None = None,
-    ) -> None:  # fmt: skip
-        """A fragment now holds ``bad`` undefined; what was undefined before keeps its origin, but not in the lanes that
-        have loaded something ``fresh``."""
-        new = np.where(bad, ORIGIN(origin), ORIGIN(0))
-        if old is not None:
-            # An accumulator that was undefined stays so (``keep``); a copy replaces what it writes.
-            kept = (old != 0) & (bad | keep)
-            new = np.where(kept if fresh is None else kept & ~fresh[:, None], old, new)
-        registers.put(group, self.slots[value], new if new.any() else None)
-
-    def _value(self, group: Group, value: Any) -> Any:
-        """The value of an operand as an instruction sees it."""
-        if isinstance(value, Constant):
-            return constant_value(value)
-        held = group.slots[self.slots[value]]
-        if isinstance(value.type, PtrType):
-            return TypedPointer(held, value.type.elem, value.type.align)
-        return held
-
     # -- findings ------------------------------------------------------------------------------------------------------
 
     def _report(self, sink: str, group: Group, op: Op, origins: Origins) -> None:
@@ -487,12 +255,3 @@ def _may_read_unwritten(known: KernelFacts) -> bool:
     """Whether a kernel has shared memory or registers that may be read before they are written."""
     shuffles = any(op.attrs["atom"].shuffles for op in known.calls)
     return bool(known.allocations or known.maybe_unwritten or shuffles)
-
-
-def _in_shared(pointer: Any) -> bool:
-    return not isinstance(pointer.type, PtrType) or pointer.type.space in SHARED_SPACES
-
-
-def joined_max(found: list[Origins]) -> int:
-    """The largest origin among several registers."""
-    return max([int(o.max()) for o in found if o is not None], default=0)
