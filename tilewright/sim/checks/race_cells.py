@@ -1,8 +1,22 @@
-"""Data races cell by cell: an access against what shadow memory says of those before it."""
+"""Data races cell by cell: an access against what shadow memory (:mod:`.shadow`) says of those before it.
+
+The rule (PTX ISA, "Memory Consistency Model"). Two accesses of one cell conflict if one of them writes, and conflicting
+accesses race unless
+
+1. the earlier one *happened before* the later one: the vector clock of who acts now has reached the clock of the entry
+   that the earlier one left (:meth:`CellCheck._unordered`);
+2. both are strong, and the scope of each includes the other's thread (:meth:`CellCheck._both_strong`); or
+3. both are stores that leave the same value (:func:`_other_values`).
+
+:meth:`CellCheck._compare` decides this. ``tests/check/reference.py``, the oracle of the tests, has the same rule for
+one thread at a time.
+
+Short cuts. Each may say only "ordered", and only where ``_unordered`` would find no entry: :func:`_older` by one
+maximum over the entries, :meth:`CellCheck._known_by_warps` by one entry for each warp.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +24,9 @@ import numpy as np
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.accessors import Accessors
-from tilewright.sim.checks.actors import Actor, actor
-from tilewright.sim.checks.early_reads import Copy, Reader
-from tilewright.sim.checks.explain import explain
-from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.flags import GPU
 from tilewright.sim.checks.order import HappensBefore
-from tilewright.sim.checks.places import global_memory, shared_memory
+from tilewright.sim.checks.race_findings import CellAccess, RaceFindings
 from tilewright.sim.checks.shadow import (
     CLOCK_SHIFT,
     GROUPS,
@@ -32,44 +42,49 @@ from tilewright.sim.checks.shadow import (
     site_of,
     who_of,
 )
-from tilewright.sim.checks.sites import THREAD, KernelFacts, Site, kernel_facts
+from tilewright.sim.checks.sites import THREAD
 
 if TYPE_CHECKING:
-    from tilewright.sim.engine import Launch
-    from tilewright.sim.group import Group
+    pass
 
 OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
 NO_INDICES = np.zeros(0, np.int64)
-DOES = {"load": "read", "store": "write", "atomic": "atomic"}
-DID = {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}
-READERS = ("", "wgmma", "cp.async.bulk.read")  # whose reads of a stage may come too early: threads, and agents
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
 
-class CellCheck:
-    """``owners``: the buffers of the shadows of global memory; other shadows are of shared memory."""
-
-    def __init__(self, findings: Findings, order: HappensBefore, launch: Launch, facts: KernelFacts) -> None:
-        self.findings, self.order, self.launch = findings, order, launch
-        self.names, self.results_used = facts.shared_names, facts.results_used
-        self.owners: dict[Shadow, Any] = {}
+class CellCheck(RaceFindings):
+    """Decides for each access whether it races, and keeps it in shadow memory."""
 
     def check(
-        self, verb: str, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group, values: Any
+        self, verb: str, shadow: Shadow, cells: Array, acting: Accessors, number: int, values: Any = None
     ) -> None:
-        """``number``: of the site; ``values``: what a store writes: (buffer, access, values, offsets) or None."""
-        cells = shadow.local(cells)
-        where, shared = Cells(cells), shadow not in self.owners
+        """Compare an access with the conflicting ones before it, then keep it."""
+        access = CellAccess(verb, number, shadow, shadow.local(cells), acting, values)
+        where, shared = Cells(access.cells), shadow not in self.owners
+        # In global memory other blocks act, too, of which a barrier of this block says nothing.
         floors = acting.floors if shared else (0, 0)
-        scope = self.order.sites[number].scope
-        strong = scope != THREAD
-        before = where.get(shadow.written)
+        self._against_writes(access, where, floors)
+        entries = acting.entries(number)
+        if self.order.sites[number].scope != THREAD:
+            looks = verb == "load" or self.order.sites[number].op in self.results_used
+            shadow.set_observer(where, entries if looks else None)
+        if verb == "load":
+            if len(shadow.reads) >= OFTEN and shared:
+                shadow.drop_old_reads(self.order.floors(acting.clocks)[0])
+            shadow.read(Read(where, entries, acting.newest if acting.kind == THREADS else NEVER, floors[0]))
+        else:
+            self._against_reads(access, where, floors)
+            self._keep_write(access, where, entries)
+
+    def _against_writes(self, access: CellAccess, where: Cells, floors: tuple[int, int]) -> None:
+        """Compare an access with the last write to each cell, and with those that this one took the place of."""
+        shadow, scope = access.shadow, self.order.sites[access.number].scope
+        strong, before = scope != THREAD, where.get(shadow.written)
         asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
-        seen = self._observed(where, shadow, acting, group, number) if asks else None
-        # One maximum over the entries shows in most cases that a barrier of all threads came between.
+        seen = self._observed(access, where) if asks else None
         if not _older(before, *floors):
             hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
-            self._compare(verb, hidden, cells, acting, number, group, values, shadow)
+            self._compare(access, hidden)
         # A strong access may take the place of a weak one that it is ordered with and others are not, and the other way
         # round: those are kept, too.
         for memory in shadow.weak if strong else shadow.strong.values():
@@ -77,66 +92,60 @@ class CellCheck:
             if seen is not None:
                 kept[seen] = 0
             if not _older(kept, *floors):
-                self._compare(verb, kept, cells, acting, number, group, None, shadow)
-        if strong and verb != "load" and before.any():
+                self._compare(access._replace(values=None), kept)
+        if strong and access.verb != "load" and before.any():
             weak = (before != 0) & ~self.order.sites.strong(before)
             if weak.any():
-                shadow.keep_weak(cells[weak], before[weak])
-        entries = acting.entries(number)
-        if strong:
-            shadow.set_observer(
-                where, entries if verb == "load" or self.order.sites[number].op in self.results_used else None
-            )
-        if verb == "load":
-            if len(shadow.reads) >= OFTEN and shared:
-                shadow.drop_old_reads(self.order.floors(acting.clocks)[0])
-            newest = acting.newest if acting.kind == THREADS else NEVER
-            shadow.read(Read(where, entries, newest, floors[0]))
-            return
+                shadow.keep_weak(access.cells[weak], before[weak])
+
+    def _against_reads(self, access: CellAccess, where: Cells, floors: tuple[int, int]) -> None:
+        """Compare a write with the reads since the last write; who comes after a weak write comes after these."""
+        shadow = access.shadow
         if shadow.has_newer_reads(floors[0]):
             for reads in shadow.merge_reads():
                 before = where.get(reads)
                 if not _older(before, *floors):
-                    self._compare(verb, before, cells, acting, number, group, None, shadow)
-                if not strong:
+                    self._compare(access._replace(values=None), before)
+                if self.order.sites[access.number].scope == THREAD:
                     where.set(reads, 0)
-        where.set(shadow.written, entries)
-        if not where.distinct():
-            lost = np.flatnonzero(where.get(shadow.written) != entries)
-            if lost.size and verb == "atomic" and self.order.sites[number].scope >= GPU:
-                self._keep_strong(lost, entries, shadow, cells)
-            elif lost.size:
-                self._same_instruction(lost, entries, shadow, cells, acting, number, group, values)
 
-    def _observed(self, where: Cells, shadow: Shadow, acting: Accessors, group: Group, number: int) -> Array:
+    def _keep_write(self, access: CellAccess, where: Cells, entries: Array) -> None:
+        """Make this the last write to its cells. Of lanes that write to one cell NumPy keeps the last."""
+        shadow = access.shadow
+        where.set(shadow.written, entries)
+        if where.distinct():
+            return
+        lost = np.flatnonzero(where.get(shadow.written) != entries)
+        if lost.size and access.verb == "atomic" and self.order.sites[access.number].scope >= GPU:
+            self._keep_strong(access, lost, entries)
+        elif lost.size:
+            self._same_instruction(access, lost, entries)
+
+    def _observed(self, access: CellAccess, where: Cells) -> Array:
         """bool: the cells whose last strong write was read before, in happens-before order, the present access. Strong
         writes come before what follows such a read (PTX ISA, "Causality order"): a ticket's last block may clear it."""
-        assert shadow.observer is not None
-        reads = where.get(shadow.observer)
+        assert access.shadow.observer is not None
+        reads = where.get(access.shadow.observer)
         seen: Array = reads != 0
         if seen.any():
-            seen[self._unordered(reads, acting, group, number)] = False
+            seen[self._unordered(access, reads)] = False
         return seen
 
-    def _compare(
-        self, verb: str, before: Array, cells: Array, acting: Accessors, number: int, group: Group, values: Any,
-        shadow: Shadow,
-    ) -> None:  # fmt: skip
-        """Report the entries ``before`` that did not happen before."""
-        if self._known_by_warps(before, acting, group):
+    def _compare(self, access: CellAccess, before: Array) -> None:
+        """Report the conflicting entries ``before`` that the access races with, by the rule above; 0: no entry."""
+        if self._known_by_warps(before, access.acting):
             return
-        bad = self._unordered(before, acting, group, number)
-        if not bad.size:
-            return
-        bad = self._both_strong(bad, before, cells, acting, number, shadow)
-        if bad.size and verb == "store" and values is not None:
-            bad = _other_values(bad, before, cells, shadow, values, self.order)
-        if bad.size:
-            self._report(verb, bad, before, cells, acting, number, group, shadow)
+        racing = self._unordered(access, before)
+        if racing.size:
+            racing = self._both_strong(access, racing, before)
+        if racing.size and access.verb == "store" and access.values is not None:
+            racing = _other_values(access, racing, before, self.order)
+        if racing.size:
+            self._report(access, racing, before)
 
-    def _known_by_warps(self, before: Array, acting: Accessors, group: Group) -> bool:
+    def _known_by_warps(self, before: Array, acting: Accessors) -> bool:
         """Whether each warp has met one warp's accesses at one clock, and knows of them."""
-        clocks, warps = acting.clocks, group.warps
+        clocks, warps = acting.clocks, acting.group.warps
         if acting.listed or acting.landed or acting.mask is not None:
             return False
         lane = WARP.bit_length() - 1
@@ -157,10 +166,12 @@ class CellCheck:
                 return False
         return True
 
-    def _unordered(self, before: Array, acting: Accessors, group: Group, number: int) -> Array:
-        """The numbers of the entries ``before`` that did not happen before."""
+    def _unordered(self, access: CellAccess, before: Array) -> Array:
+        """The numbers of the entries ``before`` that did not happen before the access: those whose clock the vector
+        clock of who acts has not reached. What lands now acts with the clocks of its issue (``snapshot``)."""
+        acting = access.acting
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
-        warps = group.warps[rows]
+        warps = acting.group.warps[rows]
         identity = who_of(before)
         column = (identity >> 5) - clocks.base[warps]
         inside: Any = None
@@ -182,7 +193,7 @@ class CellCheck:
         else:
             # What lands comes after what its thread did before the issue; other bytes of the same copy are no race.
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
-            fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == number)
+            fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == access.number)
         if fine.all():
             return NO_INDICES
         bad = np.flatnonzero(~fine)
@@ -192,14 +203,14 @@ class CellCheck:
             known = clocks.clocks[warps[bad], column] if snapshot is None else snapshot.rows[rows[bad], column]
             here = (column >= 0) & (identity[bad] // WARP // self.order.layout.cluster == clocks.cluster[warps[bad]])
             bad = bad[~(here & (known >= clock[bad]))]
-        return self._ask_lanes(bad, before, acting, group)
+        return self._ask_lanes(bad, before, acting)
 
-    def _ask_lanes(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
+    def _ask_lanes(self, bad: Array, before: Array, acting: Accessors) -> Array:
         """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
         clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
         lane_clocks = clocks.lane_clocks if snapshot is None else snapshot.lane_clocks
         if lane_clocks and layout.geometry.blocks > layout.geometry.cluster_size:
-            bad = self._ask_other_clusters(bad, before, acting, group)
+            bad = self._ask_other_clusters(bad, before, acting)
         if not bad.size or (not lane_clocks and not layout.agents):
             return bad
         # The answer depends on who accessed and when, not on the site: each pair is asked once. So it is for lanes of
@@ -207,15 +218,15 @@ class CellCheck:
         entries, threads = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT), acting.thread[bad]
         if not layout.agents:
             apart = [w for w, known in clocks.lane_clocks.items() if known.extras] if snapshot is None else []
-            threads = np.where(np.isin(group.warps[acting.rows[bad]], apart), threads, threads - threads % WARP)
+            threads = np.where(np.isin(acting.group.warps[acting.rows[bad]], apart), threads, threads - threads % WARP)
         pairs = np.stack([threads, entries], 1).view(PAIR).reshape(-1)
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-        answers = np.array([self._known_by_lane(int(k), before, acting, group) for k in bad[first]], bool)
+        answers = np.array([self._known_by_lane(int(k), before, acting) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
 
-    def _ask_other_clusters(self, bad: Array, before: Array, acting: Accessors, group: Group) -> Array:
+    def _ask_other_clusters(self, bad: Array, before: Array, acting: Accessors) -> Array:
         """Those of ``bad`` that their warps do not know from other clusters."""
-        warps = group.warps[acting.rows[bad]]
+        warps = acting.group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
         elected = self.order.layout.elected_columns(who_of(before[bad])) if self.order.layout.elects else None
         left = np.ones(bad.size, bool)
@@ -234,11 +245,11 @@ class CellCheck:
                     left[mine] &= (elected[mine] < 0) | (row[elected[mine]] < clock_of(before[bad[mine]]))
         return bad[left]
 
-    def _known_by_lane(self, k: int, before: Array, acting: Accessors, group: Group) -> bool:
+    def _known_by_lane(self, k: int, before: Array, acting: Accessors) -> bool:
         """Whether the ``k``-th access happened after the entry before it, by what is known of its lane alone: rows and
         lanes that its warp learnt of other clusters, and groups of asynchronous copies that the lane has waited for."""
         clocks, layout = acting.clocks, self.order.layout
-        warp, lane = int(group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
+        warp, lane = int(acting.group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
         identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
         unit = identity // WARP
         cluster, columns = unit // layout.cluster, layout.columns(identity)
@@ -263,165 +274,47 @@ class CellCheck:
                 return clocks.waited_by(warp, a, lane) >= clock
         return False
 
-    def _both_strong(
-        self, bad: Array, before: Array, cells: Array, acting: Accessors, number: int, shadow: Shadow
-    ) -> Array:
+    def _both_strong(self, access: CellAccess, bad: Array, before: Array) -> Array:
         """Those of ``bad`` that are not both strong. The others do not race, but what comes after may with both."""
-        mine = self.order.sites[number].scope
+        mine = self.order.sites[access.number].scope
         if mine == THREAD:
             return bad
         layout, sites = self.order.layout, self.order.sites
         numbers, which = np.unique(site_of(before[bad]), return_inverse=True)
         scopes = np.minimum(mine, np.array([sites[int(n)].scope for n in numbers])[which.reshape(-1)])
-        blocks = [who // (WARP * layout.block) for who in (who_of(before[bad]), acting.thread[bad])]
+        blocks = [who // (WARP * layout.block) for who in (who_of(before[bad]), access.acting.thread[bad])]
         covered = scopes >= self.order.flags.covers_all(*blocks)
         strong = bad[covered]
         if strong.size:
-            shadow.keep_strong(cells[strong], before[strong], layout.block)
+            access.shadow.keep_strong(access.cells[strong], before[strong], layout.block)
         return bad[~covered]
 
-    def _keep_strong(self, lost: Array, entries: Array, shadow: Shadow, cells: Array) -> None:
+    def _keep_strong(self, access: CellAccess, lost: Array, entries: Array) -> None:
         """Strong accesses ``lost`` of one instruction share cells with later ones: those of other warps are remembered,
         since what comes after may race with each."""
+        shadow, cells = access.shadow, access.cells
         others = lost[who_of(entries[lost]) // WARP != who_of(shadow.written[cells[lost]]) // WARP][::-1]
         if others.size:
             shadow.keep_strong(cells[others], entries[others], self.order.layout.block)
 
-    def _same_instruction(
-        self, lost: Array, entries: Array, shadow: Shadow, cells: Array, acting: Accessors, number: int, group: Group,
-        values: Any,
-    ) -> None:  # fmt: skip
+    def _same_instruction(self, access: CellAccess, lost: Array, entries: Array) -> None:
         """Lanes that store to one cell with one instruction: fine if they store the same."""
-        # NumPy keeps the last of several values for one cell, so the last lane is the one in memory.
+        cells, before = access.cells, access.shadow.written[access.cells]
         winner = {int(c): k for k, c in enumerate(cells)}
-        if self.order.sites[number].scope != THREAD:
-            before, every = shadow.written[cells], lost
-            lost = self._both_strong(lost, before, cells, acting, number, shadow)
-            self._keep_strong(np.setdiff1d(every, lost), entries, shadow, cells)
-        if values is not None:
-            _, access, stored, at = values
-            if np.ndim(stored) != (1 if access.scalar else 2):
+        if self.order.sites[access.number].scope != THREAD:
+            every, lost = lost, self._both_strong(access, lost, before)
+            self._keep_strong(access, np.setdiff1d(every, lost), entries)
+        if access.values is not None:
+            _, form, stored, at = access.values
+            if np.ndim(stored) != (1 if form.scalar else 2):
                 return
             per = cells.size // at.size
-            data = np.ascontiguousarray(access.encode(stored)).view(np.uint8).reshape(at.size, -1)
+            data = np.ascontiguousarray(form.encode(stored)).view(np.uint8).reshape(at.size, -1)
             lost = np.array(
                 [k for k in map(int, lost) if (data[k // per] != data[winner[int(cells[k])] // per]).any()], np.int64
             )
         if lost.size:
-            self._report("store", lost, shadow.written[cells], cells, acting, number, group, shadow)
-
-    # -- the finding ---------------------------------------------------------------------------------------------------
-
-    def _report(
-        self, verb: str, bad: Array, before: Array, cells: Array, acting: Accessors, number: int, group: Group,
-        shadow: Shadow,
-    ) -> None:  # fmt: skip
-        then = site_of(before[bad])
-        for other in np.unique(then):
-            mine = bad[then == other]
-            key = (
-                "data-race",
-                *sorted(str(self.order.sites[n].place) for n in (number, int(other))),
-            )
-            # The pair whose threads are farthest apart says what orders all pairs of these lines.
-            units = np.stack([acting.thread[mine], who_of(before[mine])]) // WARP
-            blocks = units // self.order.layout.block
-            apart = (units[0] != units[1]).astype(int) + (blocks[0] != blocks[1])
-            farthest = int(np.argmax(apart))
-            if not self.findings.counted(key, mine.size, int(apart[farthest])):
-                found = self._finding(
-                    verb, int(mine[farthest]), int(other), before, cells, acting, number, group, shadow
-                )
-                self.findings.add(replace(found, count=int(mine.size), apart=int(apart[farthest])), key)
-
-    def _finding(
-        self, verb: str, k: int, other: int, before: Array, cells: Array, acting: Accessors, number: int, group: Group,
-        shadow: Shadow,
-    ) -> Finding:  # fmt: skip
-        now_site, then_site = self.order.sites[number], self.order.sites[other]
-        shared = shadow not in self.owners
-        offset = shadow.cell(int(cells[k])) << shadow.shift
-        stages = self.order.stages if shared else None
-        copy = None if stages is None else self._copy_that_arrives(acting, k) or stages.copy_at(group.wave, offset)
-        parties = [
-            Party(DOES[verb], now_site.op, self._who(int(acting.identity[k]), copy)),
-            Party(DID[then_site.verb], then_site.op, self._who(int(who_of(before[k])), copy)),
-        ]
-        if shared:
-            offset %= group.wave.shared.stride
-            memory = shared_memory(offset, 1 << shadow.shift, self.names)
-        else:
-            memory = global_memory(now_site.op, self.owners[shadow], offset, 1 << shadow.shift)
-        threads = [int(acting.thread[k]), int(who_of(before[k]))]
-        early = None if copy is None else self._missing_wait(copy, now_site, then_site, acting, before, k, group)
-        if early is not None:
-            if then_site.verb == "load":  # the reader is at fault
-                parties = [replace(parties[1], does="read"), replace(parties[0], does="before a write")]
-            what, why, fix = early
-            return Finding("data-race", f"data race in shared memory: {what}", parties, memory, why, fix, early=True)
-        why, fix = explain(self.order.layout, now_site, then_site, threads, shared, kernel_facts(self.launch.program))
-        what = f"data race in {'shared' if shared else 'global'} memory: nothing orders these two accesses"
-        return Finding("data-race", what, parties, memory, why, fix)
-
-    def _missing_wait(
-        self, copy: Copy, now: Site, then: Site, acting: Accessors, before: Array, k: int, group: Group
-    ) -> tuple[str, str, str] | None:
-        """(what, why, fix) where one of the two is the write of ``copy`` and the other reads without a wait for it, or
-        after a wait that did not count its bytes."""
-        stages, clocks, layout = self.order.stages, acting.clocks, self.order.layout
-        assert stages is not None
-        now_writes = now.verb == "store" and now.agent in ("tma", "cp.async")
-        read, write = (then, now) if now_writes else (now, then)
-        copies = write.agent == "tma" or (now_writes and write.agent == "cp.async")
-        if not copies or (write.verb, read.verb) != ("store", "load") or read.agent not in READERS:
-            return None
-        # The reader is who waited, or did not: its warp and clock are in the entry if the copy came second.
-        if now_writes:
-            unit = int(acting.identity[k]) // WARP
-            block, within, agent = layout.describe(int(who_of(before[k])) // WARP)
-            warp, clock = (block - clocks.first) * layout.warps + within, int(clock_of(before[k]))
-            if agent:  # the clock is the number of its group
-                known = stages.issued_at(group.wave, layout.agents.index(agent), warp, clock)
-                clock = NEVER if known is None else known
-        else:
-            unit, warp = int(who_of(before[k])) // WARP, int(group.warps[acting.rows[k]])
-            clock = int(clocks.now[warp] if acting.snapshot is None else acting.snapshot.now[acting.rows[k]])
-        column = unit - int(clocks.base[warp])
-        known_then = acting.snapshot.rows[acting.rows[k]] if read is now and acting.snapshot else clocks.clocks[warp]
-        knows = int(known_then[column]) if 0 <= column < known_then.size else 0
-        found = stages.missing_wait(Reader(group.wave, warp, clock, knows), copy)
-        if found is not None:
-            return "bytes of a copy are read before a wait for the copy", *found
-        over = stages.not_announced(group.wave, copy) if now_writes and now.agent == "tma" else None
-        return None if over is None else ("bytes of a copy come after the phase that should wait for them", *over)
-
-    def _copy_that_arrives(self, acting: Accessors, k: int) -> Copy | None:
-        """The copy by ``cp.async`` that lands because an arrival at an mbarrier stands for it."""
-        landing = self.order.landing
-        if len(landing) < 2 or (places := landing[-2].places) is None:
-            return None
-        arrival, row, lane = landing[-2], int(acting.rows[k]), int(acting.thread[k]) % WARP
-        warp = int(landing[-1].notes.warps[row])
-        lanes = np.flatnonzero(
-            np.ones(arrival.lanes.group.warps.size * WARP, bool) if arrival.mask is None else arrival.mask
-        )
-        mine = np.flatnonzero(arrival.notes.warps[lanes // WARP] == warp)
-        return Copy(0, 0, int(places[mine[0]]), warp, lane) if mine.size else None
-
-    def _who(self, identity: int, copy: Copy | None = None) -> Actor:
-        unit, lane = divmod(identity, WARP)
-        block, warp, agent = self.order.layout.describe(unit)
-        for clocks_wave, clocks in self.order.waves.items():
-            if clocks.first <= block < clocks.first + len(clocks_wave.coords):
-                coords = clocks_wave.coords[block - clocks.first]
-                if agent == "tma":  # the thread that issued it, where it is known, may be of another block
-                    if copy is None:
-                        return Actor(tuple(int(v) for v in coords), agent="TMA")
-                    own, warp = divmod(copy.warp, self.order.layout.warps)
-                    return actor(self.launch, clocks_wave.coords[own], warp, copy.lane, "TMA", clocks.role(copy.warp))
-                role = clocks.role((block - clocks.first) * self.order.layout.warps + warp)
-                return actor(self.launch, coords, warp, lane, agent, role)
-        return Actor((block,))
+            self._report(access._replace(verb="store"), lost, before)
 
 
 def _older(entries: Array, tick: int, copies: int) -> bool:
@@ -435,12 +328,13 @@ def _older(entries: Array, tick: int, copies: int) -> bool:
     return int(entries.min()) >= GROUPS << KIND_SHIFT
 
 
-def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, values: Any, order: HappensBefore) -> Array:
-    """Those of ``bad`` where the cell holds something else than what is stored now."""
-    buffer, access, stored, at = values
-    per_lane = np.ndim(stored) == (1 if access.scalar else 2)
-    count = cells.size // at.size
-    data = np.ascontiguousarray(access.encode(np.asarray(stored) if per_lane else np.asarray(stored)[None]))
+def _other_values(access: CellAccess, bad: Array, before: Array, order: HappensBefore) -> Array:
+    """Those of ``bad`` where the cell holds something else than what is stored now, or was not stored."""
+    shadow = access.shadow
+    buffer, form, stored, at = access.values
+    per_lane = np.ndim(stored) == (1 if form.scalar else 2)
+    count = access.cells.size // at.size
+    data = np.ascontiguousarray(form.encode(np.asarray(stored) if per_lane else np.asarray(stored)[None]))
     data = data.view(np.uint8).reshape(data.shape[0], -1)
     step, keep = 1 << shadow.shift, []
     for k in map(int, bad):
@@ -449,7 +343,7 @@ def _other_values(bad: Array, before: Array, cells: Array, shadow: Shadow, value
             continue
         lane, part = divmod(k, count)
         new = data[lane if per_lane else 0, part * step : (part + 1) * step]
-        start = shadow.cell(int(cells[k])) * step
+        start = shadow.cell(int(access.cells[k])) * step
         if (buffer.bytes[start : start + step] != new).any():
             keep.append(k)
     return np.array(keep, np.int64)

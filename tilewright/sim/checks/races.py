@@ -272,7 +272,7 @@ class Races(Checker):
         if not self._within_budget(cells.size, group):
             return
         try:
-            self.cells.check(verb, shadow, cells, acting, number, group, values)
+            self.cells.check(verb, shadow, cells, acting, number, values)
         except MemoryError:
             self._give_up(group)
             what = "the check for data races needs more memory than there is: from here on it looks at nothing"
