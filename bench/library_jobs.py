@@ -38,7 +38,7 @@ IN = " in "
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """A side of a comparison: what ``launcher`` takes as kernel and decomposition."""
 
     name: str
@@ -101,24 +101,24 @@ def work(job: Job, alone: Callable[[], Any]) -> Answer:
     return answer
 
 
-def ways_of(job: Job) -> list[Way]:
+def ways_of(job: Job) -> list[Variant]:
     """The sides of the comparison, but for cuBLAS."""
-    choice = Way(CHOICE)
-    candidates = [Way(str(one), one.entry, one.decomposition((*job.shape, 1), *limits("gpu"))) for one in job.found]
+    choice = Variant(CHOICE)
+    candidates = [Variant(str(one), one.entry, one.decomposition((*job.shape, 1), *limits("gpu"))) for one in job.found]
     match job.kind:
         case "coarse":
             return candidates
         case "sharing":
             return [choice, *sharing_ways(job)]
         case "few":
-            return [choice, Way("few rows", f"small_m_{job.dtype}")]
+            return [choice, Variant("few rows", f"small_m_{job.dtype}")]
         case "ampere":
             return ampere_ways(job.shape)
         case _:
             return [choice, *candidates]
 
 
-def sharing_ways(job: Job) -> list[Way]:
+def sharing_ways(job: Job) -> list[Variant]:
     """Both decompositions in the best size of each, and in the same size: what a user gains who has fixed the tile."""
     entry = kernels()[f"hopper_{job.dtype}"]
     tiles = [(128, 256)] + [(128, 128)] * (min(job.shape[:2]) < SMALL)
@@ -128,17 +128,17 @@ def sharing_ways(job: Job) -> list[Way]:
         if config.cluster_size == 1 and not (config.transposed or config.pingpong)
     }
     both = (("data-parallel", "data_parallel"), ("Stream-K", "stream_k"))
-    return [Way(name, entry, how) for name, how in both] + [
-        Way(f"{name} {x}x{y}", entry.only(single[x, y]), how) for x, y in tiles for name, how in both
+    return [Variant(name, entry, how) for name, how in both] + [
+        Variant(f"{name} {x}x{y}", entry.only(single[x, y]), how) for x, y in tiles for name, how in both
     ]
 
 
-def ampere_ways(shape: Shape) -> list[Way]:
+def ampere_ways(shape: Shape) -> list[Variant]:
     """The mma.sync kernel's decompositions as the example program has them, with fp16 sums as it has, in several sizes,
     of which the fastest counts. And two with fp32 sums."""
     entry = kernels()["tensorop_f16_f16"]
     multiprocessors, smem = limits("gpu")
-    found = [Way("data-parallel", entry, "data_parallel"), Way("Stream-K", entry, "stream_k")]
+    found = [Variant("data-parallel", entry, "data_parallel"), Variant("Stream-K", entry, "stream_k")]
     for size in (entry.config, entry.shared, entry.large):
         assert size is not None
         plan = StreamK.of(
@@ -150,12 +150,13 @@ def ampere_ways(shape: Shape) -> list[Way]:
             fragments=size.fragments,
         )  # fmt: skip
         name = "x".join(map(str, size.tile))
-        found.append(Way(f"data-parallel{IN}{name}", entry.only(size), "data_parallel"))
-        found.append(Way(f"Stream-K{IN}{name}", entry.only(size), whole))
-        found.append(Way(f"split-K 2{IN}{name}", entry.only(size), SplitK(2)))
-        found.append(Way(f"Stream-K as split-K 2{IN}{name}", entry.only(size), plan))
+        found.append(Variant(f"data-parallel{IN}{name}", entry.only(size), "data_parallel"))
+        found.append(Variant(f"Stream-K{IN}{name}", entry.only(size), whole))
+        found.append(Variant(f"split-K 2{IN}{name}", entry.only(size), SplitK(2)))
+        found.append(Variant(f"Stream-K as split-K 2{IN}{name}", entry.only(size), plan))
     wide = kernels()["tensorop_f16"]
-    found += [Way("data-parallel, fp32 sums", wide, "data_parallel"), Way("Stream-K, fp32 sums", wide, "stream_k")]
+    wide_sums = ("data-parallel", "data_parallel"), ("Stream-K", "stream_k")
+    found += [Variant(f"{name}, fp32 sums", wide, how) for name, how in wide_sums]
     return found
 
 
@@ -169,7 +170,7 @@ def fastest_sizes(us: dict[str, float]) -> dict[str, str]:
     return found
 
 
-def measure(job: Job, ways: list[Way], answer: Answer) -> None:
+def measure(job: Job, ways: list[Variant], answer: Answer) -> None:
     """Fill in the answer on the GPU."""
     import torch
     from gemm_gpu import rotation
@@ -228,7 +229,7 @@ def measure(job: Job, ways: list[Way], answer: Answer) -> None:
         torch.cuda.empty_cache()  # for the other processes
 
 
-def candidates_of(job: Job, ways: list[Way]) -> list[Candidate]:
+def candidates_of(job: Job, ways: list[Variant]) -> list[Candidate]:
     named = {str(one): one for one in job.found}
     return [named[way.name] for way in ways]
 

@@ -45,7 +45,7 @@ def load(name: str) -> ModuleType:
 
 
 @dataclass(frozen=True)
-class Way:
+class SizedProgram:
     """A program in one size: what makes its tensors of (M, K), (N, K) and (M, N) matrices, and what compiles it for
     these, a stream and a number of multiprocessors; it is then called with tensors and stream."""
 
@@ -56,7 +56,7 @@ class Way:
     peer: dict[int, float] = field(default_factory=dict)
 
 
-def hopper(program: str, schedule: str, tile: tuple[int, int], cluster: tuple[int, int]) -> Way:
+def hopper(program: str, schedule: str, tile: tuple[int, int], cluster: tuple[int, int]) -> SizedProgram:
     sizes = f"{tile[0]}x{tile[1]} {cluster[0]}x{cluster[1]}"
 
     def compiled(tensors: list[Any], stream: Any, multiprocessors: int) -> Any:
@@ -69,7 +69,7 @@ def hopper(program: str, schedule: str, tile: tuple[int, int], cluster: tuple[in
         gemm = load(program).PersistentGemm(schedule, Float32, tile, cluster, 8, True)
         return cute.compile(gemm, *tensors, clusters, stream)
 
-    return Way(f"{schedule} {sizes}", row_major, compiled, peer=PEER.get(sizes, {}))
+    return SizedProgram(f"{schedule} {sizes}", row_major, compiled, peer=PEER.get(sizes, {}))
 
 
 def row_major(*matrices: torch.Tensor) -> list[Any]:
@@ -116,12 +116,12 @@ WAYS = (
     hopper("hopper_pingpong_gemm", "cooperative", (128, 128), (2, 1)),
     hopper("hopper_pingpong_gemm", "pingpong", (64, 256), (2, 1)),
     hopper("hopper_pingpong_gemm", "pingpong", (128, 128), (2, 1)),
-    Way("mma.sync 128x128x32", row_major, tensor_op),
-    Way("SIMT 128x128x8", m_and_n_contiguous, sgemm, "f32"),
+    SizedProgram("mma.sync 128x128x32", row_major, tensor_op),
+    SizedProgram("SIMT 128x128x8", m_and_n_contiguous, sgemm, "f32"),
 )
 
 
-def artifact(way: Way) -> Any:
+def artifact(way: SizedProgram) -> Any:
     """The machine code for sm_90a."""
     import tilewright.cuda
     from tilewright.cute.runtime import make_fake_stream

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 NS = "{http://www.w3.org/2000/svg}"
 
-Place = tuple[int, int]
+CellPosition = tuple[int, int]
 Segment = tuple[float, float, float, float]
 
 
@@ -24,13 +24,13 @@ class DrawnCell:
 @dataclass
 class DrawnPanel:
     title: str
-    cells: dict[Place, DrawnCell] = field(default_factory=dict)
+    cells: dict[CellPosition, DrawnCell] = field(default_factory=dict)
     lines: dict[str, set[Segment]] = field(default_factory=dict)
 
-    def words(self) -> dict[Place, list[str]]:
+    def words(self) -> dict[CellPosition, list[str]]:
         return {place: cell.lines for place, cell in self.cells.items()}
 
-    def numbers(self) -> dict[Place, int]:
+    def numbers(self) -> dict[CellPosition, int]:
         return {place: int(line) for place, (line,) in self.words().items()}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.viz.kinds import PICTURES, hopper_mma, picture, tiled_copy, tiled_mma
-from tests.viz.reading import DrawnPanel, Place, read_svg
+from tests.viz.reading import CellPosition, DrawnPanel, read_svg
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, Swizzle, parse, product
 from tilewright.viz import (
@@ -27,7 +27,7 @@ from tilewright.viz import (
 )
 from tilewright.viz.colour import distinct, lane_colour
 
-Owners = dict[Place, set[tuple[int, int]]]
+Owners = dict[CellPosition, set[tuple[int, int]]]
 
 
 def owners(layout: Layout, extents: tuple[int, int], shown: tuple[int, int], flip: bool = False) -> Owners:
@@ -53,7 +53,7 @@ def named(remark: str) -> set[tuple[int, int]]:
     return found
 
 
-def drawn_borders(panel: DrawnPanel, kind: str) -> tuple[set[Place], set[Place]]:
+def drawn_borders(panel: DrawnPanel, kind: str) -> tuple[set[CellPosition], set[CellPosition]]:
     """The cells that have a line of this kind to their right, and below them."""
     right, below = set(), set()
     for place, cell in panel.cells.items():
@@ -128,7 +128,7 @@ def test_the_legend_of_a_swizzle_is_true(bits: int) -> None:
         assert len(by_residue) == min(1 << bits, 32)
 
 
-def colour_is(panel: DrawnPanel, key: dict[Place, int]) -> bool:
+def colour_is(panel: DrawnPanel, key: dict[CellPosition, int]) -> bool:
     """Whether cells have one colour exactly where ``key`` is the same."""
     pairs = {(key[place], cell.fill) for place, cell in panel.cells.items()}
     return len(pairs) == len({k for k, _ in pairs}) == len({fill for _, fill in pairs})

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 TOOL = "_tw"
 """The name under which rewritten code finds its run time; other names that it makes begin so, too."""
 N = TypeVar("N", bound=ast.AST)
-Part = str | tuple[str, ...] | list[ast.stmt] | ast.expr
+Substitute = str | tuple[str, ...] | list[ast.stmt] | ast.expr
 
 
 def called_name(node: ast.AST | None) -> str:
@@ -67,7 +67,7 @@ def thunk(body: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Lambda(empty, body), body)
 
 
-def statements(at: ast.AST, template: str, **parts: Part) -> list[ast.stmt]:
+def statements(at: ast.AST, template: str, **parts: Substitute) -> list[ast.stmt]:
     """The statements of a ``template``, all on the line of ``at``, with ``parts`` in the place of the names that stand
     for them: an expression, another name, a tuple of names (to read or to assign), or statements where the name is a
     statement by itself."""
@@ -80,7 +80,7 @@ def statements(at: ast.AST, template: str, **parts: Part) -> list[ast.stmt]:
 
 
 class _Fill(ast.NodeTransformer):
-    def __init__(self, parts: dict[str, Part]) -> None:
+    def __init__(self, parts: dict[str, Substitute]) -> None:
         self.parts = parts
 
     def visit_Expr(self, node: ast.Expr) -> Any:

@@ -26,7 +26,7 @@ from tilewright.layout.tuples import flatten_to_tuple, is_static
 WIDEST = 16
 """Bytes of the widest access of one thread."""
 
-Place = tuple[Any, int]
+SplitOffset = tuple[Any, int]  # the run-time part of an offset, and what is added to it
 
 
 def element_value(value: Any, dtype: Any, tensor: Any) -> Value:
@@ -58,7 +58,7 @@ def element_count(layout: Any, what: str) -> int:
     return count
 
 
-def split_offset(coord: Any, layout: Any) -> Place:
+def split_offset(coord: Any, layout: Any) -> SplitOffset:
     """The offset of ``coord`` as (run-time part or 0, static part)."""
     if is_static(coord):
         offset = unwrap(layout(coord))
@@ -72,7 +72,7 @@ def split_offset(coord: Any, layout: Any) -> Place:
     return (dynamic, static) if isinstance(static, int) else (dynamic + static, 0)
 
 
-def _divide(coord: Any, layout: Any) -> Place:
+def _divide(coord: Any, layout: Any) -> SplitOffset:
     """A static coordinate under run-time strides (or a layout with a run-time part)."""
     if not isinstance(layout, Layout):
         return layout(coord), 0
@@ -105,7 +105,7 @@ def _keep(coord: Any, dynamic: bool) -> Any:
     return coord if isinstance(unwrap(coord), Integer) == dynamic else 0
 
 
-def places(layout: Any, count: int) -> list[Place]:
+def places(layout: Any, count: int) -> list[SplitOffset]:
     """The offset of every element in colexicographic order; equal run-time parts are one object."""
     if is_static(layout):
         return [(0, offset) for offset in static_offsets(layout)]
@@ -129,7 +129,7 @@ def places(layout: Any, count: int) -> list[Place]:
     return result
 
 
-def runs(where: Sequence[Place]) -> Iterator[list[int]]:
+def runs(where: Sequence[SplitOffset]) -> Iterator[list[int]]:
     """Maximal groups of positions whose elements are one after another in memory."""
     groups: dict[int, list[int]] = {}
     for i, (dynamic, _) in enumerate(where):
@@ -146,7 +146,7 @@ def runs(where: Sequence[Place]) -> Iterator[list[int]]:
         yield run
 
 
-def _chunks(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer, int, list[int]]]:
+def _chunks(pointer: Pointer, where: Sequence[SplitOffset]) -> Iterator[tuple[Pointer, int, list[int]]]:
     """(pointer, static offset, positions) of each vector access that the alignment allows."""
     width = element_bytes(pointer.dtype)
     limit = max(1, WIDEST // width)
@@ -163,7 +163,7 @@ def _chunks(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer,
             done += n
 
 
-def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
+def load_memory(pointer: Pointer, where: Sequence[SplitOffset]) -> Value:
     """All elements as one vector, in the order of ``where``."""
     if is_packed(pointer.dtype):
         return pointer.load_places(where)  # type: ignore[attr-defined]  # PackedPointer's
@@ -177,7 +177,7 @@ def load_memory(pointer: Pointer, where: Sequence[Place]) -> Value:
     return builder.shuffle(whole, [place[i] for i in range(len(order))])
 
 
-def store_memory(pointer: Pointer, where: Sequence[Place], value: Value) -> None:
+def store_memory(pointer: Pointer, where: Sequence[SplitOffset], value: Value) -> None:
     """Write the elements of the vector ``value`` to ``where``."""
     if is_packed(pointer.dtype):
         return pointer.store_places(where, value)  # type: ignore[attr-defined]  # PackedPointer's

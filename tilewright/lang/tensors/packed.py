@@ -18,7 +18,7 @@ from tilewright.ir.types import U8, Type, VecType
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Integer, NumberInMemory, Uint8, Uint32, is_number, unwrap, wrap
 from tilewright.lang.tensors import access
-from tilewright.lang.tensors.access import Place
+from tilewright.lang.tensors.access import SplitOffset
 from tilewright.lang.tensors.pointer import Pointer
 
 
@@ -106,20 +106,20 @@ class PackedPointer(Pointer):
     def store(self, value: Any, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
         self.store_place((offset, 0), self.dtype(value).ir_value())
 
-    def load_place(self, place: Place) -> Value:
+    def load_place(self, place: SplitOffset) -> Value:
         return Builder.current().extract(self.load_places([place]), 0)
 
-    def store_place(self, place: Place, value: Value) -> None:
+    def store_place(self, place: SplitOffset, value: Value) -> None:
         self.store_places([place], Builder.current().build([value]))
 
-    def load_places(self, where: Sequence[Place]) -> Value:
+    def load_places(self, where: Sequence[SplitOffset]) -> Value:
         """The elements as a vector, in the order of ``where``."""
         builder, (n, size) = Builder.current(), group(self.dtype)
         starts = self._starts(where)
         if starts is None:  # somewhere inside a byte that is known when the kernel runs
             return builder.build([self._inside(self.rest + dynamic + static) for dynamic, static in where])
         read: dict[tuple[int, int], int] = {}  # (run-time part, byte): its place among those that are loaded
-        places: list[Place] = []
+        places: list[SplitOffset] = []
         groups: dict[tuple[int, int], int] = {}
         for key, start, element in starts:
             groups.setdefault((key, element // n), len(groups))
@@ -133,7 +133,7 @@ class PackedPointer(Pointer):
         elements = builder.bitcast(builder.shuffle(loaded, spread), VecType(self.dtype.ir_type, n * len(groups)))
         return builder.shuffle(elements, [groups[key, element // n] * n + element % n for key, _, element in starts])
 
-    def store_places(self, where: Sequence[Place], value: Value) -> None:
+    def store_places(self, where: Sequence[SplitOffset], value: Value) -> None:
         """Write the elements of the vector ``value``; together they must fill whole bytes."""
         builder, (n, size) = Builder.current(), group(self.dtype)
         groups: dict[tuple[int, int], tuple[Any, dict[int, int]]] = {}
@@ -150,7 +150,7 @@ class PackedPointer(Pointer):
         bytes_ = [(start, g * size + i) for (_, g), (start, _) in groups.items() for i in range(size)]
         access.store_memory(self.under, bytes_, packed)
 
-    def _starts(self, where: Sequence[Place]) -> list[tuple[int, Any, int]] | None:
+    def _starts(self, where: Sequence[SplitOffset]) -> list[tuple[int, Any, int]] | None:
         """For each element (a number for its run-time part, that part in bytes or 0, the static element on from
         there); None where a run-time part may end inside a byte."""
         if not isinstance(self.rest, int):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FEW = 16  # accesses of a record, of which each is looked at
 PARTS = 1024  # accesses that one record stands for
 NEAR = 1024  # bytes between accesses that one record may stand for
-Part = tuple[int, Any, "Accessors"]  # the number of the site; the reach, or (pointer, bytes, mask) of a load; who
+RecordedAccess = tuple[int, Any, "Accessors"]  # number of the site; reach, or (pointer, bytes, mask) of a load; who
 
 
 class AccessRecord:
@@ -28,7 +28,7 @@ class AccessRecord:
                  "last", "needs", "_ranges", "_asked", "_known")  # fmt: skip
 
     def __init__(
-        self, reach: Reach, load: bool, acting: Accessors | None, parts: list[Part] | None, moment: Any
+        self, reach: Reach, load: bool, acting: Accessors | None, parts: list[RecordedAccess] | None, moment: Any
     ) -> None:
         self.low, self.high, self.blocks, self.bytes = reach.low, reach.high, reach.blocks, reach.bytes
         self.load, self.parts, self.moment = load, parts, moment
@@ -43,7 +43,7 @@ class AccessRecord:
             self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
             self.needs = [acting]
 
-    def join(self, reach: Reach, part: Part, acting: Accessors) -> None:
+    def join(self, reach: Reach, part: RecordedAccess, acting: Accessors) -> None:
         """Take one more access of the same kind."""
         assert self.parts is not None
         self.widen(reach, acting)

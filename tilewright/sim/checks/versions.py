@@ -33,7 +33,7 @@ KEPT = 64  # of the newest values of a place
 COMMUTE: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "max": max, "min": min, "or": operator.or_, "and": operator.and_, "xor": operator.xor,
 }  # fmt: skip
-Place = tuple[int, int]
+FlagPlace = tuple[int, int]  # the id of the buffer (0: shared memory) and the offset in it
 Released = dict[tuple[int, int], "SparseClock"]
 
 
@@ -78,13 +78,15 @@ class Flag:
 class Versions:
     def __init__(self, layout: ClockColumns, loops: dict[Op, PollingLoop], program: Program) -> None:
         self.layout, self.loops, self.slots = layout, loops, program.slots
-        self.flags: dict[Place, Flag] = {}
+        self.flags: dict[FlagPlace, Flag] = {}
         # By op, what the program does to compute the bounds of loops inside of them.
         wanted = {op for loop in loops.values() for op in loop.steps}
         ops = ((op, step) for node in program.nodes for op, step in zip(node.ops, node.steps, strict=True))
         self.steps: dict[Op, Closure] = {op: step for op, step in ops if op in wanted} if wanted else {}
 
-    def update(self, op: Op, place: Place, clocks: Clocks, group: Group, warp: int, lane: int | None) -> Update | None:
+    def update(
+        self, op: Op, place: FlagPlace, clocks: Clocks, group: Group, warp: int, lane: int | None
+    ) -> Update | None:
         """What an atomic by one lane is, if it commutes with others; None if that is not known. To be asked before it
         acquires anything itself: what it learns by taking its turn at the place, it knows in this order only."""
         kind = op.attrs["atom"].atomic
@@ -101,7 +103,7 @@ class Versions:
         return Update(partial(COMMUTE[kind], int(operand)), {}, after)
 
     def written(
-        self, place: Place, held: Any, released: Released, clocks: Clocks, warp: int, lane: int | None,
+        self, place: FlagPlace, held: Any, released: Released, clocks: Clocks, warp: int, lane: int | None,
         update: Update | None = None,
     ) -> None:  # fmt: skip
         """A strong write to a place that holds ``held`` (None: not known) before it."""
@@ -114,7 +116,7 @@ class Versions:
         flag.add(Version(dict(released), who, int(clocks.now[warp]), update))
 
     def acquired(
-        self, op: Op, place: Place, held: Any, newest: Released, clocks: Clocks, group: Group, warp: int,
+        self, op: Op, place: FlagPlace, held: Any, newest: Released, clocks: Clocks, group: Group, warp: int,
         lane: int | None,
     ) -> Released:  # fmt: skip
         """What has surely been acquired by who reads ``held`` now; ``newest``: what that releases."""

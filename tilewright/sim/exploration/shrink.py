@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-Part = TypeVar("Part")
+Step = TypeVar("Step")
 
 
-def shrink(parts: Sequence[Part], fails: Callable[[Sequence[Part]], bool], tries: int = 200) -> list[Part]:
+def shrink(parts: Sequence[Step], fails: Callable[[Sequence[Step]], bool], tries: int = 200) -> list[Step]:
     """A part of ``parts``, in their order, for which ``fails`` holds, and of which nothing more can be left out (as far
     as ``tries`` calls tell).
 
