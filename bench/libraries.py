@@ -78,7 +78,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", action="store_true", help="on the GPU, not in the simulator")
-    parser.add_argument("--wheels", help="a folder of wheels, in the place of PyPI")
+    parser.add_argument("--wheels", help="a folder of wheels, in place of PyPI")
     parser.add_argument("--speed", action="store_true", help="times at real sizes, too; on a GPU")
     parser.add_argument("--only", default="", help="the libraries whose names contain this word")
     parser.add_argument("--write", type=Path, help="the file of the results")

@@ -113,7 +113,7 @@ def reach_part(args: argparse.Namespace) -> None:
 
 
 class Study:
-    """A plugin of pytest that runs mutants in the place of the tests that were collected."""
+    """A plugin of pytest that runs mutants in place of the tests that were collected."""
 
     def __init__(self, chosen: list[Mutant], args: argparse.Namespace, known: dict[str, str], after: Any) -> None:
         self.after = after

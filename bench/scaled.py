@@ -73,7 +73,7 @@ class Operands:
 
 
 def quantised(rows: int, columns: int, group: tuple[int, int], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Normal numbers rounded to ``dtype``, and the scales of groups of so many rows and columns."""
+    """Normal numbers rounded to ``dtype``, and the scales of groups, ``group`` (rows, columns)."""
     x = torch.randn(rows, columns, device="cuda")
     up, across = (-(-extent // size) for extent, size in zip((rows, columns), group, strict=True))
     padded = x.new_zeros(up * group[0], across * group[1])

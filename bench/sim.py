@@ -93,7 +93,7 @@ def elementwise(m: int, n: int, rounds: int = ROUNDS) -> dict[str, Any]:
 
 def numba_matmul(n: int) -> Callable[[], Any]:
     """The tiled product of Numba's documentation: 16 x 16 threads, a tile of A and B in shared memory."""
-    global cuda, float32  # the simulator puts its own module in the place of a global name, while a kernel runs
+    global cuda, float32  # the simulator puts its own module in place of a global name, while a kernel runs
     from numba import cuda, float32
 
     @cuda.jit

@@ -117,7 +117,7 @@ def test_a_read_before_the_bytes_of_its_copy_names_the_missing_wait(pair: Pair, 
 
 @pytest.mark.parametrize("pair", [p for p in PAIRS if p.rule == "mbarrier-memory"], ids=lambda pair: pair.name)
 def test_data_in_mbarriers_are_found_where_no_other_checker_looks(pair: Pair) -> None:
-    """Alone, the checker hears of pointers in the place of offsets."""
+    """Alone, the checker hears of pointers in place of offsets."""
     with sim.options(check="mbarriers"):
         pair.run(False)
         with pytest.raises(SimulationError) as caught:

@@ -35,7 +35,7 @@ class Report:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], None]:
-    """Put a function in the place of tilewright.gemm.gemm: these tests are about the command, not the kernels."""
+    """Put a function in place of tilewright.gemm.gemm: these tests are about the command, not the kernels."""
 
     def use(function: Callable[..., Any]) -> None:
         module = types.ModuleType("tilewright.gemm")

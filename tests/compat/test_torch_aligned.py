@@ -1,4 +1,4 @@
-"""Tensors that the CPU keeps in the place of the GPU begin at multiples of 256 bytes, whichever call makes them."""
+"""Tensors that the CPU keeps in place of the GPU begin at multiples of 256 bytes, whichever call makes them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ ANSWERS = {  # of each step: right ones, wrong ones
 
 
 def answered(step: str, answer: str, folder: Path) -> str:
-    """The last line that the page's program prints with ``answer`` in the place of the three dots."""
+    """The last line that the page's program prints with ``answer`` in place of the three dots."""
     text = path.program(FOLDER / f"{step}.md")
     assert text.count(QUESTION) == 1
     code = answer if answer.startswith("\n") else f"answer = {answer}"

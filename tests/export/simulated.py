@@ -1,6 +1,6 @@
 """Exported functions without a GPU: the C launcher runs as it was written, and its launches reach the simulator.
 
-The launcher is compiled with the path of the driver that writes down its calls (``driver.c``) in the place of the real
+The launcher is compiled with the path of the driver that writes down its calls (``driver.c``) in place of the real
 one. That driver hands each launch to Python with what the kernel would get: addresses, numbers, tensor maps.
 """
 

@@ -354,7 +354,7 @@ def verify(case: Case, found: np.ndarray) -> None:
 
 
 def inside(x: Drawn, like: np.ndarray) -> np.ndarray:
-    """The view ``x`` of ``like`` in the place of its memory."""
+    """The view ``x`` of ``like`` in place of its memory."""
     item = x.memory.itemsize
     first = (x.view.ctypes.data - x.memory.ctypes.data) // item
     return np.lib.stride_tricks.as_strided(like[first:], x.view.shape, [s // item for s in x.view.strides])

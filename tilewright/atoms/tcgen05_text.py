@@ -50,7 +50,7 @@ def _helper(atom: Tcgen05Mma, out: Emitter) -> str:
 
 
 def _moved(out: Emitter, address: Value, elements: int, width: int) -> str:
-    """The address of tensor memory so many elements on. Tiles begin at whole columns."""
+    """The address of tensor memory at an offset in elements. Tiles begin at whole columns."""
     assert elements % elements_per_column(width) == 0
     step = tmem_address(0, elements, width)
     return f"{out.value(address)} + {step:#x}" if step else out.value(address)

@@ -26,7 +26,7 @@ LEAST = 32
 
 
 def allocatable(columns: int) -> bool:
-    """Whether so many columns can be allocated at once.
+    """Whether this number of columns can be allocated at once.
 
     >>> [n for n in range(600) if allocatable(n)]
     [32, 64, 128, 256, 512]

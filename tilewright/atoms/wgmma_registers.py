@@ -40,7 +40,7 @@ def into_flight(accumulators: Accumulators, place: int, keep: bool) -> None:
 
 def deliver(waited: list[tuple[Warpgroup, int, int]]) -> None:
     """Write to the registers of each warp (a warpgroup and the place in it) the accumulators of the operations that it
-    has waited for: the first so many."""
+    has waited for, which are its first ``count`` ones."""
     finished: dict[int, tuple[Accumulators, Warpgroup, list[int]]] = {}
     for group, place, count in waited:
         for accumulators in group.finished(place, count):

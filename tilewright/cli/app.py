@@ -221,7 +221,7 @@ def check(
     seed: Annotated[int, typer.Option(help="of the order in which warps run")] = 0,
     json: Annotated[Path | None, typer.Option(help="write the findings into this JSON file")] = None,
     sarif: Annotated[Path | None, typer.Option(help="write them into this SARIF file, for code review")] = None,
-    schedules: Annotated[int, typer.Option(help="run each kernel under so many drawn schedules", min=0)] = 0,
+    schedules: Annotated[int, typer.Option(help="how many drawn schedules each kernel runs under", min=0)] = 0,
     systematic: Annotated[bool, typer.Option("--systematic", help="all orders of synchronisation that matter")] = False,
     limit: Annotated[int, typer.Option(help="schedules that --systematic runs at most", min=1)] = 2000,
     compare: Annotated[bool, typer.Option(help="whether another result is a failure of a schedule")] = True,

@@ -72,7 +72,7 @@ def is_installed() -> bool:
 
 
 def served() -> str:
-    """The work that the CPU did in the place of a GPU since ``install(cpu=True)``, in a sentence; empty if nothing."""
+    """The work that the CPU did in place of a GPU since ``install(cpu=True)``, in a sentence; empty if nothing."""
     import sys
 
     recording = sys.modules.get(f"{__name__}.recording")

@@ -192,7 +192,7 @@ class CudaKernel:
         self.on(device)(config, values)
 
     def on(self, device: str) -> Callable[[LaunchConfig, Sequence[Any]], None]:
-        """The launch on ``device`` with plain addresses in the place of pointers, which are not checked to be of it."""
+        """The launch on ``device`` with plain addresses in place of pointers, which are not checked to be of it."""
         return (self._places.get(device) or self.place(device)).launch
 
     def repeat(self, device: str, config: LaunchConfig, values: Sequence[Any]) -> Repeat:

@@ -162,7 +162,7 @@ class _Reader:
         except LayoutError as error:
             self.fail(str(error), start)
         except (TypeError, ValueError, AttributeError, IndexError) as error:
-            # The algebra checks meanings, not kinds: a number in the place of a layout fails inside it.
+            # The algebra checks meanings, not kinds: a number in place of a layout fails inside it.
             shown = ", ".join([*map(str, arguments), *(f"{key}={value}" for key, value in keywords.items())])
             self.fail(f"{name} does not take ({shown}): {error}", start)
         self.last_call = (name, tuple(arguments)) if not keywords else ("", ())

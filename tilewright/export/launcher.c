@@ -197,7 +197,7 @@ static void tw_drop(tw_place *place) {
   }
 }
 
-/* Fills in the place of the current context. */
+/* Fills in place of the current context. */
 static int32_t tw_fill(tw_place *place) {
   const tw_code *code;
   int major = 0, minor = 0, mode = 2 /* relaxed: legal while the caller captures a graph */, i;

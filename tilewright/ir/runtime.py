@@ -38,7 +38,7 @@ class DevicePointer(NamedTuple):
         return tuple(getattr(self.owner, "shape", ())) if self.shape is None else self.shape
 
     def __add__(self, distance: int) -> DevicePointer:  # type: ignore[override]  # addresses move; tuples grow
-        """The pointer so many bytes further on, as a plain address would be."""
+        """The pointer moved by a number of bytes, as a plain address would be."""
         return DevicePointer(self.address + distance, *self[1:])
 
     def __int__(self) -> int:

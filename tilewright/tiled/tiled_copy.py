@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _shortest(mode: Any) -> Any:
-    """An extent in the place of a layout that counts from 0: one tile has one form."""
+    """An extent in place of a layout that counts from 0: one tile has one form."""
     whole = isinstance(mode, Layout) and isinstance(mode.shape, int) and mode.stride == 1
     return mode.shape if whole else mode
 

@@ -18,7 +18,7 @@ GRID_Y = 65535
 @dataclass(frozen=True)
 class PersistentScheduleSm100:
     """``tiles_mnl``: tiles of a block, in whole clusters. ``along_n``: grid.x goes along N, else along M.
-    ``swizzle``: clusters are taken in strips of so many; 0: none.
+    ``swizzle``: clusters are taken in strips of this number; 0: no strips.
 
     >>> schedule = PersistentScheduleSm100.create((379, 1280, 2), (128, 256), (2, 1), 2, "AlongN")
     >>> schedule.tiles_mnl, schedule.grid_shape()

@@ -29,8 +29,9 @@ class WorkTileInfo:
 class PersistentTileSchedulerParams:
     """The problem to schedule: ``problem_shape_ntile_mnl`` tiles, in clusters of ``cluster_shape_mnk`` blocks (k is 1).
 
-    Clusters go along M first; with ``raster_along_m`` off, along N first. ``swizzle_size``: so many neighbouring
-    columns (rows, when along N) of clusters are taken together, which lets them share operands in the L2 cache.
+    Clusters go along M first; with ``raster_along_m`` off, along N first. ``swizzle_size``: how many
+    neighbouring columns (rows, when along N) of clusters are taken together, so that they share operands in the L2
+    cache.
     """
 
     problem_shape_ntile_mnl: Any

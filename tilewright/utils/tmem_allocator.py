@@ -85,7 +85,7 @@ class TmemAllocator:
         self._columns = num_allocated_columns
 
     def check_valid_num_columns(self, num_columns: int) -> bool:
-        """Whether so many columns can be allocated beside those that this object has allocated."""
+        """Whether this number of columns can be allocated beside those that this object has allocated."""
         return allocatable(num_columns) and num_columns + self._columns <= COLUMNS
 
     def allocate(self, num_columns: int, *, loc: Any = None, ip: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""What a function is staged again for, what it remembers, and what a compiled one takes in the place of a tensor."""
+"""What a function is staged again for, what it remembers, and what a compiled one takes in place of a tensor."""
 
 from __future__ import annotations
 

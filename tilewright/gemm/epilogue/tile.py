@@ -146,14 +146,14 @@ class EpilogueTile:
         return cute.make_tensor(elements.iterator, repeated).load().reshape(self.coordinates.shape)
 
     def _once(self, mode: int) -> tuple[int, ...]:
-        """The register modes of the accumulators; 1 in the place of those that do not step along ``mode``."""
+        """The register modes of the accumulators; 1 in place of those that do not step along ``mode``."""
         moves = _steps(self.coordinates.layout, mode)
         shape = cute.flatten(self.coordinates.shape)
         return tuple(extent if moves[i] else 1 for i, extent in enumerate(shape))
 
 
 def no_source() -> Any:
-    """In the place of C before a tile's sums are complete."""
+    """In place of C before a tile's sums are complete."""
     raise ConstraintError("C belongs to the complete sums of a tile, not to those of one k tile")
 
 

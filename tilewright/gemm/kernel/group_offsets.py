@@ -101,7 +101,7 @@ class OffsetGroups:
         return begin
 
     def tiles(self, extent: Any, config: AnyConfig) -> Any:
-        """Output tiles of a group of so many elements of the mode."""
+        """Output tiles of a group with this extent of the mode."""
         m, n = (cute.ceil_div(extent if i == self.mode else self.extents[i], config.tile[i]) for i in (0, 1))
         return m * n
 

@@ -23,7 +23,7 @@ class GroupedGemm(MultistageGemm):
     """D_i = f(A_i @ B_i, C_i) for each problem i of a table; all are laid out as ``config`` says. K may be 0."""
 
     @cute.jit
-    def __call__(  # type: ignore[override]  # a table in the place of matrices
+    def __call__(  # type: ignore[override]  # a table in place of matrices
         self, table: cute.Tensor, blocks: Int32, groups: Groups, function: EpilogueFunction, stream: Any = None
     ) -> None:
         """Launch ``blocks`` blocks for the tiles of the problems in ``table`` (problems + 1, COLUMNS), which ``groups``
@@ -42,7 +42,7 @@ class GroupedGemm(MultistageGemm):
         ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)
 
     @cute.kernel
-    def kernel(  # type: ignore[override]  # a table in the place of matrices
+    def kernel(  # type: ignore[override]  # a table in place of matrices
         self, table: cute.Tensor, function: EpilogueFunction,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,

@@ -42,7 +42,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             )
 
     @cute.jit
-    def __call__(  # type: ignore[override]  # a table in the place of matrices
+    def __call__(  # type: ignore[override]  # a table in place of matrices
         self, mA: cute.Tensor, mB: cute.Tensor, mD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
         blocks: Int32, groups: Groups, function: EpilogueFunction, stream: Any = None,
     ) -> None:  # fmt: skip

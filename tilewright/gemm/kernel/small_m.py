@@ -135,7 +135,7 @@ class SmallMGemm:
         cute.gemm(tiled_mma, acc, rA, rB, acc)
 
     def load_rows(self, rows: list, k: Any, rA: cute.Tensor, steps: int) -> None:
-        """The fragments of A for whole vectors of so many steps."""
+        """The fragments of A for whole vectors of this number of steps."""
         for step in range_constexpr(steps):
             for half in range_constexpr(2):
                 self.load(rows[half], k + step * STEP, rA, (2 * step + half) * VECTOR)

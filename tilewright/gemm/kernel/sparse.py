@@ -37,7 +37,7 @@ class SparseGemm(WarpSpecializedGemm):
         return SparseTmaMainloop(self.config, self.math)
 
     @cute.jit
-    def __call__(  # type: ignore[override]  # a sparse operand in the place of a matrix
+    def __call__(  # type: ignore[override]  # a sparse operand in place of a matrix
         self, mA: SparseOperand, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
         decomposition: Decomposition, stream: Any = None,
     ) -> None:  # fmt: skip

@@ -46,7 +46,7 @@ class SparseTmaMainloop(TmaMainloop):
     """acc = A[:, k tiles] @ B[:, k tiles] for a sparse A."""
 
     @cute.jit
-    def multiply_stages(  # type: ignore[override]  # a sparse operand's fragments in the place of a tensor
+    def multiply_stages(  # type: ignore[override]  # a sparse operand's fragments in place of a tensor
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: SparseFragments, tCrB: cute.Tensor,
         ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
     ) -> Any:  # fmt: skip

@@ -21,11 +21,11 @@ from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.tuning import store
 
 STEPS = ((128, 8), (512, 16), (4096, 64))
-"""(rows, step): up to so many rows a plan holds for that many, and for twice as many as the last step above."""
+"""(rows, step): up to ``rows`` rows, a plan is made for each multiple of ``step``; above, of twice the last step."""
 
 
 def planned_rows(rows: int) -> int:
-    """The number of rows that is planned for in the place of ``rows``: the last one of its range.
+    """The number of rows that is planned for in place of ``rows``: the last one of its range.
 
     >>> [planned_rows(rows) for rows in (1, 8, 9, 129, 4095, 4097)]
     [8, 8, 16, 144, 4096, 4224]

@@ -217,8 +217,8 @@ class ScaledRequest(Request):
 
 @dataclass(frozen=True)
 class ScaleKinds:
-    """What shares a scale of A and of B: "all" of an operand, one "line" (a row of A, a column of B), or so many lines
-    in a block of 128 elements of K."""
+    """What shares a scale of A and of B: "all" of an operand, one "line" (a row of A, a column of B), or a number of
+    lines in a block of 128 elements of K."""
 
     a: str | int
     b: str | int

@@ -18,7 +18,8 @@ def warm_up(
     b: Any, rows: Iterable[int], *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
     activation: str | None = None, out_dtype: Any = None, precision: str = "ieee", kernel: str | None = None,
 ) -> int:  # fmt: skip
-    """Compile and load every kernel that ``matmul(x, b, ...)`` takes for an ``x`` of so many ``rows``; launch nothing.
+    """Compile and load every kernel that ``matmul(x, b, ...)`` takes for an ``x`` of one of these ``rows``; launch
+    nothing.
 
     ``b`` (K, N) is the weight as it will be given, ``rows`` the numbers of rows to expect, ``range(1, 4096)`` say, and
     ``x`` is taken to be row-major. The other arguments are those of :func:`matmul`; where ``beta`` is not 0 a row-major

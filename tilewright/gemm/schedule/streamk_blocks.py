@@ -37,7 +37,7 @@ _FLOAT32 = struct.Struct("f")
 
 
 class Candidate(NamedTuple):
-    """A possible Stream-K part: so many tiles, at most ``waves`` waves of blocks, possibly fewer than one wave."""
+    """A possible Stream-K part: its tiles, in at most ``waves`` waves of blocks, possibly fewer than one wave."""
 
     tiles: int
     waves: int

@@ -91,7 +91,7 @@ def inline_asm(
     A constraint is ``=`` for a result and a letter: ``h``, ``r``, ``l``, ``q`` a register of 16, 32, 64, 128 bits,
     ``f`` and ``d`` one of Float32 and Float64, ``n`` or ``i`` an integer known while staging, ``C`` a Python string
     that becomes part of the text; a digit shares that result's register; ``~{memory}`` tells that memory changes.
-    ``+`` in the place of ``=`` is a result that is read too: its first value is an operand, before all others.
+    ``+`` in place of ``=`` is a result that is read too: its first value is an operand, before all others.
     ``res`` is the result's type (``T.f32()``), a :class:`StructType` for several, None for none. Numbers of other
     types with as many bits go into registers as they are (two Float16 into an ``r``).
 

@@ -78,7 +78,7 @@ def _has_foreign(spec: run_time.Spec) -> bool:
 
 
 def python_result(spec: run_time.Spec, values: Any) -> Any:
-    """The returned object with Python numbers in the place of run-time ones."""
+    """The returned object with Python numbers in place of run-time ones."""
     if isinstance(spec, run_time.NumberSpec):
         return next(values)
     if isinstance(spec, run_time.CompoundSpec):

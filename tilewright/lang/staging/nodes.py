@@ -68,7 +68,7 @@ def thunk(body: ast.expr) -> ast.expr:
 
 
 def statements(at: ast.AST, template: str, **parts: Substitute) -> list[ast.stmt]:
-    """The statements of a ``template``, all on the line of ``at``, with ``parts`` in the place of the names that stand
+    """The statements of a ``template``, all on the line of ``at``, with ``parts`` in place of the names that stand
     for them: an expression, another name, a tuple of names (to read or to assign), or statements where the name is a
     statement by itself."""
     tree = ast.parse(template)

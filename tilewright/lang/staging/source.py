@@ -82,7 +82,7 @@ def _reason(filename: str) -> str:
 def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
     """The definition in ``text`` that ``code`` was compiled from, or None.
 
-    ``rewritten``: pytest has put other statements in the place of the module's assertions before it was compiled.
+    ``rewritten``: pytest has put other statements in place of the module's assertions before it was compiled.
     """
     try:
         found = _definitions(text, code.co_filename, False).get((code.co_name, code.co_firstlineno))

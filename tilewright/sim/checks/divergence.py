@@ -187,7 +187,7 @@ class Divergence(Checker):
 
     # A barrier counts arrivals, not warps (PTX ISA, "bar"), so a warp may arrive twice in a phase: by ``arrive``, and
     # later to wait. That is wrong where an arrival that was not counted need not come after the phase: it could have
-    # been counted in the place of the second one.
+    # been counted in place of the second one.
     def _arrived_twice(self, twice: SecondArrival, number: int) -> None:
         self.findings.add(
             Finding(

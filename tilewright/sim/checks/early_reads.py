@@ -167,7 +167,7 @@ class Stages:
         return (f"fewer bytes were announced to the copy's mbarrier {name} than copies bring, so its phase is complete "
                 "before these bytes come, and so is the wait for it",
                 f"cute.arch.mbarrier_arrive_and_expect_tx({name}, bytes) with the sum of the bytes of all copies that "
-                "name it in one phase, in the place of a plain arrival or of fewer bytes")  # fmt: skip
+                "name it in one phase, in place of a plain arrival or of fewer bytes")  # fmt: skip
 
     def _before(self, step: Step, reader: Reader) -> bool:
         return bool(((step.warps == reader.warp) & (step.clocks <= reader.clock)).any())

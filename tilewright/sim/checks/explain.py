@@ -15,7 +15,7 @@ READS_UNTIL = {
     "tcgen05.mma": "tcgen05.commit(mbarrier) and mbarrier_wait(mbarrier, parity)",
 }
 """By agent what its reads of shared memory are waited for with."""
-SHOWN = 4  # at most so many places where blocks could meet are named
+SHOWN = 4  # the most places that are named where blocks could synchronise
 
 
 def explain(

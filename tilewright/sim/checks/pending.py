@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.sim.checks.order import HappensBefore
     from tilewright.sim.group import Group
 
-FEW, MOST = 16, 192  # records: from so many on old ones are looked for; more than so many are put into the cells
+FEW, MOST = 16, 192  # records: with more than FEW, old ones are looked for; with more than MOST, all go to the cells
 RECENT = 8  # records to which an access may be added
 
 

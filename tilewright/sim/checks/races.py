@@ -280,7 +280,7 @@ class Races(Checker):
             self.findings.add(Finding("races-memory", what, [Party("access", group.lanes.op)], fix=fix, level="note"))
 
     def _within_budget(self, cells: int, group: Group) -> bool:
-        """Whether there is budget for so many cells; else the check is over for this launch."""
+        """Whether there is budget for this number of cells; else the check is over for this launch."""
         if self.budget is None and self.order.layout.tick < MOST_TICKS:
             return True
         self.budget = (self.budget or 0) - cells

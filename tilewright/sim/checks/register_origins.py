@@ -179,7 +179,7 @@ class RegisterOrigins(FromArrays):
             registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
 
     def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
-        """Run the copy on booleans in the place of values ('comes from uninitialised memory'), so that each value keeps
+        """Run the copy on booleans in place of values ('comes from uninitialised memory'), so that each value keeps
         its origin wherever the instruction puts it."""
         if pending is None and self._fills(registers, group, op, found):
             return

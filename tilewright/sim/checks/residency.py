@@ -39,7 +39,7 @@ def resident_blocks_of(launch: Launch) -> int:
 
 
 def resident_blocks(warps: int, smem: int, sms: int) -> int:
-    """How many blocks of so many warps and bytes of shared memory ``sms`` multiprocessors hold at once."""
+    """How many blocks of ``warps`` warps and ``smem`` bytes of shared memory ``sms`` multiprocessors hold at once."""
     per = min(MOST_BLOCKS, MOST_THREADS // (warps * WARP), (MOST_SMEM + SMEM_RESERVED) // (smem + SMEM_RESERVED))
     return sms * max(1, per)
 

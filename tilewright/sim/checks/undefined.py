@@ -57,7 +57,7 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
             parties.append(Party(f"made uninitialised by {origin.made.function}", None, at=origin.made.where))
         why = "neither the program nor a kernel has written these bytes since the array was made"
         fix = (
-            f"zeros in the place of empty (or fill_, a copy) for {name} before the launch, let a kernel write it "
+            f"zeros in place of empty (or fill_, a copy) for {name} before the launch, let a kernel write it "
             "first, or read only what has been written (what beta = 0 multiplies is not to be read)"
         )
     finding = Finding(

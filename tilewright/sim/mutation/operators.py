@@ -81,7 +81,7 @@ def _moved(op: Op, position: int, opcode: str, by: int) -> list[Op]:
 
 
 def _always(op: Op) -> list[Op]:
-    """An op that gives ``true`` in the place of a test."""
+    """An op that gives ``true`` in place of a test."""
     return [Op("eq", [Constant(I32, 0), Constant(I32, 0)], op.results, {}, [], op.loc)]
 
 
