@@ -9,7 +9,7 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.tensors.access import WIDEST, Place, element_count, places, runs
+from tilewright.lang.tensors.access import WIDEST, SplitOffset, element_count, places, runs
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor
@@ -63,7 +63,7 @@ def _vector_like(vector: Value, dst: Tensor) -> Any:
     return with_element(vector.type, dst.element_type.ir_type)
 
 
-def _vectors(pointer: Pointer, where: Sequence[Place]) -> Iterator[tuple[Pointer, int, list[int]]]:
+def _vectors(pointer: Pointer, where: Sequence[SplitOffset]) -> Iterator[tuple[Pointer, int, list[int]]]:
     """(pointer, static offset, positions) of each access: as wide as a run of elements and its alignment allow."""
     width = element_bytes(pointer.dtype)
     for run in runs(where):

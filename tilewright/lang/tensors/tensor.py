@@ -250,7 +250,7 @@ class Tensor(Drawable):
         dynamic, static = self._place(zeros_for_none(coord))
         return Tensor(self.engine + dynamic + static, layout)
 
-    def _place(self, coord: Any) -> access.Place:
+    def _place(self, coord: Any) -> access.SplitOffset:
         self._need_elements("indexing")
         if unwrap_tree(coord) is not coord:
             coord = unwrap_tree(coord)
@@ -486,7 +486,7 @@ def _widen(x: Any) -> Any:
     return Int64(x) if isinstance(x, Integer) else x
 
 
-def _static(place: access.Place) -> int:
+def _static(place: access.SplitOffset) -> int:
     if not isinstance(place[0], int):
         raise ConstraintError("registers have static layouts")
     return place[1]
