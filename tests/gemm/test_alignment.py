@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import tilewright.gemm
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
@@ -31,3 +34,9 @@ def test_an_offset_without_divisors_is_refused() -> None:
     assert y.tolist() == [8, 9, 10, 11]
     with pytest.raises(ConstraintError, match="a multiple of 8 bytes as far as is known, where accesses of 16 bytes"):
         run(x, from_dlpack(y), 8, 2)
+
+
+def test_only_the_loader_of_granules_rounds() -> None:
+    """It reads the 16 bytes in which an element lies."""
+    sources = Path(tilewright.gemm.__file__).parent.rglob("*.py")
+    assert [path.name for path in sources if ".align(" in path.read_text(encoding="utf-8")] == ["granules.py"]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import Float32, Int32, cute, range, range_constexpr, utils
+from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.config import MixedSmallMConfig
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -116,7 +117,7 @@ class MixedSmallMGemm:
         """A pointer to the lane's first vector of a row of A; rows beyond read the last one: what comes of them is not
         stored."""
         at = cute.min(index, cute.size(mA, mode=[0]) - 1)
-        return (mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR)).align(16)
+        return aligned_pointer(mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR), 16)
 
     def registers(self, mB: PreparedOperand) -> WeightTile:
         words = cute.make_rmem_tensor(cute.make_layout((WORDS, HALVES, self.blocks)), Int32)
@@ -139,7 +140,7 @@ class MixedSmallMGemm:
         step, columns = tile * (LANES * WORDS), cute.size(mB.scales, mode=[0])
         for i, (words, scales) in enumerate(places):
             half, block = i % HALVES, i // HALVES
-            source = cute.make_tensor((words + step).align(16), cute.make_layout(WORDS))
+            source = cute.make_tensor(aligned_pointer(words + step, 16), cute.make_layout(WORDS))
             cute.autovec_copy(source, held.words[None, half, block])
             for part in range_constexpr(self.parts):
                 held.scales[half, block, part] = (scales + (tile * self.parts + part) * columns).load()
@@ -177,7 +178,7 @@ class MixedSmallMGemm:
         found = cute.make_rmem_tensor(cute.make_layout(shape, stride=stride), self.config.a.dtype)
         for j in range_constexpr(self.groups):
             for word in range_constexpr(words):
-                source = (tokens[j] + (k + word * STEP)).align(16)
+                source = aligned_pointer(tokens[j] + (k + word * STEP), 16)
                 target = cute.make_tensor(found.iterator + (j * words + word) * VECTOR, cute.make_layout(VECTOR))
                 cute.autovec_copy(cute.make_tensor(source, cute.make_layout(VECTOR)), target)
         return found
