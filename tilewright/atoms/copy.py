@@ -183,7 +183,7 @@ def check_width(atom: CopyInstruction, a: ScalarType, b: ScalarType) -> None:
 
 def combine(lanes: Lanes, predicate: Any) -> Array | None:
     """The lanes' own mask and a predicate, as one mask (None: all lanes)."""
-    if predicate is None:
+    if predicate is None or (not predicate.ndim and predicate):  # one that holds in all lanes
         return lanes.mask
     chosen = lanes.spread(predicate).astype(bool, copy=False)
     return chosen if lanes.mask is None else chosen & lanes.mask

@@ -87,7 +87,9 @@ class UniversalCopy(OneThreadCopy):
                 mask = combine(lanes, predicate)
                 lanes.store(target, lanes.load(source, n, mask), mask)
             return ()
-        masks = [combine(lanes, predicate) for predicate in predicates]
+        # One mask for one predicate, so that equal masks are one array.
+        combined = {id(predicate): combine(lanes, predicate) for predicate in predicates}
+        masks = [combined[id(predicate)] for predicate in predicates]
         lanes.move(first[0], op.attrs["registers"], second, masks, op.attrs["store"])
         return ()
 

@@ -104,7 +104,7 @@ class Warpgroup:
         """Those that these registers hold and that are in flight already."""
         for accumulators in self.accumulators:
             held = accumulators.held[place]
-            if accumulators.key == key and held is not None and held.array is fragment and held.lane == lane:
+            if accumulators.key is key and held is not None and held.array is fragment and held.lane == lane:
                 return accumulators
         return None
 

@@ -45,7 +45,7 @@ def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     keep = _by_warp(atom, lanes, "whether it accumulates", accumulate)
     issued = Issue(atom, op, lanes, lanes.issued(), words_a, words_b)
     attrs = op.attrs
-    key = AccumulatorRegisters(atom.shape_mnk[1], atom.type_d, attrs["d_layout"], attrs["d_offset"])
+    key = AccumulatorRegisters.of(atom.shape_mnk[1], atom.type_d, attrs["d_layout"], attrs["d_offset"])
     fresh: list[tuple[int, Step, int]] = []
     places = lanes.beside(Warpgroups).places(lanes)
     for row, group, place in places:

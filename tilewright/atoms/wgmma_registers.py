@@ -23,6 +23,13 @@ class AccumulatorRegisters(NamedTuple):
     layout: Layout
     offset: int
 
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def of(n: int, type_d: ScalarType, layout: Layout, offset: int) -> AccumulatorRegisters:
+        """One object for equal ones: warps compare theirs at every instruction, and the layouts of each call are trees
+        of their own."""
+        return AccumulatorRegisters(n, type_d, layout, offset)
+
 
 def into_flight(accumulators: Accumulators, place: int, keep: bool) -> None:
     """Take the accumulators of warp ``place``, whose registers hold poison from now on; ``keep``: they are added to."""

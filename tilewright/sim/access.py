@@ -51,6 +51,11 @@ class VectorAccess:
         items = np.ascontiguousarray(elements, self.dtype).reshape(-1, self.n).view(self.item)
         return items.reshape(-1) if self.parts == 1 else items.reshape(-1, self.parts)
 
+    def encode_as(self, dtype: np.dtype, elements: np.ndarray) -> np.ndarray:
+        """The same as items of another type, such as the rows of whole warps."""
+        items = self.encode(elements)
+        return items if items.dtype == dtype else items.reshape(-1).view(dtype)
+
 
 _accesses: dict[tuple[ScalarType, int, int, bool], VectorAccess] = {}
 

@@ -68,9 +68,9 @@ class ClusterBarriers:
 
     def leave(self, warps: Array) -> None:
         """These warps have ended: the barrier no longer waits for them."""
-        threads = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
-        self.gone[threads] = True
-        self.settle(np.unique(threads // self.per_cluster))
+        self.gone.reshape(-1, WARP)[warps] = True
+        if self.arrived.any():  # else there is no phase to complete
+            self.settle(np.unique(warps * WARP // self.per_cluster))
 
     def settle(self, clusters: Array) -> None:
         """Complete the phases that all threads which have not ended have arrived at."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
-from tilewright.sim.program import BasicBlock, Closure
+from tilewright.sim.program import BasicBlock, Closure, nothing
 
 
 class MatrixRun:
@@ -73,20 +73,18 @@ def written_registers(op: Op, value: Value) -> set[int]:
 
 
 def fuse(nodes: list[BasicBlock], function: Function, slot: Callable[[Value], int]) -> None:
-    """Make the last instruction of each run do the work of all."""
-    if not _names_are_unique(function):
-        return
+    """Make the last instruction of each run do the work of all. Every fragment has one name (``names_are_unique``)."""
     for node in nodes:
         assert isinstance(node.steps, list)
         for run in _runs(node.ops):
             if len(run.ops) > 1:
                 for at in run.at:
                     # The steps keep their places, by which observers and errors find their ops.
-                    node.steps[at] = _nothing
+                    node.steps[at] = nothing
                 node.steps[run.at[-1]] = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
 
 
-def _names_are_unique(function: Function) -> bool:
+def names_are_unique(function: Function) -> bool:
     """Whether every fragment is named by the value that ``frag.alloc`` gave it alone: not carried by a loop, chosen by
     a branch, or given by an instruction."""
     for op in function.walk():
@@ -113,10 +111,6 @@ def _runs(ops: list[Op]) -> list[MatrixRun]:
         elif fuses:
             going.append(MatrixRun(at, op))
     return done + going
-
-
-def _nothing(group: Any, slots: list[Any]) -> None:
-    pass
 
 
 def _fused(run: MatrixRun, operands: list[int]) -> Closure:

@@ -8,6 +8,7 @@ groups, and copy the registers that are read again.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.agents import CommitQueues
 from tilewright.sim.held import FragmentRows, move
 from tilewright.sim.lanes import GroupLanes
+from tilewright.sim.offsets import Offsets
 from tilewright.sim.values import MASK, join_rows, take_rows
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Group:
 
     __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
                  "events", "lanes", "queues", "held", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
-                 "registers", "last")  # fmt: skip
+                 "registers", "moves", "last")  # fmt: skip
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
         self.wave = wave
@@ -61,6 +63,7 @@ class Group:
         self.spin: Any = None  # the loop that yielded last
         self.parts: list[SplitSide] = []
         self.registers: dict[Any, Any] = {}
+        self.moves: deque[tuple[np.ndarray, int, Offsets]] = deque(maxlen=4)
         self.last: Any = None
 
     def sreg(self, name: str) -> Any:
@@ -73,6 +76,16 @@ class Group:
                 return np.int32(self.wave.launch.smem)
             found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
         return found
+
+    def in_bytes(self, index: np.ndarray, size: int) -> Offsets:
+        """``index [L]`` elements of ``size`` bytes as offsets. The last few are remembered: pointers to several tensors
+        are often moved by one index, and then share what is found out about their offsets."""
+        for known, its_size, offsets in self.moves:
+            if known is index and its_size == size:
+                return offsets
+        offsets = Offsets(np.multiply(index, size, dtype=np.int64))
+        self.moves.append((index, size, offsets))
+        return offsets
 
     @property
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:

@@ -22,7 +22,8 @@ from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
-from tilewright.sim.fusion import fuse
+from tilewright.sim.forwarding import forward
+from tilewright.sim.fusion import fuse, names_are_unique
 from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, Program, stop
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of, scalar_value
@@ -51,7 +52,8 @@ class Lowering:
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
-        if self.stops is None:  # else every op is looked at by itself
+        if self.stops is None and names_are_unique(self.function):  # with stops every op is looked at by itself
+            forward(self.nodes, self.function, self.slot)
             fuse(self.nodes, self.function, self.slot)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
         program.function, program.slots = self.function, self.slots

@@ -16,9 +16,11 @@ import numpy as np
 from tilewright.errors import byte_count
 from tilewright.sim.access import ITEMS, VectorAccess
 from tilewright.sim.faults import Fault
+from tilewright.sim.offsets import Offsets
 from tilewright.sim.values import Ptr
 
 U64 = np.dtype(np.uint64)
+MANY = 2048  # lanes of a group for which looking whether warps access whole rows pays
 Mask = np.ndarray | None
 
 
@@ -72,7 +74,7 @@ class Buffer:
         items, index = place
         if mask is not None and not mask.all():
             index, value = index[mask], value[mask]
-        items[index] = access.encode(value)
+        items[index] = access.encode_as(items.dtype, value)
         return True
 
     def _quick(
@@ -95,8 +97,6 @@ class Buffer:
         low, high, bits = root.range
         if low + add < self.low or high + add > self.high - access.nbytes or (bits | add) & (access.width - 1):
             return None
-        base = self._base(group)
-        first = add if type(base) is not int else add + base
         if events is not None:
             if each is None:
                 events.quick(verb, self, group, pointer, access, mask, value)
@@ -104,7 +104,22 @@ class Buffer:
                 for k in range(access.n // each.n):
                     part = None if value is None else value[:, k * each.n : (k + 1) * each.n]
                     events.quick(verb, self, group, pointer.plus(k * each.nbytes), each, mask, part)
-        return self._from(access.shift, first >> access.shift, root.items(access, base), low)
+        return self.place(group, root, add, access, mask is None)
+
+    def place(
+        self, group: Any, root: Offsets, add: int, access: VectorAccess, whole: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The items and the index among them of an access by all lanes that is inside and aligned. ``whole``: items may
+        be the rows of whole warps, and the index one number a warp."""
+        base = self._base(group)
+        if type(base) is not int:
+            return self._from(access.shift, add >> access.shift, root.items(access, base), root.range[0])
+        if whole and group.lanes_count >= MANY:
+            rows = root.rows(access.nbytes)
+            if rows is not None and add + base + rows.first >= 0:
+                items = self.bytes[add + base + rows.first :]
+                return items[: items.size // rows.size * rows.size].view(rows.dtype), rows.numbers
+        return self._from(access.shift, (add + base) >> access.shift, root.items(access, base), root.range[0])
 
     def _from(self, shift: int, first: int, index: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:
         """A constant part of the index costs nothing when the items begin there, and no lane goes back from there:

@@ -57,8 +57,13 @@ def _ptr_add(op: Op, operands: list[int], results: list[int]) -> Closure:
         return run_fixed
 
     def run(g: Any, s: list[Any]) -> None:
-        i = s[b]
-        s[d] = s[a].plus(np.multiply(i, size, dtype=I64) if i.ndim else int(i) * size)
+        i, p = s[b], s[a]
+        if not i.ndim:
+            s[d] = p.plus(int(i) * size)
+        elif p.root is None:
+            s[d] = Ptr.at(p.buf, g.in_bytes(i, size), p.add)
+        else:
+            s[d] = p.plus(g.in_bytes(i, size).array)
 
     return run
 

@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.atoms.copy import read_registers, write_registers
 from tilewright.ir.lanes import Array
 from tilewright.sim.access import WIDEST, VectorAccess, access_of
+from tilewright.sim.columns import Columns
 from tilewright.sim.memory import Buffer
 
 if TYPE_CHECKING:
@@ -25,14 +26,15 @@ Mask = Array | None
 
 
 def move(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
+    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
     masks: Sequence[Mask], store: bool,
 ) -> None:  # fmt: skip
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
-    if not store and all(mask is None for mask in masks) and _load_by_plan(group, fragment, registers, pointers):
+    whole = _all_lanes(masks)
+    if not any(mask is not None for mask in whole) and _by_plan(group, fragment, registers, pointers, store):
         return
-    # A mask of all lanes is dropped, so that more repetitions can be joined.
-    whole = [None if mask is None or mask.all() else mask for mask in masks]
+    if isinstance(fragment, Columns):
+        fragment = fragment.array()
     for first, stop in _runs(registers, pointers, whole):
         if stop - first == 1 or not _as_one_access(
             group, fragment, registers, pointers, whole[first], store, first, stop
@@ -42,12 +44,19 @@ def move(
                 _access(group, fragment, registers[k], pointers[k], whole[k], store, access)
 
 
-# -- loads by the plan of an earlier execution -------------------------------------------------------------------------
+def _all_lanes(masks: Sequence[Mask]) -> Sequence[Mask]:
+    """The masks, None in the place of one of all lanes, so that more repetitions can be joined. Several are often the
+    same array, which is looked at once."""
+    whole: dict[int, Mask] = {id(mask): None if mask is None or mask.all() else mask for mask in masks}
+    return [whole[id(mask)] for mask in masks]
 
 
-class GroupedLoad(NamedTuple):
-    """Repetitions ``first`` to ``stop`` of a load as one access, ``each`` of them alone, ``at`` bytes behind the first
-    pointer; to the items ``where`` of each lane's registers, or (None) to the registers ``chosen``."""
+# -- by the plan of an earlier execution -------------------------------------------------------------------------------
+
+
+class GroupedMove(NamedTuple):
+    """Repetitions ``first`` to ``stop`` of a copy as one access, ``each`` of them alone, ``at`` bytes behind the first
+    pointer; the items ``where`` of each lane's registers, or (None) the registers ``chosen``."""
 
     first: int
     stop: int
@@ -58,8 +67,8 @@ class GroupedLoad(NamedTuple):
     where: slice | None
 
 
-class LoadPlan(NamedTuple):
-    """How the loads of one op are done without masks. It holds for pointers with these distances from the first one
+class MovePlan(NamedTuple):
+    """How the copies of one op are done without masks. It holds for pointers with these distances from the first one
     (``reach``: from the lowest byte to the end of the highest) and this alignment (the low bits that are not zero
     everywhere), and registers of one stride."""
 
@@ -67,13 +76,14 @@ class LoadPlan(NamedTuple):
     aligned: int
     stride: int
     reach: tuple[int, int]
-    parts: list[GroupedLoad]
+    parts: list[GroupedMove]
 
 
-def _load_by_plan(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
-) -> bool:
-    """Load all registers by the op's plan; False if it has none, or an access might be outside."""
+def _by_plan(
+    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
+    store: bool,
+) -> bool:  # fmt: skip
+    """Move all registers by the op's plan; False if it has none, or an access might be outside."""
     pointer, tell = pointers[0].pointer, None if group.events is None else group.events.quick
     root, buf, add = pointer.root, pointer.buf, pointer.add
     if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
@@ -81,6 +91,8 @@ def _load_by_plan(
     for handle in pointers:
         if handle.pointer.root is not root or handle.buf is not buf:
             return False
+    if store and buf.read_only:
+        return False
     # All pointers are one vector of offsets (root) plus a number each, so the range of the root bounds every access.
     distances = [handle.pointer.add - add for handle in pointers]
     low, high, bits = root.range
@@ -92,25 +104,44 @@ def _load_by_plan(
         plan = plans[id(op)] = _plan(fragment, registers, pointers, distances, aligned)
     if not plan.parts or low + add + plan.reach[0] < buf.low or high + add + plan.reach[1] > buf.high:
         return False
-    base = buf._base(group)
-    for first, stop, at, access, each, chosen, where in plan.parts:
+    if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
+        return False
+    verb = "store" if store else "load"
+    for part in plan.parts:
         if tell is not None:
-            for k in range(first, stop):
-                tell("load", buf, group, pointers[k].pointer, each, None, None)
-        start = add + at if type(base) is not int else add + at + base
-        items, index = buf._from(access.shift, start >> access.shift, root.items(access, base), low)
-        found = items.take(index)
-        if where is None:
-            write_registers(fragment, chosen, access.decode(found), None)
+            for k in range(part.first, part.stop):
+                values = _read(fragment, registers[k]) if store else None
+                tell(verb, buf, group, pointers[k].pointer, part.each, None, values)
+        items, index = buf.place(group, root, add + part.at, part.access, True)
+        if store:
+            items[index] = part.access.encode_as(items.dtype, _read(fragment, part.chosen))
         else:
-            fragment.view(access.item)[:, where] = found if found.ndim == 2 else found[:, None]
+            _write(fragment, part, items.take(index))
     return True
 
 
+def _read(fragment: Array | Columns, chosen: tuple[int, ...]) -> Array:
+    """Registers that are side by side, if the fragment is columns."""
+    if isinstance(fragment, Columns):
+        return fragment.registers(chosen[0], chosen[-1] + 1)
+    return read_registers(fragment, chosen)
+
+
+def _write(fragment: Array | Columns, part: GroupedMove, found: Array) -> None:
+    """Put what a load has found into the registers."""
+    if isinstance(fragment, Columns):
+        fragment.add(part.chosen[0], part.access.decode(found))
+    elif part.where is None:
+        write_registers(fragment, part.chosen, part.access.decode(found), None)
+    else:
+        item = part.access.item
+        fragment.view(item)[:, part.where] = found.view(item).reshape(-1, part.access.parts)
+
+
 def _plan(
-    fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], distances: list[int],
-    aligned: int,
-) -> LoadPlan:  # fmt: skip
+    fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
+    distances: list[int], aligned: int,
+) -> MovePlan:  # fmt: skip
     """A plan; one without parts where an access is not aligned, or not of whole items."""
     parts, low, high, size = [], 0, 0, fragment.itemsize
     for first, stop in _runs(registers, pointers, [None] * len(pointers)):
@@ -121,14 +152,14 @@ def _plan(
         access = access_of(handle.elem, len(chosen), together & -together, False)
         beside = chosen == tuple(range(chosen[0], chosen[0] + len(chosen)))
         if each.bool_ or (aligned | at) & (max(each.width, access.width) - 1) or (stop - first > 1 and not beside):
-            return LoadPlan(distances, aligned, fragment.strides[-1], (0, 0), [])
+            return MovePlan(distances, aligned, fragment.strides[-1], (0, 0), [])
         start, width, where = chosen[0] * size, access.width, None
         # Adjacent registers that begin at a whole item: the loaded items are written as a slice of each lane's row.
         if beside and fragment.strides[-1] == size and not (start | fragment.shape[1] * size) % width:
             where = slice(start // width, start // width + access.parts)
-        parts.append(GroupedLoad(first, stop, at, access, each, chosen, where))
+        parts.append(GroupedMove(first, stop, at, access, each, chosen, where))
         low, high = min(low, at), max(high, at + access.nbytes)
-    return LoadPlan(distances, aligned, fragment.strides[-1], (low, high), parts)
+    return MovePlan(distances, aligned, fragment.strides[-1], (low, high), parts)
 
 
 # -- one by one, or neighbours together --------------------------------------------------------------------------------

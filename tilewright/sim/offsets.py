@@ -7,7 +7,7 @@ them, and an access costs a gather and little else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,21 @@ from tilewright.ir.target import WARP
 from tilewright.sim.access import VectorAccess
 
 
+class WarpRows(NamedTuple):
+    """Accesses of which each warp's are side by side, lane after lane: rows of ``size`` bytes, those of ``numbers``
+    from byte ``first`` on."""
+
+    size: int
+    dtype: Any
+    first: int
+    numbers: Array
+
+
 class Offsets:
     """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
     elements or-ed together (a low bit that is 0 there is 0 in each)."""
 
-    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "costs")
+    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "costs")
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -28,6 +38,8 @@ class Offsets:
         self._items: dict[tuple[int, int], tuple[Any, Array]] = {}
         self._gap = -1
         self._by_warp: tuple[Array, Array] | None = None
+        self._moved: tuple[Array, Offsets] | None = None
+        self._rows: dict[int, WarpRows | None] = {}
         self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
 
     @property
@@ -48,6 +60,29 @@ class Offsets:
             lanes = self.array.reshape(-1, WARP)
             found = self._by_warp = np.minimum.reduce(lanes, axis=1), np.maximum.reduce(lanes, axis=1)
         return found
+
+    def plus(self, move: Array) -> Offsets:
+        """These offsets plus ``move [L]``: one object for one array, by which pointers to several tensors are moved."""
+        known = self._moved
+        if known is None or known[0] is not move:
+            known = self._moved = move, Offsets(self.array + move)
+        return known[1]
+
+    def rows(self, nbytes: int) -> WarpRows | None:
+        """The offsets as rows of warps, if accesses of ``nbytes`` there are such; none of them is negative."""
+        if nbytes not in self._rows:
+            self._rows[nbytes] = self._find_rows(nbytes)
+        return self._rows[nbytes]
+
+    def _find_rows(self, nbytes: int) -> WarpRows | None:
+        lanes, size = self.array.reshape(-1, WARP), WARP * nbytes
+        starts = lanes[:, 0]
+        first = int(starts[0]) % size
+        if self.range[0] < 0 or ((starts - first) % size).any():
+            return None
+        if (lanes != starts[:, None] + np.arange(0, size, nbytes)).any():
+            return None
+        return WarpRows(size, np.dtype((np.void, size)), first, starts // size)
 
     def gap(self, group: Any) -> int:
         """The least distance between two lanes, in memory that each block has for itself."""

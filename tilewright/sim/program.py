@@ -70,6 +70,10 @@ class BasicBlock:
         self.defs.update(defs)
 
 
+def nothing(group: Any, slots: list[Any]) -> None:
+    """The step of an op whose work another step does."""
+
+
 def _stop(group: Any, slots: list[Any]) -> int:
     return DONE
 
@@ -101,7 +105,7 @@ class Program:
     ) -> None:
         self.name = name
         self.nodes = nodes
-        self.code = [(tuple(n.steps), n.control) for n in nodes]
+        self.code = [(tuple(step for step in n.steps if step is not nothing), n.control) for n in nodes]
         self.kinds = kinds
         self.template = template
         self.params = params

@@ -60,7 +60,7 @@ class Ptr:
         """The pointer plus this many bytes: an int, or ``[L]`` int64."""
         if type(move) is int:
             return Ptr.at(self.buf, self.root, self.add + move)
-        return Ptr.at(self.buf, Offsets(move if self.root is None else self.root.array + move), self.add)
+        return Ptr.at(self.buf, Offsets(move) if self.root is None else self.root.plus(move), self.add)
 
 
 class TypedPointer:

@@ -19,6 +19,7 @@ from tilewright.sim.checks.places import flat_offsets
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined, rule_of
+from tilewright.sim.columns import Columns
 from tilewright.sim.lowering import constant_value
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.values import TypedPointer
@@ -263,7 +264,7 @@ class RegisterOrigins(FromArrays):
         held = group.slots[self.slots[value]]
         if isinstance(value.type, PtrType):
             return TypedPointer(held, value.type.elem, value.type.align)
-        return held
+        return np.asarray(held) if isinstance(held, Columns) else held
 
 
 def _in_shared(pointer: Any) -> bool:
