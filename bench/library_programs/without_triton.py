@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from unittest.mock import MagicMock
 
@@ -19,9 +21,22 @@ class Config:
         self.kwargs, self.num_warps, self.num_stages = kwargs, num_warps, num_stages
 
 
+class Modules(MetaPathFinder, Loader):
+    """Triton's modules, whose names are anything."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        ours = name.partition(".")[0] in ("triton", "triton_kernels")
+        return ModuleSpec(name, self, is_package=True) if ours else None
+
+    def create_module(self, spec: ModuleSpec) -> MagicMock:  # type: ignore[override]  # it stands for a module
+        return MagicMock(
+            __spec__=spec, __path__=[], __version__="3.6.0", Config=Config, FileCacheManager=object,
+            JITFunction=type("JITFunction", (), {}),
+        )  # fmt: skip
+
+    def exec_module(self, module: object) -> None:
+        """Nothing is run."""
+
+
 if find_spec("triton") is None:
-    triton = MagicMock(
-        __spec__=None, Config=Config, FileCacheManager=object, JITFunction=type("JITFunction", (), {}), __version__="0"
-    )
-    for path in ("", ".runtime", ".runtime.cache", ".runtime.jit", ".testing", ".language"):
-        sys.modules[f"triton{path}"] = triton
+    sys.meta_path.append(Modules())

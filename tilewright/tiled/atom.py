@@ -11,6 +11,7 @@ from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
+from tilewright.lang.device.atomic import not_followed
 from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawable import Drawable
@@ -220,6 +221,15 @@ class CopyAtom(Atom):
         ]  # fmt: skip
 
 
+def _check_access(order: Any, scope: Any) -> None:
+    """ConstraintError for an access that is ordered with those of other threads."""
+    if getattr(order, "value", order) not in (None, "weak"):
+        raise ConstraintError(
+            f"make_copy_atom: memory_order={order} is not here for copies of tensors (memory_scope={scope}): order "
+            "single numbers with cute.arch.load and store (sem=, scope=), or copies with cute.arch.fence_acq_rel_gpu"
+        )
+
+
 def bits_in_memory(scalar: ScalarType) -> int:
     """The memory of an element: 4 or 6 bits where several share a byte, else whole bytes."""
     return scalar.width if scalar.packed else 8 * scalar.bytes
@@ -259,12 +269,16 @@ def make_mma_atom(op: Any, *, loc: Any = None, ip: Any = None) -> MmaAtom:
 
 
 def make_copy_atom(
-    op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, loc: Any = None, ip: Any = None
-) -> CopyAtom:
+    op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, l1c_evict_priority: Any = None,
+    load_cache_mode: Any = None, store_cache_mode: Any = None, invariant: bool = False, memory_order: Any = None,
+    memory_scope: Any = None, loc: Any = None, ip: Any = None,
+) -> CopyAtom:  # fmt: skip
     """The atom of a copy operation for elements of ``copy_internal_type``.
 
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one
-    element and ``cute.copy`` widens it as far as layouts and alignment allow.
+    element and ``cute.copy`` widens it as far as layouts and alignment allow. Hints about caches
+    (``l1c_evict_priority``, the cache modes, ``invariant``) are not followed, as a ``HintWarning`` says; of
+    ``memory_order`` only WEAK is here, the order of plain loads and stores.
 
     >>> import tilewright as cutlass
     >>> from tilewright import cute
@@ -276,6 +290,10 @@ def make_copy_atom(
         raise ConstraintError(
             f"num_bits_per_copy={num_bits_per_copy} is not a multiple of the {width} bits of {copy_internal_type}"
         )
+    _check_access(memory_order, memory_scope)
+    normal = (None, False, "normal", "always")
+    hints = (l1c_evict_priority, load_cache_mode, store_cache_mode, invariant or None)
+    not_followed("make_copy_atom", *(str(h) for h in hints if getattr(h, "value", h) not in normal))
     special = getattr(op, "copy_atom", None)  # operations whose copies are staged in a way of their own
     if special is not None:
         return special(copy_internal_type, num_bits_per_copy)

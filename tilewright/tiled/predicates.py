@@ -11,17 +11,21 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import is_static, size
 
 
-def predicate_values(atom: Any, pred: Any, repetitions: int, values: int) -> list[Value] | None:
+def predicate_values(atom: Any, pred: Any, repetitions: int, values: int, together: int = 1) -> list[Value] | None:
     """The predicates as operands; None for a copy without predicates.
 
     ``pred`` is a Boolean for the whole copy or a Boolean tensor with one element for each repetition: the source's
-    shape without the values that one instruction moves. Elements at one place are read once.
+    shape without the values that one instruction moves. Elements at one place are read once. Neighbouring values that
+    take ``together`` instructions may have one predicate: it holds for all of them.
     """
     if pred is None:
         return None
     if not isinstance(pred, Tensor):
         return [Boolean(pred).ir_value()] * repetitions
     count = size(pred.linear)
+    if count * together == repetitions != count:
+        shared = predicate_values(atom, pred, count, values * together)
+        return [value for value in shared or () for _ in range(together)]
     if count != repetitions:
         hint = (
             f"it has one for each element; the copy moves {values} at once, so test the first of each"

@@ -16,7 +16,7 @@ from tilewright.lang.tensors.algebra import make_rmem_tensor, recast_tensor
 from tilewright.lang.tensors.overhung import guarded
 from tilewright.lang.tensors.pointer import Pointer, is_packed
 from tilewright.lang.tensors.tensor import Tensor
-from tilewright.layout import Layout, is_static, logical_divide, make_layout, size
+from tilewright.layout import Layout, flatten_to_tuple, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.predicates import predicate_values
 from tilewright.tiled.retile import check_registers
@@ -86,6 +86,7 @@ def copy(
         raise unknown_keyword("cute.copy", name, ("pred", *KEYWORDS))
     values = (tma_bar_ptr, mbar_ptr, mcast_mask, tma_desc_ptr, cache_policy)
     options = {name: value for name, value in zip(KEYWORDS, values, strict=True) if value is not None}
+    _check_memories(atom, src, dst)
     if atom.stage_copy is not None:
         return atom.stage_copy(src, dst, pred=pred, **options)
     for name in options:
@@ -101,6 +102,19 @@ def copy(
         return autovec_copy(src, dst)
     _stage(atom, src, dst, split_modes(atom, src, dst), pred)
     return None
+
+
+def _check_memories(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
+    """ConstraintError where the operation is one between two kinds of memory, and the tensors are in others."""
+    wanted = getattr(atom.op, "memories", None)
+    if wanted is None:
+        return
+    for role, tensor, name in zip(("source", "destination"), (src, dst), wanted, strict=True):
+        if str(tensor.memspace) not in (name, "generic"):
+            raise ConstraintError(
+                f"cute.copy: the {role} of {type(atom.op).__name__} is in {name}, not in {tensor.memspace}: "
+                "use cute.nvgpu.CopyUniversalOp, which copies between any memories"
+            )
 
 
 def _as_bytes(atom: CopyAtom, src: Tensor, dst: Tensor) -> tuple[CopyAtom, Tensor, Tensor]:
@@ -193,7 +207,7 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     v_src, r_src, v_dst, r_dst = split
     builder = Builder.current()
     repetitions = int(size(r_src))
-    predicates = predicate_values(instruction, pred, repetitions, int(size(v_src)))
+    predicates = predicate_values(instruction, pred, repetitions, int(size(v_src)), _neighbours(src, int(size(v_src))))
     extra = predicates or []
     loads, stores = in_registers(dst), in_registers(src)
     _check_direction(instruction, src, dst)
@@ -220,6 +234,13 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
     builder.call(
         instruction, [fragment, *pointers, *extra], registers=numbers, store=stores, predicated=predicates is not None
     )
+
+
+def _neighbours(src: Tensor, values: int) -> int:
+    """How many instructions of ``values`` the neighbouring values take: the first extent of mode 0."""
+    first = size(_modes(src.linear)[0])
+    leaf = flatten_to_tuple(_modes(src.linear)[0].shape)[0] if is_static(first) else 1
+    return int(leaf) // values if leaf > values and leaf % values == 0 else 1
 
 
 def _check_direction(instruction: CopyInstruction, src: Tensor, dst: Tensor) -> None:

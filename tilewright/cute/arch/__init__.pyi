@@ -36,7 +36,7 @@ from tilewright.lang.device.mbarriers import (
 )
 from tilewright.lang.device.packed import (
     add_packed_f32x2 as add_packed_f32x2, calc_packed_f32x2_op as calc_packed_f32x2_op,
-    fma_packed_f32x2 as fma_packed_f32x2,
+    exp_packed_f32x2 as exp_packed_f32x2, fma_packed_f32x2 as fma_packed_f32x2,
     mul_packed_f32x2 as mul_packed_f32x2, sub_packed_f32x2 as sub_packed_f32x2,
 )
 from tilewright.lang.device.registers import (
@@ -48,7 +48,7 @@ from tilewright.lang.device.registers import (
 from tilewright.lang.device.single import (
     clock as clock, fmax as fmax, fmin as fmin, mul_hi as mul_hi, mul_wide as mul_wide, nanosleep as nanosleep,
     popc as popc,
-    prmt as prmt, rcp_approx as rcp_approx,
+    lop3 as lop3, prmt as prmt, rcp_approx as rcp_approx,
 )
 from tilewright.lang.device.smem import (
     alloc_smem as alloc_smem, dynamic_smem_size as dynamic_smem_size, get_dyn_smem as get_dyn_smem,

@@ -2,7 +2,7 @@
 
 from tilewright.cute.nvgpu.common import (
     CacheEvictionPriority as CacheEvictionPriority,
-    CopyUniversalOp as CopyUniversalOp, LoadCacheMode as LoadCacheMode, MemoryOrder as MemoryOrder,
+    CopyG2ROp as CopyG2ROp, CopyR2GOp as CopyR2GOp, CopyUniversalOp as CopyUniversalOp, LoadCacheMode as LoadCacheMode, MemoryOrder as MemoryOrder,
     MemoryScope as MemoryScope, MmaUniversalOp as MmaUniversalOp, OperandMajorMode as OperandMajorMode,
 )
 from tilewright.errors import ConstraintError

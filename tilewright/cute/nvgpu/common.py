@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright._names import attach
 from tilewright.atoms.cp_async import LoadCacheMode
@@ -14,7 +14,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 
 __all__ = [
-    "CacheEvictionPriority", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
+    "CacheEvictionPriority", "CopyG2ROp", "CopyR2GOp", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
     "MmaUniversalOp", "OperandMajorMode",
 ]  # fmt: skip
 
@@ -95,6 +95,28 @@ class CopyUniversalOp:
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
         return UniversalCopy(num_bits or max(8, value_type.width), auto=not num_bits)
+
+
+class CopyG2ROp(CopyUniversalOp):
+    """:class:`CopyUniversalOp` as a load from global memory to registers: ``cute.copy`` refuses other memories.
+
+    >>> from tilewright import Float16, cute
+    >>> cute.make_copy_atom(CopyG2ROp(), Float16, num_bits_per_copy=64).num_val_src
+    4
+    """
+
+    memories: ClassVar = ("gmem", "rmem")
+
+
+class CopyR2GOp(CopyUniversalOp):
+    """:class:`CopyUniversalOp` as a store of registers to global memory: ``cute.copy`` refuses other memories.
+
+    >>> from tilewright import Float16, cute
+    >>> cute.make_copy_atom(CopyR2GOp(), Float16, num_bits_per_copy=128).num_val_dst
+    8
+    """
+
+    memories: ClassVar = ("rmem", "gmem")
 
 
 attach(__name__)

@@ -262,7 +262,7 @@ def load(
     >>> per_thread(lambda t, p: arch.load(p + t, sem="acquire"), 3, memory=[7, 8, 9])
     ([7, 8, 9], [7, 8, 9])
     """
-    _not_followed("load", level1_eviction_priority, cop, level_prefetch_size)
+    not_followed("cute.arch.load", level1_eviction_priority, cop, level_prefetch_size)
     pointer = in_space(pointer_of(ptr, "load"), ss, "cute.arch.load")
     if dtype is not None and dtype is not pointer.dtype:
         pointer = retyped(pointer, dtype)
@@ -291,15 +291,16 @@ def store(
     >>> per_thread(lambda t, p: arch.store(p + t, t * t, sem="release"), 3, memory=[0, 0, 0])
     ([0, 0, 0], [0, 1, 4])
     """
-    _not_followed("store", level1_eviction_priority, cop)
+    not_followed("cute.arch.store", level1_eviction_priority, cop)
     pointer = in_space(pointer_of(ptr, "store"), ss, "cute.arch.store")
     call(OrderedStore(sem or "relaxed", scope or "gpu"), pointer.value(), pointer.dtype(val).ir_value())
 
 
-def _not_followed(what: str, *hints: str | None) -> None:
+def not_followed(what: str, *hints: str | None) -> None:
+    """Warn of hints that are given."""
     if given := [h for h in hints if h is not None]:
         warnings.warn(
-            f"cute.arch.{what}: the cache hints {', '.join(given)} are not followed; the program means the same",
+            f"{what}: the cache hints {', '.join(given)} are not followed; the program means the same",
             HintWarning,
             stacklevel=3,
         )

@@ -22,7 +22,7 @@ from tilewright.ir.types import I64, MemSpace, PtrType, ScalarType, Type, VecTyp
 from tilewright.lang.device import ptx_constraints
 from tilewright.lang.device.calls import operand
 from tilewright.lang.device.ptx_constraints import IMMEDIATE
-from tilewright.lang.device.ptx_instructions import as_instruction
+from tilewright.lang.device.ptx_instructions import as_instruction, as_load
 
 _READ = re.compile(r"\{\$r(\d+)\}")
 
@@ -122,6 +122,8 @@ def inline_asm(
             )
     if res is None and as_instruction(asm_string, values):
         return None
+    if isinstance(res, Type) and (loaded := as_load(asm_string, values, res)) is not None:
+        return loaded
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
     atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
     builder = Builder.current()

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.numbers.numeric import Float32
-from tilewright.lang.tensors.math import fma
+from tilewright.lang.tensors.math import exp, fma
 
 
 def _pair(x: Any, what: str) -> tuple[Any, Any]:
@@ -77,6 +77,16 @@ def fma_packed_f32x2(
     _as_here("fma_packed_f32x2", rnd, ftz)
     (a, b), (c, d), (e, f) = (_pair(x, "fma_packed_f32x2") for x in (src_a, src_b, src_c))
     return fma(a, c, e), fma(b, d, f)
+
+
+def exp_packed_f32x2(src_a: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+    """``cute.math.exp`` with ``fastmath``, number by number.
+
+    >>> exp_packed_f32x2((0.0, 1.0))
+    (Float32(1.0), Float32(2.7182819843292236))
+    """
+    a, b = _pair(src_a, "exp_packed_f32x2")
+    return exp(a, fastmath=True), exp(b, fastmath=True)
 
 
 def calc_packed_f32x2_op(

@@ -10,8 +10,8 @@ from tilewright.atoms.cluster import Mapa, StoreAsync
 from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import F32, I32, MemSpace, PtrType, ScalarType
-from tilewright.lang.numbers.numeric import class_of
+from tilewright.ir.types import F32, I32, U8, MemSpace, PtrType, ScalarType
+from tilewright.lang.numbers.numeric import Int32, Uint8, class_of, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
 _MAPA = re.compile(r"\s*mapa\.shared::cluster\.u32\s+\$0,\s*\$1,\s*\$2;\s*")
@@ -28,6 +28,45 @@ _VECTOR = re.compile(
     r"mov\.\1 \2\.w, \$5;\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.v4\.\1\s+"
     r"\[\$0\],\s*\2,\s*\[\$1\];\s*\}\s*"
 )
+
+
+_LOAD = re.compile(r"\s*ld(?:\.weak)?\.(global|shared|shared::cta|shared::cluster)\.[bsuf](\d+)\s+\$0,\s*\[\$1\];\s*")
+
+
+def as_load(text: str, values: list[Any], result: Any) -> Value | None:
+    """A plain load of one number of type ``result`` from an address that was made from a pointer, as a value; None for
+    other texts."""
+    found = _LOAD.fullmatch(text)
+    if found is None or not isinstance(result, ScalarType) or result.width != int(found[2]):
+        return None
+    builder = Builder.current()
+    base, offset = _base(values[0])
+    mapped, rank = _mapped(base)
+    place: Value | None
+    if mapped is not None:
+        assert isinstance(mapped.type, PtrType)
+        kind = PtrType(mapped.type.elem, MemSpace.DSMEM, mapped.type.align)
+        place = builder.call(Mapa(), [mapped, builder.cast(rank, I32)], (kind,))[0]
+    else:
+        place = _pointer(base)
+    spaces = _SPACES["shared::cluster" if mapped is not None else found[1]]
+    if place is None or not isinstance(place.type, PtrType) or place.type.space not in spaces:
+        return None
+    space = place.type.space
+    if offset:
+        bytes_ = builder.emit("ptr.cast", (place,), (PtrType(U8, space, place.type.align),)).result
+        place = (Pointer(bytes_, Uint8) + sum(map(wrap, offset), Int32(0))).value()
+    kind = PtrType(result, space, result.bytes)  # PTX asks for it, and runs are checked
+    if place.type != kind:
+        place = builder.emit("ptr.cast", (place,), (kind,)).result
+    return Pointer(place, class_of(result)).load().ir_value()
+
+
+_SPACES = {
+    "global": (MemSpace.GMEM, MemSpace.GENERIC), "shared": (MemSpace.SMEM,), "shared::cta": (MemSpace.SMEM,),
+    "shared::cluster": (MemSpace.SMEM, MemSpace.DSMEM),
+}  # fmt: skip
+"""The memories that a load of a state space may read."""
 
 
 def as_instruction(text: str, values: list[Any]) -> bool:
@@ -70,6 +109,19 @@ def _pointer(address: Value) -> Value | None:
     if source.op is not None and source.op.opcode == "ptr.toint":
         source = source.op.operands[0]
     return source if isinstance(source.type, PtrType) else None
+
+
+def _base(address: Value) -> tuple[Value, list[Value]]:
+    """The address to which ``address`` adds numbers of bytes, and these numbers: the address is the one that is made
+    of a pointer."""
+    source = _source(address)
+    if source.op is None or source.op.opcode != "add":
+        return source, []
+    for one, other in (source.op.operands, reversed(source.op.operands)):
+        base, offset = _base(one)
+        if _pointer(base) is not None or _mapped(base)[0] is not None:
+            return base, [*offset, other]
+    return source, []
 
 
 def _store(numbers: list[Value], to: Value, at: Value) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from tilewright.atoms.bits import Permute, Popc
@@ -143,6 +145,25 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
     words = [_unsigned(as_numeric(x)) for x in (src, src_reg_shifted, prmt_indices)]
     (result,) = call(Permute(), *words, results=(U32,))
     return wrap(result).bitcast(Int32)
+
+
+def lop3(a: Any, b: Any, c: Any, imm_lut: int, *, loc: Any = None, ip: Any = None) -> Any:
+    """``lop3.b32``: any function of the bits of three numbers. Bit ``4 * a + 2 * b + c`` of ``imm_lut`` (a Python int)
+    is the result for the bits a, b, c: the function of 0xF0, 0xCC and 0xAA.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.lop3(12, 10, t, (0xF0 & 0xCC) | 0xAA), 3)  # 12 & 10 | t
+    [8, 9, 10]
+    """
+    if not isinstance(imm_lut, int) or not 0 <= imm_lut < 256:
+        raise ConstraintError(f"cute.arch.lop3: imm_lut is a Python int of 8 bits, not {imm_lut!r}")
+    words = [_unsigned(as_numeric(x)) for x in (a, b, c)]
+    terms = [
+        functools.reduce(operator.and_, [x if bits >> i & 1 else ~x for x, i in zip(words, (2, 1, 0), strict=True)])
+        for bits in range(8) if imm_lut >> bits & 1
+    ]  # fmt: skip
+    return functools.reduce(operator.or_, terms, Uint32(0)).bitcast(Int32)
 
 
 def clock(*, loc: Any = None, ip: Any = None) -> Int32:

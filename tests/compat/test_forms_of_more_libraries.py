@@ -1,0 +1,167 @@
+"""Forms that Liger-Kernel, FlashAttention 4 with quack 0.6 and their like use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tilewright import Boolean, Float32, Int32, Uint32, cute
+from tilewright._mlir.dialects import llvm
+from tilewright.cute.nvgpu.common import CacheEvictionPriority, MemoryOrder
+from tilewright.cute.runtime import from_dlpack
+from tilewright.cutlass_dsl import T
+from tilewright.errors import ConstraintError, StagingError
+from tilewright.lang.staging.ranges import HintWarning
+from tilewright.testing import per_thread
+
+
+def test_names_of_modules() -> None:
+    helpers = importlib.import_module("tilewright.pipeline.helpers")
+    assert helpers.pipeline_init_arrive is cutlass.pipeline.pipeline_init_arrive
+    assert cute.ReductionKind is cute.ReductionOp
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def rows_of_eight(ops: tuple[Any, Any], last: int, **hints: Any) -> Any:
+    """Copy 4 x 8 numbers, a row a thread, by instructions of four: both of a row have its predicate, ``row < last``."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        load, store = (cute.make_copy_atom(op, Float32, num_bits_per_copy=128, **hints) for op in ops)
+        source, target = (
+            cute.make_tensor(a.iterator + 8 * t, cute.make_layout(((8, 1), 1, 1), stride=((1, 0), 0, 0)))
+            for a in (x, y)
+        )
+        held = cute.make_fragment_like(source)
+        held.fill(-1.0)
+        pred = cute.make_rmem_tensor(cute.make_layout((1, 1, 1), stride=(1, 0, 1)), Boolean)
+        pred[0] = t < last
+        cute.copy(load, source, held, pred=pred)
+        cute.copy(store, held, target)
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor) -> None:
+        kernel(x, y).launch(grid=(1, 1, 1), block=(4, 1, 1))
+
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    host(from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16))
+    return x.reshape(4, 8), y.reshape(4, 8)
+
+
+BOTH_WAYS = (cute.nvgpu.CopyG2ROp(), cute.nvgpu.CopyR2GOp())
+
+
+@pytest.mark.parametrize("last", [0, 3, 4])
+def test_one_predicate_for_neighbours_that_take_two_instructions(last: int) -> None:
+    x, y = rows_of_eight(BOTH_WAYS, last)
+    np.testing.assert_array_equal(y, np.where(np.arange(4)[:, None] < last, x, -1))
+
+
+def test_hints_of_copies_warn_and_orders_are_refused() -> None:
+    with pytest.warns(HintWarning, match=r"make_copy_atom: the cache hints .*EVICT_FIRST are not followed"):
+        x, y = rows_of_eight(BOTH_WAYS, 4, l1c_evict_priority=CacheEvictionPriority.EVICT_FIRST)
+    np.testing.assert_array_equal(y, x)
+    universal = (cute.nvgpu.CopyUniversalOp(),) * 2
+    weak = {"l1c_evict_priority": CacheEvictionPriority.EVICT_NORMAL, "memory_order": MemoryOrder.WEAK}
+    rows_of_eight(universal, 4, **weak)  # without a warning: pytest makes them errors
+    with pytest.raises((ConstraintError, StagingError), match="memory_order=MemoryOrder.ACQUIRE is not here"):
+        rows_of_eight(universal, 4, memory_order=MemoryOrder.ACQUIRE)
+
+
+@pytest.mark.parametrize(
+    ("ops", "why"),
+    [
+        ((cute.nvgpu.CopyR2GOp(),) * 2, "the source of CopyR2GOp is in rmem, not in gmem"),
+        ((cute.nvgpu.CopyG2ROp(),) * 2, "the source of CopyG2ROp is in gmem, not in rmem"),
+    ],
+)
+def test_copies_of_another_direction(ops: Any, why: str) -> None:
+    with pytest.raises((ConstraintError, StagingError), match=why):
+        rows_of_eight(ops, 4)
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+@cute.jit
+def peer_sum(t: Any, text: cutlass.Constexpr) -> Any:
+    """Numbers t and t + 32 of the other block's buffer, by their addresses in inline PTX."""
+    own = cute.arch.block_idx_in_cluster()
+    buffer = cute.arch.alloc_smem(Float32, 64)
+    buffer[t], buffer[t + 32] = Float32(100 * own + t), Float32(0.5)
+    cute.arch.cluster_arrive()
+    cute.arch.cluster_wait()
+    base = Int32(
+        llvm.inline_asm(
+            T.i32(), [llvm.ptrtoint(T.i32(), buffer.llvm_ptr), Int32(own ^ 1).ir_value()],
+            "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+        )
+    )  # fmt: skip
+    first = llvm.inline_asm(T.f32(), [(base + 4 * t).ir_value()], text, "=f,r", has_side_effects=True)
+    second = llvm.inline_asm(T.f32(), [(4 * t + base + 128).ir_value()], text, "=f,r", has_side_effects=True)
+    cute.arch.cluster_arrive()
+    cute.arch.cluster_wait()
+    return Float32(first) + Float32(second)
+
+
+def test_loads_from_another_block_in_inline_ptx() -> None:
+    found = per_thread(
+        lambda t: peer_sum(t, "ld.shared::cluster.f32 $0, [$1];"), 32, blocks=2, cluster=2, dtype=Float32
+    )
+    assert found == [100.5 + t for t in range(32)] + [0.5 + t for t in range(32)]
+
+
+def test_other_loads_in_inline_ptx() -> None:
+    @cute.jit
+    def shared(t: Any) -> Any:
+        buffer = cute.arch.alloc_smem(Int32, 64)
+        buffer[t] = 10 * t
+        cute.arch.sync_warp()
+        address = llvm.ptrtoint(T.i32(), buffer.llvm_ptr)
+        return Uint32(llvm.inline_asm(T.i32(), [address + 4 * (31 - t)], "ld.shared.b32 $0, [$1];", "=r,r"))
+
+    @cute.jit
+    def from_global(t: Any, p: Any) -> Any:
+        address = llvm.ptrtoint(T.i64(), (p + t).llvm_ptr)
+        return Int32(llvm.inline_asm(T.i32(), [address + 4], "ld.global.s32 $0, [$1];", "=r,l"))
+
+    assert per_thread(shared, 32) == [10 * (31 - t) for t in range(32)]
+    assert per_thread(from_global, 3, memory=[5, 6, 7, 8])[0] == [6, 7, 8]
+
+
+def test_pointers_to_global_memory_and_generic_ones() -> None:
+    @cute.jit
+    def read(t: Any, p: Any) -> Any:
+        for space in cutlass.range_constexpr(2):
+            p = cute.make_ptr(Int32, llvm.addrspacecast(llvm.PointerType.get(space), p.llvm_ptr), p.memspace)
+        return cute.make_tensor(p, 4)[t]
+
+    assert per_thread(read, 3, memory=[5, 6, 7, 8])[0] == [5, 6, 7]
+    gmem = llvm.PointerType.get(cute.AddressSpace.gmem.value)
+    with pytest.raises(ConstraintError, match="a pointer to smem cannot become one to gmem"):
+        per_thread(lambda t: (llvm.addrspacecast(gmem, cute.arch.alloc_smem(Int32, 4).llvm_ptr), t)[1], 1)
+    with pytest.raises(ConstraintError, match="no memory has the number 9"):
+        llvm.PointerType.get(9)
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", [0x00, 0xFF, 0x80, 0xFE, 0x96, 0xCA, 0xEA, 0x1B])
+def test_every_function_of_three_bits(table: int) -> None:
+    a, b, c = 0b11110000, 0b11001100, 0b10101010
+    assert [x & 0xFF for x in per_thread(lambda t: cute.arch.lop3(a + 0 * t, b, c, table), 1)] == [table]
+    with pytest.raises(ConstraintError, match="imm_lut is a Python int of 8 bits, not 256"):
+        per_thread(lambda t: cute.arch.lop3(a, b, c, 256), 1)
+
+
+def test_two_exponentials() -> None:
+    found = per_thread(lambda t: cute.arch.exp_packed_f32x2((Float32(t), -Float32(t)))[1], 5, dtype=Float32)
+    np.testing.assert_allclose(found, np.exp(-np.arange(5.0)), rtol=1e-6)
