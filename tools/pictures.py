@@ -27,7 +27,7 @@ from tilewright.viz import (
     swizzle_figure,
     tv_figure,
 )
-from tools import hopper_pictures
+from tools import hopper_pictures, speed
 
 STREAM_K = "streamk 384 384 2048 --sms 8 --occupancy 1 --machine cpu --picture".split()  # of docs/matmul.md
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
@@ -67,6 +67,7 @@ def main() -> None:
         figure.save(FOLDER / name)
     demo.draw(FOLDER)  # of the README
     hopper_pictures.main()
+    speed.first_chart().save(speed.PICTURE)
     command = [sys.executable, "-m", "tilewright", *STREAM_K, str(FOLDER / "streamk_schedules.svg")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

@@ -17,7 +17,8 @@ from tilewright.explorer.answer import answer
 from tilewright.explorer.tabs import tab_of
 from tilewright.layout import parse
 from tilewright.viz import composition_figure
-from tools.website import api, build, card, commands, gallery, links, pictures, tutorials
+from tools import speed
+from tools.website import api, build, card, commands, gallery, links, measurements, pictures, tutorials
 from tools.website.docstrings import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +166,7 @@ def test_links_out_of_the_folder_of_pages() -> None:
     assert build.relinked("[d](../../CONTRIBUTING.md)", deeper, target) == "[d](../contributing.md)"
 
 
-COLUMNS = 120  # of code that fit the column of a page at 1280 pixels
+COLUMNS = 124  # of code that fit the column of a page at 1280 pixels
 
 
 def test_code_fits_its_column() -> None:
@@ -207,7 +208,7 @@ def test_examples_are_tutorials() -> None:
         program = tutorials.EXAMPLES / f"{name}.py"
         source, text = program.read_text(encoding="utf-8"), tutorials.page(program, "", "")
         code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
-        parts = re.split(r"# %%.*\n|# -- .*\n", source)[1:]
+        parts = re.split(r"# %%.*\n|# -- .*\n", source)[1:] or [source.split('"""\n', 1)[1]]
         lines = [line for part in parts for line in part.splitlines() if line.strip() and not line.startswith("#")]
         assert [line for line in lines if line.strip() not in code] == [], "the page has all of the program's code"
         drawn = re.findall(r"^# !\[[^\]]+\]\((\w+\.svg)\)", source, re.MULTILINE)
@@ -221,3 +222,21 @@ def test_a_tutorial_shows_what_its_program_draws_and_what_the_checks_find(name: 
     assert sorted(drawn) == sorted(picture.name for picture in results.glob("*.svg")) != []
     assert "bank-conflict" in (results / "found.txt").read_text(encoding="utf-8")
     assert "largest error" in (results / "printed.txt").read_text(encoding="utf-8")
+
+
+def test_the_chart_of_the_first_page_is_what_the_results_say() -> None:
+    assert speed.is_current(), "run python -m tools.speed"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for row in (row for row in speed.FIRST if not row.is_peer and "unaligned" not in row.name):
+        bar = row.bar()
+        assert f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})" in readme, row.name
+
+
+def test_every_note_of_the_measurements_has_one_subject(tmp_path: Path) -> None:
+    notes = [note for subject in measurements.SUBJECTS for note in measurements.notes_of(subject)]
+    assert sorted(notes) == sorted(measurements.NOTES.glob("2*.md"))
+    text = measurements.page("ampere", tmp_path)
+    assert "| CUTLASS's Stream-K | 0.51 of cuBLAS | 0.31 to 0.77 | 64 | `shapes_h200_2026-11-20.json` |" in text
+    assert len(list(tmp_path.glob("*.svg"))) == text.count("![") == 3
+    dates = re.findall(r"^\| (2026-\d\d-\d\d) \|", measurements.page("hopper", tmp_path), re.MULTILINE)
+    assert dates == sorted(dates, reverse=True) != []

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentError
 from tilewright.explorer import site as explorer
-from tools.website import api, card, commands, gallery, links, notebooks, path, pictures, tutorials
+from tools.website import api, card, commands, gallery, links, measurements, notebooks, path, pictures, tutorials
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -137,6 +137,7 @@ STEPS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("command line", lambda: commands.write(PAGES)),
     ("pictures", lambda: gallery.write(PAGES)),
     ("path", lambda: path.write(PAGES / "path")),
+    ("measurements", lambda: measurements.write(PAGES / "measurements")),
     ("tutorials", lambda: tutorials.write(PAGES / "tutorials")),
     ("notebooks", lambda: notebooks.write(PAGES / "notebooks")),
     ("site", render),

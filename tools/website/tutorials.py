@@ -21,7 +21,8 @@ EXAMPLES = ROOT / "examples"
 TITLES = {
     "elementwise": "Elementwise addition", "transpose": "Transpose", "softmax": "Softmax", "attention": "Attention",
     "convolution": "Convolution", "gemm": "A GEMM of the library", "stream_k": "A Stream-K GEMM",
-    "tma_copy": "A copy by TMA", "tensor_parallel": "A layer on several devices",
+    "blackwell_gemm": "A GEMM for clusters of Blackwell", "tma_copy": "A copy by TMA",
+    "tensor_parallel": "A layer on several devices",
 }  # fmt: skip
 ALONE = ("tensor_parallel",)  # starts processes of its own
 CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
@@ -42,6 +43,9 @@ def cells(source: str) -> Iterator[tuple[bool, str]]:
     [(True, 'Some *text*.'), (False, 'x = 1')]
     """
     parts = CELL.split(source)
+    if len(parts) == 1:  # a program that is not in cells
+        docstring = ast.parse(source).body[0]
+        parts = ["", "", "".join(source.splitlines(keepends=True)[docstring.end_lineno :])]
     for kind, text in zip(parts[1::2], parts[2::2], strict=True):
         is_text = "markdown" in kind
         lines = [re.sub("^# ?", "", line) for line in text.splitlines()] if is_text else text.splitlines()
