@@ -49,7 +49,7 @@ class EpilogueTile:
         for i in range_constexpr(cute.size(loaded)):
             at = self.coordinates[i]
             if cute.elem_less(at, self.extent):
-                loaded[i] = matrix[self._of_user(at)]
+                loaded[i] = matrix[self.of_user(at)]
         return loaded.load()
 
     def write(self, matrix: Any, values: Any) -> None:
@@ -75,7 +75,7 @@ class EpilogueTile:
         for i in range_constexpr(cute.size(stored)):
             at = self.coordinates[i]
             if cute.elem_less(at, self.extent):
-                matrix[self._of_user(at)] = stored[i]
+                matrix[self.of_user(at)] = stored[i]
 
     def column_pairs(self) -> tuple[list[int], int]:
         """The accumulators of even columns, counted as ``acc[i]``, and how many accumulators further that of the next
@@ -99,10 +99,10 @@ class EpilogueTile:
         for i in range_constexpr(len(first)):
             at = self.coordinates[first[i]]
             if cute.elem_less(at, self.extent):
-                m, n = self._of_user(at)
+                m, n = self.of_user(at)
                 matrix[m, n // 2] = stored[i]
 
-    def _of_user(self, at: tuple[Any, Any]) -> tuple[Any, Any]:
+    def of_user(self, at: tuple[Any, Any]) -> tuple[Any, Any]:
         """The user's (m, n) of a coordinate of the kernel's."""
         return (at[1], at[0]) if self.transposed else (at[0], at[1])
 

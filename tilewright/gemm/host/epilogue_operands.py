@@ -31,6 +31,9 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
                     f"{tuple(array.shape)}"
                 )
             read.append((f"the vector of {name}", array))
+        for tensor in getattr(part, "targets", ()):
+            if (array := getattr(tensor, "array", None)) is not None:
+                written.append((f"the matrix of {name}", array))
         for tensor, is_written, *columns in getattr(part, "matrices", ()):
             if (array := getattr(tensor, "array", None)) is None:
                 continue

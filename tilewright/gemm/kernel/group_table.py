@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright import Constexpr, Int32, cute
@@ -69,6 +69,30 @@ class GroupScales:
         if mode != self.cut:  # what belongs to no group has sums of 0: any scales will do
             return scales[cute.min(problem, cute.size(scales, mode=[0]) - 1), None]
         return cute.domain_offset((table[problem, BIAS].to(Int32),), scales) if self.moved else scales
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """An epilogue function of groups of rows that offsets on the device cut: its fields ``rows`` are arrays with an
+    element, or a row, for each row of the whole result; stands for the function until the problem is known.
+
+    ``moved``: a problem's coordinates begin at 0, wherever the group begins.
+    """
+
+    function: Any
+    rows: Constexpr
+    moved: Constexpr
+
+    def of_problem(self, table: cute.Tensor, problem: Any) -> Any:
+        """The function for the rows of one problem."""
+        if not self.moved:
+            return self.function
+        begin = table[problem, BIAS].to(Int32)
+        cut = {}
+        for name in self.rows:
+            array = getattr(self.function, name)
+            cut[name] = cute.domain_offset((begin, *[0] * (cute.rank(array) - 1)), array)
+        return replace(self.function, **cut)
 
 
 def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, Any]:

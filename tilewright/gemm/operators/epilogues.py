@@ -46,7 +46,8 @@ def functions_of(epilogue: Any) -> tuple[Any, ...]:
                 raise ArgumentError(
                     f"epilogue: {field.name} of {type(part).__name__} is a tensor of from_dlpack: give the array itself"
                 )
-        for x, *_ in (*getattr(part, "vectors", ()), *getattr(part, "matrices", ())):
+        targets = [(x,) for x in getattr(part, "targets", ())]
+        for x, *_ in (*getattr(part, "vectors", ()), *getattr(part, "matrices", ()), *targets):
             if not is_array(x):
                 raise ArgumentError(f"epilogue: {type(part).__name__} takes an array, not {x!r}")
     if any(hasattr(part, "weights") for part in functions):
@@ -136,4 +137,5 @@ def written_numbers(function: EpilogueFunction) -> tuple[int, ...]:
     parts = parts_of(function)
     tensors = [value for part in parts for x in fields(part) if isinstance(value := getattr(part, x.name), HostTensor)]
     written = [id(x) for part in parts for x, is_written, *_ in getattr(part, "matrices", ()) if is_written]
+    written += [id(x) for part in parts for x in getattr(part, "targets", ())]
     return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in written)

@@ -7,7 +7,8 @@ of equal size, reserves memory for the table of ``kernel.group_table``, and the 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -19,14 +20,16 @@ from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major
-from tilewright.gemm.epilogue.functions import Chain
+from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, OffsetGroups
-from tilewright.gemm.kernel.group_table import COLUMNS
+from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.epilogues import arrays_of, functions_of, lowered, seen_as_matrices
 from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, leading_stride
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
@@ -42,6 +45,7 @@ CUT = {(2, 3): 0, (3, 2): 1, (2, 2): 2}
 def grouped_matmul(
     a: Any, b: Any, offsets: Any = None, *, out: Any = None, out_dtype: Any = None,
     kernel: str | KernelEntry | None = None,
+    epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:  # fmt: skip
     """The products of groups, whose sizes only the device has to know: mixtures of experts.
 
@@ -63,6 +67,9 @@ def grouped_matmul(
         out: where the result goes; made if it is None.
         out_dtype: of the result, by default that of ``out`` or of ``a``: a framework's dtype or a numeric class.
         kernel: the name or the entry of a kernel, in place of the choice.
+        epilogue: of groups of rows, a function or a sequence of them, as for :func:`matmul`: its arrays are those of
+            the whole result, an element or a row for each of its rows. ``gemm.epilogue`` has ``Gated`` for SwiGLU on
+            interleaved columns, ``ScatterAdd`` for adding to rows by index. Rows of no group have sums of zero.
 
     Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
     can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
@@ -76,7 +83,9 @@ def grouped_matmul(
     >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
-    given = {"a": a, "b": b, "offsets": offsets, "out": out}
+    functions = () if epilogue is None else functions_of(epilogue)
+    more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
+    given = {"a": a, "b": b, "offsets": offsets, "out": out, **more}
     kind = framework(a, "a")
     for name, x in given.items():
         if x is not None and (kind == "jax" or framework(x, name) != kind):
@@ -88,12 +97,23 @@ def grouped_matmul(
         if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_offsets import recorded
 
+            if functions:
+                raise ArgumentError(
+                    "epilogue cannot be given where PyTorch records the call: for gradients (call grouped_matmul under "
+                    "torch.no_grad()), by torch.compile, or for tensors of another class"
+                )
             return recorded(a, b, offsets, out, out_dtype, kernel)
+    if functions and (len(a.shape), len(b.shape)) != (2, 3):
+        raise ArgumentError(
+            f"epilogue is for groups of rows, a matrix times a stack; not for shapes {tuple(a.shape)} and "
+            f"{tuple(b.shape)}"
+        )
     if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
-    return product_of(CutProduct, a, b, offsets, out, out_dtype, partial(candidates, kernel=kernel))
+    entries = partial(candidates, kernel=kernel)
+    return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions)
 
 
 def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
@@ -113,6 +133,8 @@ class CutProduct:
     mode: int
     groups: int
     entries: list[KernelEntry]
+    functions: tuple[Any, ...] = field(default=(), kw_only=True)
+    """The ``epilogue``'s."""
 
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernels: Any, **more: Any) -> CutProduct:
@@ -145,12 +167,21 @@ class CutProduct:
         return entry.config.c.dtype
 
     def check(self) -> None:
-        """ArgumentError where D cannot take what the kernel computes."""
+        """ArgumentError where D cannot take what the kernel computes, or the epilogue's arrays do not fit it."""
         check_result(self.entries[0], self.problem)
+        if self.functions:
+            check_epilogue(Chain(tuple(self.lowered(self.entries[0].config))), self.problem)
+            if 0 in (problem_extents(self.problem)[2], self.groups):
+                raise ArgumentError("there is no group, or K is 0: nothing would apply the epilogue")
+
+    def lowered(self, config: Any) -> list[Any]:
+        """The epilogue's functions, as kernels take them."""
+        return lowered(self.functions, seen_as_matrices(self.functions), config.acc_dtype, self.problem.D.dtype)
 
     def function(self, config: Any) -> Any:
         """The epilogue function of a kernel of this size."""
-        return Chain(())
+        moved = not config.persistent
+        return Chain(tuple(GroupRows(part, fields_of_rows(part), moved) for part in self.lowered(config)))
 
     def run(self) -> None:
         """Launch the product, between copies of matrices that the table of its groups cannot describe."""
@@ -170,9 +201,11 @@ class CutProduct:
 
     def launch(self) -> None:
         """Choose the kernel, and launch it."""
-        version = capability_of(self.problem.machine)
-        entry, _ = entry_of("", self.problem, self.entries, version)
-        others = [other for other in self.entries if not other.config.persistent]
+        version, entries = capability_of(self.problem.machine), self.entries
+        if is_untransposed(Chain(self.functions)):
+            entries = [entry.untransposed for entry in entries]
+        entry, _ = entry_of("", self.problem, entries, version)
+        others = [other for other in entries if not other.config.persistent]
         step = VECTOR // self.problem.A.dtype.bytes if entry.config.persistent and self.cuts_rows else 1
         launches = [entry] if step == 1 else [entry, entry_of(ANYWHERE, self.problem, others, version)[0]]
         for one in launches:
@@ -189,6 +222,13 @@ class CutProduct:
             self.mode in modes and modes.index(self.mode) == (1 if matrix.major() is Major.K else 0)
             for matrix, modes in zip(matrices, MODES, strict=True)
         )
+
+
+def fields_of_rows(function: Any) -> tuple[str, ...]:
+    """The fields of an epilogue function that have an element or a row for each row of D."""
+    of_rows = [x for x, mode in getattr(function, "vectors", ()) if mode == 0]
+    of_rows += [x for x, *_ in getattr(function, "matrices", ())]
+    return tuple(x.name for x in fields(function) if any(getattr(function, x.name) is one for one in of_rows))
 
 
 def problem_extents(problem: Problem) -> tuple[int, int, int]:

@@ -1,0 +1,86 @@
+"""``combine_rows``: weighted sums of rows by index in a fixed order, the last step of a mixture of experts."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from tilewright import BFloat16, Float16, Float32, Int32
+from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR, aligned_elements
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.config import Major
+from tilewright.gemm.host.problem import check_output
+from tilewright.gemm.kernel.combine import combine
+from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.matmul import any_recorded, materialised
+from tilewright.gemm.operators.mixed import run
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+
+TYPES = (Float16, BFloat16, Float32)
+
+
+def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> Any:
+    """out[t] = the sum over i of weights[t, i] * source[places[t, i]], in the order of i, in float32, rounded once.
+
+    What the experts of a token give it: ``source`` has a row for each token and expert, sorted by expert, and
+    ``places`` says which rows are a token's. Each launch gives the same bits, which atomic additions
+    (``epilogue.scatter.ScatterAdd``) do not.
+
+    Args:
+        source: (M, N) of Float16, BFloat16 or Float32, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
+        places: (T, k) of int32, on the same device. Places below 0 or not below M are left out.
+        weights: (T, k) of float32.
+        out: (T, N) of the type of ``source``; made if it is None.
+
+    PyTorch tensors have gradients with respect to ``source`` and ``weights``.
+
+    Raises ArgumentError for operands that do not go together.
+
+    >>> import numpy as np
+    >>> source, places = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([[3, 0], [1, -1]], np.int32)
+    >>> combine_rows(source, places, np.array([[1, 2], [3, 4]], np.float32)).tolist()
+    [[6.0, 9.0], [6.0, 9.0]]
+    """
+    given = {"source": source, "places": places, "weights": weights, "out": out}
+    kind = framework(source, "source")
+    for name, x in given.items():
+        if x is not None and (kind == "jax" or framework(x, name) != kind):
+            other = framework(x, name)
+            raise ArgumentError(f"source is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
+    if kind == "torch":
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, source, weights, out):
+            from tilewright.gemm.operators.torch_combine import recorded
+
+            return recorded(source, places, weights, out)
+    S = Matrix.of("source", materialised(source))
+    found = {"places": (array_of(places), Int32), "weights": (array_of(weights), Float32)}
+    for name, (array, dtype) in found.items():
+        if array.dtype is not dtype or len(array.shape) != 2 or array.device != S.device:
+            raise ArgumentError(
+                f"{name} is a (T, k) matrix of {dtype.__name__} on {S.device}, not {array.dtype.__name__} of shape "
+                f"{tuple(array.shape)} on {array.device}"
+            )
+    shape = tuple(found["places"][0].shape)
+    if tuple(found["weights"][0].shape) != shape:
+        raise ArgumentError(f"places has the shape {shape}, weights {tuple(found['weights'][0].shape)}")
+    if S.dtype not in TYPES or S.shape[2] != 1 or S.major() is not Major.K:
+        known = ", ".join(x.__name__ for x in TYPES)
+        raise ArgumentError(f"source is a matrix of {known} with contiguous rows, not {S.dtype.__name__}, {S.stride}")
+    result = new_result(source, (shape[0], S.shape[1]), S.dtype) if out is None else out
+    D = Matrix.of("out", result)
+    P, W = Matrix.of("places", places), Matrix.of("weights", weights)
+    check_output(S, P, None, D, (shape[0], S.shape[1], 1))
+    check_output(W, P, None, D, (shape[0], S.shape[1], 1))
+    if D.dtype is not S.dtype or D.major() is not Major.K:
+        raise ArgumentError(f"out is a matrix of {S.dtype.__name__} with contiguous rows, not {D.dtype}, {D.stride}")
+    if 0 in result.shape:
+        return result
+    vector = math.gcd(*(aligned_elements(x, Major.K, True) for x in (S, D)), VECTOR // S.dtype.bytes)
+    tensors = (from_dlpack(x) for x in (S.source, places, weights, result))
+    dynamic = [x.mark_all_dynamic(contiguous=None) for x in tensors]
+    run(("combine", vector), combine, *dynamic, vector)
+    return result
