@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import Float32, disk_cache
+import tilewright as cutlass
+from tilewright import Float32, cute, disk_cache
 from tilewright.cuda import compiler, emit
 from tilewright.gemm import gemm, kernels
 from tilewright.gemm.config import Major, Operand
@@ -123,6 +124,21 @@ def test_programs_compiled_with_options_are_not_taken(monkeypatch: pytest.Monkey
     monkeypatch.setenv("CUTE_DSL_LINEINFO", "1")
     product()
     assert len(staged) == 2
+
+
+def test_compiled_functions_are_not_taken_for_each_other(staged: list[Any], tmp_path: Path) -> None:
+    """They have no key, and nothing of them is kept."""
+
+    def of(factor: int) -> Any:
+        @cute.jit
+        def host(x: cute.Tensor) -> cutlass.Int32:
+            return cutlass.Int32(factor)
+
+        return host
+
+    x = np.zeros(4, np.float32)
+    assert [cute.compile(of(factor), x)(x) for factor in (3, 5)] == [3, 5]
+    assert len(staged) == 2 and not list(tmp_path.rglob("*.bin"))
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

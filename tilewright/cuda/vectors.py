@@ -141,7 +141,7 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
     row = TABLE.get(op.opcode)
     # Two neighbours at once (HADD2, HFMA2) where all operands come in pairs.
     paired = row is not None and row.real is not None and row.real.paired
-    paired = paired and all(part.pair is not None for part in parts) and _count(op.result) % 2 == 0
+    paired = paired and all(part.pair is not None for part in parts)
     wraps = op.result in e.wrapping
 
     def element(i: str) -> Expr:

@@ -168,6 +168,7 @@ def segments() -> Iterator[Host]:
         "of the load": lambda h: h.binary("add", h.load(h.y), h.n),
         "at the load": lambda h: h.at(h.x, h.load(h.y)),
         "vector": lambda h: h.splat(h.n, 4),
+        "a sum of vectors": lambda h: h.binary("add", h.v, h.v),
         "check": lambda h: h.emit("assert", (h.p,), (), {"message": "p"}),
         "launch": lambda h: launch(h, made, h.n),
         "branch": lambda h: branch(h, h.p, lambda: (h.load(h.y),), lambda: (h.n,)),
@@ -177,7 +178,7 @@ def segments() -> Iterator[Host]:
         "bits": lambda h: h.bitcast(h.n, U32),
     }
     for first in steps:
-        h = Host(f"{first}, and then", x=pointer(F32), y=pointer(I32), n=I32, f=F32, p=BOOL)
+        h = Host(f"{first}, and then", x=pointer(F32), y=pointer(I32), n=I32, f=F32, p=BOOL, v=VecType(I32, 4))
         for second in steps:
             steps[first](h)
             steps[second](h)

@@ -111,7 +111,7 @@ def _narrow(op: Op, marks: _Marks) -> None:
         op.results = []
     if op.opcode == "for":
         body = op.regions[0]
-        kept = [i for i, r in enumerate(op.results) if r in marks.live or body.args[1 + i] in marks.live]
+        kept = [i for i, argument in enumerate(body.args[1:]) if argument in marks.live]  # so it is where the result is
         body.args[1:] = [body.args[1 + i] for i in kept]
         op.operands[3:] = [op.operands[3 + i] for i in kept]
     elif op.opcode == "while":

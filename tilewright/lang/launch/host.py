@@ -296,7 +296,7 @@ class HostWriter:
         if old.is_float or new.is_float:
             return f"{self.named(f'{old.name}_to_{new.name}', partial(convert, old, new))}({text})"
         widens = old.width < new.width and (old.kind != "int" or new.kind == "int")
-        return f"int({text})" if widens or old == BOOL else self.rounded(f"int({text})", new)
+        return f"int({text})" if widens else self.rounded(f"int({text})", new)
 
     def op_ptr_add(self, op: Op) -> None:
         pointer, index = op.operands

@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.atoms.copy import move_each
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
+from tilewright.ir.types import FragType
 from tilewright.sim.checks.taint import ORIGIN, Origins
 
 if TYPE_CHECKING:
@@ -69,20 +70,18 @@ class ShadowLanes:
 def run_copy(lanes: ShadowLanes, op: Op, values: list[Any], origins: list[Origins]) -> list[Array]:
     """Run a copy or an exchange; gives bool arrays of what its results, then its operands, hold undefined."""
     operands = [
-        patterns(o, v) if isinstance(v, np.ndarray) and v.dtype.kind != "b" and _moves(op, k) else v
+        patterns(o, v) if isinstance(v, np.ndarray) and _moves(op, k) else v
         for k, (v, o) in enumerate(zip(values, origins, strict=True))
     ]
     results = op.attrs["atom"].simulate(lanes, op, operands)
     return [undefined(np.asarray(r)) for r in results] + [
-        undefined(v) if isinstance(v, np.ndarray) and _moves(op, k) else np.zeros(0, bool)
-        for k, v in enumerate(operands)
+        undefined(v) if isinstance(value.type, FragType) else np.zeros(0, bool)
+        for v, value in zip(operands, op.operands, strict=True)
     ]
 
 
 def _moves(op: Op, k: int) -> bool:
     """Whether operand ``k`` is data that is moved, not a predicate, an offset or a mask."""
-    from tilewright.ir.types import FragType
-
     return isinstance(op.operands[k].type, FragType) or (op.opcode == "call" and bool(op.results) and k == 0)
 
 
