@@ -75,15 +75,20 @@ def test_where_a_stretch_of_neighbouring_arrays_begins() -> None:
 # -- copies of arrays that threads wrote -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fenced", ["", "block 0", "block 1", "block 1 later", "the writer", "the writer early"])
+FENCES = {  # by whom and at which tick
+    "": (0, -1), "block 0": (40, 5), "block 1": (100, 5), "block 1 later": (100, 7), "block 1 at once": (100, 6),
+    "the writer": (7, 5), "the writer early": (7, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fenced", FENCES)
 @pytest.mark.parametrize("who", ["lane", "mask", "all"])
 def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) -> None:
     """Thread 7 of block 0 wrote at tick 3; a thread of block 1 (or of block 0, where all issue) copies at tick 6."""
     wave: Any = Thing(geometry=Thing(warps=2))
     fences = np.full(4 * WARP, -1)
-    lanes = {"block 0": 40, "block 1": 100, "block 1 later": 100, "the writer": 7, "the writer early": 7}
-    if fenced:
-        fences[lanes[fenced]] = {"block 1 later": 7, "the writer early": 2}.get(fenced, 5)
+    lane, tick = FENCES[fenced]
+    fences[lane] = tick
     mask = np.arange(4 * WARP) == 101
     effect: Any = Thing(lane=101 if who == "lane" else None, mask=mask if who == "mask" else None)
     rules = without_init(
@@ -96,7 +101,7 @@ def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) ->
     written[5] = (1 << LANE) + 7
     group: Any = Thing(wave=wave, warps=np.arange(4))
     rules._check(group, "x", written, np.array([4, 5, 6]))
-    issuer = {"block 0", "the writer"} if who == "all" else {"block 1", "the writer"}
+    issuer = {"block 0", "the writer"} if who == "all" else {"block 1", "block 1 at once", "the writer"}
     assert bool(told) == (fenced not in issuer)
     assert all((warp, writer, at) == (0 if who == "all" else 3, 7, 20) for _, _, warp, _, writer, _, at in told)
     assert len(told) <= 1
@@ -140,17 +145,14 @@ def test_copies_of_one_snapshot_keep_the_phases_of_their_own_time() -> None:
     notes = Notes()
     rules = without_init(MbarrierRules, passed={wave: passed}, counted={}, order=Thing(snapshots=set()))
     kept = []
-    for change in (
-        lambda: None,
-        lambda: None,
-        lambda: table.completed.__setitem__(1, 4),
-        lambda: passed.__setitem__(0, 2),
-    ):
+    steps: list[Callable[[], Any]] = [lambda: None, lambda: None]
+    steps += [lambda: passed.__setitem__(0, 2), lambda: table.completed.__setitem__(1, 4)]
+    for change in steps:
         change()
         effect: Any = Thing(notes=notes, op=Op("call", [], [], {"atom": atom}, [], None))
         rules.issue(group, effect)
         kept.append((effect.notes, [part.tolist() for part in effect.notes.phases]))
-    assert [phases for _, phases in kept] == [[[0, 0], [0, 0]]] * 2 + [[[0, 4], [0, 0]], [[0, 4], [2, 0]]]
+    assert [phases for _, phases in kept] == [[[0, 0], [0, 0]]] * 2 + [[[0, 0], [2, 0]], [[0, 4], [2, 0]]]
     assert [made is notes for made, _ in kept] == [True, True, False, False]
 
 
@@ -218,7 +220,7 @@ def test_what_a_warp_knows_of_another_cluster_is_not_in_its_row(cluster: int) ->
     assert order.knows("wave", 0, other, 11) and not order.knows("wave", 0, other, 12)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fence", ["", "threads", "proxies"])
+@pytest.mark.parametrize("fence", ["", "threads", "proxies", "maps"])
 def test_a_fence_of_proxies_publishes_nothing(fence: str) -> None:
     """Only a fence of threads makes a relaxed store of a flag a release."""
 
@@ -233,6 +235,8 @@ def test_a_fence_of_proxies_publishes_nothing(fence: str) -> None:
                     cute.arch.threadfence()
                 if cutlass.const_expr(fence == "proxies"):
                     cute.arch.fence_proxy("async.global")
+                if cutlass.const_expr(fence == "maps"):
+                    cute.nvgpu.cpasync.fence_tma_desc_release()
                 cute.arch.store(flag.iterator, cutlass.Int32(1), sem="relaxed", scope="gpu")
             else:
                 while cute.arch.load(flag.iterator, sem="acquire", scope="gpu") == 0:
@@ -242,6 +246,31 @@ def test_a_fence_of_proxies_publishes_nothing(fence: str) -> None:
     with sim.options(check="races"), checks.collecting() as report:
         launch(kernel, *[np.zeros(1, np.int32) for _ in range(3)], grid=2, block=32)
     assert bool(report.rules) == (fence != "threads")
+
+
+@pytest.mark.parametrize("fence", [False, True])
+def test_a_barrier_publishes_nothing_to_those_who_are_not_at_it(fence: bool) -> None:
+    """Warp 1 hears of warp 0's write at a barrier of these two, and stores a flag for warp 2."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        if t == 0:
+            x[0] = cutlass.Int32(7)
+        if t < 64:
+            cute.arch.barrier(barrier_id=1, number_of_threads=64)
+        if t == 32:
+            if cutlass.const_expr(fence):
+                cute.arch.fence_acq_rel_cta()
+            cute.arch.store(flag.iterator, cutlass.Int32(1), sem="relaxed", scope="cta")
+        if t == 64:
+            while cute.arch.load(flag.iterator, sem="acquire", scope="cta") == 0:
+                pass
+            y[0] = x[0]
+
+    with sim.options(check="races"), checks.collecting() as report:
+        launch(kernel, *[np.zeros(1, np.int32) for _ in range(3)], grid=1, block=96)
+    assert bool(report.rules) == (not fence)
 
 
 # -- what loops wait for -----------------------------------------------------------------------------------------------
@@ -256,12 +285,19 @@ def not_at_least(v, n, turn, x):
     return not v >= n
 
 
+@cute.jit
+def noted(v, n, turn, x):
+    x[3] = v
+    return v < n
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], int, int]] = {  # how many reads are known, in the condition and carried
     "a literal": (lambda v, n, turn, x: v < 3, 1, 2),
     "the other way round": (lambda v, n, turn, x: 3 > v, 1, 2),
     "equal": (lambda v, n, turn, x: v != n, 1, 2),
     "a sum of the outside": (lambda v, n, turn, x: v < n * 2 + 1, 1, 2),
     "not": (not_at_least, 1, 2),
+    "noted": (noted, 0, 0),
     "what changes": (lambda v, n, turn, x: v < turn, 1, 0),
     "a sum with what changes": (lambda v, n, turn, x: v < n + turn, 1, 0),
     "what is read": (lambda v, n, turn, x: v < x[1], 0, 0),
@@ -360,6 +396,32 @@ def test_which_waits_tokens_decide_over(name: str, more: bool) -> None:
     function = cute.compile(host, np.zeros(4, np.int32), True).kernels[0]
     found = [len(tests) for tests in guarded_waits(function).values()]
     assert found == [tokens] * (bool(tokens) and not more)
+
+
+@pytest.mark.parametrize("start", [None, False, True])
+@pytest.mark.parametrize("vote", [False, True])
+def test_a_token_that_the_program_sets(start: bool | None, vote: bool) -> None:
+    """False asks for the wait whatever try_wait has answered; and other instructions answer other questions."""
+
+    @cute.kernel
+    def kernel(n: cutlass.Int32):
+        full = cute.arch.alloc_smem(cutlass.Int64, 2)
+        token = cute.arch.mbarrier_try_wait(full, 0)
+        if cutlass.const_expr(start is not None):
+            token = cutlass.Boolean(start)
+            if n > 1:
+                token = cute.arch.mbarrier_try_wait(full, 0)
+        if cutlass.const_expr(vote):
+            token = cute.arch.vote_any_sync(token)
+        if not token:
+            cute.arch.mbarrier_wait(full, 0)
+
+    @cute.jit
+    def host(n: cutlass.Int32):
+        kernel(n).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    found = guarded_waits(cute.compile(host, 3).kernels[0])
+    assert len(found) == (start is not False and not vote)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ class CopyAtom(Atom):
     def _in_values(self, bits: Layout) -> Layout:
         width = bits_in_memory(self.scalar)
         made: Layout = recast_layout(width, 1, bits)
-        if size(made[0]) != size(self.thr_id) or size(bits[1]) > 1 and size(bits[1]) < width:
+        if size(bits[1]) < width:
             raise ConstraintError(
                 f"{self.instruction} moves {size(bits[1])} bits a thread; values of {self.scalar} do not fit in"
             )

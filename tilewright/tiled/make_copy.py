@@ -11,7 +11,6 @@ from tilewright.layout import (
     cosize,
     filter,
     format_tree,
-    is_static,
     left_inverse,
     make_layout,
     make_layout_tv,
@@ -43,7 +42,7 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: An
     need_tv("make_tiled_copy", layout_tv)
     made = TiledCopy(atom, layout_tv, checked_tiler(tiler_mn))
     inside = product(product_each(shape_of_tiler(made.tiler)))
-    if is_static(layout_tv) and cosize(layout_tv) > inside:
+    if cosize(layout_tv) > inside:
         raise ConstraintError(
             f"make_tiled_copy: the thread-value layout {layout_tv} reaches coordinate {cosize(layout_tv) - 1} of the "
             f"tile {format_tree(made.tiler)}, which has {inside}: coordinates count the tile's elements column by "

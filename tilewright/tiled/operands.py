@@ -34,6 +34,8 @@ def need_tv(who: str, layout: Any) -> None:
     need(who, layout, Layout, "a layout (thread, value) -> coordinate")
     if rank(layout) != 2:
         raise ConstraintError(f"{who} takes a layout of two modes (thread, value) -> coordinate, not {layout}")
+    if not is_static(layout):
+        raise ConstraintError(f"{who}: the layout (thread, value) -> coordinate {layout} must be known while staging")
 
 
 def checked_tiler(tiler: Any) -> tuple[Any, ...]:

@@ -1,0 +1,134 @@
+"""Conditions of copies and matrix instructions that no product reaches, asked by themselves."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as cutlass
+from tests.tiled.staging import half_mma, run, universal
+from tilewright import cute
+from tilewright.atoms.names import copy_by_name
+from tilewright.cute import nvgpu
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import F16
+from tilewright.layout import Layout, make_composed_layout, make_layout, make_swizzle
+from tilewright.tiled import sides
+from tilewright.tiled.asynchronous_mma import _is_static_place
+from tilewright.tiled.atom import CopyAtom
+from tilewright.tiled.provenance import _same_first_mode
+from tilewright.tiled.retile import _first_elsewhere
+
+
+def part(layout: Any) -> Any:
+    return SimpleNamespace(part=layout)
+
+
+WHOLE = Layout((2, 4), (1, 10))
+COMPOSED = make_composed_layout(make_swizzle(1, 1, 1), 0, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("origin", "modes", "places", "count", "steps", "found"),
+    [
+        (WHOLE, 2, [0, 1, 2, 3], 4, Layout(4, 10), None),
+        (WHOLE, 2, [0, 2], 4, Layout(2, 20), None),
+        (WHOLE, 2, [0, 2], 4, Layout(2, 10), 1),
+        (WHOLE, 2, [1, 2, 3], 4, Layout(3, 10), None),
+        (WHOLE, 2, [0, 1, 3], 4, Layout(3, 10), 2),
+        (Layout((2, 4, 3), (1, 10, 100)), 2, [0, 1], 4, Layout(2, 10), None),  # stages
+        (WHOLE, 3, [0, 2], 4, Layout(2, 10), None),  # fewer modes than the fragment
+        (WHOLE, 2, [0, 2], 3, Layout(2, 10), None),  # instructions that do not divide it
+        (COMPOSED, 2, [0, 2], 4, Layout(2, 10), None),
+        (None, 2, [0, 2], 4, Layout(2, 10), None),
+    ],
+)
+def test_where_instructions_are_in_the_whole_partition(
+    origin: Any, modes: int, places: Any, count: int, steps: Any, found: int | None
+) -> None:
+    assert _first_elsewhere(places, count, None if origin is None else part(origin), modes, steps) == found
+
+
+def test_what_is_known_at_run_time_only_is_not_compared() -> None:
+    def body(t: Any, x: Any, y: Any) -> None:
+        open_ = make_layout((2, 4), stride=(1, x.shape[0]))
+        for origin, steps in ((open_, Layout(2, 10)), (WHOLE, make_layout(2, stride=x.shape[0]))):
+            assert _first_elsewhere([0, 2], 4, part(origin), 2, steps) is None
+        other = make_layout((2, 4), stride=(1, y.shape[0]))
+        assert _same_first_mode(open_, open_) and _same_first_mode(WHOLE, WHOLE) and _same_first_mode(open_, other)
+        turned = make_layout((4, 2), stride=(x.shape[0], 1))
+        assert not _same_first_mode(open_, turned) and not _same_first_mode(turned, WHOLE)
+        assert not _same_first_mode(WHOLE, turned) and not _same_first_mode(WHOLE, Layout((4, 2)))
+        with pytest.raises(ConstraintError, match="make_tiled_copy: the layout .* must be known while staging"):
+            cute.make_tiled_copy(universal(16), make_layout((4, x.shape[0]), stride=(1, 4)), (4, 8))
+
+    run(body, np.zeros(8, np.float16), np.zeros(8, np.float16), dynamic=True)
+
+
+def test_an_address_of_the_programs_own_is_no_static_place() -> None:
+    def body(t: Any, x: Any) -> None:
+        assert not _is_static_place(cute.make_ptr(cutlass.Float16, 0, cute.AddressSpace.smem))
+
+    run(body, np.zeros(8, np.float16))
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16, 32])
+def test_the_bits_of_a_copy_hold_a_value(bits: int) -> None:
+    if bits >= 16:
+        assert CopyAtom(nvgpu.CopyUniversalOp(), F16, bits).num_val_src == bits // 16
+    else:
+        with pytest.raises(ConstraintError, match="values of f16 do not fit in|bits at a time, not 4"):
+            CopyAtom(nvgpu.CopyUniversalOp(), F16, bits)
+
+
+def test_the_fields_of_a_matrix_instruction_are_named() -> None:
+    major = nvgpu.warpgroup.OperandMajorMode.K
+    wgmma = nvgpu.warpgroup.MmaF16BF16Op(
+        cutlass.Float16, cutlass.Float32, (64, 8, 16), nvgpu.warpgroup.OperandSource.SMEM, major, major
+    )
+    for op, known in ((nvgpu.MmaUniversalOp(cutlass.Float32), "none"), (wgmma, "accum_c")):
+        atom = cute.make_mma_atom(op)
+        for call in (lambda atom=atom: atom.set("size", True), lambda atom=atom: atom.get("size")):
+            with pytest.raises(ConstraintError, match=f"has no field size; its fields are: {known}$"):
+                call()
+
+
+def test_a_copy_of_accumulators_takes_no_more_than_a_thread_has() -> None:
+    with pytest.raises(ConstraintError, match="takes 8 values of a thread, but SM80_16x8x16.* gives it 4"):
+        one = cute.make_tiled_mma(nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16)))
+        cute.make_tiled_copy_C_atom(universal(128), one)
+    assert cute.make_tiled_copy_C_atom(universal(64), half_mma()).size == 128
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_one_matrix_instruction_takes_the_values_of_a_thread(which: int) -> None:
+    def body(t: Any, x: Any) -> None:
+        given = [cute.make_rmem_tensor((1, 2) if i == which else 1, cutlass.Float32) for i in range(4)]
+        cute.mma_atom_call(cute.make_mma_atom(nvgpu.MmaUniversalOp(cutlass.Float32)), *given)
+
+    with pytest.raises(ConstraintError, match=r"one call takes tensors \(V\), not \(1,2\)"):
+        run(body, np.zeros(8, np.float32))
+
+
+def test_tensor_memory_is_copied_by_its_own_instructions() -> None:
+    tensor: Any = SimpleNamespace(element_type=SimpleNamespace(width=32))
+    with pytest.raises(ConstraintError, match="is tensor memory: copy it with tcgen05.make_tmem_copy"):
+        sides._tensor_memory(copy_by_name("DefaultCopy"), "source", tensor, Layout(4), Layout(1))
+    given = {"memory_offsets": lambda self, width: (0, 1, 2, 3), "__repr__": lambda self: "a move"}
+    move = object.__new__(type("Move", (sides.TmemMove,), given))
+    with pytest.raises(ConstraintError, match="the values .* of the source .* are not where the instruction finds"):
+        sides._tensor_memory(move, "source", tensor, Layout(4, 2), Layout(1))
+
+
+def test_what_is_prefetched_is_a_tma_tensor() -> None:
+    def body(t: Any, x: Any) -> None:
+        from tilewright.tiled.tma.stage import stage_prefetch
+
+        for given in (x, 3, None):
+            with pytest.raises(ConstraintError, match="cute.prefetch takes a TMA tensor that tma_partition has"):
+                stage_prefetch(None, given)  # type: ignore[arg-type]
+
+    run(body, np.zeros(8, np.float32))
