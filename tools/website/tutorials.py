@@ -22,7 +22,7 @@ TITLES = {
     "elementwise": "Elementwise addition", "transpose": "Transpose", "softmax": "Softmax", "attention": "Attention",
     "convolution": "Convolution", "gemm": "A GEMM of the library", "stream_k": "A Stream-K GEMM",
     "blackwell_gemm": "A GEMM for clusters of Blackwell", "tma_copy": "A copy by TMA",
-    "tensor_parallel": "A layer on several devices",
+    "experts": "A mixture of experts", "tensor_parallel": "A layer on several devices",
 }  # fmt: skip
 ALONE = ("tensor_parallel",)  # starts processes of its own
 CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
