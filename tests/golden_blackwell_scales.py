@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tests.golden import handler
 from tests.golden_blackwell import fields_of
 from tests.golden_blackwell_mma import Case, _in_tmem, _word
-from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.scale_factors import ScaleTile
 from tilewright.atoms.tensor_memory import tmem_columns
 from tilewright.atoms.tensor_memory_copy import smem_to_tmem_layouts
+from tilewright.atoms.tensor_memory_cp import SmemToTmem, copy_descriptor, in_units
 from tilewright.ir.types import U8
 from tilewright.layout import Layout, filter_zeros, make_layout, recast_layout
 from tilewright.tiled.atom import CopyAtom
@@ -20,45 +19,19 @@ from tilewright.tiled.make_copy import make_cotiled_copy
 SHAPE = "32x128b.warpx4"
 
 
-@dataclass(frozen=True, repr=False)
-class BlockCopy(CopyInstruction):
-    """What a tiled copy asks of ``tcgen05.cp``."""
-
-    ctas: int
-    name = "block_copy"
-    cute_name = "BLOCK_COPY"
-
-    def __post_init__(self) -> None:
-        made = smem_to_tmem_layouts(SHAPE, self.ctas)
-        bits = {"src_bits": made.source, "dst_bits": made.destination, "ref_bits": made.destination}
-        for key, value in {"thr_id": Layout(self.ctas, self.ctas - 1), **bits}.items():
-            object.__setattr__(self, key, value)
-
-
-def _in_units(shape: Any, stride: Any) -> tuple[Any, Any]:
-    """A layout of bytes as one of units of 16, mode by mode as the headers do: of 2 and 4 factors an MMA, modes of
-    their partition overlap within a unit (which no descriptor sees), and ``recast_layout`` refuses that."""
-    if isinstance(shape, tuple):
-        shapes, strides = zip(*map(_in_units, shape, stride), strict=True)
-        return shapes, strides
-    if stride == 0 or stride >= 16:
-        return shape, stride // 16
-    return -(-shape * stride // 16), 1
-
-
 def _copy(tile: ScaleTile, ctas: int, stages: int, address: int) -> dict[str, Any]:
     smem, tmem = filter_zeros(tile.smem_layout(stages)), filter_zeros(tile.tmem_layout())
     places = recast_layout(8, 1, smem_to_tmem_layouts(SHAPE, ctas).places)
-    tiled = make_cotiled_copy(CopyAtom(BlockCopy(ctas), U8), make_layout(Layout(ctas, 0), places), tmem)
+    atom = SmemToTmem(SHAPE, ctas)
+    tiled = make_cotiled_copy(CopyAtom(atom, U8), make_layout(Layout(ctas, 0), places), tmem)
     one = tiled.get_slice(0)
     source, _ = one.partition_S(smem)
     target, _ = one.partition_D(tmem)
-    first, _ = next(iter(tile.copies(address, 0)))
     return {
-        "op": f"SM100_UTCCP_4x32dp128bit_{ctas}cta", "smem_compact": smem, "tmem_compact": tmem,
+        "op": atom.cute_name, "smem_compact": smem, "tmem_compact": tmem,
         "tiler_mn": tiled.tiler, "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
-        "smem_partition": source, "smem_desc_layout": Layout(*_in_units(source.shape, source.stride)),
-        "tmem_partition": target, "smem_desc": fields_of(first),
+        "smem_partition": source, "smem_desc_layout": in_units(source), "tmem_partition": target,
+        "smem_desc": fields_of(copy_descriptor(source[0], "INTER", atom)._replace(address=address)),
     }  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from tilewright.lang.numbers.dtypes import dtype as dtype
 from tilewright.lang.numbers.numeric import (
     BFloat16 as BFloat16, Boolean as Boolean, Float as Float, Float16 as Float16, Float32 as Float32,
     Float4E2M1FN as Float4E2M1FN, Float64 as Float64, Float6E2M3FN as Float6E2M3FN, Float6E3M2FN as Float6E3M2FN,
-    Float8E4M3 as Float8E4M3, Float8E4M3FN as Float8E4M3FN, Float8E5M2 as Float8E5M2, Int16 as Int16,
+    Float8E4M3 as Float8E4M3, Float8E4M3FN as Float8E4M3FN, Float8E5M2 as Float8E5M2,
+    Float8E8M0FNU as Float8E8M0FNU, Int16 as Int16,
     Int32 as Int32, Int4 as Int4, Int64 as Int64, Int8 as Int8, Integer as Integer, Numeric as Numeric,
     TFloat32 as TFloat32, Uint16 as Uint16, Uint32 as Uint32, Uint4 as Uint4, Uint64 as Uint64, Uint8 as Uint8, as_numeric as as_numeric,
 )

@@ -87,8 +87,20 @@ def real(elem: ScalarType, exact: Fraction, zero: float = 0.0) -> float:
     return stored(elem, single)
 
 
+def power_of_two(value: float) -> float:
+    """The nearest power of two from 2^-127 to 2^127, of two equally near the larger one; NaN for all that is not
+    positive, or too large."""
+    if not 0 < value < math.inf:
+        return math.nan
+    power = max(math.frexp(value)[1] - 1, -127)
+    power += value >= 1.5 * 2.0**power
+    return 2.0**power if power <= 127 else math.nan
+
+
 def stored(elem: ScalarType, value: float) -> float:
     """A number of f32 or f64 as one of ``elem``."""
+    if elem.name == "e8m0":
+        return power_of_two(value)
     if math.isnan(value):
         return value
     if math.isinf(value):
@@ -207,7 +219,7 @@ def converted(source: ScalarType, to: ScalarType, value: Any) -> Any:
     if to.name == "tf32":
         single = nearest("f32", exact, zero)
         return tied_away(single)
-    if to.name in ("bf16", "e4m3", "e5m2"):
+    if to.name in ("bf16", "e4m3", "e5m2", "e8m0"):
         return stored(to, nearest("f32", exact, zero))
     return nearest(to.name, exact, zero)
 

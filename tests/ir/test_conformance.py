@@ -20,11 +20,12 @@ from tilewright.ir import fold
 from tilewright.ir.arithmetic import DIVISIONS, TABLE, convert, evaluate, may_overflow, normalise
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
-from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I32, SCALARS, TF32, ScalarType
+from tilewright.ir.types import BF16, BOOL, E8M0, F16, F32, F64, I32, SCALARS, TF32, ScalarType
 from tilewright.lang.launch.host import HostWriter
 from tilewright.sim.machine import machine
 
-ELEMENTS = [elem for elem in SCALARS.values() if elem != TF32]  # TF32 is stored; it computes as f32
+# TF32 is stored; it computes as f32. E8M0 has neither zero nor sign: it is converted only.
+ELEMENTS = [elem for elem in SCALARS.values() if elem not in (TF32, E8M0)]
 TOLERANCE = {"f64": 1e-14, "f32": 2e-6, "f16": 2.0**-10, "bf16": 2.0**-7, "e4m3": 2.0**-3, "e5m2": 2.0**-2}
 PLACES = ["folding", "host", "simulator", "printed", pytest.param("gpu", marks=pytest.mark.gpu)]
 
@@ -39,7 +40,7 @@ def specials(elem: ScalarType) -> list[Any]:
     tiny, huge = float(np.float64(_info(elem, "smallest_subnormal"))), float(np.float64(_info(elem, "max")))
     least = float(np.float64(_info(elem, "smallest_normal")))
     found = [0.0, 1.0, 0.5, 2.5, 7.0, 0.1, huge, least, tiny]
-    infinite = [math.nan] if elem.name == "e4m3" else [math.nan, math.inf, -math.inf]
+    infinite = [math.nan] if elem.name in ("e4m3", "e8m0") else [math.nan, math.inf, -math.inf]
     return [normalise(elem, x) for x in found] + [normalise(elem, -x) for x in found] + infinite
 
 

@@ -59,6 +59,8 @@ def matrices(pieces: Array, rests: tuple[int, int], major: str, rows: int, type_
     """``[units, RestMN * rows, RestK * k]`` numbers that multiply exactly, of the ``[units, pieces, 16]`` bytes at
     :func:`addresses`."""
     per, units = 8 * UNIT // type_.width, len(pieces)
+    if type_.width == 4:  # the first of two is in the low bits
+        pieces = np.stack([pieces & 15, pieces >> 4], -1).reshape(*pieces.shape[:-1], -1)
     values = numbers.widen(numbers.raw(pieces.view(f"u{type_.bytes}"), type_), type_)
     if major == "K":
         split = values.reshape(units, *rests, rows, -1).transpose(0, 1, 3, 2, 4)

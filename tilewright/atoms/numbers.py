@@ -17,8 +17,8 @@ from tilewright.ir.types import BF16, TF32, ScalarType
 
 @lru_cache(maxsize=8)
 def _byte_table(type_: ScalarType) -> Array:
-    """The float32 value of each of the 256 patterns of an 8-bit float."""
-    return np.arange(256, dtype=np.uint8).view(type_.dtype).astype(np.float32)
+    """The float32 value of each of the patterns of a float of up to 8 bits."""
+    return np.arange(1 << type_.width, dtype=np.uint8).view(type_.dtype).astype(np.float32)
 
 
 def raw(values: Array, type_: ScalarType) -> Array:
@@ -37,7 +37,7 @@ def widen(patterns: Array, type_: ScalarType) -> Array:
         return (patterns.astype(np.uint32) << 16).view(np.float32)
     if type_ == TF32:
         return (patterns.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    if type_.is_float and type_.width == 8:
+    if type_.is_float and type_.width <= 8:
         return _byte_table(type_)[patterns]
     return widen_half(patterns) if type_.numpy_name == "float16" else patterns
 

@@ -44,15 +44,17 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
             "call cute.gemm from a whole warp (if warp_idx == 0:), not inside `with elect_one():`",
         )
     names = ("the address of D", "the place of A", "the descriptor of B", "whether it accumulates")
-    d, a, b, keep = (uniform(lanes, f"{atom.mnemonic()}: {n}", v) for n, v in zip(names, operands, strict=True))
+    d, a, b, keep = (uniform(lanes, f"{atom.mnemonic()}: {n}", v) for n, v in zip(names, operands[:4], strict=True))
+    make = atom.product_of(lanes, operands)
     lanes.beside(TensorMemories).agree(lanes, atom.mnemonic(), atom.ctas)
     for row, memories in lanes.beside(TensorMemories).sides(lanes, atom.mnemonic(), atom.ctas, leads=True):
-        product = _Product(atom, lanes, op, row, memories, (int(d[row]), int(a[row]), int(b[row]), bool(keep[row])))
+        words = int(d[row]), int(a[row]), int(b[row]), bool(keep[row])
+        product = make(row, op, row, memories, words)
         product.begin()
         lanes.eventually(product, lane=WARP * row)
 
 
-class _Product:
+class Product:
     """One call of one warp. ``sides``: of each block that takes part, the number of its first warp and its memory."""
 
     def __init__(
@@ -68,7 +70,7 @@ class _Product:
         """From now on the accumulators are the unit's."""
         self._check()
         sums: list[tuple[Any, Any]] = [where for row in self.d.where for where in row]
-        operand = [] if self.in_memory is None else [self.in_memory[:2]]
+        operand = self.reads()
         for _, memory in self.sides:
             for lanes, columns in (*sums, *operand):
                 what = memory.busy(lanes, columns)
@@ -79,6 +81,10 @@ class _Product:
             self.lanes.tensor_memory(self.row, memory, True, sums)
             for where in sums:
                 memory.products[where] += 1
+
+    def reads(self) -> list[tuple[Any, Any]]:
+        """The cells of tensor memory that it reads beside the accumulators."""
+        return [] if self.in_memory is None else [self.in_memory[:2]]
 
     def _check(self) -> None:
         cells = [self.d.corners]
@@ -102,12 +108,12 @@ class _Product:
         self._check()
         right = self._right()
         for first, memory in self.sides:
-            left = self._left(first, memory)
+            left, columns = self.left(first, memory), self.right_of(right, memory)
             values = self._accumulators(memory) if self.keep else None
             if left.shape[1] != self.rows * self._rests("a")[0]:
-                values = self._twice(left, right, values)
+                values = self._twice(left, columns, values)
             else:
-                values = self._multiplied(left, right, values)
+                values = self._multiplied(left, columns, values)
             self._write(memory, values[0].view(f"u{values.itemsize}"))
 
     @property
@@ -158,7 +164,11 @@ class _Product:
         patterns = words.astype(np.uint16) if atom.type_d.width == 16 else words
         return patterns.view(atom.type_d.dtype)[None]
 
-    def _left(self, first: int, memory: TensorMemory) -> Array:
+    def right_of(self, right: Array, memory: TensorMemory) -> Array:
+        """What a block multiplies with."""
+        return right
+
+    def left(self, first: int, memory: TensorMemory) -> Array:
         """``[1, M tiles * rows, K]`` what a block has of A."""
         if self.in_memory is None:
             return self._operand("A", self.rows, first)

@@ -23,7 +23,7 @@ from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.tcgen05_descriptor import FORMATS, InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
-from tilewright.atoms.tcgen05_validity import MmaForm, check_mma_shape
+from tilewright.atoms.tcgen05_validity import PACKED_KINDS, MmaForm, check_mma_shape
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.errors import ConstraintError
@@ -66,13 +66,13 @@ class Tcgen05Mma(DescriptorMma):
     name = "tcgen05.mma"
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
-    fields = ("accum_c",)
+    fields: ClassVar[tuple[str, ...]] = ("accum_c",)
     descriptor_format: ClassVar[DescriptorFormat | None] = DESCRIPTORS
 
     def __post_init__(self) -> None:
         word = self.descriptor  # it checks kind and types
         for role, type_ in (("A", self.type_a), ("B", self.type_b)):
-            if type_.width < 8:
+            if type_.width < 8 and self.kind not in PACKED_KINDS:
                 whole = ", ".join(shown(t) for t in FORMATS[self.kind] if t.width >= 8)
                 raise ConstraintError(
                     f"tcgen05.mma.kind::{self.kind} of {shown(type_)} ({role}) is not here yet; convert it to one of "
@@ -92,6 +92,11 @@ class Tcgen05Mma(DescriptorMma):
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
+        return self.products
+
+    @property
+    def products(self) -> tuple[Access, ...]:
+        """The accesses to D, A and B."""
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         tmem = Access("read", "A", (MemSpace.TMEM,), 1, agent=AGENT)
         return (
@@ -155,7 +160,7 @@ class Tcgen05Mma(DescriptorMma):
     def verify(self, op: Op) -> None:
         need(
             op,
-            len(op.operands) == 4 and [v.type for v in op.operands] == [I32, I32, I32, BOOL],
+            [v.type for v in op.operands[:4]] == [I32, I32, I32, BOOL],
             f"{self}: takes the place of D in tensor memory, of A and of B (i32), and whether it accumulates (i1)",
         )
         layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
@@ -187,6 +192,12 @@ class Tcgen05Mma(DescriptorMma):
 
         issue(self, lanes, op, operands)
         return ()
+
+    def product_of(self, lanes: Lanes, operands: list[Any]) -> Any:
+        """What makes the simulator's product of a warp, of its row and the rest of its arguments."""
+        from tilewright.atoms.tcgen05_action import Product
+
+        return lambda row, *rest: Product(self, lanes, *rest)
 
     def emit(self, out: Emitter, op: Op) -> None:
         from tilewright.atoms.tcgen05_text import emit_mma

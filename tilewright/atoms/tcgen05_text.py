@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
     """All instructions of a call are written out: their operands differ by immediates."""
     name = _helper(atom, out)
-    d, a, b, accumulate = op.operands
+    d, a, b, accumulate, *factors = op.operands
     rests = {x: [static_offsets(op.attrs[f"{x}_layout"][i]) for i in (1, 2)] for x in "dab"}
     first = str(int(bool(accumulate.value))) if isinstance(accumulate, Constant) else out.value(accumulate)
     word = f"{atom.descriptor.word:#x}"
+    if factors:
+        sfa, sfb = map(out.value, factors)
+        word = f"{word}u | ({sfa} >> 30 & 3u) << 29 | ({sfb} >> 30 & 3u) << 4, {sfa}, {sfb}"
     with out.block(f"if ({elect(out)}())"):
         for m, n, k in atom.issued(op):
             into = _moved(out, d, rests["d"][0][m] + rests["d"][1][n], atom.type_d.width)
@@ -36,15 +39,20 @@ def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
 
 def _helper(atom: Tcgen05Mma, out: Emitter) -> str:
     shared = atom.reads_shared("A")
-    name = f"tcgen05_mma_{atom.kind}_{atom.source.lower()}{'_pair' if atom.ctas == 2 else ''}"
+    scaled = len(atom.fields) > 1
+    end = f"_{atom.mnemonic()[-2:].lower()}" if scaled else ""
+    name = f"tcgen05_mma_{atom.kind}_{atom.source.lower()}{'_pair' if atom.ctas == 2 else ''}{end}"
+    scales, slots, bound = (
+        ("uint32_t sfa, uint32_t sfb, ", ", [%5], [%6]", ', "r"(sfa), "r"(sfb)') if scaled else ("",) * 3
+    )
     a_type, constraint, slot = ("uint64_t", "l", "%1") if shared else ("uint32_t", "r", "[%1]")
     return out.helper(
         name,
         f"__device__ __forceinline__ void {name}(uint32_t d, {a_type} a, uint64_t b, uint32_t descriptor, "
-        "uint32_t accumulate) {\n"
+        f"{scales}uint32_t accumulate) {{\n"
         '  asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0;\\n"\n'
-        f'               "{atom.mnemonic()} [%0], {slot}, %2, %3, p; }}"\n'
-        f'               :: "r"(d), "{constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate) : "memory");\n'
+        f'               "{atom.mnemonic()} [%0], {slot}, %2, %3{slots}, p; }}"\n'
+        f'               :: "r"(d), "{constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate){bound} : "memory");\n'
         "}\n",
     )
 

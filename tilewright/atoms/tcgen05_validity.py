@@ -13,6 +13,8 @@ from tilewright.errors import ConstraintError
 
 SCALED_KINDS = ("mxf8f6f4", "mxf4", "mxf4nvf4")
 """The kinds with block scales."""
+PACKED_KINDS = ("mxf4", "mxf4nvf4")
+"""The kinds whose 4-bit numbers are two in a byte; those of f8f6f4 and mxf8f6f4 have gaps in shared memory."""
 KINDS = ("f16", "tf32", "f8f6f4", "i8", *SCALED_KINDS)
 _K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
 

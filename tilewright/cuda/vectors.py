@@ -17,7 +17,7 @@ from tilewright.cuda.patterns import contiguous, formula, table
 from tilewright.errors import CompileError
 from tilewright.ir.arithmetic import TABLE, may_overflow
 from tilewright.ir.core import Constant, Op, Value
-from tilewright.ir.types import BF16, F16, F32, F64, TF32, ScalarType, VecType, element_of
+from tilewright.ir.types import BF16, E8M0, F16, F32, F64, TF32, ScalarType, VecType, element_of
 
 Recipe = Callable[[str], Expr]
 REDUCED = {"add": "sum", "mul": "product", "max": "largest", "min": "smallest"}
@@ -155,8 +155,8 @@ def elementwise_vector(e: KernelEmitter, op: Op) -> None:
 
 
 def _widens(elem: ScalarType) -> bool:
-    """Whether numbers become f16 exactly, two at a time."""
-    return elem.has_struct and elem.width <= 8
+    """Whether numbers become f16 exactly, two at a time. The powers of two of E8M0 reach further than f16."""
+    return elem.has_struct and elem.width <= 8 and elem != E8M0
 
 
 def _packed_cast(e: KernelEmitter, op: Op) -> bool:

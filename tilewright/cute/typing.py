@@ -13,6 +13,7 @@ from tilewright.lang.numbers.numeric import (
     Float6E3M2FN,
     Float8E4M3FN,
     Float8E5M2,
+    Float8E8M0FNU,
     Float16,
     Float32,
     Float64,
@@ -42,8 +43,8 @@ Type = type
 
 __all__ = [
     "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Coord", "Float", "Float16", "Float32", "Float4E2M1FN",
-    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN", "Float8E5M2", "Int", "Int128", "Int16", "Int32", "Int64",
-    "Int8", "IntTuple", "Integer", "Layout", "Numeric", "NumericMeta", "Pointer",
+    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3FN", "Float8E5M2", "Float8E8M0FNU", "Int", "Int128", "Int16",
+    "Int32", "Int64", "Int8", "IntTuple", "Integer", "Layout", "Numeric", "NumericMeta", "Pointer",
     "ScaledBasis", "Shape", "Stride", "T", "TFloat32", "Tensor", "Tile", "Tiler", "Type", "Uint128", "Uint16", "Uint32",
     "Uint64", "Uint8", "XTuple",
 ]  # fmt: skip

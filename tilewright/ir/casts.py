@@ -37,7 +37,7 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
         return _saturating(dst, dst.largest)
     if src.is_float and dst.is_integer:
         return _float_to_integer(src, dst)
-    return _by_astype(dst.dtype, through=F32 if dst.name == "bf16" else None)
+    return _by_astype(dst.dtype, through=F32 if dst.name in ("bf16", "e8m0") else None)
 
 
 def _exact(src: ScalarType, dst: ScalarType) -> Function:

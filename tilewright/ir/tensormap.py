@@ -188,13 +188,13 @@ class TensorMapTemplate:
 
         Modes of the tensor that share a TMA mode step by the greatest common divisor of their strides.
         """
-        dims, strides = [], []
+        dims, strides, bits = [], [], self.source.memory_bits
         for parts in self.modes:
             extent, step = 1, 0
             for part in parts:
-                n, d = part.extent.of(values), part.stride.of(values) * self.source.bytes
+                n, d = part.extent.of(values), part.stride.of(values) * bits // 8
                 if part.contiguous:  # counted in elements of the copied type
-                    n, d = n * self.source.bytes // self.element.bytes, self.element.bytes
+                    n, d = n * bits // (8 * self.element.bytes), self.element.bytes
                 common = math.gcd(step, d)
                 if common == 0:
                     extent = n
@@ -211,7 +211,9 @@ class TensorMapTemplate:
             extent, stride = part.extent.of(values), part.stride.of(values)
             if stride < 0 and extent > 1:
                 return f"the stride of {part.mode} of {self.tensor} is negative ({stride}); TMA steps forwards only"
-            if part.contiguous and extent * self.source.bytes % self.element.bytes:
+            if not part.contiguous and stride * self.source.memory_bits % 8:
+                return f"the stride of {part.mode} of {self.tensor} is {stride} elements: no whole number of bytes"
+            if part.contiguous and extent * self.source.memory_bits % (8 * self.element.bytes):
                 return (
                     f"the {extent} elements of {self.source} along {part.mode} of {self.tensor} are not a whole number "
                     f"of {self.element}, which TMA copies: take a smaller internal_type"
@@ -220,7 +222,7 @@ class TensorMapTemplate:
 
     def scale(self, part: ModePart, values: Sequence[int], step: int) -> int:
         """How many steps of a shared TMA mode one step of ``part`` is."""
-        return -(-part.stride.of(values) * self.source.bytes // max(step, 16))
+        return -(-part.stride.of(values) * self.source.memory_bits // 8 // max(step, 16))
 
     def problem(self, address: int, dims: Sequence[int], strides: Sequence[int]) -> str:
         """The first rule that the numbers break, with the mode and what would do; empty if none."""
@@ -245,7 +247,7 @@ class TensorMapTemplate:
             if stride >= LARGEST_STRIDE:
                 return f"the stride of {self.where(i)} is {stride} bytes; TMA takes less than 2^40"
             if stride % 16:
-                better = -(-stride // 16) * 16 // self.source.bytes
+                better = -(-stride // 16) * 128 // self.source.memory_bits
                 return (
                     f"the stride of {self.where(i)} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} "
                     f"elements of {self.source}, or copy with cp.async"

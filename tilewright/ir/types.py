@@ -99,6 +99,11 @@ class ScalarType(Type):
         return max(1, self.width // 8)
 
     @functools.cached_property
+    def memory_bits(self) -> int:
+        """Bits that one element of a tensor takes: whole bytes, unless elements share them."""
+        return self.width if self.packed else 8 * self.bytes
+
+    @functools.cached_property
     def packed(self) -> bool:
         """Whether elements share bytes in memory and registers; vectors and scalars hold one in a byte."""
         return 1 < self.width < 8
@@ -217,12 +222,16 @@ E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3", "uint8_t", "E
                   10, 20, "UINT8", "V1", "B", largest=448.0, specials="nan", stored=True)
 E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2", "uint8_t", "E5M2", "float8_e5m2", "f8E5M2",
                   12, 19, "UINT8", "f1", "B", largest=57344.0, stored=True)
+# Powers of two, without sign and zero: scale factors. Conversions take the nearest, ties the larger one; what is no
+# positive number becomes NaN.
+E8M0 = ScalarType("e8m0", "float", 8, "float8_e8m0fnu", "tw::e8m0", "uint8_t", "UE8M0", "float8_e8m0fnu", "f8E8M0FNU",
+                  14, 33, "UINT8", packing="B", specials="nan", stored=True)
 # Smaller than a byte: memory and registers hold them packed in bytes.
-E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1", torch="float4_e2m1fn_x2", printed="f4E2M1FN",
-                  dlpack=17, packing="B", largest=6.0, specials="", stored=True)
-E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3", printed="f6E2M3FN",
+E2M1 = ScalarType("e2m1", "float", 4, "float4_e2m1fn", "tw::e2m1", cute="E2M1", torch="float4_e2m1fn_x2",
+                  printed="f4E2M1FN", dlpack=17, packing="B", largest=6.0, specials="", stored=True)
+E2M3 = ScalarType("e2m3", "float", 6, "float6_e2m3fn", "tw::e2m3", cute="E2M3", printed="f6E2M3FN",
                   dlpack=15, packing="B", largest=7.5, specials="", stored=True)
-E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", printed="f6E3M2FN",
+E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", cute="E3M2", printed="f6E3M2FN",
                   dlpack=16, packing="B", largest=28.0, specials="", stored=True)
 I4 = ScalarType("i4", "int", 4, "int4", "tw::i4", dlpack=0, packing="B", stored=True)
 U4 = ScalarType("u4", "uint", 4, "uint4", "tw::u4", printed="i4", dlpack=1, packing="B", stored=True)
@@ -232,7 +241,7 @@ U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")
 # fmt: on
 WIDE = (I128, U128)
 PACKED = (E2M1, E2M3, E3M2, I4, U4)
-_WHOLE = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, TF32, E4M3, E5M2)
+_WHOLE = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, TF32, E4M3, E5M2, E8M0)
 SCALARS: dict[str, ScalarType] = {t.name: t for t in _WHOLE}
 """The types of elements that take whole bytes, by name."""
 NUMBERS = (*_WHOLE, *PACKED)

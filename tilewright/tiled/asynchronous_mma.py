@@ -104,7 +104,7 @@ def stage_asynchronous(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, metadata:
         else:
             value, attrs[f"{name}_layout"], attrs[f"{name}_offset"] = register_operand(instruction, name.upper(), x)
         operands.append(value)
-    operands.append(Boolean(atom.accumulates).ir_value())
+    operands += [Boolean(atom.accumulates).ir_value(), *atom.places_of_factors()]
     if metadata is not None:
         value, attrs["e_layout"], attrs["e_offset"] = register_operand(instruction, "E", metadata)
         operands.append(value)

@@ -12,10 +12,14 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.device.atomic import not_followed
-from tilewright.lang.numbers.numeric import Boolean, unwrap, wrap
+from tilewright.lang.numbers.numeric import Boolean, Int32, unwrap, wrap
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawable import Drawable
 from tilewright.tiled.views import Static
+
+NO_PLACE = -1
+"""An address of tensor memory that there is not."""
 
 
 class Atom(Static, Drawable):
@@ -83,6 +87,10 @@ class MmaAtom(Atom):
         self.instruction: Mma = make()
         # In a kernel the field is a value that loops may carry; on the host it is not set yet.
         self._accumulates: Any = True if self.instruction.fields and _in_a_kernel() else None
+        # The places of scale factors in tensor memory, as long as they are not set one that is not there.
+        self._places: dict[str, Any] = (
+            {name: Int32(NO_PLACE) for name in self.instruction.fields[1:]} if _in_a_kernel() else {}
+        )
 
     # -- fields that change at run time --------------------------------------------------------------------------
 
@@ -93,18 +101,40 @@ class MmaAtom(Atom):
 
     def set(self, field: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Set a field of the atom: ``Field.ACCUMULATE`` tells whether the next gemm adds to its accumulators (True, as
-        long as it is not set) or overwrites them. ``value`` is a bool or a run-time Boolean.
+        long as it is not set) or overwrites them; ``value`` is a bool or a run-time Boolean. ``Field.SFA`` and ``SFB``
+        are the places of the next gemm's scale factors: the iterator of a tensor of tensor memory.
 
         Raises ConstraintError for an atom without that field.
         """
         self._need_field(field)
+        name = getattr(field, "value", field)
+        if name in self.instruction.fields[1:]:
+            if not isinstance(value, TensorMemory):
+                raise ConstraintError(
+                    f"{self.instruction}: {field} is the iterator of a tensor of tensor memory, not {value!r}"
+                )
+            self._places[name] = value.toint()
+            return
         known = unwrap(Boolean(value))
         self._accumulates = bool(known) if isinstance(known, int) else known
 
     def get(self, field: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The value of a field."""
         self._need_field(field)
-        return self.accumulates
+        name = getattr(field, "value", field)
+        return self._places.get(name) if name in self.instruction.fields[1:] else self.accumulates
+
+    def places_of_factors(self) -> list[Any]:
+        """The operands that name scale factors. ConstraintError where one has not been set."""
+        for name, place in self._places.items():
+            known = unwrap(place)
+            if isinstance(known, int) and known == NO_PLACE:
+                field = {"sf_a": "SFA", "sf_b": "SFB"}[name]
+                raise ConstraintError(
+                    f"{self.instruction}: no scale factors: set(tcgen05.Field.{field}, tensor[None, None, k].iterator) "
+                    "before the gemm"
+                )
+        return [place.ir_value() for place in self._places.values()]
 
     def _need_field(self, field: Any) -> None:
         name = getattr(field, "value", field)
@@ -113,7 +143,9 @@ class MmaAtom(Atom):
             raise ConstraintError(f"{self.instruction} has no field {field}; its fields are: {known}")
 
     def __extract_mlir_values__(self) -> list[Any]:
-        return [] if self._accumulates is None else [Boolean(self._accumulates).ir_value()]
+        if self._accumulates is None:
+            return []
+        return [Boolean(self._accumulates).ir_value(), *(place.ir_value() for place in self._places.values())]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Any:
         """An atom of its own, whose fields change without those of the original."""
@@ -121,6 +153,9 @@ class MmaAtom(Atom):
             return self
         made = copy.copy(self)
         made._accumulates = unwrap(wrap(values[0])) if values else True
+        names = self.instruction.fields[1:]
+        places = map(wrap, values[1:]) if values else [Int32(NO_PLACE)] * len(names)
+        made._places = dict(zip(names, places, strict=True))
         return made
 
     @property

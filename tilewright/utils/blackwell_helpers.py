@@ -24,6 +24,7 @@ from tilewright.cute.nvgpu.tcgen05 import (
     make_smem_layout_atom,
     tile_to_mma_shape,
 )
+from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import block_scaled_op
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, scalar_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
@@ -37,6 +38,7 @@ __all__ = [
     "compute_epilogue_tile_size",
     "get_smem_layout_atom_ab",
     "get_smem_layout_atom_epi",
+    "make_blockscaled_trivial_tiled_mma",
     "make_smem_layout_a",
     "make_smem_layout_b",
     "make_smem_layout_epi",
@@ -191,6 +193,24 @@ def make_trivial_tiled_mma(
     if {kind, scalar_of(b_dtype)} <= {E4M3, E5M2}:
         return make_tiled_mma(MmaF8F6F4Op(a_dtype, b_dtype, acc_dtype, *rest))
     raise ConstraintError(f"make_trivial_tiled_mma: tcgen05 has no MMA of {a_dtype} and {b_dtype} into {acc_dtype}")
+
+
+def make_blockscaled_trivial_tiled_mma(
+    ab_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, sf_dtype: Any, sf_vec_size: int,
+    cta_group: CtaGroup, mma_tiler_mn: tuple[int, int], a_source: OperandSource = OperandSource.SMEM, *,
+    loc: Any = None, ip: Any = None,
+) -> TiledMma:  # fmt: skip
+    """The tiled MMA of one instruction with block scales, accumulating in Float32. ConstraintError for types, vectors
+    and shapes that tcgen05 does not have.
+
+    >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN
+    >>> K = OperandMajorMode.K
+    >>> mma = make_blockscaled_trivial_tiled_mma(Float4E2M1FN, K, K, Float8E4M3FN, 16, CtaGroup.ONE, (128, 64))
+    >>> mma.op.instruction()
+    SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16
+    """
+    majors = a_leading_mode, b_leading_mode
+    return make_tiled_mma(block_scaled_op(ab_dtype, majors, sf_dtype, sf_vec_size, mma_tiler_mn, cta_group, a_source))
 
 
 def get_smem_layout_atom_epi(

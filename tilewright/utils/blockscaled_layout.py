@@ -1,5 +1,5 @@
-"""``cutlass.utils.blockscaled_layout``: layouts of scale factors of block-scaled MMAs; those of sm_100's operands in
-shared and tensor memory are not here yet.
+"""``cutlass.utils.blockscaled_layout``: layouts of scale factors of block-scaled MMAs, in global, shared and tensor
+memory.
 
 The atom is that of CUTLASS (include/cutlass/detail/sm100_blockscaled_layout.hpp).
 """
@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright._names import attach
+from tilewright.atoms.scale_factors import ScaleTile
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.layout import Layout, ceil_div, make_layout, size, tile_to_shape
 
-__all__ = ["BlockScaledBasicChunk", "tile_atom_to_shape_SF"]
+__all__ = [
+    "BlockScaledBasicChunk", "make_smem_layout_sfa", "make_smem_layout_sfb", "make_tmem_layout_sfa",
+    "make_tmem_layout_sfb", "tile_atom_to_shape_SF",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,66 @@ def tile_atom_to_shape_SF(Tensor_Shape: Any, sf_vec_size: int, *, loc: Any = Non
     shape = tuple(Tensor_Shape)
     padded = tuple(ceil_div(x, size(mode)) * size(mode) for x, mode in zip(shape, atom, strict=False))
     return tile_to_shape(atom, (*padded, *shape[2:]), (2, 1, 3)[: len(shape)])
+
+
+def make_smem_layout_sfa(
+    tiled_mma: Any, mma_tiler_mnk: Any, sf_vec_size: int, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of A in a block's shared memory, in bytes: ((rows, elements of an MMA), 1, MMAs along K, stages).
+
+    >>> from tilewright.cute import Float8E4M3FN, Float8E8M0FNU
+    >>> from tilewright.cute.nvgpu import tcgen05
+    >>> from tilewright.utils.blackwell_helpers import make_blockscaled_trivial_tiled_mma
+    >>> K = OperandMajorMode.K
+    >>> mma = make_blockscaled_trivial_tiled_mma(
+    ...     Float8E4M3FN, K, K, Float8E8M0FNU, 32, tcgen05.CtaGroup.ONE, (128, 128)
+    ... )
+    >>> print(make_smem_layout_sfa(mma, (128, 128, 128), 32, 2))
+    ((((32,4),1),(32,1)),1,(4,1),2):((((16,4),512),(0,1)),0,(1,512),512)
+    """
+    return _tile(tiled_mma, mma_tiler_mnk, sf_vec_size, "A").smem_layout(num_stages)
+
+
+def make_smem_layout_sfb(
+    tiled_mma: Any, mma_tiler_mnk: Any, sf_vec_size: int, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of B in a block's shared memory: those of all columns of the MMA, padded to 128, in both blocks of a
+    pair. See :func:`make_smem_layout_sfa`."""
+    return _tile(tiled_mma, mma_tiler_mnk, sf_vec_size, "B").smem_layout(num_stages)
+
+
+def make_tmem_layout_sfa(
+    tiled_mma: Any, mma_tiler_mnk: Any, sf_vec_size: int, smem_layout: Any, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of A in a block's tensor memory, in bytes: ((rows and repetitions, elements of an MMA), 1, MMAs along
+    K). ``smem_layout`` is that of one stage, ``make_smem_layout_sfa`` without its last mode (ConstraintError else)."""
+    return _in_tensor_memory(tiled_mma, mma_tiler_mnk, sf_vec_size, smem_layout, "A")
+
+
+def make_tmem_layout_sfb(
+    tiled_mma: Any, mma_tiler_mnk: Any, sf_vec_size: int, smem_layout: Any, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of B in a block's tensor memory. See :func:`make_tmem_layout_sfa`."""
+    return _in_tensor_memory(tiled_mma, mma_tiler_mnk, sf_vec_size, smem_layout, "B")
+
+
+def _in_tensor_memory(tiled_mma: Any, tiler: Any, vec: int, smem_layout: Any, which: str) -> Layout:
+    tile = _tile(tiled_mma, tiler, vec, which)
+    if size(smem_layout) != size(tile.smem_layout()):
+        raise ConstraintError(
+            f"make_tmem_layout_sf{which.lower()}: the layout of one stage is {tile.smem_layout()}, not {smem_layout}"
+        )
+    return tile.tmem_layout()
+
+
+def _tile(tiled_mma: Any, tiler: Any, vec: int, which: str) -> ScaleTile:
+    m, n, k = (int(size(mode)) for mode in tiler)
+    atom = tiled_mma.instruction
+    if getattr(atom, "vec", None) != vec:
+        raise ConstraintError(
+            f"{atom}: factors for {vec} elements each; the MMA has factors for {getattr(atom, 'vec', 'none')}"
+        )
+    return ScaleTile(m // atom.ctas if which == "A" else n, k, vec, atom.shape_mnk[2])
 
 
 attach(__name__)

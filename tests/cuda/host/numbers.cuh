@@ -13,11 +13,13 @@ struct f16 { uint16_t bits; explicit operator float() const { return float(bitca
 struct bf16 { uint16_t bits; explicit operator float() const { return bitcast<float>(uint32_t(bits) << 16); } };
 struct e4m3 { uint8_t bits; explicit operator float() const { return e4m3_value(bits); } };
 struct e5m2 { uint8_t bits; explicit operator float() const { return e5m2_value(bits); } };
+struct e8m0 { uint8_t bits; explicit operator float() const { return e8m0_value(bits); } };
 template <class T> T to(float x);
 template <> inline f16 to<f16>(float x) { return {f16_bits(x)}; }
 template <> inline bf16 to<bf16>(float x) { return {bf16_bits(x)}; }
 template <> inline e4m3 to<e4m3>(float x) { return {e4m3_bits(x)}; }
 template <> inline e5m2 to<e5m2>(float x) { return {e5m2_bits(x)}; }
+template <> inline e8m0 to<e8m0>(float x) { return {e8m0_bits(x)}; }
 template <class T> T to(double x) { return to<T>(float(x)); }
 template <> inline f16 to<f16>(double x) { return {bitcast<uint16_t>(_Float16(x))}; }
 inline float to_tf32(float x) { return bitcast<float>((bitcast<uint32_t>(x) + 0x1000) & 0xffffe000u); }

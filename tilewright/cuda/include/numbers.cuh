@@ -38,6 +38,11 @@ struct e5m2 {
   __device__ __forceinline__ explicit operator float() const { return float(f16{uint16_t(bits << 8)}); }
 };
 
+struct e8m0 {
+  uint8_t bits;
+  __device__ __forceinline__ explicit operator float() const { return e8m0_value(bits); }
+};
+
 // Fewer than 8 bits, in the low bits of a byte. The magnitude is put where f16 has the low bits of its exponent and the high
 // ones of its fraction; the product moves the exponent's bias. It is exact, of subnormal numbers too.
 template <int Width, int Fraction> __device__ __forceinline__ uint32_t f16_place(uint8_t bits) {
@@ -97,6 +102,7 @@ template <> __device__ __forceinline__ e5m2 to<e5m2>(float x) {
   return e5m2{e5m2_bits(x)};
 #endif
 }
+template <> __device__ __forceinline__ e8m0 to<e8m0>(float x) { return e8m0{e8m0_bits(x)}; }
 template <> __device__ __forceinline__ e2m1 to<e2m1>(float x) { return e2m1{small_bits<4, 1, 1>(x)}; }
 template <> __device__ __forceinline__ e2m3 to<e2m3>(float x) { return e2m3{small_bits<6, 3, 1>(x)}; }
 template <> __device__ __forceinline__ e3m2 to<e3m2>(float x) { return e3m2{small_bits<6, 2, 3>(x)}; }
@@ -190,6 +196,7 @@ __device__ __forceinline__ void convert_two(e5m2* to, float a, float b) {
   __device__ __forceinline__ void convert_two(T* to, float a, float b) {                               \
     to[0] = tw::to<T>(a), to[1] = tw::to<T>(b);                                                        \
   }
+TW_SMALL(e8m0)
 TW_SMALL(e2m1)
 TW_SMALL(e2m3)
 TW_SMALL(e3m2)

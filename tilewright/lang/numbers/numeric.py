@@ -194,6 +194,17 @@ class Float8E5M2(Float, ir_type=ir.E5M2):
     __slots__ = ()
 
 
+class Float8E8M0FNU(Float, ir_type=ir.E8M0):
+    """A power of two from 2^-127 to 2^127, or NaN, without sign: the scale factors of block-scaled MMAs. A storage
+    format; conversions take the nearest power, and the larger one of two.
+
+    >>> Float8E8M0FNU(5), Float8E8M0FNU(6), Float8E8M0FNU(0.3)
+    (Float8E8M0FNU(4.0), Float8E8M0FNU(8.0), Float8E8M0FNU(0.25))
+    """
+
+    __slots__ = ()
+
+
 class Float4E2M1FN(Float, ir_type=ir.E2M1):
     """4-bit float with 2 exponent bits, +-0 to +-6, no infinity, no NaN: a storage format, two in a byte, the first in
     the low bits.

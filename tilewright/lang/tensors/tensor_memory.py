@@ -11,7 +11,7 @@ from tilewright.atoms.tensor_memory import elements_per_column
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
-from tilewright.lang.numbers.numeric import Int32, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, Uint32, unwrap, wrap
 from tilewright.lang.tensors.address_space import AddressSpace
 
 
@@ -41,9 +41,9 @@ class TensorMemory:
         shift = elements_per_column(self.dtype.width).bit_length() - 1
         if not shift:
             return self.address + Int32(offset)
-        low = (1 << shift) - 1
-        element = ((self.address << shift) | ((self.address >> (32 - shift)) & low)) + Int32(offset)
-        return ((element >> shift) & (-1 ^ (low << (32 - shift)))) | (element << (32 - shift))
+        address = Uint32(self.address)
+        element = ((address << shift) | (address >> (32 - shift))) + Uint32(offset)
+        return Int32((element >> shift) | (element << (32 - shift)))
 
     def value(self, extra: int = 0) -> Value:
         """The address ``extra`` elements on, as an operand of the IR."""

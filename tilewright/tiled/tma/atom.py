@@ -14,7 +14,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP
-from tilewright.ir.types import I32, scalar_of
+from tilewright.ir.types import I32, U8, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -270,7 +270,9 @@ def _make(
         )
     value_type = gmem_tensor.element_type
     source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
-    for kind in (source, element):
+    if source.width == 4 and internal_type is None:
+        element = U8  # two of them
+    for kind in (element,) if source.width == 4 else (source, element):
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)

@@ -47,16 +47,17 @@ def update_tma_descriptor(
     plan = _atom("update_tma_descriptor", tma_atom).plan
     _check_like(plan, gmem_tensor, tma_atom)
     call(tensormap.ReplaceTensorMap("global_address"), tma_desc_ptr, Uint64(gmem_tensor.engine.toint()))
-    size = plan.source.bytes
+    bits = plan.source.memory_bits
     for i in range(len(plan.basis)):
         (step,) = plan.steps(i)
         extent = basis_get(step, gmem_tensor.shape)
-        if i == 0 and plan.element.bytes != size:
-            extent = extent * size // plan.element.bytes
+        if i == 0 and 8 * plan.element.bytes != bits:
+            extent = extent * bits // (8 * plan.element.bytes)
         if i == 0:
             _check_contiguous(plan, gmem_tensor, step)
         else:
-            stride = Int64(basis_get(step, gmem_tensor.stride)) * size
+            elements = Int64(basis_get(step, gmem_tensor.stride))
+            stride = elements * bits // 8 if bits < 8 else elements * (bits // 8)
             call(tensormap.ReplaceTensorMap("global_stride", i - 1), tma_desc_ptr, Uint64(stride))
         call(tensormap.ReplaceTensorMap("global_dim", i), tma_desc_ptr, Uint32(extent))
 

@@ -37,6 +37,7 @@ from tilewright.layout import (
     coalesce,
     composition,
     cosize,
+    filter_zeros,
     flatten_to_tuple,
     format_tree,
     is_injective,
@@ -225,7 +226,7 @@ class TmaPlan:
     @property
     def tile_bytes(self) -> int:
         """Bytes that arrive in each block's shared memory for a tile."""
-        return int(size(self.smem)) * self.source.bytes
+        return int(size(self.smem)) * self.source.memory_bits // 8
 
     def template(self, name: str = "TMA", places: Any = None, tensor: str = "") -> TensorMapTemplate:
         """The tensor map as far as it is known now; ``places(x)`` tells where a launch finds a run-time leaf."""
@@ -252,7 +253,8 @@ class TmaPlan:
     def _shared_step(self, j: int) -> int | None:
         """The step of a TMA mode that several modes of the tensor share, in bytes (16 at least), if it is known now."""
         strides = [basis_get(e, self.gmem.stride) for e in self.steps(j)]
-        return max(math.gcd(*strides) * self.source.bytes, 16) if all(isinstance(d, int) for d in strides) else None
+        known = all(isinstance(d, int) for d in strides)
+        return max(math.gcd(*strides) * self.source.memory_bits // 8, 16) if known else None
 
     def _late(self) -> list[Any]:
         """The modes of the tensor whose steps in the last, shared TMA mode only a launch knows."""
@@ -284,7 +286,7 @@ class TmaPlan:
                 return ScaledBasis(late[e], j)
             shared = self._shared_step(j)
             assert shared is not None
-            return ScaledBasis(-(-d * self.source.bytes // shared), j)
+            return ScaledBasis(-(-d * self.source.memory_bits // 8 // shared), j)
 
         def walk(s: Any, d: Any, e: Any) -> Any:
             return tuple(map(walk, s, d, e)) if isinstance(s, tuple) else step(s, d, e)
@@ -402,7 +404,7 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     swizzle = smem.inner
     if swizzle.bits == 0:
         return smem.outer, 0
-    in_elements = 4 - (source.bytes.bit_length() - 1)
+    in_elements = (128 // source.memory_bits).bit_length() - 1
     if swizzle.base not in (4, in_elements) or swizzle.shift != 3 or swizzle.bits > 3:
         bits = min(swizzle.bits, 3)
         raise ConstraintError(
@@ -411,6 +413,24 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
             "make_smem_layout_atom gives it"
         )
     return smem.outer, swizzle.bits
+
+
+def _shared_in_tensor(plan: TmaPlan) -> bool:
+    """Whether elements that share an address in shared memory are one element of the tensor, too: a scale factor."""
+
+    def moves(coordinate: Any, stride: Any) -> bool:
+        """Whether a coordinate leads to another element than 0 does."""
+        if isinstance(coordinate, tuple):
+            return any(map(moves, coordinate, stride))
+        return bool(coordinate != 0 and not all(isinstance(d, int) and d == 0 for d in flatten_to_tuple(stride)))
+
+    at = 1
+    for extent, stride in zip(flatten_to_tuple(plan.smem.shape), flatten_to_tuple(plan.smem.stride), strict=True):
+        for i in range(1, extent) if stride == 0 else ():
+            if moves(plan.tile(at * i), plan.gmem.stride):
+                return False
+        at *= extent
+    return True
 
 
 def plan_of(
@@ -423,11 +443,11 @@ def plan_of(
     outer, swizzle = split_swizzle(smem, source)
     if not is_static(outer):
         raise ConstraintError(f"TMA: the shared-memory layout must be static, not {outer}")
-    if not is_injective(outer):
+    plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast, values)
+    if not is_injective(filter_zeros(outer)) or not _shared_in_tensor(plan):
         raise ConstraintError(
             f"TMA: the shared-memory layout {outer} gives several elements of the tile one address; give each its own"
         )
-    plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast, values)
     try:
         _ = plan.basis, plan.box, plan.layout_tv, cosize(outer)
     except LayoutError as error:

@@ -10,6 +10,7 @@ from tilewright._names import attach
 from tilewright.atoms.tensor_memory import elements_per_column, lane_stride, tmem_columns
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemMove, TmemStore
 from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import BlockScaledMmaOp, MmaMXF4NVF4Op, MmaMXF4Op, MmaMXF8Op
 from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     CtaGroup,
     Field,
@@ -21,6 +22,16 @@ from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     MmaTF32Op,
     OperandSource,
     commit,
+)
+from tilewright.cute.nvgpu.tcgen05.s2t import (
+    Cp2x64x128b0123Op,
+    Cp2x64x128b0213Op,
+    Cp4x32x128bOp,
+    Cp4x256bOp,
+    Cp128x128bOp,
+    Cp128x256bOp,
+    get_s2t_smem_desc_tensor,
+    make_s2t_copy,
 )
 from tilewright.cute.nvgpu.tcgen05.smem_atoms import SmemLayoutAtomKind, make_smem_layout_atom
 from tilewright.errors import ConstraintError
@@ -41,6 +52,13 @@ from tilewright.tiled.make_copy import make_cotiled_copy
 from tilewright.tiled.tiled_copy import TiledCopy
 
 __all__ = [
+    "BlockScaledMmaOp",
+    "Cp2x64x128b0123Op",
+    "Cp2x64x128b0213Op",
+    "Cp4x32x128bOp",
+    "Cp4x256bOp",
+    "Cp128x128bOp",
+    "Cp128x256bOp",
     "CtaGroup",
     "Field",
     "Ld16x128bOp",
@@ -51,6 +69,9 @@ __all__ = [
     "MmaF8F6F4Op",
     "MmaFP8Op",
     "MmaI8Op",
+    "MmaMXF4NVF4Op",
+    "MmaMXF4Op",
+    "MmaMXF8Op",
     "MmaOp",
     "MmaTF32Op",
     "OperandMajorMode",
@@ -65,8 +86,10 @@ __all__ = [
     "Unpack",
     "commit",
     "find_tmem_tensor_col_offset",
+    "get_s2t_smem_desc_tensor",
     "is_tmem_load",
     "is_tmem_store",
+    "make_s2t_copy",
     "make_smem_layout_atom",
     "make_tmem_copy",
     "tile_to_mma_shape",

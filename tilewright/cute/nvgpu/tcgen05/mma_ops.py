@@ -86,7 +86,11 @@ class MmaOp:
             "K" if major is OperandMajorMode.K else "MN" for major in (self.a_major_mode, self.b_major_mode)
         )
         majors, ctas = (a_major, b_major), self.cta_group.value
-        return Tcgen05Mma(self._kind, (m, n, k), type_d, type_a, type_b, source, majors, ctas=ctas)
+        return self._make((m, n, k), (type_d, type_a, type_b), source, majors, ctas)
+
+    def _make(self, shape: tuple[int, int, int], types: Any, source: str, majors: Any, ctas: int) -> Tcgen05Mma:
+        d, a, b = types
+        return Tcgen05Mma(self._kind, shape, d, a, b, source, majors, ctas=ctas)
 
 
 @dataclass(frozen=True)

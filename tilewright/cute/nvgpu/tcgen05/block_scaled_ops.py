@@ -1,0 +1,122 @@
+"""The MMA operations of tcgen05 with block scales: each vector of elements of a row of A and of B has a factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tilewright.atoms.tcgen05_mma import Tcgen05Mma
+from tilewright.atoms.tcgen05_scaled import Tcgen05ScaledMma
+from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.cute.nvgpu.tcgen05.mma_ops import CtaGroup, MmaOp, OperandSource
+from tilewright.errors import ConstraintError
+from tilewright.ir.types import E2M1, E4M3, E5M2, E8M0, F32, scalar_of
+
+
+class BlockScaledMmaOp(MmaOp):
+    """The common class of the operations with block scales. ``sf_vec_size`` elements share a factor;
+    ``Field.SFA`` and ``Field.SFB`` say where those of a gemm are."""
+
+    sf_vec_size: ClassVar[int] = 32
+
+    def _make(self, shape: tuple[int, int, int], types: Any, source: str, majors: Any, ctas: int) -> Tcgen05Mma:
+        d, a, b = types
+        return Tcgen05ScaledMma(
+            self._kind, shape, d, a, b, source, majors, ctas=ctas, scale=scalar_of(self._scale()), vec=self.sf_vec_size
+        )
+
+    def _scale(self) -> Any:
+        """The type of the factors."""
+        return E8M0
+
+
+@dataclass(frozen=True)
+class MmaMXF8Op(BlockScaledMmaOp):
+    """``tcgen05.mma`` of kind mxf8f6f4 on Float8E4M3FN or Float8E5M2, K 32: factors of type Float8E8M0FNU for 32
+    elements each. M is 128 (of a pair of blocks 256), N 8 to 256.
+
+    >>> from tilewright.cute import Float8E4M3FN
+    >>> K, SMEM = OperandMajorMode.K, OperandSource.SMEM
+    >>> MmaMXF8Op(Float8E4M3FN, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
+    SM100_128x64x32_F32E4M3E4M3_SS<K,K>_UE8M0x32
+    """
+
+    ab_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+    _kind = "mxf8f6f4"
+    _inputs = (E4M3, E5M2)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return F32, self.ab_dtype, self.ab_dtype
+
+
+class _Packed(BlockScaledMmaOp):
+    """Of Float4E2M1FN, two in a byte: both operands are K-major."""
+
+    a_major_mode = b_major_mode = OperandMajorMode.K
+    _inputs = (E2M1,)
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return F32, E2M1, E2M1
+
+
+@dataclass(frozen=True)
+class MmaMXF4Op(_Packed):
+    """``tcgen05.mma`` of kind mxf4 on Float4E2M1FN, K 64: factors of type Float8E8M0FNU for 32 elements each.
+
+    >>> MmaMXF4Op((128, 64, 64), CtaGroup.ONE, OperandSource.SMEM).instruction()
+    SM100_128x64x64_F32E2M1E2M1_SS<K,K>_UE8M0x32
+    """
+
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+
+    _kind = "mxf4"
+
+
+@dataclass(frozen=True)
+class MmaMXF4NVF4Op(_Packed):
+    """``tcgen05.mma`` of kind mxf4nvf4 on Float4E2M1FN, K 64: factors for 16 elements each, Float8E4M3FN (whose sign
+    does not count) or Float8E8M0FNU.
+
+    >>> from tilewright.cute import Float8E4M3FN
+    >>> MmaMXF4NVF4Op(Float8E4M3FN, (128, 64, 64), CtaGroup.ONE, OperandSource.SMEM).instruction()
+    SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16
+    """
+
+    sf_dtype: Any
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+
+    sf_vec_size: ClassVar[int] = 16
+    _kind = "mxf4nvf4"
+
+    def _scale(self) -> Any:
+        return self.sf_dtype
+
+
+def block_scaled_op(
+    ab_dtype: Any, majors: tuple[OperandMajorMode, OperandMajorMode], sf_dtype: Any, sf_vec_size: int, shape: Any,
+    cta_group: CtaGroup, a_source: OperandSource,
+) -> BlockScaledMmaOp:  # fmt: skip
+    """The operation for these types. ConstraintError where there is none."""
+    kind, scale = scalar_of(ab_dtype), scalar_of(sf_dtype)
+    if kind in (E4M3, E5M2) and (scale, sf_vec_size) == (E8M0, 32):
+        return MmaMXF8Op(ab_dtype, shape, cta_group, a_source, *majors)
+    if kind == E2M1 and majors == (OperandMajorMode.K, OperandMajorMode.K):
+        if (scale, sf_vec_size) == (E8M0, 32):
+            return MmaMXF4Op(shape, cta_group, a_source)
+        if scale in (E8M0, E4M3) and sf_vec_size == 16:
+            return MmaMXF4NVF4Op(sf_dtype, shape, cta_group, a_source)
+    raise ConstraintError(
+        f"tcgen05 has no block-scaled MMA of {ab_dtype} with factors {sf_dtype} for {sf_vec_size} elements each, "
+        f"majors {majors[0].name} and {majors[1].name}. There are Float8E4M3FN and Float8E5M2 with Float8E8M0FNU for "
+        "32; K-major Float4E2M1FN with Float8E8M0FNU for 32 or 16, and with Float8E4M3FN for 16"
+    )
