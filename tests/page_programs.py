@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def run_program(text: str, folder: Path, name: str = "program", **more: Any) -> tuple[str, dict[str, Any]]:
+def run_program(text: str, folder: Path, name: str = "program", /, **more: Any) -> tuple[str, dict[str, Any]]:
     """What the program prints, and its names, to which ``more`` are added before.
 
     It is run in ``folder``, from a file, because staging reads the source of kernels.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,22 +59,24 @@ ANSWERS = {  # of each step: right ones, wrong ones
 }
 
 
-def answered(step: str, answer: str, folder: Path) -> str:
-    """The last line that the page's program prints with ``answer`` in place of the three dots."""
-    text = path.program(FOLDER / f"{step}.md")
+def answered(step: str, answer: str, names: dict[str, Any], folder: Path, number: int) -> str:
+    """The last line that the exercise's block prints with ``answer`` in place of the three dots; ``names``: what
+    the blocks before it have defined."""
+    text = path.blocks(FOLDER / f"{step}.md")[-1]
     assert text.count(QUESTION) == 1
     code = answer if answer.startswith("\n") else f"answer = {answer}"
-    printed, _ = run_program(text.replace(QUESTION, f"{code}  # ..."), folder, step)
+    printed, _ = run_program(text.replace(QUESTION, f"{code}  # ..."), folder, f"answer_{number}", **names)
     return printed.splitlines()[-1]
 
 
-CASES = [(step, answer, verdict) for step, pair in ANSWERS.items()
-         for verdict, answers in zip(("right", "not yet"), pair, strict=True) for answer in answers]  # fmt: skip
-
-
-@pytest.mark.parametrize(("step", "answer", "verdict"), CASES, ids=[f"{x[0]}-{x[2]}-{i}" for i, x in enumerate(CASES)])
-def test_an_answer(step: str, answer: str, verdict: str, tmp_path: Path) -> None:
-    assert answered(step, answer, tmp_path) == verdict
+@pytest.mark.parametrize("step", ANSWERS)
+def test_answers(step: str, tmp_path: Path) -> None:
+    """The page's program runs once for all of them."""
+    _, names = run_program("\n".join(path.blocks(FOLDER / f"{step}.md")[:-1]), tmp_path, step)
+    for verdict, answers in zip(("right", "not yet"), ANSWERS[step], strict=True):
+        (tmp_path / verdict).mkdir()
+        for number, answer in enumerate(answers):
+            assert answered(step, answer, names, tmp_path / verdict, number) == verdict, answer
 
 
 def test_each_step_has_an_exercise_with_a_hint() -> None:

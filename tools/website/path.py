@@ -15,9 +15,13 @@ STEPS = sorted((ROOT / "docs" / "path").glob("[0-9]*.md"))
 BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
+def blocks(step: Path) -> list[str]:
+    """The blocks of the page; the last one asks the exercise."""
+    return BLOCK.findall(step.read_text(encoding="utf-8"))
+
+
 def program(step: Path) -> str:
-    """The blocks of the page, one after another."""
-    return "\n".join(BLOCK.findall(step.read_text(encoding="utf-8")))
+    return "\n".join(blocks(step))
 
 
 def executed(step: Path) -> tuple[list[str], Path]:
