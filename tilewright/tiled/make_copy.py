@@ -14,6 +14,7 @@ from tilewright.layout import (
     left_inverse,
     make_layout,
     make_layout_tv,
+    offsets,
     product,
     product_each,
     size,
@@ -189,13 +190,16 @@ def make_cotiled_copy(
     # Addresses off the end get the coordinate of a stride-0 mode.
     inverse = make_layout(left_inverse(data_layout), Layout(1, 0))
     to_coordinates = composition(inverse, atom_layout_tv)
-    for i in range(size(atom_layout_tv)):
-        if data_layout(to_coordinates(i)) != atom_layout_tv(i):
-            thread, value = i % size(atom_layout_tv[0]), i // size(atom_layout_tv[0])
-            raise ConstraintError(
-                f"make_cotiled_copy: address {atom_layout_tv(i)} of thread T{thread}, value V{value} in "
-                f"{atom_layout_tv} does not occur in the data layout {data_layout}"
-            )
+    coordinates = offsets(to_coordinates)  # (threads * values)
+    found = data_layout(abs(coordinates)) * (1 - 2 * (coordinates < 0))  # layouts are odd functions
+    wrong = (found != offsets(atom_layout_tv)).nonzero()[0]
+    if wrong.size:
+        i = int(wrong[0])
+        thread, value = i % size(atom_layout_tv[0]), i // size(atom_layout_tv[0])
+        raise ConstraintError(
+            f"make_cotiled_copy: address {atom_layout_tv(i)} of thread T{thread}, value V{value} in "
+            f"{atom_layout_tv} does not occur in the data layout {data_layout}"
+        )
     return _restrided(atom, product_each(data_layout.shape), to_coordinates)
 
 
