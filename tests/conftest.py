@@ -64,7 +64,16 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Neither is what the tests of a file leave: caches keep their kernels."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect(1)
+        gc.freeze()
+    return result
