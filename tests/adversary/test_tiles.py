@@ -192,8 +192,10 @@ def test_long_loops_can_be_interrupted(run, which):
 
     def interrupt() -> None:
         # Again and again: Python drops an exception that a signal raises inside a destructor.
-        while not over.wait(1.5):
+        pause = 0.4
+        while not over.wait(pause):
             os.kill(os.getpid(), signal.SIGINT)
+            pause = 1.5
 
     timer = threading.Thread(target=interrupt, daemon=True)
     with pytest.raises(KeyboardInterrupt):
