@@ -576,3 +576,44 @@ def test_the_memory_of_arrays_is_not_read_to_find_the_names_of_objects(staged) -
     assert staged(program, 2) == (102,)
     assert staged(program, -1) == (-1,)
     assert vast.shape == (1 << 20, 1 << 20)  # the variable is live during the calls
+
+
+def test_variables_of_the_callers_are_not_searched(staged) -> None:
+    """A script may have a model and its data in them; a view without memory cannot be looked into at all."""
+    views = [memoryview(b"released")]
+    views[0].release()
+
+    def program(n):
+        box = [n]
+        if n > 0:
+            box = [n + 100]
+        return box[0]
+
+    assert staged(program, 2) == (102,)
+    assert len(views) == 1  # the variable is live during the call
+
+
+class WithCounts:
+    """A program whose object has a list, which no variable of the kernel holds when its branch ends."""
+
+    def __init__(self) -> None:
+        self.counts = [0]
+
+    @cute.jit
+    def __call__(self, out: cute.Tensor, n: cutlass.Int32):
+        self.kernel(out, n).launch(grid=1, block=1)
+
+    @cute.kernel
+    def kernel(self, out: cute.Tensor, n: cutlass.Int32):
+        chosen = self.counts
+        self = None
+        if n > 0:
+            chosen = [n]
+        chosen[0] = n + 1
+        out[0] = chosen[0]
+
+
+def test_what_a_program_was_called_with_has_a_name() -> None:
+    program = WithCounts()
+    with pytest.raises(StagingError, match="one of two objects that can change"):
+        program(np.zeros(1, np.int32), 3)

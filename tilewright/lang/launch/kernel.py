@@ -304,7 +304,8 @@ def _trace(
         params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
     function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
     host.dependencies.append(kernel.function)
-    builder = StagingBuilder(function.body, host.dependencies, (*block_shape, 1, 1)[:3] if block_shape else None)
+    shape = (*block_shape, 1, 1)[:3] if block_shape else None
+    builder = StagingBuilder(function.body, host.dependencies, shape, host.given)
     rest = iter(params)
     code = kernel.function.__code__
     start = Location(code.co_filename, code.co_firstlineno)

@@ -18,7 +18,7 @@ from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder
-from tilewright.lang.staging.location import fail
+from tilewright.lang.staging.location import fail, register_entry
 from tilewright.lang.staging.user_errors import blamed
 
 
@@ -40,7 +40,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     """Trace ``target`` for these arguments."""
     params = [Value(t, label) for a in arguments for t, label in zip(a.types(), a.value_names(), strict=True)]
     host = Function(target.prefix + target.function.__name__, "host", Block(list(params)))
-    builder = HostBuilder(host.body, any(a.on_cpu for a in arguments))
+    builder = HostBuilder(host.body, any(a.on_cpu for a in arguments), list(bound.arguments.values()))
     builder.dependencies.append(target.function)
     rest = iter(params)
     with builder.activate(), blamed():
@@ -59,6 +59,9 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     verify(host)
     kernels = [function for function, *_ in builder.kernels.values()]
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
+
+
+register_entry(stage.__code__)
 
 
 def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.Spec]:

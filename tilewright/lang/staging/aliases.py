@@ -15,8 +15,10 @@ from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tilewright.ir.builder import Builder
+from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.contents import can_change, stores_of
-from tilewright.lang.staging.location import counts_as_user, fail, is_ours, user_frame
+from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user_frame
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
 from tilewright.lang.staging.region_state import RegionState
@@ -94,13 +96,16 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _named_elsewhere(state: RegionState) -> set[int]:
-    """The identities of the objects that have a name: reached from the variables of the functions on the stack that
-    these may still read, but not through the variables and places that the region changes."""
+    """The identities of the objects that have a name: reached from the variables of the staged functions on the stack
+    that these may still read, or from what the program was called with, but not through the variables and places that
+    the region changes. The functions that called the program are not searched: what they have of its objects they gave
+    it, and a script may have a model and its data in its variables."""
     seen: set[int] = set()
-    waiting: list[Any] = []
+    builder = Builder.current()
+    waiting: list[Any] = list(builder.given) if isinstance(builder, StagingBuilder) else []
     frame = user_frame(2)
     assigned = set(state.names)
-    while frame is not None and (counts_as_user(frame.f_code) or is_ours(frame.f_code)):
+    while frame is not None and id(frame.f_code) not in ENTRIES:
         if counts_as_user(frame.f_code):
             held, read = frame.f_locals, _read_later(frame)
             waiting += [held[n] for n in held if n in read and n not in assigned and not n.startswith(TOOL)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -12,17 +13,20 @@ from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is
 
 
 class StagingBuilder(Builder):
-    """A builder that finds the user's location; ``dependencies``: the functions that the program was staged from."""
+    """A builder that finds the user's location; ``dependencies``: the functions that the program was staged from;
+    ``given``: the objects that the program was called with, which have names outside of it."""
 
     def __init__(
         self,
         block: Block,
         dependencies: list[FunctionType] | None = None,
         block_shape: tuple[int | None, ...] | None = None,
+        given: Sequence[Any] = (),
     ) -> None:
         super().__init__(block)
         self.dependencies = dependencies if dependencies is not None else []
         self.block_shape = block_shape
+        self.given = given
 
     @property
     def loc(self) -> Location | None:
@@ -45,8 +49,8 @@ class HostBuilder(StagingBuilder):
     parameters that it reads; ``waiting`` are those that were called and not yet launched, with the line of the call.
     ``on_cpu``: its arguments are arrays of the CPU, which print as ``generic`` memory."""
 
-    def __init__(self, block: Block, on_cpu: bool = False) -> None:
-        super().__init__(block)
+    def __init__(self, block: Block, on_cpu: bool = False, given: Sequence[Any] = ()) -> None:
+        super().__init__(block, given=given)
         self.on_cpu = on_cpu
         self.kernels: dict[Any, tuple[Function, list[int], list[Value]]] = {}
         self.waiting: dict[Any, Location | None] = {}

@@ -55,7 +55,7 @@ class Store(NamedTuple):
     state: bool = False
     """What is read is a copy of the state, not the objects in it."""
     objects: Callable[[Any], list[Any]] | None = None
-    """The objects that it holds, where ``read`` copies memory as well: arrays may be large."""
+    """The objects that it holds, where ``read`` does more than to look at them: arrays may be large."""
 
 
 def _numbered(holder: Any) -> Held:
@@ -205,7 +205,7 @@ _BY_NAME = {
         "contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}, objects=lambda c: [c._objects]),
     "_contextvars.Context": Store("values", _ITEM, lambda c: dict(c.items())),
     "decimal.Context": _STATE,
-    "torch.Tensor": Store("contents", _ITEM, _of_torch),
+    "torch.Tensor": Store("contents", _ITEM, _of_torch, objects=lambda x: list(x.__dict__.values())),
     "torch.nn.modules.module.Module": Store(
         "attributes", _ATTRIBUTE, lambda m: dict(m.__dict__), True, getattr, object.__setattr__),
     **dict.fromkeys(("tvm_ffi.container.List", "tvm_ffi.container.Dict"), _STATE),

@@ -26,6 +26,8 @@ GENERATED = "<tilewright: "
 """How the file names of code that we write ourselves begin."""
 STAGED_LIBRARY_CODE: dict[int, CodeType] = {}
 """By identity: code objects compare by content, and to hash one takes longer than the rest of a visit to a frame."""
+ENTRIES: dict[int, CodeType] = {}
+"""Functions of this package in which staging begins, by identity, too."""
 USER_FILES: dict[str, bool] = {}
 
 
@@ -42,6 +44,11 @@ def register_code(code: CodeType) -> None:
     """Count the frames of ``code`` as user code wherever its file is (kernels of our own library)."""
     if not is_user_file(code.co_filename):
         STAGED_LIBRARY_CODE[id(code)] = code
+
+
+def register_entry(code: CodeType) -> None:
+    """Count ``code`` as one in which staging begins: the functions that called it are not staged."""
+    ENTRIES[id(code)] = code
 
 
 def counts_as_user(code: CodeType) -> bool:
