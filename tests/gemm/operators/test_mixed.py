@@ -45,6 +45,21 @@ def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, k
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("m", "group"), [(5, 32), (12, 128), (70, 64)])
+def test_zero_points(m: int, group: int, name: str, device: str) -> None:
+    """Of the kernel for few rows, and of the weight written out."""
+    torch = pytest.importorskip("torch")
+    a, weight, scales, _ = drawn(7, m, 40, 384, group, np.float32)
+    numbers, zeros = weight + 8, np.random.default_rng(1).integers(0, 16, scales.shape).astype(np.uint8)
+    shifted = numbers - np.repeat(zeros.astype(np.int64), group, 1)
+    exact = a.astype(np.float64) @ (shifted * np.repeat(scales.astype(np.float64), group, 1)).T
+    given, *parts = (torch.from_numpy(x).to(device) for x in (a, numbers, scales, zeros))
+    result = mixed_matmul(given.to(getattr(torch, name)), prepare_weight(*parts), out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
 @pytest.mark.parametrize(
     "shape", [(1, 4096, 1024), (16, 136, 2176), (7, 8456, 256), (17, 1000, 1280), (65, 1000, 1280)], ids=str
 )
@@ -128,6 +143,23 @@ WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
 def test_what_cannot_be_prepared(weight: Any, scales: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         prepare_weight(weight, scales)
+
+
+ZEROS = np.zeros((16, 2), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("weight", "zeros", "message"),
+    [
+        (WEIGHT - 1, ZEROS, "weight has numbers of -1 to -1, not of 0 to 15"),
+        (WEIGHT, ZEROS + 16, "zeros has numbers of 16 to 16, not of 0 to 15"),
+        (WEIGHT, ZEROS[:, :1], r"zeros has the shape \(16, 1\), scales \(16, 2\)"),
+        (WEIGHT, ZEROS.astype(F16), "zeros are int8 or uint8 on cpu"),
+    ],
+)
+def test_zero_points_that_there_are_not(weight: Any, zeros: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        prepare_weight(weight, SCALES, zeros)
 
 
 @pytest.mark.parametrize(

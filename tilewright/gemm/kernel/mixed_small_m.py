@@ -40,15 +40,17 @@ class PreparedOperand:
 
     words: cute.Tensor  # (4, 32, K / 128, N / 8) of Int32
     scales: cute.Tensor  # (N, K / depth), contiguous along N
+    zeros: Any = None  # (N, K / depth) of Uint8, contiguous along N, where the numbers have zero points
 
 
 @dataclass(frozen=True)
 class WeightTile:
-    """128 elements of K of a block's rows of the weight, in the registers of a lane: ``words`` (4, half, 16 rows) and
-    ``scales`` (half, 16 rows, group of K)."""
+    """128 elements of K of a block's rows of the weight, in the registers of a lane: ``words`` (4, half, 16 rows),
+    ``scales`` and ``zeros`` (half, 16 rows, group of K)."""
 
     words: cute.Tensor
     scales: cute.Tensor
+    zeros: Any
 
 
 class MixedSmallMGemm:
@@ -121,29 +123,34 @@ class MixedSmallMGemm:
 
     def registers(self, mB: PreparedOperand) -> WeightTile:
         words = cute.make_rmem_tensor(cute.make_layout((WORDS, HALVES, self.blocks)), Int32)
-        scales = cute.make_rmem_tensor(cute.make_layout((HALVES, self.blocks, self.parts)), mB.scales.element_type)
-        return WeightTile(words, scales)
+        groups = cute.make_layout((HALVES, self.blocks, self.parts))
+        scales = cute.make_rmem_tensor(groups, mB.scales.element_type)
+        return WeightTile(words, scales, None if mB.zeros is None else cute.make_rmem_tensor(groups, Int32))
 
     def places(self, mB: PreparedOperand, column: Any, lane: Any) -> list:
-        """Where the lane's words and scale of the first tile of K are, for each 8 rows of the block's. What comes of
-        rows beyond is not stored: they read the last ones."""
+        """Where the lane's words, scale and zero point of the first tile of K are, for each 8 rows of the block's. What
+        comes of rows beyond is not stored: they read the last ones."""
         tiles, last = cute.size(mB.words, mode=[2]), cute.size(mB.words, mode=[3]) - 1
         found = []
         for i in range_constexpr(self.blocks * HALVES):
             at = cute.min(column * (self.blocks * HALVES) + i, last)
             words = mB.words.iterator + (at * tiles * LANES + lane) * WORDS
-            found.append((words, mB.scales.iterator + (at * COLUMNS + lane // 4)))
+            row = at * COLUMNS + lane // 4
+            found.append((words, mB.scales.iterator + row, None if mB.zeros is None else mB.zeros.iterator + row))
         return found
 
     def load(self, mB: PreparedOperand, held: WeightTile, places: list, tile: Any) -> None:
         """Tile ``tile`` of K of the block's rows of the weight: 16 bytes a lane for each 8 rows."""
         step, columns = tile * (LANES * WORDS), cute.size(mB.scales, mode=[0])
-        for i, (words, scales) in enumerate(places):
+        for i, (words, scales, zeros) in enumerate(places):
             half, block = i % HALVES, i // HALVES
             source = cute.make_tensor(aligned_pointer(words + step, 16), cute.make_layout(WORDS))
             cute.autovec_copy(source, held.words[None, half, block])
             for part in range_constexpr(self.parts):
-                held.scales[half, block, part] = (scales + (tile * self.parts + part) * columns).load()
+                group = (tile * self.parts + part) * columns
+                held.scales[half, block, part] = (scales + group).load()
+                if zeros is not None:
+                    held.zeros[half, block, part] = (zeros + group).load().to(Int32)
 
     @cute.jit
     def multiply(
@@ -159,7 +166,8 @@ class MixedSmallMGemm:
             sums = cute.make_rmem_tensor(acc.shape, Float32)
             sums.fill(0)
             for word in range_constexpr(part * words, (part + 1) * words):
-                numbers = widened(held.words[word, None, None], self.config.a.dtype, mask)
+                zeros = None if held.zeros is None else held.zeros[None, None, part]
+                numbers = widened(held.words[word, None, None], self.config.a.dtype, mask, zeros)
                 rA = cute.make_tensor(numbers.iterator, layout)  # (MMA, MMA_M, MMA_K)
                 here = loaded[0] if few else self.load_rows(tokens, tile * DEPTH + word * STEP, 1)
                 rB = here[None, None, None, word if few else 0]

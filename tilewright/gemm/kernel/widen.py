@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Constexpr, Float32, Int32, Int64, cute, range_constexpr
+from tilewright import Constexpr, Float32, Int32, Int64, const_expr, cute, range_constexpr
 from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
@@ -39,7 +39,12 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr) -
         words = cute.make_rmem_tensor(WORDS, Int32)
         source = aligned_pointer(weight.words.iterator + ((group * tiles + tile) * LANES + lane) * WORDS, 16)
         cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words)
-        numbers = widened(words, dense.element_type)
+        zeros = None
+        if const_expr(weight.zeros is not None):
+            zeros = cute.make_rmem_tensor(WORDS, Int32)
+            for step in range_constexpr(WORDS):
+                zeros[step] = weight.zeros[row, (tile * DEPTH + step * STEP) // depth].to(Int32)
+        numbers = widened(words, dense.element_type, zeros=zeros)
         for step in range_constexpr(WORDS):
             scale = weight.scales[row, (tile * DEPTH + step * STEP) // depth].to(Float32)
             eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))

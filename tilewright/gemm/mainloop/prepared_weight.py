@@ -19,7 +19,7 @@ COLUMNS, DEPTH, LANES, WORDS = 8, 128, 32, 4
 """Rows and elements of K of the weight that a warp loads at once; its threads, and the words of 32 bits of each."""
 
 OFFSET = 8
-"""A number q of -8 .. 7 is kept as q + 8."""
+"""A number q of -8 .. 7 is kept as q + 8, one with a zero point, of 0 .. 15, as it is."""
 
 
 def prepared_layout(n: int, k: int) -> Any:
@@ -43,17 +43,30 @@ def prepared_layout(n: int, k: int) -> Any:
 LOW_BITS = 0x000F000F
 """The lowest 4 bits of each half of a word."""
 
+BOTH_HALVES = 0x00010001
+"""The factor that copies a number into both halves of a word."""
 
-def widened(words: Any, dtype: Any, mask: Any = LOW_BITS) -> Any:
+
+def widened(words: Any, dtype: Any, mask: Any = LOW_BITS, zeros: Any = None) -> Any:
     """The numbers of 4 bits in registers ``words`` as floats of 16 bits, (8 x words), in the order of K. ``mask`` is
-    ``LOW_BITS``; where it is an argument of the kernel it stays in a register (a lop3 has room for one constant)."""
+    ``LOW_BITS``; where it is an argument of the kernel it stays in a register (a lop3 has room for one constant).
+    ``zeros``: the zero point of each word, in the place of ``OFFSET``; with the same exponents it is the float that has
+    to be subtracted."""
     exponents, bias = exponents_of(dtype)
     pairs = cute.make_rmem_tensor(4 * cute.size(words), Int32)
     for i in range_constexpr(cute.size(words)):
         for p in range_constexpr(4):
             pairs[4 * i + p] = ((words[i] >> (4 * p)) & mask) | exponents
     numbers = cute.make_rmem_tensor(8 * cute.size(words), dtype)
-    numbers.store(cute.recast_tensor(pairs, dtype).load() - dtype(bias + OFFSET))
+    if zeros is None:
+        numbers.store(cute.recast_tensor(pairs, dtype).load() - dtype(bias + OFFSET))
+    else:
+        offsets = cute.make_rmem_tensor(pairs.shape, Int32)
+        for i in range_constexpr(cute.size(words)):
+            twice = zeros[i] * BOTH_HALVES | exponents
+            for p in range_constexpr(4):
+                offsets[4 * i + p] = twice
+        numbers.store(cute.recast_tensor(pairs, dtype).load() - cute.recast_tensor(offsets, dtype).load())
     return numbers
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tilewright import BFloat16, Float16, Float32, Int4, Int32, cute
+from tilewright import BFloat16, Float16, Float32, Int4, Int8, Int32, Uint8, cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, operand_of
@@ -41,7 +41,8 @@ _COMPILED: dict[Any, Any] = {}
 class PreparedWeight:
     """A weight (N, K) of 4-bit integers in the order in which the kernels read it, with its scales.
 
-    ``words`` is (N / 8, K / 128, 32, 4) of int32, ``scales`` (K / group, N). :func:`prepare_weight` makes it.
+    ``words`` is (N / 8, K / 128, 32, 4) of int32, ``scales`` (K / group, N), ``zeros`` None or (K / group, N) of uint8.
+    :func:`prepare_weight` makes it.
 
     >>> import numpy as np
     >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
@@ -50,6 +51,7 @@ class PreparedWeight:
 
     words: Any
     scales: Any
+    zeros: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,13 +64,16 @@ class PreparedWeight:
         return self.shape[1] // max(1, int(self.scales.shape[0]))
 
 
-def prepare_weight(weight: Any, scales: Any) -> PreparedWeight:
+def prepare_weight(weight: Any, scales: Any, zeros: Any = None) -> PreparedWeight:
     """Arrange a weight of 4-bit integers for :func:`mixed_matmul`, once, on its device.
 
     Args:
-        weight: (N, K) integers of -8 to 7 as int8, N in 8s, K in 128s: a PyTorch tensor, or a NumPy or CuPy array.
+        weight: (N, K) integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a PyTorch tensor, or
+            a NumPy or CuPy array.
         scales: (N, K / group) of Float16, BFloat16 or Float32: what the integers of a group of 32, 64 or 128 elements
             of K are multiplied by.
+        zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
+            before that.
 
     Raises ArgumentError for others.
 
@@ -94,16 +99,37 @@ def prepare_weight(weight: Any, scales: Any) -> PreparedWeight:
         raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
     if given.device != found.device:
         raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
-    if prod(weight.shape) and (int(weight.min()) < -8 or int(weight.max()) > 7):
-        raise ArgumentError(f"weight has numbers of {int(weight.min())} to {int(weight.max())}, not of -8 to 7")
+    offset = OFFSET if zeros is None else 0
+    check_range("weight", weight, -offset)
     library = namespace(weight)
-    in_order = arranged(weight + OFFSET, n, k)
+    in_order = arranged(weight + offset, n, k)
     pairs = in_order.reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
     pairs = pairs.to(library.uint8) if kind == "torch" else pairs.astype(library.uint8)
     words = (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
     by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
     by_group[...] = scales.T
-    return PreparedWeight(words, by_group)
+    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales))
+
+
+def check_range(name: str, x: Any, least: int) -> None:
+    """ArgumentError for numbers that 4 bits do not hold."""
+    if prod(x.shape) and (int(x.min()) < least or int(x.max()) > least + 15):
+        found = f"{int(x.min())} to {int(x.max())}"
+        raise ArgumentError(f"{name} has numbers of {found}, not of {least} to {least + 15}")
+
+
+def zero_points(zeros: Any, scales: Any) -> Any:
+    """The zero points as kernels read them, (K / group, N) of uint8; ArgumentError for others than one for each
+    scale."""
+    kind, given, wanted = framework(zeros, "zeros"), array_of(zeros), array_of(scales)
+    if kind != framework(scales) or given.dtype not in (Int8, Uint8) or given.device != wanted.device:
+        raise ArgumentError(f"zeros are int8 or uint8 on {wanted.device}, as scales are, not {given.dtype.__name__}")
+    if tuple(given.shape) != tuple(wanted.shape):
+        raise ArgumentError(f"zeros has the shape {tuple(given.shape)}, scales {tuple(wanted.shape)}")
+    check_range("zeros", zeros, 0)
+    made = new_result(zeros, (given.shape[1], given.shape[0]), Uint8)
+    made[...] = zeros.T
+    return made
 
 
 def arranged(weight: Any, n: int, k: int) -> Any:
@@ -122,7 +148,7 @@ def mixed_matmul(
     a: Any, weight: PreparedWeight, bias: Any = None, *, out: Any = None, activation: str | None = None,
     out_dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """activation(a @ (scales * weight).T + bias), for a weight of 4-bit integers.
+    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of 4-bit integers.
 
     Up to 64 rows are multiplied by a kernel that reads 4 bits for each element of the weight, once; its sums of a group
     are exact to float32. More rows are multiplied with the weight written out in the type of ``a``, rounded to that.
@@ -148,7 +174,7 @@ def mixed_matmul(
         raise ArgumentError(f"weight is {type(weight).__name__}: arrange it with prepare_weight first")
     if framework(a, "a") == "torch":
         torch = sys.modules["torch"]
-        tensors = a, weight.words, weight.scales, bias, out
+        tensors = a, weight.words, weight.scales, weight.zeros, bias, out
         if torch.compiler.is_compiling() or any_recorded(torch, *(x for x in tensors if x is not None)):
             from tilewright.gemm.operators.torch_mixed import recorded
 
@@ -223,6 +249,7 @@ def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
     return PreparedOperand(
         from_dlpack(words, assumed_align=16).mark_layout_dynamic(leading_dim=0),
         from_dlpack(weight.scales.T).mark_layout_dynamic(leading_dim=0),
+        None if weight.zeros is None else from_dlpack(weight.zeros.T).mark_layout_dynamic(leading_dim=0),
     )
 
 
@@ -261,8 +288,10 @@ class FewRows:
         D = Matrix.of("out", out)
         check_output(A, A, None, D, (A.shape[0], n, 1))
         problem = Problem(A, A, D, D, False)
-        for name, array in (("the weight", weight.words), ("the scales", weight.scales)):
-            check_vector(name, array_of(array), problem)
+        arrays = {"the weight": weight.words, "the scales": weight.scales, "the zero points": weight.zeros}
+        for name, array in arrays.items():
+            if array is not None:
+                check_vector(name, array_of(array), problem)
         parts: list[Any] = []
         if bias is not None:
             if tuple(bias.shape) != (n,) or array_of(bias).device != D.device:

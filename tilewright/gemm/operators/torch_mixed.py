@@ -16,12 +16,12 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 @torch.library.custom_op("tilewright::mixed_matmul", mutates_args=())
 def operator(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None,
+    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
     with torch.no_grad():
         result: Tensor = mixed_matmul(
-            a, PreparedWeight(words, scales), bias, activation=activation, out_dtype=out_dtype
+            a, PreparedWeight(words, scales, zeros), bias, activation=activation, out_dtype=out_dtype
         )
     return result
 
@@ -29,7 +29,7 @@ def operator(
 @operator.register_fake
 def fake(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None,
+    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     n, k = PreparedWeight(words, scales).shape
     if a.shape[-1] != k:
@@ -49,5 +49,7 @@ def recorded(
         dtype = numeric_class(out_dtype).torch_dtype
     if out is not None and dtype is None:
         dtype = out.dtype
-    result: Tensor = torch.ops.tilewright.mixed_matmul(a, weight.words, weight.scales, bias, activation, dtype)
+    result: Tensor = torch.ops.tilewright.mixed_matmul(
+        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros
+    )  # fmt: skip
     return result if out is None else out.copy_(result)
