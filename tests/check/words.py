@@ -113,7 +113,7 @@ def of_reports() -> Iterator[tuple[str, str]]:
         for one in made:
             found.add(replace(one))
         before = str(found)
-        found.settle()
+        found.drop_consequences()
         report.take(found)
         report.take(found)
         other = Findings("another kernel")
