@@ -225,6 +225,11 @@ class Lanes(Protocol):
         no name."""
         ...
 
+    def cancel_cluster(self) -> tuple[int, int, int] | None:
+        """Take a cluster that has not begun out of the launch: the coordinates of its first block; None: none is
+        left."""
+        ...
+
     def warp_numbers(self) -> np.ndarray[Any, Any]:
         """``[warps]`` a number of each of these warps that no other of the resident blocks' warps has."""
         ...
@@ -328,10 +333,10 @@ class Instruction:
     with it state how many blocks share a multiprocessor, as the compiler wants it.
 
     What kind of work it does, for machines and checks, which do not know the classes: ``multiplies`` (a matrix
-    instruction), ``copies``, ``shuffles`` (lanes read each other's registers), ``in_flight`` (it works on its registers
-    until a wait for its group), ``whole_block`` (a barrier of all threads of the block), ``expects_bytes`` and
-    ``publishes_init`` (of mbarriers); ``atomic`` is the kind of an atomic update, ``grid_dependency`` the action of
-    ``griddepcontrol``.
+    instruction), ``cancels`` (clusters that have not begun), ``copies``, ``shuffles`` (lanes read each other's
+    registers), ``in_flight`` (it works on its registers until a wait for its group), ``whole_block`` (a barrier of all
+    threads of the block), ``expects_bytes`` and ``publishes_init`` (of mbarriers); ``atomic`` is the kind of an atomic
+    update, ``grid_dependency`` the action of ``griddepcontrol``.
     """
 
     name: ClassVar[str] = "?"
@@ -342,6 +347,7 @@ class Instruction:
     accesses: tuple[Access, ...] = ()
     orders: tuple[Ordering, ...] = ()
     multiplies: ClassVar[bool] = False
+    cancels: ClassVar[bool] = False
     copies: ClassVar[bool] = False
     shuffles: ClassVar[bool] = False
     in_flight: ClassVar[bool] = False

@@ -4,6 +4,7 @@ from tilewright.pipeline.agents import (
     Agent as Agent, CooperativeGroup as CooperativeGroup, MbarrierLayout as MbarrierLayout,
     PipelineOp as PipelineOp, PipelineUserType as PipelineUserType,
 )
+from tilewright.pipeline.clc import PipelineClcFetchAsync as PipelineClcFetchAsync
 from tilewright.pipeline.initialise import (
     agent_sync as agent_sync, pipeline_init_arrive as pipeline_init_arrive,
     pipeline_init_wait as pipeline_init_wait,

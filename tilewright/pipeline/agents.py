@@ -49,7 +49,7 @@ class PipelineUserType(Enum):
 class PipelineOp(Enum):
     """How a stage is signalled: by the threads themselves, by the bytes of TMA loads, by TMA stores that have read
     it, when the threads' ``cp.async`` copies have landed, or when ``tcgen05.mma`` are done (``TCGen05Mma``).
-    ``ClcLoad``: an instruction of Blackwell that no pipeline here has.
+    ``ClcLoad``: by the answers of cluster launch control (:class:`~tilewright.pipeline.PipelineClcFetchAsync`).
 
     >>> PipelineOp.AsyncThread, PipelineOp.TmaLoad
     (<PipelineOp.AsyncThread: 1>, <PipelineOp.TmaLoad: 3>)

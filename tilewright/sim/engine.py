@@ -28,6 +28,7 @@ from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
 from tilewright.sim.group import Group, SplitSide, merge, mergeable
 from tilewright.sim.memory import AddressSpace
+from tilewright.sim.pending_blocks import PendingBlocks
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
 from tilewright.sim.settings import SimulatorOptions
 from tilewright.sim.wave import TAGS, Wave
@@ -63,7 +64,7 @@ class Launch:
             self.slots[slot] = value
         self.groups: list[Group] = []
         self.later: list[Effect] = []
-        self.waves = self.geometry.waves(options.lanes)
+        self.waves = PendingBlocks(self.geometry, options.lanes, program.cancels)
         self.choice = random.Random(options.seed)
         self.current: tuple[int, int] | None = None
         self.holds_back = False  # whether one cluster of each wave goes on only when no other can (checks ask for it)

@@ -248,6 +248,9 @@ class GroupLanes:
         launch = self.group.wave.launch
         return registers_at_entry(launch.geometry.threads, launch.program.min_blocks)
 
+    def cancel_cluster(self) -> tuple[int, int, int] | None:
+        return self.group.wave.launch.waves.cancel()
+
     def warp_numbers(self) -> np.ndarray:
         return self.group.warps
 

@@ -124,6 +124,11 @@ class Program:
         """The kernel's names of places in shared memory."""
         return SharedNames(self.function)
 
+    @functools.cached_property
+    def cancels(self) -> bool:
+        """Whether it cancels clusters of its launch."""
+        return any(op.opcode == "call" and op.attrs["atom"].cancels for op in self.function.walk())
+
     @functools.cache  # noqa: B019 - a program lives as long as its kernel
     def live_at(self, pc: int) -> list[int]:
         """The registers that are read at or after node ``pc`` before they are set (constants excepted)."""

@@ -26,6 +26,10 @@ from tilewright.utils.tensor_helpers import (
 from tilewright.utils.tensormap_manager import (
     TensorMapManager as TensorMapManager, TensorMapUpdateMode as TensorMapUpdateMode,
 )
+from tilewright.utils.clc_tile_scheduler import (
+    ClcDynamicPersistentTileScheduler as ClcDynamicPersistentTileScheduler,
+    ClcDynamicPersistentTileSchedulerParams as ClcDynamicPersistentTileSchedulerParams,
+)
 from tilewright.utils.tile_scheduler import (
     PersistentTileSchedulerParams as PersistentTileSchedulerParams,
     StaticPersistentTileScheduler as StaticPersistentTileScheduler, WorkTileInfo as WorkTileInfo,

@@ -54,6 +54,7 @@ from tilewright.lang.device.smem import (
     alloc_smem as alloc_smem, dynamic_smem_size as dynamic_smem_size, get_dyn_smem as get_dyn_smem,
     get_dyn_smem_size as get_dyn_smem_size,
 )
+from tilewright.lang.device.cluster_launch import clc_response as clc_response, issue_clc_query as issue_clc_query
 from tilewright.lang.device.tensor_memory import (
     alloc_tmem as alloc_tmem, dealloc_tmem as dealloc_tmem, fence_view_async_tmem_load as fence_view_async_tmem_load,
     fence_view_async_tmem_store as fence_view_async_tmem_store,
