@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import warnings
 from collections.abc import Iterable
@@ -66,7 +67,22 @@ class CompileOption:
 
 
 def _option(name: str, field: str, default: Any = True) -> type[CompileOption]:
-    return type(name, (CompileOption,), {"field": field, "default": default, "__module__": __name__})
+    text = field.replace("_", "-")
+    said = f"``--{text}``, as a type{'' if default is True else ' that is called with a value'}: {_explained(field)}"
+    own = {"field": field, "default": default, "__module__": __name__, "__doc__": said}
+    return type(name, (CompileOption,), own)
+
+
+def _explained(field: str) -> str:
+    """What the docstring of CompileOptions says of an attribute.
+
+    >>> _explained("opt_level")
+    "0 to 3, ptxas' optimisation level."
+    """
+    words = " ".join((CompileOptions.__doc__ or "").partition("Attributes:")[2].split())
+    names = "|".join(f"{f.name}(?:, \\w+)*" for f in fields(CompileOptions))
+    found = re.split(rf"(?:^| )((?:{names})): ", words)
+    return next((said for name, said in zip(found[1::2], found[2::2], strict=True) if field in name.split(", ")), "")
 
 
 OptLevel = _option("OptLevel", "opt_level", 3)
