@@ -37,6 +37,9 @@ def test_the_demo_finds_the_race_and_says_both_lines(tmp_path: Path, capsys: pyt
     out = capsys.readouterr().out
     assert re.search(r"write by .*tile\[t\] = x\[t\]\n.*read by .*y\[t\] = tile\[THREADS - 1 - t\]", out), out
     assert "1 finding" in out and "ldmatrix" not in out
+    shown = "data-race" + out.partition("data-race")[2].partition("1 finding")[0]
+    for page in ("README.md", "docs/index.md"):
+        assert shown in (PICTURES.parents[1] / page).read_text(encoding="utf-8"), page
     assert "TMA" in (tmp_path / "hopper_timeline.svg").read_text()
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem != "tensor_parallel")
-"""Those of one process. tests/gemm/operators/test_torch_op.py runs the other one."""
+ELSEWHERE = {"tensor_parallel", "blackwell_gemm"}
+PROGRAMS = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in ELSEWHERE)
+"""Those of one process and any GPU. tests/gemm/operators/test_torch_op.py and tests/blackwell run the others."""
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 
 

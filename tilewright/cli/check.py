@@ -60,10 +60,10 @@ def no_kernels(script: Path) -> ArgumentError:
     )
 
 
-def tell(console: Console, report: Report) -> int:
-    """Print the findings; the exit code of a command that has found them."""
+def tell(console: Console, report: Report, folder: str = "") -> int:
+    """Print the findings, without ``folder`` before the names of files; the exit code of a command that found them."""
     for finding in report:
-        console.print(_coloured(finding), soft_wrap=True, highlight=False)
+        console.print(_coloured(finding, folder), soft_wrap=True, highlight=False)
     count = len(list(report))
     if count:
         console.print(f"{count} finding{'s' if count > 1 else ''}", style="bold red")
@@ -72,9 +72,9 @@ def tell(console: Console, report: Report) -> int:
     return 1 if count else 0
 
 
-def _coloured(finding: Finding) -> Text:
+def _coloured(finding: Finding, folder: str) -> Text:
     """The finding's text with its parts told apart by colour."""
-    lines = str(finding).splitlines()
+    lines = (str(finding).replace(folder, "") if folder else str(finding)).splitlines()
     rule, _, what = lines[0].partition(": ")
     text = Text(f"{rule}: ", "bold red" if finding.level == "error" else "bold blue")
     text.append(what, "bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def find_the_race(console: Console) -> None:
 
     with sim.options(check="default"), collecting() as report:
         demo_race.run()
-    tell(console, report)
+    tell(console, report, f"{Path(demo_race.__file__).parent}{os.sep}")
 
 
 def draw_timeline(folder: Path) -> list[Path]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-import tilewright as cutlass
-from tilewright import cute
+from tilewright import Float32, cute, utils
 from tilewright.cute.runtime import from_dlpack
 
 THREADS = 128
+ROW = cute.make_layout(THREADS)
 
 
 @cute.kernel
 def reverse(x: cute.Tensor, y: cute.Tensor) -> None:
     """``y`` is ``x`` backwards; between the write and the read of the tile ``cute.arch.sync_threads()`` is missing."""
     t, _, _ = cute.arch.thread_idx()
-    tile = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(THREADS))
+    tile = utils.SmemAllocator().allocate_tensor(Float32, ROW)
     tile[t] = x[t]
     y[t] = tile[THREADS - 1 - t]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
 from tilewright.ir.types import F32, TF32, ScalarType
+from tilewright.lang.device.threads import block_shape
+from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.registers import Registers
-from tilewright.layout import Layout, is_static, rank, size
+from tilewright.layout import Layout, is_static, product, rank, size
 
 
 def need(who: str, x: Any, kind: type, words: str) -> None:
@@ -24,7 +28,16 @@ def need_type(instruction: Any, role: str, x: Any, wanted: ScalarType) -> None:
 
 
 def need_thread(who: str, thr_idx: Any, threads: int) -> None:
-    """Refuse a thread that is known not to be there."""
+    """Refuse a thread that is known not to be there, and warn of a block that has fewer threads than ``who``."""
+    block = block_shape() if Builder.active() and not isinstance(thr_idx, int) else None
+    if block is not None and product(block) < threads:
+        warnings.warn(
+            f"get_slice: {who} is for {threads} threads, and the launch has blocks of {product(block)}: the parts of "
+            f"other threads are left out, unless the slices of several numbers are taken. Launch {threads} threads, or "
+            f"make {who} for {product(block)}",
+            HintWarning,
+            stacklevel=3,
+        )
     if isinstance(thr_idx, int) and not 0 <= thr_idx < threads:
         raise ConstraintError(f"get_slice: there is no thread {thr_idx} among the {threads} of {who}")
 

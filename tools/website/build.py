@@ -93,7 +93,7 @@ def render() -> None:
         sys.exit(said.split("Traceback")[0])
 
 
-ANCHOR = re.compile(r'<a id="(__codelineno-[\w-]+)" name="\1" href="#\1"></a>')  # before each line of code
+ANCHOR = re.compile(r'<a id="([^"]*__codelineno-[\w-]+)" name="\1" href="#\1"></a>')  # before each line of code
 TITLE = re.compile(r"<title>Tilewright - Tilewright</title>")
 HOME = "<title>Tilewright: CuTe in open Python</title>"
 
