@@ -15,6 +15,7 @@ from tilewright.cute.nvgpu.common import CacheEvictionPriority, MemoryOrder
 from tilewright.cute.runtime import from_dlpack
 from tilewright.cutlass_dsl import T
 from tilewright.errors import ConstraintError, StagingError
+from tilewright.experimental import primitives as prims
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.testing import per_thread
 
@@ -165,3 +166,35 @@ def test_every_function_of_three_bits(table: int) -> None:
 def test_two_exponentials() -> None:
     found = per_thread(lambda t: cute.arch.exp_packed_f32x2((Float32(t), -Float32(t)))[1], 5, dtype=Float32)
     np.testing.assert_allclose(found, np.exp(-np.arange(5.0)), rtol=1e-6)
+
+
+def test_bytes_and_halves_by_the_names_of_the_primitives() -> None:
+    picked = per_thread(lambda t: prims.prmt(0x33221100, 0x4132, prims.PermuteMode.DEFAULT, hi=0x77665544), 1)
+    assert picked == [0x44113322]
+    both = per_thread(lambda t: prims.convert_and_pack_integer(t * 30000, 5 - t, T.i16(), is_signed=True), 3)
+    assert [x & 0xFFFFFFFF for x in both] == [0x00000005, 0x75300004, 0x7FFF0003]
+    unsigned = per_thread(lambda t: prims.convert_and_pack_integer(70000, t - 1, T.i16(), is_signed=False), 2)
+    assert [x & 0xFFFFFFFF for x in unsigned] == [0xFFFF0000, 0xFFFF0000]
+    for call in (
+        lambda t: prims.prmt(t, 0, prims.PermuteMode.DEFAULT), lambda t: prims.redux_sync(t, "add"),
+        lambda t: prims.redux_sync(t, prims.ReductionKind.ADD, abs=True),
+        lambda t: prims.convert_and_pack_integer(t, t, T.i32()),
+    ):  # fmt: skip
+        with pytest.raises(ConstraintError, match=r"is here, not|is needed, not|of 16 bits, T.i16\(\), not"):
+            per_thread(call, 32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("ADD", -48), ("MIN", -17), ("MAX", 14), ("UMIN", 0), ("UMAX", -1), ("XOR", -32)]
+)
+def test_one_number_of_a_warp(kind: str, expected: int) -> None:
+    assert per_thread(lambda t: prims.redux_sync(t - 17, prims.ReductionKind[kind])) == [expected] * 32
+
+
+def test_what_programs_ask_of_functions() -> None:
+    @cute.jit
+    def marked(x: Any, times: int = 3, *, step: int = 4) -> Any:
+        return x * times + step
+
+    assert marked.__defaults__ == (3,) and marked.__kwdefaults__ == {"step": 4}
+    assert marked.__code__.co_varnames[0] == "x" and marked.__globals__ is globals() and marked.__closure__ is None

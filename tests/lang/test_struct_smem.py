@@ -9,6 +9,7 @@ import tilewright as cutlass
 from tilewright import cute, utils
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.testing import per_thread
 
 
 @cute.struct
@@ -41,6 +42,30 @@ def test_size_follows_local_names() -> None:
         data: cute.struct.MemRange[cutlass.Float32, count]
 
     assert Local.size_in_bytes() == 28
+
+
+def test_functions_of_the_class_are_methods() -> None:
+    @cute.struct
+    class Stages:
+        tile: cute.struct.MemRange[cutlass.Int32, 64]
+        count: cutlass.Int32
+
+        def plain(self, layout):
+            return self.tile.get_tensor(layout)
+
+        @cute.jit
+        def put(self, t, x):
+            self.plain(cute.make_layout(64))[t] = x
+            if t == 0:
+                self.count = x + 1
+
+    def use(t):
+        storage = utils.SmemAllocator().allocate(Stages)
+        storage.put(t, 3 * t + 5)
+        cute.arch.sync_warp()
+        return storage.plain(cute.make_layout(64))[31 - t] + 1000 * storage.count
+
+    assert Stages.size_in_bytes() == 260 and per_thread(use) == [6000 + 3 * (31 - t) + 5 for t in range(32)]
 
 
 def test_wrong_declarations() -> None:

@@ -7,13 +7,19 @@ from typing import Any
 
 from tilewright.atoms.bulk_copy import reduction_element
 from tilewright.errors import ConstraintError
+from tilewright.lang.device import single, warps
 from tilewright.lang.device.inline_ptx import inline_ptx
 from tilewright.lang.device.registers import griddepcontrol_launch_dependents, griddepcontrol_wait
 from tilewright.lang.numbers.numeric import Float32, Int32, Uint32
 from tilewright.lang.numbers.numeric_base import as_numeric
+from tilewright.lang.tensors.select import max as select_max
+from tilewright.lang.tensors.select import min as select_min
 
-__all__ = ["CpReduceOp", "CpReduceType", "GridDepAction", "cp_async_bulk_global_shared_cta",
-           "cp_reduce_async_bulk_global_shared_cta", "griddepcontrol", "mov_b32"]  # fmt: skip
+__all__ = [
+    "CpReduceOp", "CpReduceType", "GridDepAction", "PermuteMode", "ReductionKind", "convert_and_pack_integer",
+    "cp_async_bulk_global_shared_cta", "cp_reduce_async_bulk_global_shared_cta", "griddepcontrol", "mov_b32", "prmt",
+    "redux_sync",
+]  # fmt: skip
 
 
 class GridDepAction(enum.Enum):
@@ -158,3 +164,86 @@ def mov_b32(src: Any, *, target_type: Any, loc: Any = None, ip: Any = None) -> A
         if kind not in (Float32, Int32, Uint32):
             raise ConstraintError(f"mov_b32: Float32, Int32 or Uint32 is needed, not {kind}")
     return number.bitcast(target_type)
+
+
+class PermuteMode(enum.Enum):
+    """How the selector of :func:`prmt` is read; the special modes are not here.
+
+    >>> PermuteMode.DEFAULT.name
+    'DEFAULT'
+    """
+
+    DEFAULT = "default"
+
+
+def prmt(
+    lo: Any, selector: Any, mode: PermuteMode = PermuteMode.DEFAULT, *, hi: Any = None, loc: Any = None, ip: Any = None
+) -> Any:
+    """``cute.arch.prmt``: four bytes picked from the eight of ``lo`` (0 to 3) and ``hi`` (4 to 7).
+
+    >>> from tilewright.testing import per_thread
+    >>> [hex(x) for x in per_thread(lambda t: prmt(0x33221100 + t, 0x0123, hi=0x77665544), 2)]
+    ['0x112233', '0x1112233']
+    """
+    if mode is not PermuteMode.DEFAULT or hi is None:
+        raise ConstraintError(f"prmt: the mode DEFAULT with lo, selector and hi is here, not {mode!r} with hi={hi!r}")
+    return single.prmt(lo, hi, selector)
+
+
+class ReductionKind(enum.Enum):
+    """What :func:`redux_sync` makes of the numbers of a warp.
+
+    >>> ReductionKind.FMAX.value
+    'fmax'
+    """
+
+    ADD = "add"
+    AND = "and"
+    FMAX = "fmax"
+    FMIN = "fmin"
+    MAX = "max"
+    MIN = "min"
+    OR = "or"
+    UMAX = "umax"
+    UMIN = "umin"
+    XOR = "xor"
+
+
+def redux_sync(
+    val: Any, kind: ReductionKind, mask: Any = warps.FULL_MASK, *, abs: bool = False, nan: bool = False,
+    loc: Any = None, ip: Any = None,
+) -> Any:  # fmt: skip
+    """``cute.arch.warp_redux_sync``; UMIN and UMAX read the bits as unsigned.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: redux_sync(t - 16, ReductionKind.MAX))[:2], per_thread(
+    ...     lambda t: redux_sync(t - 16, ReductionKind.UMAX))[:2]
+    ([15, 15], [-1, -1])
+    """
+    if not isinstance(kind, ReductionKind) or abs or nan:
+        given = f"{kind!r}, abs={abs}, nan={nan}"
+        raise ConstraintError(f"redux_sync: a member of ReductionKind, without abs and nan, is needed, not {given}")
+    if kind in (ReductionKind.UMAX, ReductionKind.UMIN):
+        number = as_numeric(val)
+        return type(number)(warps.warp_redux_sync(Uint32(number), kind.value[1:], mask))
+    return warps.warp_redux_sync(val, kind.value, mask)
+
+
+def convert_and_pack_integer(
+    a: Any, b: Any, dtype: Any, *, is_signed: bool = True, loc: Any = None, ip: Any = None
+) -> Any:
+    """``cvt.pack.sat``: ``a`` (upper half) and ``b`` as integers of 16 bits, where they do not fit the nearest ones.
+
+    >>> from tilewright.cutlass_dsl import T
+    >>> from tilewright.testing import per_thread
+    >>> pack = lambda t: convert_and_pack_integer(Int32(-70000), t + 32766, T.i16(), is_signed=True)
+    >>> [hex(x & 0xFFFFFFFF) for x in per_thread(pack, 3)]
+    ['0x80007ffe', '0x80007fff', '0x80007fff']
+    """
+    if getattr(dtype, "width", 0) != 16 or dtype.is_float:
+        raise ConstraintError(f"convert_and_pack_integer packs integers of 16 bits, T.i16(), not {dtype}")
+    least, most = (-(1 << 15), (1 << 15) - 1) if is_signed else (0, (1 << 16) - 1)
+    high, low = (
+        Uint32(select_max(select_min(Int32(as_numeric(x)), Int32(most)), Int32(least))) & 0xFFFF for x in (a, b)
+    )
+    return Int32(high << 16 | low)

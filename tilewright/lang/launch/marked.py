@@ -37,6 +37,13 @@ class MarkedFunction(Generic[P, R]):
         if preprocessor:
             remember(function)
         functools.update_wrapper(self, function)
+        # What programs that look at functions ask of any: the code by which they are told apart, the defaults.
+        self.__code__, self.__globals__, self.__closure__ = (
+            function.__code__,
+            function.__globals__,
+            function.__closure__,
+        )
+        self.__defaults__, self.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
 
     @functools.cached_property
     def signature(self) -> Signature:

@@ -73,10 +73,12 @@ class ScalarType:
 
 
 class StructType:
-    """A struct: ``fields`` maps names to (member type, offset in bytes). Calling it with a pointer gives the object."""
+    """A struct: ``fields`` maps names to (member type, offset in bytes). Calling it with a pointer gives the object.
+    Functions of the class are ``methods`` of the object."""
 
-    def __init__(self, name: str, members: dict[str, Any]) -> None:
+    def __init__(self, name: str, members: dict[str, Any], methods: dict[str, Any] | None = None) -> None:
         self.__name__ = name
+        self.methods = methods or {}
         self.fields: dict[str, tuple[Any, int]] = {}
         self.align, end = 1, 0
         for field, annotation in members.items():
@@ -159,7 +161,8 @@ class Struct:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._member(name)
+        method = self._kind.methods.get(name)
+        return self._member(name) if method is None else method.__get__(self, Struct)
 
     def __setattr__(self, name: str, value: Any) -> None:
         member = self._member(name)
@@ -312,7 +315,7 @@ class struct:
         Align = _AlignMaker()
 
     def __new__(cls, declared: type) -> Any:
-        return StructType(declared.__name__, _members(declared, "struct", sys._getframe(1)))
+        return StructType(declared.__name__, _members(declared, "struct", sys._getframe(1)), _methods(declared))
 
 
 def union(declared: type) -> Any:
@@ -328,7 +331,7 @@ def union(declared: type) -> Any:
     >>> Bits.__sizeof__(), Bits.__alignof__()
     (8, 4)
     """
-    return UnionType(declared.__name__, _members(declared, "union", sys._getframe(1)))
+    return UnionType(declared.__name__, _members(declared, "union", sys._getframe(1)), _methods(declared))
 
 
 def _members(declared: type, word: str, frame: FrameType) -> dict[str, Any]:
@@ -340,6 +343,14 @@ def _members(declared: type, word: str, frame: FrameType) -> dict[str, Any]:
     if not annotations:
         raise ArgumentError(f"@cute.{word}: the class {declared.__name__} annotates no members")
     return annotations
+
+
+def _methods(declared: type) -> dict[str, Any]:
+    """The functions of a class, plain and staged ones."""
+    return {
+        name: value for name, value in vars(declared).items()
+        if not name.startswith("__") and callable(value) and hasattr(value, "__get__")
+    }  # fmt: skip
 
 
 def as_member(annotation: Any, where: str = "struct") -> Any:
