@@ -124,7 +124,7 @@ def test_large_products_on_a_gpu() -> None:
         compressed, exact = compress_2_4(a), a.double() @ b.double()
         for _ in range(2):
             result = sparse_matmul(compressed, b, out=torch.full((m, n), float("nan"), device="cuda"))
-            assert float((result.double() - exact).norm() / exact.norm()) < 2e-6
+            assert float((result.double() - exact).norm() / exact.norm()) < 1e-5
 
 
 A = sparse(0, 64, 64)

@@ -24,6 +24,7 @@ FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operand
 INSTRUCTION = 36.5  # cost of issuing one wgmma, in columns
 TURNS = 1.11  # factor on the FLOPs of a k tile where warpgroups take turns: one issues while the other waits
 ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
+SPARSE_RATE = 1.5  # of the dense rate, where A is 2:4 sparse: 2 but for power and B's bytes from shared memory
 BYTES_PER_US = 6.84e4  # from L2 to one multiprocessor when all of them load
 CROWD = 1.96  # how much faster one alone is
 MISALIGNED = 1.27  # how much slower rows are that do not begin at multiples of 128 bytes
@@ -131,7 +132,8 @@ class HopperModel(CostModel):
 def loop_us(config: HopperConfig) -> float:
     """Microseconds of a k tile where loads do not hold it up."""
     (bM, bN, bK), columns = config.tile, config.part[1]
-    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16 / config.sparsity
+    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16
+    flops /= SPARSE_RATE if config.sparsity > 1 else 1.0
     flops *= TURNS if config.pingpong else (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
     return max(flops, LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1))
