@@ -174,11 +174,21 @@ def test_other_gpus_are_refused() -> None:
         sparse_matmul(COMPRESSED, B)
 
 
-def test_gradients_are_refused() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_operator_of_pytorch(device: str) -> None:
     torch = pytest.importorskip("torch")
-    values, metadata = (torch.from_numpy(x) for x in COMPRESSED)
-    b = torch.from_numpy(B).requires_grad_()
-    with pytest.raises(ArgumentError, match="not recorded by PyTorch: call it under torch.no_grad"):
-        sparse_matmul(CompressedMatrix(values, metadata), b)
+    import tilewright.gemm.operators.torch_sparse  # noqa: F401  registers the operator
+
+    b = torch.from_numpy(integers(0, (64, 16))).to(device)
+    compressed = CompressedMatrix(*(torch.from_numpy(x).to(device) for x in COMPRESSED))
+    torch.library.opcheck(torch.ops.tilewright.sparse_matmul, (*compressed, b), test_utils="test_faketensor")
+    compiled = torch.compile(
+        lambda b: sparse_matmul(compressed, b, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True
+    )
+    np.testing.assert_array_equal(compiled(b).cpu().numpy(), A.astype(np.float64) @ integers(0, (64, 16)) + 1)
+    with pytest.raises(ArgumentError, match="sparse_matmul has no gradient: call it under torch.no_grad"):
+        sparse_matmul(compressed, b.requires_grad_())
+    with pytest.raises(ArgumentError, match="cannot be given where PyTorch records the call"):
+        sparse_matmul(compressed, b, alpha=2.0)
     with torch.no_grad():
-        assert tuple(sparse_matmul(CompressedMatrix(values, metadata), b).shape) == (64, 8)
+        assert tuple(sparse_matmul(compressed, b).shape) == (64, 16)

@@ -158,7 +158,8 @@ def sparse_matmul(
         b: (K, N) of the type of ``a``; 8-bit elements have contiguous columns.
         kernel: a name or an entry of ``gemm.choice.registry.sparse_kernels()``, in place of the choice.
 
-    The other arguments are those of :func:`matmul`. It has no gradient.
+    The other arguments are those of :func:`matmul`. ``torch.compile`` keeps the call as one node,
+    ``torch.ops.tilewright.sparse_matmul``; it has no gradient.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -173,10 +174,14 @@ def sparse_matmul(
     if framework(a.values, "a.values") == "torch":
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling() or any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
-            raise ArgumentError(
-                "sparse_matmul is not recorded by PyTorch: call it under torch.no_grad(), outside of torch.compile, "
-                "with plain tensors"
-            )
+            if functions or c is not None or (alpha, beta, kernel, decomposition) != (1.0, 0.0, None, "auto"):
+                raise ArgumentError(
+                    "c, alpha, beta, kernel, decomposition and epilogue cannot be given where PyTorch records the "
+                    "call: by torch.compile, or for tensors that ask for a gradient or are of another class"
+                )
+            from tilewright.gemm.operators.torch_sparse import recorded
+
+            return recorded(a, b, out, bias, activation, out_dtype)
     return SparseRequest(
         a.values, b, out, c, alpha, beta, bias, activation, out_dtype, "ieee", kernel, decomposition, a.metadata,
         functions=functions,
@@ -222,18 +227,7 @@ class SparseRequest(Request):
         return SparseMatrix(stored.name, stored.source, stored.array, metadata)
 
     def entries(self, dtype: Any) -> list[KernelEntry]:
-        known = sparse_kernels()
-        if isinstance(self.kernel, KernelEntry):
-            asked = [self.kernel]
-        elif self.kernel is not None and self.kernel not in known:
-            raise ArgumentError(f"there is no kernel {self.kernel!r} of sparse_matmul; there are {', '.join(known)}")
-        else:
-            asked = list(known.values()) if self.kernel is None else [known[self.kernel]]
-        found = [entry for entry in asked if entry.accepts(dtype)]
-        if not found:
-            taken = ", ".join(entry.config.a.dtype.__name__ for entry in asked)
-            raise ArgumentError(f"a is {dtype.__name__}; sparse_matmul multiplies {taken}")
-        return found
+        return sparse_entries(dtype, self.kernel)
 
     def vectors(self, problem: Problem) -> tuple[Any, ...]:
         check_vector("the metadata", array_of(self.metadata), problem)
@@ -245,3 +239,19 @@ class SparseRequest(Request):
             return self.planner(entries, "")(problem)
         may_pack = self.may_pack.replace("A", "")
         return Plan.with_copies(problem, entries[0], self.decomposition, problem.machine, may_pack)
+
+
+def sparse_entries(dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
+    """The kernels for a sparse matrix of ``dtype``, or the one that is asked for."""
+    known = sparse_kernels()
+    if isinstance(kernel, KernelEntry):
+        asked = [kernel]
+    elif kernel is not None and kernel not in known:
+        raise ArgumentError(f"there is no kernel {kernel!r} of sparse_matmul; there are {', '.join(known)}")
+    else:
+        asked = list(known.values()) if kernel is None else [known[kernel]]
+    found = [entry for entry in asked if entry.accepts(dtype)]
+    if not found:
+        taken = ", ".join(entry.config.a.dtype.__name__ for entry in asked)
+        raise ArgumentError(f"a is {dtype.__name__}; sparse_matmul multiplies {taken}")
+    return found
