@@ -51,10 +51,10 @@ class LdMatrix(MatrixCopy):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         (fragment,), pointers, _ = split_operands(op, operands)
         elem = element_of(op.operands[1].type)
-        busy = self._busy_mask(lanes)
+        busy = self.busy_mask(lanes)
         for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
             rows = lanes.load(pointer, 128 // elem.width, busy)
-            cells = self._to_registers(rows.view("u2").reshape(-1, 32, 8))
+            cells = self.to_registers(rows.view("u2").reshape(-1, 32, 8))
             write_registers(fragment, registers, cells.view(fragment.dtype), lanes.mask)
         return ()
 

@@ -97,7 +97,7 @@ class MatrixCopy(CopyInstruction):
                         f"fragment elements {list(cell)}: retile the fragment with this copy (thr_copy.retile)"
                     )
 
-    def _busy_mask(self, lanes: Lanes) -> Array | None:
+    def busy_mask(self, lanes: Lanes) -> Array | None:
         """The lanes whose addresses count."""
         active_warps(lanes, self)
         if self.num_matrices == 4:
@@ -105,7 +105,7 @@ class MatrixCopy(CopyInstruction):
         busy = lanes.lane() < 8 * self.num_matrices
         return busy if lanes.mask is None else busy & lanes.mask
 
-    def _to_registers(self, rows: Array) -> Array:
+    def to_registers(self, rows: Array) -> Array:
         """16-bit cells ``[warps, 32, 8]`` of the memory side as ``[lanes, 2 * num_matrices]`` of the register side."""
         n = self.num_matrices
         if not self.transpose:  # neighbours stay together: half as many items of twice the width

@@ -241,9 +241,9 @@ def make_plan(
     """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
     all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk
-    a = [_operand_index(atom, atom.layout_a, m, k, a, at, a_registers) for a, at, _, _ in calls]
-    b = [_operand_index(atom, atom.layout_b, n, k, b, at, b_registers) for _, _, b, at in calls]
-    d = _operand_index(atom, atom.layout_c, m, n, d_layout, d_offset, d_registers)
+    a = [operand_index(atom, atom.layout_a, m, k, a, at, a_registers) for a, at, _, _ in calls]
+    b = [operand_index(atom, atom.layout_b, n, k, b, at, b_registers) for _, _, b, at in calls]
+    d = operand_index(atom, atom.layout_c, m, n, d_layout, d_offset, d_registers)
     scatter = None
     if d.size == 32 * d_registers:
         order = np.empty(d.size, dtype=np.intp)
@@ -280,7 +280,7 @@ def gather(purpose: str, registers: Array, where: Gather) -> Array:
     return found
 
 
-def _operand_index(atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int) -> Array:
+def operand_index(atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int) -> Array:
     """``[G, rest0 * rows, rest1 * columns]``: where in a warp's ``32 * count`` registers each matrix element is."""
     from tilewright.atoms.tables import lanes_of, offsets, owners
 

@@ -149,9 +149,9 @@ class MmaSync(Mma):
         if self.type_d == F16 or self.saturate:
             step = self.shape_mnk[2]
             for k in range(0, plan.steps * step, step):
-                self._add(d, self._multiply(left[..., k : k + step], right[..., k : k + step]), plan)
+                self.add(d, self._multiply(left[..., k : k + step], right[..., k : k + step]), plan)
         else:
-            self._add(d, self._multiply(left, right), plan)
+            self.add(d, self._multiply(left, right), plan)
 
     def _gather(self, side: str, registers: Array, where: Gather, type_: ScalarType) -> Array:
         """The operand's matrices ``[warps, G, rows, K]`` as numbers that multiply exactly."""
@@ -175,7 +175,7 @@ class MmaSync(Mma):
             both = a.sum(axis=-1, keepdims=True) + b.sum(axis=-1)[..., None, :] - 2 * both
         return both.astype(np.int64 if self.saturate else np.int32)
 
-    def _add(self, d: Array, products: Array, plan: MatrixIndices) -> None:
+    def add(self, d: Array, products: Array, plan: MatrixIndices) -> None:
         import numpy as np
 
         flat = products.reshape(len(d), -1)

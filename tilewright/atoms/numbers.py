@@ -50,13 +50,17 @@ def widen_half(values: Array) -> Array:
     """float16 as float32, several times faster than NumPy's own conversion."""
     # A half's bits, moved up by 13, are a float32 whose exponent is too small by 112; the multiplication is exact, for
     # subnormal numbers, too. Infinities and NaNs are the exception.
-    wide = values.view(np.int16).astype(np.int32)
-    np.left_shift(wide, 13, out=wide)
-    np.bitwise_and(wide, _SIGN_AND_REST, out=wide)
-    if wide.size and int(np.maximum.reduce(wide & 0x0FFFFFFF, axis=None)) >= 0x0F800000:
+    bits = values.view(np.int16)
+    if values.size and (_greatest(bits) >= 0x7C00 or _greatest(values.view(np.uint16)) >= 0xFC00):
         return values.astype(np.float32)
+    wide: Array = np.left_shift(bits, 13, dtype=np.int32)
+    np.bitwise_and(wide, _SIGN_AND_REST, out=wide)
     found: Array = wide.view(np.float32)
     return np.multiply(found, _BIAS, out=found)
+
+
+def _greatest(values: Array) -> int:
+    return int(np.maximum.reduce(values, axis=None))
 
 
 def exact_float(k: int, *types: ScalarType) -> Any:

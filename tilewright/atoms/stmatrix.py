@@ -55,7 +55,7 @@ class StMatrix(MatrixCopy):
 
         (fragment,), pointers, _ = split_operands(op, operands)
         elem = element_of(op.operands[1].type)
-        busy = self._busy_mask(lanes)
+        busy = self.busy_mask(lanes)
         for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
             values = np.ascontiguousarray(fragment[:, as_index(registers)])
             rows = self._to_rows(values.view("u2"))

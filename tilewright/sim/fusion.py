@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
+from tilewright.sim.matrix_form import MatrixForms, products
 from tilewright.sim.program import BasicBlock, Closure, nothing
 
 
@@ -72,16 +73,19 @@ def written_registers(op: Op, value: Value) -> set[int]:
     return set(range(kind.n))
 
 
-def fuse(nodes: list[BasicBlock], function: Function, slot: Callable[[Value], int]) -> None:
+def fuse(nodes: list[BasicBlock], slot: Callable[[Value], int], forms: MatrixForms) -> None:
     """Make the last instruction of each run do the work of all. Every fragment has one name (``names_are_unique``)."""
     for node in nodes:
         assert isinstance(node.steps, list)
         for run in _runs(node.ops):
-            if len(run.ops) > 1:
+            step = products(run.ops, forms, slot)
+            if step is None and len(run.ops) > 1:
+                step = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
+            if step is not None:
                 for at in run.at:
                     # The steps keep their places, by which observers and errors find their ops.
                     node.steps[at] = nothing
-                node.steps[run.at[-1]] = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
+                node.steps[run.at[-1]] = step
 
 
 def names_are_unique(function: Function) -> bool:

@@ -24,6 +24,7 @@ from tilewright.sim import branches, loops
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.forwarding import forward
 from tilewright.sim.fusion import fuse, names_are_unique
+from tilewright.sim.matrix_form import use_matrices
 from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, Program, stop
 from tilewright.sim.steps import STEPS
 from tilewright.sim.values import MASK, kind_of, scalar_value
@@ -54,7 +55,9 @@ class Lowering:
         self.block(self.function.body)
         if self.stops is None and names_are_unique(self.function):  # with stops every op is looked at by itself
             forward(self.nodes, self.function, self.slot)
-            fuse(self.nodes, self.function, self.slot)
+            forms = use_matrices(self.nodes, self.function, self.slot, self.fresh)
+            fuse(self.nodes, self.slot, forms)
+            forms.add_before_looks(self.nodes, self.slot)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
         program.function, program.slots = self.function, self.slots
         program.min_blocks = self.function.attrs.get("min_blocks") or 1

@@ -20,7 +20,7 @@ from tilewright.sim.memory import Buffer
 
 if TYPE_CHECKING:
     from tilewright.sim.group import Group
-    from tilewright.sim.values import TypedPointer
+    from tilewright.sim.values import Ptr, TypedPointer
 
 Mask = Array | None
 
@@ -160,6 +160,40 @@ def _plan(
         parts.append(GroupedMove(first, stop, at, access, each, chosen, where))
         low, high = min(low, at), max(high, at + access.nbytes)
     return MovePlan(distances, aligned, fragment.strides[-1], (low, high), parts)
+
+
+# -- of whole warps, in the order of what is made of it ----------------------------------------------------------------
+
+
+class Arrangement(NamedTuple):
+    """An order of the accesses of a warp through several pointers: which ``pointer``, and which ``lane`` of the
+    warp."""
+
+    pointer: Array
+    lane: Array
+
+
+def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement) -> Array | None:
+    """``[warps, n]`` items that all lanes load through the pointers, arranged; None where that is not one gather of
+    accesses that are known to be inside and aligned."""
+    buf, root = pointers[0].buf, pointers[0].root
+    tell = None if group.events is None else group.events.quick
+    if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None) or access.parts > 1:
+        return None
+    if any(p.root is not root or p.buf is not buf for p in pointers):
+        return None
+    adds = [p.add for p in pointers]
+    first, (low, high, bits) = min(adds), root.range
+    aligned = not any((bits | add) & (access.width - 1) for add in adds)
+    if not aligned or low + first < buf.low or high + max(adds) > buf.high - access.nbytes or first < 0 or low < 0:
+        return None
+    if tell is not None:
+        for pointer in pointers:
+            tell("load", buf, group, pointer, access, None, None)
+    base = buf._base(group)
+    index = root.arranged(access, base, tuple([add - first for add in adds]), order)
+    start = first if type(base) is not int else first + base
+    return buf.views[access.shift][start >> access.shift :].take(index)
 
 
 # -- one by one, or neighbours together --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class Offsets:
     """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
     elements or-ed together (a low bit that is 0 there is 0 in each)."""
 
-    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "costs")
+    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "_arranged", "costs")
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -38,6 +38,7 @@ class Offsets:
         self._items: dict[tuple[int, int], tuple[Any, Array]] = {}
         self._gap = -1
         self._by_warp: tuple[Array, Array] | None = None
+        self._arranged: dict[Any, tuple[Any, Array, Any]] = {}
         self._moved: tuple[Array, Offsets] | None = None
         self._rows: dict[int, WarpRows | None] = {}
         self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
@@ -60,6 +61,18 @@ class Offsets:
             lanes = self.array.reshape(-1, WARP)
             found = self._by_warp = np.minimum.reduce(lanes, axis=1), np.maximum.reduce(lanes, axis=1)
         return found
+
+    def arranged(self, access: VectorAccess, base: Any, moves: tuple[int, ...], order: Any) -> Array:
+        """``[warps, n]``: the items at these offsets plus each of ``moves``, in the ``order`` of
+        :class:`.moves.Arrangement`."""
+        key = access.shift, moves, id(order)
+        known = self._arranged.get(key)
+        if known is not None and (known[0] is base or type(base) is type(known[0]) is int):
+            return known[1]
+        far = np.array(moves) >> access.shift
+        index: Array = self.items(access, base).reshape(-1, WARP)[:, order.lane] + far[order.pointer]
+        self._arranged[key] = base, index, order
+        return index
 
     def plus(self, move: Array) -> Offsets:
         """These offsets plus ``move [L]``: one object for one array, by which pointers to several tensors are moved."""
