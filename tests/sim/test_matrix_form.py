@@ -32,7 +32,7 @@ class RandomProducts(Kernel):
         self.elem, self.transposed = self.draw.choice((F16, BF16)), self.draw.random() < 0.5
         super().__init__(gptr(self.elem, 16), gptr(F32, 16), smem_bytes=WARPS * BYTES)
         self.seen = 0
-        thread, lane, warp = self.tid(), self.sreg("laneid"), self.sreg("warpid")
+        lane, warp = self.sreg("laneid"), self.sreg("warpid")
         self.odd = self.compare("eq", self.binary("and", warp, c(1)), c(1))
         place = self.mul(warp, BYTES // 2)
         smem = self.smem_alloc(0, WARPS * BYTES, 128, self.elem)
