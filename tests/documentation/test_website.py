@@ -171,7 +171,7 @@ COLUMNS = 124  # of code that fit the column of a page at 1280 pixels
 
 def test_code_fits_its_column() -> None:
     for page in (ROOT / "docs").rglob("*.md"):
-        blocks = re.findall(r"^```.*?\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        blocks = re.findall(r"^```\w+\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         assert [line for block in blocks for line in block.splitlines() if len(line) > COLUMNS] == [], page
 
 
