@@ -19,7 +19,11 @@ RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
 MOST_STALLS = 5  # that are named
 ENDS = {"a warp": "#f6d5d0", "TMA": "#cfe3f5", "tensor cores": "#f7e7b4", "cp.async": "#d8ecd2"}
 """What ends a wait, and the colour that says so."""
-KINDS = {"load": "TMA loads", "wgmma": "wgmma", "store": "TMA stores", "cp.async": "cp.async"}
+KINDS = {
+    "load": "TMA loads", "multicast": "multicast to it", "wgmma": "wgmma", "store": "TMA stores",
+    "cp.async": "cp.async", "ldmatrix": "ldmatrix", "mma": "mma.sync",
+}  # fmt: skip
+OF_A_WARP = ("ldmatrix", "mma")  # one row shows those of the warps that are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,10 @@ def timeline(
     """Draw one launch of a trace.
 
     A row stands for the warps of a warpgroup with one role, and shows the first of them: grey where it runs, white
-    where it waits, with the barrier's name. Below are the block's TMA loads, one row for each stage of the ring, its
-    wgmma by warpgroup, and its TMA stores. An arrow leads from the last arrival to the wait that it ends.
+    where it waits, with the barrier's name. Below are the block's TMA loads, one row for each stage of the ring, and
+    those that other blocks multicast to it; its wgmma by warpgroup, its TMA stores, its ``cp.async`` by stage, and the
+    first warp's ldmatrix and mma.sync, whose colour is the stage that their operands come from. An arrow leads from the
+    last arrival to the wait that it ends, and from a multicast load to each other block that it fills.
 
     Args:
         trace: from ``tilewright.sim.trace()``.
@@ -170,6 +176,7 @@ def timeline(
     bars += [rows.phase(p) for p in trace.phases if rows.has(p) and p.end > first and p.start < last]
     arrows = [a for a in trace.arrows if a.launch == launch and first <= a.time and a.to_time <= last]
     links = [link for arrow in arrows if (link := rows.link(arrow, launched.start)) is not None]
+    links += [link for span in seen if (link := rows.sent(span, first, launched.start)) is not None]
     stages = sorted({s.stage for s in seen if s.stage is not None and s.kind != "wait"})
     waits = [(colour, f"waits for {who}") for who, colour in ENDS.items()] if stalls else [(WAIT, "waits")]
     worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
@@ -230,6 +237,8 @@ class _Rows:
 
     @staticmethod
     def _part(span: Span) -> int | None:
+        if span.kind in OF_A_WARP:
+            return None
         return span.warp // WARPGROUP_WARPS if span.kind == "wgmma" else span.stage
 
     def row(self, kind: str, block: int, warp: int, part: int | None) -> int | None:
@@ -237,7 +246,7 @@ class _Rows:
 
     def bar(self, span: Span) -> Bar | None:
         row = self.row(span.kind, span.block, span.warp, self._part(span))
-        warp_hidden = span.kind in ("run", "wait") and (span.block, span.warp) not in self.first
+        warp_hidden = span.kind in ("run", "wait", *OF_A_WARP) and (span.block, span.warp) not in self.first
         if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP_WARPS):
             return None  # the four warps of a warpgroup do the same
         stage = span.stage if span.kind != "wait" else None
@@ -249,8 +258,19 @@ class _Rows:
         phase = "" if span.phase is None else f", phase {span.phase}"
         size = f", {span.bytes} bytes" if span.bytes else ""
         line = f", {Path(span.loc.file).name}:{span.loc.line}" if span.loc else ""
-        remark = f"{what}{span.name or 'runs'}: {span.start:g} to {span.end:g}{phase}{size}{line}"
+        sender = "" if span.source is None else f" by block {span.source}"
+        remark = f"{what}{span.name or 'runs'}{sender}: {span.start:g} to {span.end:g}{phase}{size}{line}"
         return Bar(row, span.start, span.end, fill, label, remark)
+
+    def sent(self, span: Span, first: float, start: float) -> TimelineLink | None:
+        """The arrow of a multicast: from the block that loads to another one that the load fills."""
+        if span.kind != "multicast" or span.source is None or span.start < first:
+            return None
+        row = self.row("load", span.source, span.warp, span.stage)
+        to_row = self.row("multicast", span.block, span.warp, span.stage)
+        if row is None or to_row is None:
+            return None
+        return TimelineLink(row, span.start - start, to_row, span.start - start)
 
     def has(self, phase: Phase) -> bool:
         return phase.launch == self.launch and (phase.block, phase.name) in self.barriers

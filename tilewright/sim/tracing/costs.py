@@ -9,6 +9,8 @@ those of an H100 as far as it is documented or commonly measured, rounded.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.atoms.tma import AGENT as TMA
 from tilewright.atoms.tma_engine import READS, WRITES
@@ -58,10 +60,15 @@ def cycles(op: Op) -> float:
         return WGMMA_ISSUE * count
     if agent in (TMA, *STORES):
         return TMA_ISSUE * count
-    if hasattr(atom, "shape_mnk") and atom.shape_mnk[0] > 1:  # mma.sync; FMA units take the cycle of an issue
+    if on_tensor_cores(atom):  # FMA units take the cycle of an issue
         m, n, k = atom.shape_mnk
         return float(count * max(ISSUE, m * n * k * atom.type_a.width / MMA_BITS))
     return ISSUE * count
+
+
+def on_tensor_cores(atom: Any) -> bool:
+    """Whether an instruction multiplies matrices."""
+    return hasattr(atom, "shape_mnk") and atom.shape_mnk[0] > 1
 
 
 def agent_of(op: Op) -> str:

@@ -27,6 +27,8 @@ def with_names(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
         return f"mbarrier at {offset}"
 
     def stage(kind: str, offset: int | None) -> int | None:
+        if kind in ("cp.async", "ldmatrix", "mma"):  # of a ring without mbarriers
+            return None if offset is None else offset % tracer.rings.depth
         if offset is None or kind == "wgmma":
             return None if offset is None else full.get(offset)
         return full.get(offset, empty.get(offset))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewright.sim.tracing.record import Span, Trace
 
-UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003}
+UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003, "ldmatrix": 1004, "mma": 1005, "multicast": 1006}
 """Thread numbers of the units; those of a warp's wgmma are further on, one for each warp."""
-NAMES = {"load": "TMA loads", "store": "TMA stores", "wgmma": "wgmma", "cp.async": "cp.async"}
+NAMES = {"load": "TMA loads", "store": "TMA stores", "wgmma": "wgmma", "cp.async": "cp.async",
+         "ldmatrix": "ldmatrix", "mma": "mma.sync", "multicast": "multicast to this block"}  # fmt: skip
 BARRIERS = 1 << 16  # thread numbers of barriers begin here
 SCALE = 1e-3  # times are in microseconds: a cycle is a nanosecond
 

@@ -14,18 +14,20 @@ from tilewright.sim.tracing.clocks import WaitSource
 from tilewright.sim.tracing.perfetto import write
 from tilewright.sim.tracing.stalls import Stall, stalls
 
-KINDS = ("run", "wait", "load", "store", "wgmma", "cp.async")
+KINDS = ("run", "wait", "load", "store", "wgmma", "cp.async", "ldmatrix", "mma", "multicast")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """Something that takes time, in cycles of the model (:mod:`tilewright.sim.tracing.costs`).
 
-    ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed; ``wgmma``, a group
-    on the tensor cores; ``cp.async``, a copy. ``block`` is its number in the grid, ``warp`` the one that runs,
-    waits or has issued. ``name``: what is waited for, or the instruction. ``stage``: of the ring of mbarriers that TMA
-    fills, where one is meant. ``begun``: when what is asynchronous was issued. ``phase``: of the mbarrier, 0 for
-    the first, that a wait waits for.
+    ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed;
+    ``multicast``, a load of another block of the cluster, ``source``, that fills this one too; ``wgmma``, a group on
+    the tensor cores; ``cp.async``, a copy; ``ldmatrix`` and ``mma``, these instructions of a warp. ``block`` is its
+    number in the grid, ``warp`` the one that runs, waits or has issued. ``name``: what is waited for, or the
+    instruction. ``stage``: of the ring of mbarriers that TMA fills, or of the shared memory that ``cp.async`` fills,
+    where one is meant. ``begun``: when what is asynchronous was issued. ``phase``: of the mbarrier, 0 for the first,
+    that a wait waits for.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Span:
     begun: float | None = None
     bytes: int = 0
     phase: int | None = None
+    source: int | None = None
 
     @property
     def cycles(self) -> float:

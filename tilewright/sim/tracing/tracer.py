@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tilewright.sim.tracing import costs
 from tilewright.sim.tracing.clocks import NO_SOURCE, WaitSource, WarpTimes
 from tilewright.sim.tracing.names import with_names
 from tilewright.sim.tracing.record import Arrow, LaunchRecord, Span, Trace
+from tilewright.sim.tracing.rings import Rings
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -59,6 +61,9 @@ class Tracer(Observer):
         self.ring: dict[tuple[int, int], int] = {}  # (block, warp): the mbarrier that it waited for last
         self.filled: set[int] = set()  # mbarriers that TMA completes: offsets
         self.waited: dict[int, set[tuple[int, int]]] = defaultdict(set)  # offset: who waits there
+        self.rings = Rings()
+        self.copied: int | None = None  # the commit group of the cp.async that lands
+        self.read: int | None = None  # the stage that the op that executes has read
 
     # -- the launch ----------------------------------------------------------------------------------------------------
 
@@ -122,6 +127,10 @@ class Tracer(Observer):
         clocks = self.clocks[group.wave]
         if agent:
             self._begin(group, op, warps, agent)
+        elif op.opcode == "call":
+            self._operands(group, op, warps, cost)
+        if agent == costs.CP_ASYNC:  # the warp goes on; the latency is in the copy's span
+            self.latency = 0.0
         clocks.now[warps] += cost + self.latency
         self.latency = 0.0
         if op.opcode == "call":
@@ -131,11 +140,14 @@ class Tracer(Observer):
 
     def access(self, verb: str, buffer: Any, group: Group, off: Any, access: Any, mask: Any, values: Any) -> None:
         if self.landing:  # an asynchronous unit's, whose time is in its span
+            if self.copied is not None and verb == "store" and buffer.word == "shared":
+                self.rings.written(off, self.copied)
             return
         warps = _active(group, mask)
         if buffer.word == "shared":
             cost = self.banks.of(group, off, access, mask)[1] / max(1, warps.size)
             latency = costs.SHARED_LATENCY
+            self.read = self.rings.read(off) if verb != "store" else None
         else:
             cost = off.size * access.nbytes / max(1, warps.size) / costs.GLOBAL_BYTES
             latency = costs.GLOBAL_LATENCY
@@ -171,8 +183,27 @@ class Tracer(Observer):
             elif agent == costs.CP_ASYNC:
                 # cp.async has no unit that its copies queue at: the warps share the load path with ordinary loads.
                 groups.open = now + costs.GLOBAL_LATENCY
-                self._span("cp.async", who, now, groups.open, op.attrs["atom"].mnemonic(), loc=op.loc, begun=now)
+                self._span("cp.async", who, now, groups.open, op.attrs["atom"].mnemonic(), loc=op.loc, begun=now,
+                           stage=self.rings.commits[who])  # fmt: skip
                 self.does[who].add("loads")
+
+    def _operands(self, group: Group, op: Op, warps: Any, cost: float) -> None:
+        """Registers that come from a stage of a ring, and the mma.sync that multiply them."""
+        atom, stage = op.attrs["atom"], self.read
+        self.read = None
+        multiplies = costs.on_tensor_cores(atom) and "a_offset" in op.attrs
+        if not multiplies and (stage is None or "registers" not in op.attrs):
+            return
+        for warp in map(int, warps):
+            now, who = float(self.clocks[group.wave].now[warp]), self._who(group.wave, warp)
+            if multiplies:
+                stage = self.rings.of_operand(who, op.operands[1], op.attrs["a_offset"])
+                self._span("mma", who, now, now + cost, atom.mnemonic(), stage=stage, loc=op.loc)
+                self.does[who].add("multiplies")
+            elif stage is not None:
+                self.rings.loaded(who, op.operands[0], chain.from_iterable(op.attrs["registers"]), stage)
+                if (name := atom.mnemonic()).startswith("ldmatrix"):
+                    self._span("ldmatrix", who, now, now + cost + self.latency, name, stage=stage, loc=op.loc)
 
     def _matrix(self, who: tuple[int, int], op: Op, start: float, end: float, now: float) -> None:
         """The instructions of one group of a warp are one span."""
@@ -190,6 +221,8 @@ class Tracer(Observer):
             if order.release:
                 groups.commit(float(clocks.now[warp]))
                 self.open.pop(self._who(group.wave, warp), None)
+                if order.agent == costs.CP_ASYNC:
+                    self.rings.commits[self._who(group.wave, warp)] += 1
             else:
                 until = WaitSource(groups.wait(op.attrs["atom"].pending))
                 self._resume(group.wave, warp, until, op.attrs["atom"].mnemonic(), op.loc)
@@ -290,8 +323,7 @@ class Tracer(Observer):
                 if landing is not None:
                     source, span = landing
                     if span is not None:
-                        self.filled.add(place & 0xFFFFFFFF)
-                        self.spans[span] = replace(self.spans[span], stage=place & 0xFFFFFFFF)
+                        self._fills(span, int(self.blocks[wave][place >> 32]), place & 0xFFFFFFFF)
                 else:
                     warp = int(group.warps[lanes[i] // WARP])
                     far = place >> 32 != warp // self.warps
@@ -304,6 +336,13 @@ class Tracer(Observer):
                 clocks.complete(place, phase)
                 block, offset = int(self.blocks[wave][place >> 32]), place & 0xFFFFFFFF
                 self.phases.append((block, "mbarrier", offset, phase, clocks.came.pop(place, [])))
+
+    def _fills(self, span: int, block: int, offset: int) -> None:
+        """A load by TMA arrives at the mbarrier of a block: its own, or one that the load is multicast to."""
+        self.filled.add(offset)
+        loaded = self.spans[span] = replace(self.spans[span], stage=offset)
+        if block != loaded.block:
+            self.spans.append(replace(loaded, kind="multicast", block=block, source=loaded.block))
 
     # -- asynchronous effects that tell an mbarrier --------------------------------------------------------------------
 
@@ -320,8 +359,10 @@ class Tracer(Observer):
             self._span("load", who, start, end, effect.op.attrs["atom"].mnemonic(), loc=effect.op.loc, begun=now,
                        bytes=effect.size)  # fmt: skip
             self.does[who].add("loads")
+        elif agent == costs.CP_ASYNC:
+            self.rings.issued(effect, self._who(group.wave, int(_active(group, effect.mask)[0])))
         # These arrive at an mbarrier when the copies that the warp has issued so far have landed.
-        elif agent not in (costs.WGMMA, costs.CP_ASYNC, *costs.STORES):  # cp.async.mbarrier.arrive, st.async
+        elif agent not in (costs.WGMMA, *costs.STORES):  # cp.async.mbarrier.arrive, st.async
             warps = _active(group, effect.mask)
             waits = [clocks.groups[int(w), costs.CP_ASYNC].open for w in warps]
             time = max([float(clocks.now[warps].max()), *waits])
@@ -330,8 +371,10 @@ class Tracer(Observer):
     def land(self, effect: Effect, begins: bool) -> None:
         if begins:
             self.landing.append(self.landings.pop(id(effect), None))
+            self.copied = self.rings.landing(effect)
         else:
             self.landing.pop()
+            self.copied = None
 
 
 def _active(group: Group, mask: Any) -> Any:
