@@ -8,6 +8,7 @@ from typing import Any
 from tilewright import Int64, cute, range_constexpr
 from tilewright.cute.typing import AddressSpace
 from tilewright.errors import ConstraintError
+from tilewright.layout import divisor_of
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any) ->
     return found
 
 
-def moved(tensor: Any, shift: Any) -> Any:
-    """``tensor`` moved by a number of elements that keeps its alignment."""
-    pointer = tensor.iterator
+def moved(tensor: Any, shift: Any, stride: Any) -> Any:
+    """``tensor`` moved by a number of elements, a multiple of ``stride``, that keeps its alignment."""
+    pointer, divisor = tensor.iterator, divisor_of(stride)
+    shift = cute.assume(shift, divby=divisor) if divisor else shift
     return cute.make_tensor(aligned_pointer(pointer + shift, pointer.alignment), tensor.layout)
 
 

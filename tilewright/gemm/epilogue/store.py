@@ -53,7 +53,7 @@ def by_rows(scatter: Any, numbers: list[Any], extent: Any, mode: int, rank: int 
         for i in range(len(numbers)):
             here = tuple(i if at == mode else None for at in range(rank))
             ours, theirs = (source, target) if stores else (target, source)
-            there = moved(theirs[here], shift[stores][i])
+            there = moved(theirs[here], shift[stores][i], strides[stores])
             pair = (ours[here], there) if stores else (there, ours[here])
             cute.copy(atom, *pair, pred=inside[here])
 

@@ -44,6 +44,7 @@ class TileLoader:
                     self.ragged[v, row, column] = within & (k >= 0)
 
         self.shift: Any = None
+        self.stride = stride
         if gather is not None:
             numbers = cute.make_rmem_tensor(rows, Int32)
             for row in range_constexpr(rows):
@@ -88,4 +89,5 @@ class TileLoader:
             self.staging.fill(0)
         for row in range_constexpr(cute.size(self.shift)):
             here = self.target[None, row, None, stage] if self.asynchronous else self.staging[None, row, None]
-            cute.copy(self.atom, moved(source[None, row, None], self.shift[row]), here, pred=predicate[None, row, None])
+            there = moved(source[None, row, None], self.shift[row], self.stride)
+            cute.copy(self.atom, there, here, pred=predicate[None, row, None])
