@@ -23,13 +23,23 @@ SPEED = Path(__file__).with_name("library_speed.py")
 BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext", "tqdm")
 """What they import."""
 ROWS, GEMM, ATTENTION = "quack_rows.py", "quack_gemm.py", "flash_attention.py"
-INTERFACE = "quack_gemm_interface.py"
+INTERFACE, WEIGHTS = "quack_gemm_interface.py", "quack_weights.py"
 LIBRARIES = {
     "quack 0.2.10": (("quack-kernels==0.2.10",), (ROWS, GEMM)),
     "quack 0.3.0": (("quack-kernels==0.3.0",), (ROWS, GEMM)),
-    "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM, INTERFACE)),
-    "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE)),
+    "quack 0.5.3": (("quack-kernels==0.5.3",), (ROWS, GEMM, INTERFACE, WEIGHTS)),
+    "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE, WEIGHTS)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
+    "FlashAttention 4 (4.0.0b36), quack 0.6.5": (("flash-attn-4==4.0.0b36", "quack-kernels==0.6.5"), (ATTENTION,)),
+    "tokenspeed-fa4 4.0.0.post20260923": (
+        ("tokenspeed-fa4==4.0.0.post20260923", "tokenspeed-quack==0.6.4.post20260923"),
+        (ATTENTION,),
+    ),
+    "Flash-Sparse-Attention 2.0.6, quack 0.6.5": (
+        ("flash-sparse-attn==2.0.6", "quack-kernels==0.6.5"),
+        ("flash_sparse_attention.py",),
+    ),
+    "Liger-Kernel 0.8.5": (("liger-kernel==0.8.5",), ("liger_forms.py",)),
     "flashlib 0.4.0": (("flashlib==0.4.0",), ("flashlib_forms.py",)),
     "fast-trimul 3.0.6": (("fast-trimul==3.0.6",), ("fast_trimul_forms.py",)),
 }
@@ -80,18 +90,18 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="on the GPU, not in the simulator")
     parser.add_argument("--wheels", help="a folder of wheels, in place of PyPI")
     parser.add_argument("--speed", action="store_true", help="times at real sizes, too; on a GPU")
-    parser.add_argument("--only", default="", help="the libraries whose names contain this word")
+    parser.add_argument("--only", default="", help="the libraries whose names begin with this, or contain it")
     parser.add_argument("--write", type=Path, help="the file of the results")
     options = parser.parse_args()
     records: dict[str, object] = {}
-    for name in LIBRARIES:
-        if options.only in name:
-            records[name] = measure(name, options)
-            print(json.dumps({name: records[name]}, indent=1), flush=True)
-            if options.write:
-                command = " ".join(["python", "bench/libraries.py", *sys.argv[1:]])
-                text = json.dumps({"command": command, "check": "all", "libraries": records}, indent=1)
-                options.write.write_text(text + "\n", encoding="utf-8")
+    begins = [name for name in LIBRARIES if name.startswith(options.only)]
+    for name in begins or [name for name in LIBRARIES if options.only in name]:
+        records[name] = measure(name, options)
+        print(json.dumps({name: records[name]}, indent=1), flush=True)
+        if options.write:
+            command = " ".join(["python", "bench/libraries.py", *sys.argv[1:]])
+            text = json.dumps({"command": command, "check": "all", "libraries": records}, indent=1)
+            options.write.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

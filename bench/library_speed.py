@@ -2,14 +2,16 @@
 
 Norms are a share of a copy's rate; attention stands beside ``scaled_dot_product_attention``.
 
-    python -m tilewright run bench/library_speed.py
+    python -m tilewright run bench/library_speed.py [--costs]
 
-One line of JSON a figure. bench/libraries.py starts it with each set of wheels.
+One line of JSON a figure; ``--costs``: only the first calls, and how long a call holds the host. bench/libraries.py
+starts it with each set of wheels.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +38,18 @@ def us(function: Callable[[], Any], calls: int = 20) -> float:
         end.record()
         end.synchronize()
         found.append(start.elapsed_time(end) * 1e3 / calls)
+    return sorted(found)[ROUNDS // 2]
+
+
+def host_us(function: Callable[[], Any], calls: int = 50) -> float:
+    """Microseconds for which a call holds the host, which waits for nothing: the wrappers, and the launch."""
+    found = []
+    for _ in range(ROUNDS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        found.append((time.perf_counter() - start) * 1e6 / calls)
     return sorted(found)[ROUNDS // 2]
 
 
@@ -68,6 +82,29 @@ def rows(m: int, n: int) -> None:
         time_us = us(function)
         rate, copied = passes * size / time_us, 2 * size / copy
         line(name, shape=[m, n], us=time_us, tb_s=rate * 1e-6, of_copy=rate / copied, first_call_s=compile_s)
+
+
+def costs() -> None:
+    """What the libraries' own wrappers cost at sizes where a kernel takes a few microseconds, beside PyTorch."""
+    from quack.gemm_interface import gemm
+    from quack.rmsnorm import rmsnorm
+    from quack.softmax import softmax
+
+    x, weight = torch.randn(256, 1024, device="cuda", dtype=torch.bfloat16), torch.randn(1024, device="cuda")
+    a, b = (torch.randn(256, 256, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    forms = {
+        "rmsnorm": lambda: rmsnorm(x, weight),
+        "softmax": lambda: softmax(x),
+        "gemm": lambda: gemm(a, b, tuned=False),
+        "torch.softmax": lambda: torch.softmax(x, -1),
+        "torch.mm": lambda: torch.mm(a, b),
+    }
+    for name, function in forms.items():
+        try:
+            compile_s = first_call(function)
+            line(f"host, {name}", host_us=host_us(function), first_call_s=compile_s)
+        except Exception as error:
+            line(f"host, {name}", error=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
 
 def attention(causal: bool) -> None:
@@ -127,6 +164,9 @@ def line(name: str, **found: Any) -> None:
 
 def main() -> None:
     print(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__}), flush=True)
+    costs()
+    if "--costs" in sys.argv:
+        return
     for m, n in ((32768, 1024), (32768, 4096), (16384, 8192), (8192, 16384)):
         try:
             rows(m, n)
