@@ -214,3 +214,15 @@ def test_a_picture_of_a_warpgroup_fits_a_screen_and_tells_threads_apart() -> Non
     assert len({cell.fill for cell in a.cells}) == len({cell.fill for cell in c.cells}) == 128
     assert (c.cells[64 + 6].remark, a.cells[16 + 6].remark) == ("(1,6): T7 V0", "(1,6): T7 V0")
     assert [panel.borders for panel in small.panels] == [panel.borders for panel in figure.panels]
+
+
+def test_operands_of_wgmma_in_shared_memory_have_the_colours_of_what_they_are_for() -> None:
+    figure = mma_atom_figure(mma_by_name("SM90_64x16x16_F32F16F16_SS<K,K>"))
+    b, a, c = ({(cell.row, cell.column): cell.fill for cell in panel.cells} for panel in figure.panels)
+    assert all(a[row, column] == c[row, 0] for row in range(64) for column in range(16))
+    assert len({c[row, 0] for row in range(0, 64, 16)}) == 4, "a hue for each warp"
+    first, second = b[0, 0], b[8, 0]
+    assert first != second
+    for (k, n), fill in b.items():
+        assert fill == (first if k // 8 == n // 8 else second), "core matrices of 8 x 8 halves"
+    assert [note.split(":")[0] for note in figure.notes if note[:2] in ("A:", "B:")] == ["A", "B"]

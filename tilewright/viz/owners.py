@@ -133,6 +133,11 @@ class ElementOwners:
             and all(len({value for _, value in who}) == 1 for who in self.at.values())
         )
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the elements are an operand in shared memory that every thread reads."""
+        return self._common and self._readers == 1
+
     @cached_property
     def _readers(self) -> int:
         """How many groups of threads there are that hold the same elements."""

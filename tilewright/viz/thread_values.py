@@ -15,6 +15,7 @@ from tilewright.viz.grids import AnyLayout, extents_of_tile
 from tilewright.viz.owners import ElementOwners
 
 WIDEST = 1400.0  # pixels; source and destination are stacked where they would be wider side by side
+CORE = ("#e9edf1", "#cdd5dd")  # neighbouring core matrices of an operand in shared memory
 
 
 def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
@@ -80,8 +81,30 @@ def mma_figure(
     panel_a, notes_a = owners_a.only(thread).repeated((to_m, to_k)).panel("A (M x K)", colours, (1, 0))
     panel_b, notes_b = owners_b.only(thread).repeated((to_n, to_k)).transposed().panel("B (K x N)", colours, (0, 1))
     panel_c, notes_c = owners_c.only(thread).repeated((to_m, to_n)).panel("C (M x N)", colours, (1, 1))
+    said: list[str] = []
+    if color_by == "thread" and owners_a.is_shared:
+        panel_a = _by_rows_of(panel_a, owners_c, colours)
+        said.append("A: the colour of the threads whose accumulators the row is for")
+    if color_by == "thread" and owners_b.is_shared:
+        panel_b = _by_core_matrix(panel_b, k)
+        said.append("B: for all threads; shades: core matrices of 8 columns and 16 bytes")
     panels = (panel_b, panel_a, panel_c)
-    return _figure(title or f"MMA {m} x {n} x {k}", panels, colours, thread, (*notes_a, *notes_b, *notes_c))
+    notes = (*said, *notes_a, *notes_b, *notes_c)
+    return _figure(title or f"MMA {m} x {n} x {k}", panels, colours, thread, notes)
+
+
+def _by_rows_of(panel: Panel, owners: ElementOwners, colours: ThreadColours) -> Panel:
+    """The cells in the colour of the first thread of their row in C."""
+    fills = {row: colours.of(*who[0]) for (row, column), who in owners.at.items() if column == 0}
+    rows = owners.extents[0]
+    return replace(panel, cells=tuple(replace(c, fill=fills.get(c.row % rows, c.fill)) for c in panel.cells))
+
+
+def _by_core_matrix(panel: Panel, k: int) -> Panel:
+    """The cells of B in two greys: an instruction has 32 bytes along K, two core matrices."""
+    half = max(1, k // 2)
+    cells = (replace(c, fill=CORE[(c.column // 8 + c.row % k // half) % 2]) for c in panel.cells)
+    return replace(panel, cells=tuple(cells))
 
 
 def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
