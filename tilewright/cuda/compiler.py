@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import os
+import threading
 
 from tilewright import disk_cache as disk
 from tilewright.cuda import nvrtc
@@ -20,6 +21,9 @@ from tilewright.cuda.toolchain import nvrtc_for, shown
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Function
 from tilewright.ir.target import MULTIPROCESSORS, Architecture, architecture
+
+_UNDER_WAY: dict[str, threading.Lock] = {}
+"""By the names of entries of the disk cache."""
 
 
 def compile(
@@ -63,16 +67,17 @@ def _compiled(
     source = None if function.digest else emit(function, arch)
     text = function.digest if source is None else source.annotated() if lineinfo else source.text
     name = disk.key(compiler.identity, _header_digest(), function.name, text, *flags)
-    parts, seconds = (disk.read(name) if cache else None) or {}, 0.0
-    cached = parts.keys() == {"log", "ptx", "cubin", "meta"}
-    if not cached:
-        source = source or emit(function, arch)
-        made = nvrtc.compile_source(source, arch, lineinfo, options)
-        meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})
-        parts = {"meta": meta.encode(), "log": made.log.encode(), "ptx": made.ptx.encode(), "cubin": made.cubin}
-        seconds = made.seconds
-        if cache:
-            disk.write(name, parts)
+    with _UNDER_WAY.setdefault(name, threading.Lock()):  # a second thread waits for what the first one writes
+        parts, seconds = (disk.read(name) if cache else None) or {}, 0.0
+        cached = parts.keys() == {"log", "ptx", "cubin", "meta"}
+        if not cached:
+            source = source or emit(function, arch)
+            made = nvrtc.compile_source(source, arch, lineinfo, options)
+            meta = json.dumps({"kernel": source.name, "arch": arch, "nvrtc": shown(compiler.version)})
+            parts = {"meta": meta.encode(), "log": made.log.encode(), "ptx": made.ptx.encode(), "cubin": made.cubin}
+            seconds = made.seconds
+            if cache:
+                disk.write(name, parts)
     return Artifact(
         json.loads(parts["meta"])["kernel"], arch, parts["ptx"].decode(), parts["cubin"], parts["log"].decode(),
         shared_bytes(function), cached, seconds, shown(compiler.version), function,

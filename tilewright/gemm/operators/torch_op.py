@@ -15,6 +15,7 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
+from tilewright.gemm.operators.gradient_kernels import compile_gradients
 from tilewright.lang.arguments.arrays import NESTED
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -149,6 +150,8 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
+        wants_a, wants_b = ctx.needs_input_grad[:2]
+        compile_gradients(inputs[0], inputs[1], wants_a, wants_b)
         result = product_of(*inputs)
         save(ctx, inputs, result)
         return result

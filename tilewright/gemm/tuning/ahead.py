@@ -15,7 +15,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.universal import GemmUniversal
+from tilewright.gemm.host.universal import GemmUniversal, PreparedProblem
 from tilewright.gemm.host.workspace import WorkspaceBuffer
 from tilewright.lang.arguments.arrays import array_of
 
@@ -30,7 +30,11 @@ def compile_ahead(
 
     ``problem`` is a :func:`~tilewright.gemm.tuning.stand_in.stand_in`. Raises what ``launcher`` would raise.
     """
-    ready = GemmUniversal(kernel, decomposition).ready(problem, 1.0, 0.0, None, "gpu")
+    return compile_prepared(GemmUniversal(kernel, decomposition).ready(problem, 1.0, 0.0, None, "gpu"))
+
+
+def compile_prepared(ready: PreparedProblem) -> tuple[Plan, list[Any]]:
+    """The same for a problem whose plan was made already."""
     needed = ready.needed
     workspace = np.zeros(max(4, needed.size // 4), np.int32)  # of pages that nothing touches
     ready.compile(WorkspaceBuffer(needed, workspace, array_of(workspace) if needed.size else None), machine="cpu")

@@ -1,0 +1,66 @@
+"""The kernels of gradients that are compiled ahead are those that the gradients launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tilewright.gemm import matmul
+from tilewright.gemm.host import handle
+
+torch = pytest.importorskip("torch")
+torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
+gradient_kernels = pytest.importorskip("tilewright.gemm.operators.gradient_kernels")
+
+
+def major(x: Any, letter: str) -> str:
+    """``k`` where the matrix is contiguous along K, else ``letter``; K is the last mode of A and the first of B."""
+    along_k = x.stride(-1 if letter == "m" else -2) == 1
+    return "k" if along_k else letter
+
+
+@pytest.mark.parametrize("wants", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("rows", [(48,), (3, 16)])
+def test_the_products_are_those_of_the_gradients(rows: Any, transposed: bool, wants: Any, monkeypatch: Any) -> None:
+    a = torch.randn(*rows, 32, requires_grad=wants[0])
+    w = torch.randn(24, 32, requires_grad=wants[1]) if transposed else torch.randn(32, 24, requires_grad=wants[1])
+    b = w.mT if transposed else w
+    launched: list[Any] = []
+
+    def product(x: Any, y: Any, *rest: Any) -> Any:
+        m = x.numel() // x.shape[-1]
+        launched.append(((m, y.shape[1], x.shape[-1]), major(x, "m"), major(y, "n")))
+        return x @ y
+
+    monkeypatch.setattr(torch_op, "product", product)
+    matmul(a, b).backward(torch.randn(*rows, 24))
+    assert launched == gradient_kernels.gradient_products(a, b, *wants)
+
+
+@pytest.mark.parametrize("a", [torch.zeros(4, 16)[:, ::2], torch.zeros(0, 8), torch.zeros(8)])
+def test_operands_of_other_forms_are_left_alone(a: Any) -> None:
+    assert gradient_kernels.gradient_products(a, torch.zeros(8, 8), True, True) == []
+    assert gradient_kernels.gradient_products(torch.zeros(4, 8), torch.zeros(8, 16)[:, ::2], True, True) == []
+
+
+@pytest.mark.gpu
+def test_the_backward_pass_finds_its_kernels(monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    asked: list[Any] = []
+    begin = gradient_kernels.compile_gradients
+    monkeypatch.setattr(torch_op, "compile_gradients", lambda *x: asked.extend(begin(*x)))
+    a = torch.randint(-3, 4, (2, 152, 328), device="cuda").to(torch.bfloat16).requires_grad_()
+    w = torch.randint(-3, 4, (392, 328), device="cuda").to(torch.bfloat16).requires_grad_()
+    y = matmul(a, w.mT)
+    for future in asked:
+        future.result()
+    assert len(asked) == 2
+    known = set(handle._COMPILED)
+    grad = torch.randint(-1, 2, y.shape, device="cuda").to(torch.bfloat16)
+    y.backward(grad)
+    assert set(handle._COMPILED) == known, "a kernel was staged in the backward pass"
+    exact = [x.detach().double() for x in (a, w, grad)]
+    assert torch.equal(a.grad, (exact[2] @ exact[1]).to(torch.bfloat16))
+    assert torch.equal(w.grad, (exact[2].flatten(0, 1).mT @ exact[0].flatten(0, 1)).to(torch.bfloat16))
