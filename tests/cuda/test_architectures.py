@@ -18,13 +18,14 @@ from tilewright import cute, sim
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.registers import SetMaxRegisters
 from tilewright.atoms.stmatrix import StMatrix
+from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.wgmma_sync import WgmmaCommit
 from tilewright.cuda import compiler, emit
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, SimulationError
 from tilewright.gemm import gemm, kernels, matmul
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.config import GemmConfig
+from tilewright.gemm.config import BlackwellConfig, GemmConfig, HopperConfig
 from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -201,7 +202,8 @@ SHAPES = [(4096, 4096, 4096), (4096, 8192, 512), (64, 4096, 4096), (100, 300, 50
 
 @pytest.mark.parametrize("arch", TARGETS)
 def test_gemm_takes_sizes_that_fit(arch: str) -> None:
-    """Every plan is one that a GPU of the architecture can launch: mma.sync but on sm_90, tiles by shared memory."""
+    """Every plan is one that a GPU of the architecture can launch: wgmma on sm_90, tcgen05 on sm_100 and
+    its like, mma.sync on all; tiles by shared memory."""
     capability = architecture(arch).capability
     kinds = [np.float16, ml_dtypes.bfloat16, np.float32, np.int8, np.float64]
     kinds += [ml_dtypes.float8_e4m3fn] if capability >= 89 else []
@@ -212,7 +214,10 @@ def test_gemm_takes_sizes_that_fit(arch: str) -> None:
             with sim.options(arch=arch, sizes="gpu"):
                 plan = Plan.of(Problem.of(a, b, out_dtype=entries[0].config.c.dtype), entries, how, "cpu")
             assert plan.config.smem_bytes <= LIMITS[capability] * 1024, (kind, m, n, k, how)
-            assert capability == 90 or isinstance(plan.config, GemmConfig)
+            own = {90: HopperConfig, **dict.fromkeys(TCGEN05, BlackwellConfig)}.get(capability, GemmConfig)
+            assert isinstance(plan.config, (own, GemmConfig))
+            if how == "auto" and kind is np.float16 and min(m, n) >= 4096:
+                assert isinstance(plan.config, own)
 
 
 def test_gemm_runs_on_a_simulated_gpu_of_each_kind() -> None:

@@ -307,7 +307,9 @@ class EntryPoint:
     signed: bool = True  # arrays may have strides below 0
 
     def has(self, kernel: str) -> bool:
-        """Whether there is such a product of the kernel's types."""
+        """Whether there is such a product of the kernel's types, and the simulator's own architecture has it."""
+        if kernels()[kernel].min_arch > 90:
+            return False
         return self.types is None or kernels()[kernel].config.a.dtype.__name__ in self.types
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SmallMConfig, SparseHopperConfig
+from tilewright.gemm.family.blackwell_sizes import blackwell_sizes
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
 
@@ -93,11 +94,17 @@ def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEn
 
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 WGMMA = "wgmma, TMA, warp-specialised, persistent"
+TCGEN05 = "tcgen05, TMA, warp-specialised, persistent"
 
 
 def hopper(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
     first, *others = hopper_sizes(dtype, out or dtype, acc)
     return KernelEntry(name, f"{title}: {WGMMA}", first, small=tuple(others))
+
+
+def blackwell(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
+    first, *others = blackwell_sizes(dtype, out or dtype, acc)
+    return KernelEntry(name, f"{title}: {TCGEN05}", first, small=tuple(others))
 
 
 def promoted(name: str, title: str, dtype: Any) -> KernelEntry:
@@ -113,6 +120,11 @@ KERNELS = {
         hopper("hopper_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
         hopper("hopper_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
         hopper("hopper_i8", "int8 in, int32 out", Int8, Int32, Int32),
+        blackwell("blackwell_f16", "fp16 tensor cores", Float16),
+        blackwell("blackwell_bf16", "bf16 tensor cores", BFloat16),
+        blackwell("blackwell_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
+        blackwell("blackwell_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
+        blackwell("blackwell_i8", "int8 in, int32 out", Int8, Int32, Int32),
         all_sizes("tensorop_f16", "fp16 tensor cores", Float16),
         all_sizes("tensorop_bf16", "bf16 tensor cores", BFloat16),
         all_sizes("tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, Float16),
@@ -120,6 +132,7 @@ KERNELS = {
         small_m("small_m_bf16", "bf16", BFloat16),
         KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
         hopper("hopper_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
+        blackwell("blackwell_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
         four_warps(
             "tensorop_tf32",
             f"fp32 arrays on tf32 tensor cores (10-bit mantissas): {TENSOR_CORES}",

@@ -129,7 +129,7 @@ class TmaStoreEpilogue:
             i, part = sums[turn]
             if const_expr(turn + 1 < len(sums)):
                 tiles[turn + 1].fetch(vectors_of(function))
-            part = applied(function, part, tiles[turn])
+            part = applied(function, self.sums(part), tiles[turn])
             results = rounded(part, self.config.c.dtype)
             fragments = [*tiles[turn].written(), results]
             for number in range_constexpr(len(stores)):
@@ -172,6 +172,10 @@ class TmaStoreEpilogue:
         """Wait until D has what this warpgroup stored: the warp that issued the stores."""
         if cute.arch.make_warp_uniform(tidx // 32) == 0:
             cute.arch.cp_async_bulk_wait_group(0)
+
+    def sums(self, part: Any) -> cute.Tensor:
+        """The accumulators of a part, in registers."""
+        return part
 
     def parts(self, acc: cute.Tensor) -> list[tuple[Any, cute.Tensor]]:
         """All parts of a warpgroup's accumulators ((2, 2, part's columns / 8), MMA_M, 1)."""

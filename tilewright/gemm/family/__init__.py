@@ -6,6 +6,7 @@ A new family is a module with a :class:`~tilewright.gemm.family.base.KernelFamil
 """
 
 from tilewright.gemm.family.base import FAMILIES, KernelFamily
+from tilewright.gemm.family.blackwell import Blackwell
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.multistage import Multistage
 from tilewright.gemm.family.small_m import SmallM
@@ -17,6 +18,7 @@ FAMILIES.update(
     small_m=SmallM(),
     wgmma=Hopper(),
     wgmma_sparse=SparseHopper(),
+    tcgen05=Blackwell(),
 )
 
 __all__ = ["FAMILIES", "KernelFamily"]

@@ -117,10 +117,17 @@ class KernelEntry:
     def accepts(self, ab_dtype: Any) -> bool:
         return ab_dtype is (Float32 if self.config.a.dtype is TFloat32 else self.config.a.dtype)
 
-    def printed(self, arch: str = "sm_90a") -> dict[str, str]:
-        """The kernel for ``arch`` as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU nor NVRTC."""
-        return cross_print(self.config, arch)
+    @property
+    def arch(self) -> str:
+        """The architecture that the kernel is for: sm_90a, unless it needs a later one."""
+        return "sm_90a" if self.min_arch <= 90 else f"sm_{self.min_arch}a"
 
-    def compile(self, arch: str = "sm_90a") -> Any:
-        """Cross-compile for ``arch``; the artifact has ``.ir .cuda .ptx .sass .registers .spills``. Needs no GPU."""
-        return cross_compile(self.config, arch)
+    def printed(self, arch: str | None = None) -> dict[str, str]:
+        """The kernel for ``arch`` (its own by default) as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU
+        nor NVRTC."""
+        return cross_print(self.config, arch or self.arch)
+
+    def compile(self, arch: str | None = None) -> Any:
+        """Cross-compile for ``arch`` (its own by default); the artifact has ``.ir .cuda .ptx .sass .registers
+        .spills``. Needs no GPU."""
+        return cross_compile(self.config, arch or self.arch)

@@ -11,6 +11,7 @@ from tilewright.gemm.epilogue.scales import fits_block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, operand_accesses
 from tilewright.gemm.family.base import KernelFamily
+from tilewright.gemm.family.estimate import CostModel
 from tilewright.gemm.family.grouped import HopperGroups
 from tilewright.gemm.family.hopper_cost import HopperModel
 from tilewright.gemm.family.plan_options import Limits, Problem
@@ -33,7 +34,7 @@ which the time of one shows (measured)."""
 class Hopper(KernelFamily):
     """It takes what TMA reads: rows that begin at multiples of 16 bytes, on sm_90 alone."""
 
-    model = HopperModel
+    model: ClassVar[type[CostModel]] = HopperModel
     whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
     grouped: ClassVar[Any] = HopperGroups()

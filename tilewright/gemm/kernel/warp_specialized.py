@@ -50,17 +50,23 @@ class WarpSpecializedGemm:
     def __init__(self, config: HopperConfig) -> None:
         config.check()
         self.config = config
-        self.math = WgmmaMath(config)
+        self.math = self.make_math()
         self.mainloop = self.make_mainloop()
-        self.epilogue = TmaStoreEpilogue(config)
+        self.epilogue = self.make_epilogue()
         self.raster = raster_of(config)
         threads = 128 * config.warpgroups
         self.together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
         self.partials = Partials(threads, config.part[0] * config.part[1] // 128, config.acc_dtype)
         self.fixup = Fixup(self.partials, self.together.arrive_and_wait, config.cluster_size)
 
+    def make_math(self) -> WgmmaMath:
+        return WgmmaMath(self.config)
+
     def make_mainloop(self) -> TmaMainloop:
         return TmaMainloop(self.config, self.math)
+
+    def make_epilogue(self) -> TmaStoreEpilogue:
+        return TmaStoreEpilogue(self.config)
 
     @cute.jit
     def __call__(
@@ -93,7 +99,7 @@ class WarpSpecializedGemm:
         self.kernel(
             loads, tma_D, tD, outputs, mC, read, function, decomposition, tiles, raster,
             decomposition.k_tiles(k, bK), stage_layouts, self.epilogue.layout,
-            self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
+            self.math.tiled_mma(), self.math.epilogue_mma(),
         ).launch(
             grid=(clusters * config.cluster_size, slices, 1),
             block=(config.threads, 1, 1),
@@ -165,13 +171,7 @@ class WarpSpecializedGemm:
         first = to_tile(cluster)
 
         begin, stages, sD = self.shared_memory(stage_layouts, sD_layout)
-        ring = pipeline.PipelineTmaAsync.create(
-            num_stages=config.stages,
-            consumer_group=self.consumers(config.split[0] * config.split[1]),
-            stage_tensors=stages,
-            cta_layout_vmnk=cute.make_layout((1, cM, cN, 1)),
-            defer_sync=True,
-        )
+        ring = self.ring(stages)
         order = self.order(warpgroup) if config.pingpong else None
         feed = decomposition.feed(config, rank)
         # One barrier of the cluster for all mbarriers initialised above (``defer_sync``).
@@ -207,6 +207,16 @@ class WarpSpecializedGemm:
             at += cute.cosize(layout) * dtype.width // 8
         sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
         return begin, tuple(stages), sD
+
+    def ring(self, stages: tuple) -> Any:
+        """The mbarriers of the stages."""
+        return pipeline.PipelineTmaAsync.create(
+            num_stages=self.config.stages,
+            consumer_group=self.consumers(self.config.split[0] * self.config.split[1]),
+            stage_tensors=stages,
+            cta_layout_vmnk=cute.make_layout((1, *self.config.cluster, 1)),
+            defer_sync=True,
+        )
 
     def loaded_types(self) -> tuple:
         return self.config.a.dtype, self.config.b.dtype

@@ -42,11 +42,19 @@ class WgmmaMath:
         op = wgmma_op(self.config, columns or self.config.part[1])
         return cute.make_tiled_mma(op, cute.make_layout((warpgroups, 1, 1)))
 
+    def epilogue_mma(self) -> Any:
+        """The tiled MMA whose accumulators are one part of the epilogue."""
+        return self.tiled_mma(self.config.epilogue_columns)
+
+    def rows(self, mode: int) -> int:
+        """Rows of a stage of A (``mode`` 0) or B (1)."""
+        return self.config.tile[mode]
+
     def smem_layout(self, operand: Operand, mode: int) -> Any:
         """(rows, bK, boxes, stages) of A (``mode`` 0) or B (1), in the widest swizzle that the contiguous extent
         allows."""
         bK, stages, boxes = self.config.depth(mode), self.config.stages, self.config.boxes(mode)
-        rows = self.config.tile[mode] // boxes
+        rows = self.rows(mode) // boxes
         k_major = operand.major is Major.K
         layout = LayoutEnum.ROW_MAJOR if k_major else LayoutEnum.COL_MAJOR
         kind = hopper_helpers.get_smem_layout_atom(layout, operand.dtype, bK if k_major else rows)

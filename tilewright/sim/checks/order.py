@@ -148,6 +148,15 @@ class HappensBefore(Observer):
             return False
         return any(k.knows(cluster, columns, identity, clock) for k in (lane_clocks.know, *lane_clocks.extras.values()))
 
+    def knows_of_warp(self, wave: Wave, warp: int, other: int, clock: int) -> bool:
+        """Whether what some lane of warp ``other`` did at ``clock`` happened before what ``warp`` does now."""
+        clocks = self.waves[wave]
+        if clocks.cluster[other] == clocks.cluster[warp]:
+            own, row = int(clocks.own[other]), clocks.clocks[warp]
+            if row[own] >= clock or self.layout.elects and row[own + self.layout.elected] >= clock:
+                return True
+        return warp in clocks.lane_clocks and any(self.knows(wave, warp, other, clock, lane) for lane in range(WARP))
+
     def floors(self, clocks: Clocks) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, of whatever will still happen in a wave."""
         if self.issuing is not None and self.issuing[1] != clocks.version:

@@ -148,7 +148,7 @@ class TensorMemoryOrder(Checker):
         return least
 
     def _knows(self, wave: Wave, warp: int, other: int, clock: int) -> bool:
-        return any(self.order.knows(wave, warp, other, clock, lane) for lane in range(WARP))
+        return self.order.knows_of_warp(wave, warp, other, clock)
 
     # -- what they come to ---------------------------------------------------------------------------------------------
 

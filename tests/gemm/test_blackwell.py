@@ -1,0 +1,110 @@
+"""The kernels of tcgen05, in the simulator of an sm_100a and as text for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright import Float16, sim
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.gemm import KernelEntry, gemm, kernels
+from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.epilogue.activations import Activation
+from tilewright.gemm.family.compile import cross_compile
+
+TYPES = {
+    "blackwell_f16": np.float16, "blackwell_bf16": ml_dtypes.bfloat16, "blackwell_e4m3": ml_dtypes.float8_e4m3fn,
+    "blackwell_i8": np.int8, "blackwell_tf32": np.float32,
+}  # fmt: skip
+
+
+def size(name: str, columns: int, ctas: int, cluster: tuple[int, int], transposed: bool = False) -> KernelEntry:
+    """A kernel in one size, with three stages."""
+    wanted = (columns, ctas, cluster, transposed)
+    for config in kernels()[name].sizes:
+        assert isinstance(config, BlackwellConfig)
+        if (config.tile[1], config.ctas, config.cluster, config.transposed) == wanted:
+            return kernels()[name].only(replace(config, stages=3))
+    raise AssertionError(wanted)
+
+
+def product(m: int, n: int, k: int, dtype: Any, b_along_n: bool = False) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (m, k)).astype(dtype)
+    b = rng.integers(-2, 3, (k, n) if b_along_n else (n, k)).astype(dtype)
+    return a, b if b_along_n else b.T
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "ctas", "cluster", "transposed", "shape"),
+    [
+        ("blackwell_f16", 64, 1, (1, 1), False, (300, 200, 136)),  # edges; several tiles of a block
+        ("blackwell_bf16", 32, 2, (2, 1), False, (520, 72, 192)),  # a pair of blocks, of which one has no rows
+        ("blackwell_f16", 64, 2, (2, 2), True, (40, 512, 128)),
+        ("blackwell_e4m3", 48, 1, (1, 2), False, (128, 200, 256)),
+        ("blackwell_i8", 64, 2, (4, 1), False, (512, 64, 256)),
+        ("blackwell_tf32", 96, 1, (2, 1), False, (256, 96, 64)),
+    ],
+)
+def test_products_of_integers(
+    name: str, columns: int, ctas: int, cluster: Any, transposed: bool, shape: tuple[int, int, int]
+) -> None:
+    a, b = product(*shape, TYPES[name], b_along_n=name == "blackwell_bf16")
+    with sim.options(arch="sm_100a", check="all", sms=4):
+        report = gemm(a, b, kernel=size(name, columns, ctas, cluster, transposed))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(report.d.astype(np.float64), exact.astype(report.d.dtype).astype(np.float64))
+
+
+def test_the_epilogue_is_that_of_the_other_kernels() -> None:
+    a, b = product(128, 96, 64, np.float16)
+    c = np.arange(128 * 96).reshape(128, 96).astype(np.float16) % 7
+    with sim.options(arch="sm_100a"):
+        report = gemm(a, b, c, alpha=2.0, beta=-1.0, kernel=size("blackwell_f16", 48, 1, (1, 1)))
+        relu = gemm(a, b, kernel=size("blackwell_f16", 48, 1, (1, 1)), epilogue=Activation("relu"))
+    sums = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_array_equal(report.d, (2 * sums - c.astype(np.float32)).astype(np.float16))
+    np.testing.assert_array_equal(relu.d, np.maximum(sums, 0).astype(np.float16))
+
+
+def test_a_pair_is_chosen_for_large_products() -> None:
+    entry = kernels()["blackwell_f16"]
+    from tilewright.gemm.choice.choose import fastest
+
+    chosen, _ = fastest(entry, "data_parallel", (8192, 8192, 4096, 1), (148, 227 * 1024))
+    assert isinstance(chosen.config, BlackwellConfig) and chosen.config.ctas == 2
+    few, _ = fastest(entry, "data_parallel", (128, 512, 4096, 1), (148, 227 * 1024))
+    assert few.config.tile[0] * few.config.tile[1] < 128 * 128
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
+def test_the_text_is_assembled(arch: str) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    made = cross_compile(kernels()["blackwell_f16"].config, arch)
+    assert made.spills == 0 and not made.warnings
+    names = set(made.mnemonics())
+    assert {"UTCHMMA.2CTA", "UTMALDG.3D.2CTA", "UTMASTG.3D", "UTCBAR.2CTA.MULTICAST"} <= names, names
+
+
+def test_what_there_is_not() -> None:
+    a, b = product(128, 64, 64, np.float16)
+    with pytest.raises(ArgumentError, match="it needs tcgen05, which sm_100a, sm_103a, sm_110a have and sm_90 does"):
+        gemm(a, b, kernel="blackwell_f16")
+    for decomposition in ("stream_k", "dynamic"):
+        with sim.options(arch="sm_100a"), pytest.raises(ArgumentError, match="its blocks make whole tiles"):
+            gemm(a, b, kernel="blackwell_f16", decomposition=decomposition)
+    with sim.options(arch="sm_103a"), pytest.raises(ArgumentError, match="kind::i8 is not there on sm_103a"):
+        gemm(*product(128, 64, 64, np.int8), kernel="blackwell_i8")
+    config = kernels()["blackwell_f16"].config
+    assert isinstance(config, BlackwellConfig)
+    for changed, why in (
+        ({"tile": (64, 256, 64)}, "128 rows a block"), ({"tile": (128, 272, 64)}, "32 to 256 columns in steps of 32"),
+        ({"ctas": 2, "cluster": (1, 1)}, "whole MMAs along M"), ({"acc_dtype": Float16}, "sums of 32 bits"),
+        ({"pingpong": True}, "without turns"),
+    ):  # fmt: skip
+        with pytest.raises(ConstraintError, match=why):
+            replace(config, **changed).check()  # type: ignore[arg-type]  # of several types

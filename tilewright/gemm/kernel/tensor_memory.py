@@ -1,0 +1,182 @@
+"""The persistent, warp-specialised GEMM of sm_100: a warp that loads, one that multiplies, and four that write.
+
+Schedule, ring of stages, epilogue functions and stores are those of the Hopper kernel (``warp_specialized.py``). What
+differs is who multiplies and where the sums are: one warp issues tcgen05.mma, for its block or for a pair, and the sums
+of two tiles have their place in tensor memory: while one is written, the next is multiplied.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, pipeline, utils
+from tilewright.errors import ConstraintError
+from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.scales import block_scales
+from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue
+from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
+from tilewright.gemm.schedule.launch_arguments import Decomposition
+
+SUMS = 2
+"""Tiles whose sums have a place in tensor memory."""
+
+
+class TensorMemoryGemm(WarpSpecializedGemm):
+    """As :class:`WarpSpecializedGemm`, on sm_100a and its like."""
+
+    config: BlackwellConfig
+    math: TensorMemoryMath
+    mainloop: TensorMemoryMainloop
+
+    def make_math(self) -> TensorMemoryMath:
+        return TensorMemoryMath(self.config)
+
+    def make_mainloop(self) -> TensorMemoryMainloop:
+        return TensorMemoryMainloop(self.config, self.make_math())
+
+    def make_epilogue(self) -> TensorMemoryEpilogue:
+        return TensorMemoryEpilogue(self.config)
+
+    def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
+        """Raise ConstraintError for shared tiles and scales of blocks."""
+        if decomposition.sums != "alone" or block_scales(function) is not None:
+            raise ConstraintError(
+                "kernels of tcgen05 make whole tiles, without scales of blocks: take PersistentTiles, not "
+                f"{type(decomposition).__name__}"
+            )
+
+    # -- clusters ------------------------------------------------------------------------------------------------------
+
+    @property
+    def vmnk(self) -> Any:
+        """The blocks of a cluster: (those of one MMA, M, N, K)."""
+        cM, cN = self.config.cluster
+        return cute.make_layout((self.config.ctas, cM // self.config.ctas, cN, 1))
+
+    def sharers(self) -> tuple[int, int]:
+        """Blocks that load parts of the same rows of A, and of B: a pair does not share B, of which each has half."""
+        cM, cN = self.config.cluster
+        return cN, cM // self.config.ctas
+
+    def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
+        each = zip(operands, stage_layouts, self.LOADED, strict=True)
+        return tuple(self.mainloop.tma(matrix, layout, self.sharers()[mode]) for matrix, layout, mode in each)
+
+    def operands(self, loads: tuple, stages: tuple, cluster_layout: Any, place: tuple) -> tuple:
+        found = []
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        coord = self.vmnk.get_flat_coord(rank)
+        for (atom, coordinates), of_operand, mode in zip(loads, stages, self.LOADED, strict=True):
+            sharers, across = self.sharers()[mode], 2 - mode  # the mode of the cluster along which blocks share it
+            mask = cute.make_layout_image_mask(self.vmnk, coord, mode=across) if sharers > 1 else 0
+            found.append(self.mainloop.operand(atom, coordinates, of_operand, mode, coord[across], sharers, mask))
+        return tuple(found)
+
+    def ring(self, stages: tuple) -> Any:
+        config = self.config
+        along_m, along_n = config.cluster[0] // config.ctas, config.cluster[1]
+        return pipeline.PipelineTmaUmma.create(
+            num_stages=config.stages,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, along_m + along_n - 1),
+            tx_count=config.stage_bytes * config.ctas,
+            cta_layout_vmnk=self.vmnk,
+            defer_sync=True,
+        )
+
+    def fragments(self, tiled_mma: cute.TiledMma, stages: tuple, part: tuple) -> tuple[Any, Any]:
+        """The descriptors of the stages of A and B: (1, 1, MMA_K, stages). A block's part of an MMA of a pair is what
+        an MMA of its own would have of half the rows and columns."""
+        own = self.math.tiled_mma_of_block().get_slice(0)
+        a, b = (of_operand[None, None, 0, None] for of_operand in stages)  # (rows, bK, stages)
+        return tiled_mma.make_fragment_A(own.partition_A(a)), tiled_mma.make_fragment_B(own.partition_B(b))
+
+    # -- roles ---------------------------------------------------------------------------------------------------------
+
+    @cute.jit
+    def roles(
+        self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
+        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
+    ) -> None:  # fmt: skip
+        """Warp 0 loads, warp 1 of a leader multiplies, the second warpgroup writes."""
+        config = self.config
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        smem = utils.SmemAllocator()
+        place = utils.TmemAllocator(
+            smem.allocate_array(cutlass.Int32, 1), pipeline.NamedBarrier(5, config.threads),
+            is_two_cta=config.ctas == 2, two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
+        )  # fmt: skip
+        sums = pipeline.PipelineUmmaAsync.create(
+            num_stages=SUMS,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128 * config.ctas),
+            cta_layout_vmnk=self.vmnk,
+            defer_sync=True,
+        )
+        pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
+        pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
+        place.allocate(config.columns)
+        place.wait_for_alloc()
+        place.relinquish_alloc_permit()
+        base = place.retrieve_ptr(config.acc_dtype)
+        empty = tiled_mma.make_fragment_C(
+            tiled_mma.partition_shape_C((config.tile[0] * config.ctas, config.tile[1]))
+        ).layout
+        layout = cute.make_layout(*[empty[i] for i in range(3)], cute.make_layout(SUMS, stride=config.tile[1]))
+        tiles = cute.make_tensor(base, layout)  # (MMA, 1, 1, SUMS)
+        if warp == 0:
+            state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
+            state = walk(partial(self.load_half, ring, operands(), rank % config.ctas, where), state, draws=True)
+            loaded()
+            ring.producer_tail(state)
+        elif warp == 1:
+            if rank % config.ctas == 0:
+                tCrA, tCrB = fragments((0, 0))
+                states = (
+                    pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages),
+                    pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, SUMS),
+                )
+                _, last = walk(partial(self.multiply_into, ring, sums, tiled_mma, tCrA, tCrB, tiles), states)
+                sums.producer_tail(last)
+        elif warpgroup == 1:
+            state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, SUMS)
+            walk(partial(self.write_tile, sums, tiles, where, partial(finish, 0, (0, 0))), state)
+            self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+        pipeline.NamedBarrier(5, config.threads).arrive_and_wait()
+        place.free(base)
+
+    @cute.jit
+    def load_half(
+        self, ring: Any, operands: tuple, v: Any, where: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
+    ) -> Any:
+        """The loads of one output tile."""
+        m, n, batch = where(tile)
+        return self.mainloop.load_pair(operands, ring, state, v, m, n, batch, k_begin, k_end)
+
+    @cute.jit
+    def multiply_into(
+        self, ring: Any, sums: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, tiles: cute.Tensor,
+        tile: Any, k_begin: Any, k_end: Any, states: tuple,
+    ) -> tuple:  # fmt: skip
+        """One output tile's sums, into the place that is free."""
+        state, place = states
+        sums.producer_acquire(place)
+        into = tiles[None, None, None, place.index]
+        state = self.mainloop.multiply_tile(tiled_mma, into, tCrA, tCrB, ring, state, k_end - k_begin)
+        sums.producer_commit(place)
+        place.advance()
+        return state, place
+
+    @cute.jit
+    def write_tile(
+        self, sums: Any, tiles: cute.Tensor, where: Any, finish: Any, tile: Any, k_begin: Any, k_end: Any, state: Any
+    ) -> Any:
+        """Write one output tile, when its sums are there."""
+        at = where(tile)
+        sums.consumer_wait(state)
+        finish(tiles[None, None, None, state.index], tile, at, k_begin, k_end)
+        sums.consumer_release(state)
+        state.advance()
+        return state
