@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import pytest
 from tests.cuda.build import needs_nvrtc
 from tests.cuda.test_text import saxpy
 from tilewright.cuda import compile, libcuda, machine, nvrtc, toolchain
-from tilewright.cuda.read_ahead import part_in_memory, read_ahead
 from tilewright.errors import CompileError, MachineError
 from tilewright.ir.target import architecture
 
@@ -258,17 +256,3 @@ def test_text_needs_no_compiler(tmp_path: Path) -> None:
     script.write_text(program, encoding="utf-8")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert 'extern "C" __global__ void' in done.stdout and "pip install nvidia-cuda-nvrtc" in done.stderr
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system does not forget files on demand")
-def test_files_that_are_not_in_memory_are_read_ahead(tmp_path: Path) -> None:
-    file = tmp_path / "library"
-    with file.open("wb") as written:
-        written.write(bytes(3 << 20))
-        os.fsync(written.fileno())
-        os.posix_fadvise(written.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    if part_in_memory(file) == 1:
-        pytest.skip("this file system keeps its files in memory")
-    assert read_ahead(file) == 3 << 20
-    assert part_in_memory(file) == 1
-    assert read_ahead(file) == 0

@@ -25,7 +25,6 @@ from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
 from tilewright.cuda.limits import Limits, check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
-from tilewright.cuda.read_ahead import read_nvrtc_ahead
 from tilewright.cuda.toolchain import mismatch
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
@@ -43,7 +42,6 @@ OTHER_CONTEXT = (201, 400)
 def machine() -> CudaMachine:
     """The GPUs of this computer. Raises MachineError where there is no driver or no GPU."""
     libcuda.library()
-    read_nvrtc_ahead()
     return CudaMachine()
 
 
