@@ -88,7 +88,7 @@ class UniversalCopy(OneThreadCopy):
                 lanes.store(target, lanes.load(source, n, mask), mask)
             return ()
         # One mask for one predicate, so that equal masks are one array.
-        combined = {id(predicate): combine(lanes, predicate) for predicate in predicates}
+        combined = {key: combine(lanes, predicate) for key, predicate in {id(p): p for p in predicates}.items()}
         masks = [combined[id(predicate)] for predicate in predicates]
         lanes.move(first[0], op.attrs["registers"], second, masks, op.attrs["store"])
         return ()

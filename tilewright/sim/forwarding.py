@@ -51,17 +51,15 @@ class Stored(NamedTuple):
 def forward(nodes: list[BasicBlock], function: Function, slot: Slot) -> None:
     """Replace the steps of the nodes. Every fragment is named by one value alone (``fusion.names_are_unique``)."""
     readers = Counter(value for op in function.walk() for value in op.operands)
-    fragments, left = [], []
-    for value, uses in _uses(nodes, function).items():
-        fragment = Fragment(value, uses, slot, readers)
-        fragments.append(fragment)
+    aliases: dict[Value, Value] = {}
+    fragments = [Fragment(value, uses, slot, readers, aliases) for value, uses in _uses(nodes, function).items()]
+    for fragment in fragments:
         fragment.forward_loads()
-        if not fragment.drop():
-            fragment.view_loads()
-            fragment.make_at_first_use()
-            left.append(fragment)
+    left = [fragment for fragment in fragments if not fragment.drop()]
+    for fragment in left:
+        fragment.view_loads()
+        fragment.make_at_first_use()
     use_columns(left, readers, slot)
-    aliases = {result: value for fragment in fragments for result, value in fragment.aliases.items()}
     _shorten_predicates(nodes, function, slot, aliases)
 
 
@@ -72,9 +70,7 @@ def _shorten_predicates(nodes: list[BasicBlock], function: Function, slot: Slot,
     for op in function.walk():
         if op.opcode == "call" and op.attrs.get("predicated"):
             for value in split_operands(op, op.operands)[2]:
-                while value in aliases:
-                    value = aliases[value]
-                wanted.add(value)
+                wanted.add(stored_under(aliases, value))
     for node in nodes:
         assert isinstance(node.steps, list)
         for at, op in enumerate(node.ops):
@@ -101,17 +97,26 @@ def _uses(nodes: list[BasicBlock], function: Function) -> dict[Value, list[Use]]
     return {value: uses for value, uses in found.items() if uses[0].op.opcode == "frag.alloc"}
 
 
-class Fragment:
-    """``uses``: first the op that makes it. ``readers``: how many operands of ops each value is."""
+def stored_under(aliases: dict[Value, Value], value: Value) -> Value:
+    """The value that was stored, where ``value`` is a load of it."""
+    while value in aliases:
+        value = aliases[value]
+    return value
 
-    def __init__(self, value: Value, uses: list[Use], slot: Slot, readers: Counter[Value]) -> None:
+
+class Fragment:
+    """``uses``: first the op that makes it. ``readers``: how many operands of ops each value is. ``aliases``: of all
+    fragments, what results of loads were stored under."""
+
+    def __init__(
+        self, value: Value, uses: list[Use], slot: Slot, readers: Counter[Value], aliases: dict[Value, Value]
+    ) -> None:
         kind = value.type
         assert isinstance(kind, FragType)
-        self.value, self.uses, self.slot, self.readers = value, uses, slot, readers
+        self.value, self.uses, self.slot, self.readers, self.aliases = value, uses, slot, readers, aliases
         self.elem: ScalarType = kind.elem
         self.n = kind.n
         self.forwarded: set[int] = set()  # the loads, by id, that no longer look at the registers
-        self.aliases: dict[Value, Value] = {}  # results of loads that are the value that was stored
         self.viewed: set[int] = set()  # those that give a view of them
         self._plain = uses[1].node.steps[uses[1].at] if len(uses) > 1 else nothing  # the first use
         self.kind = ""  # how the first use makes it: "loaded" by a copy, or the vector that is "stored"
@@ -224,8 +229,14 @@ class Fragment:
         self._load(True)
 
     def _load(self, columns: bool) -> None:
-        predicates = [self.slot(p) for p in _predicates(self.first.op)]
+        predicates = [self.slot(p) for p in self._predicates()]
         _put(self.first, _load_new(self._plain, self.slot(self.value), self.elem, self.n, predicates, columns))
+
+    def _predicates(self) -> list[Value]:
+        """Those of the first use, each once, by what this stretch has stored them under."""
+        found = [value for value in split_operands(self.first.op, self.first.op.operands)[2] if value is not None]
+        here = {result for op in self.made.node.ops for result in op.results}
+        return list(dict.fromkeys(stored_under(self.aliases, v) if v in here else v for v in found))
 
     def _only_here(self, value: Value) -> list[int] | None:
         """The operands (slots) of the op that makes ``value`` anew for the first store alone; None if it is not so."""
@@ -253,10 +264,6 @@ def _loads_all(op: Op, n: int) -> bool:
     if op.opcode != "call" or op.attrs["atom"].name != "copy" or op.attrs.get("store", True):
         return False
     return sorted(register for one in op.attrs.get("registers", ()) for register in one) == list(range(n))
-
-
-def _predicates(op: Op) -> list[Value]:
-    return list(dict.fromkeys(value for value in split_operands(op, op.operands)[2] if value is not None))
 
 
 def _put(use: Use, step: Closure) -> None:
@@ -324,7 +331,7 @@ def _load_new(plain: Closure, f: int, elem: ScalarType, n: int, predicates: list
 
     def run(g: Any, s: list[Any]) -> None:
         shape = g.lanes_count, n
-        if g.mask is not None or not all(bool(s[p].all()) for p in predicates):
+        if g.mask is not None or not all(s[p] is np.True_ or s[p].all() for p in predicates):
             s[f] = poisoned(elem, shape)
             plain(g, s)
             return

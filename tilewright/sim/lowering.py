@@ -21,7 +21,7 @@ import numpy as np
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
-from tilewright.sim.calls import blocking_call, plain_call
+from tilewright.sim.calls import blocking_call, copy_call
 from tilewright.sim.forwarding import forward
 from tilewright.sim.fusion import fuse, names_are_unique
 from tilewright.sim.matrix_form import use_matrices
@@ -167,7 +167,7 @@ class Lowering:
         if op.attrs["atom"].blocking:  # its lanes may have to wait: the node ends here
             self.control(blocking_call(op, operands, results, self.here() + 1), op, operands, results, fallthrough=True)
         else:
-            self.step(plain_call(op, operands, results), op, operands, results)
+            self.step(copy_call(op, operands, results), op, operands, results)
 
     def region(self, block: Block, around: EnclosingRegion) -> None:
         """Lower the ops of a region inside ``around``."""

@@ -17,10 +17,11 @@ from tilewright.ir.lanes import Array
 from tilewright.sim.access import WIDEST, VectorAccess, access_of
 from tilewright.sim.columns import Columns
 from tilewright.sim.memory import Buffer
+from tilewright.sim.values import Ptr, TypedPointer
 
 if TYPE_CHECKING:
+    from tilewright.ir.types import ScalarType
     from tilewright.sim.group import Group
-    from tilewright.sim.values import Ptr, TypedPointer
 
 Mask = Array | None
 
@@ -31,8 +32,10 @@ def move(
 ) -> None:  # fmt: skip
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
     whole = _all_lanes(masks)
-    if not any(mask is not None for mask in whole) and _by_plan(group, fragment, registers, pointers, store):
-        return
+    if not any(mask is not None for mask in whole):
+        kinds = [(handle.elem, handle.align) for handle in pointers]
+        if move_by_plan(group, fragment, registers, [handle.pointer for handle in pointers], kinds, store):
+            return
     if isinstance(fragment, Columns):
         fragment = fragment.array()
     for first, stop in _runs(registers, pointers, whole):
@@ -79,29 +82,31 @@ class MovePlan(NamedTuple):
     parts: list[GroupedMove]
 
 
-def _by_plan(
-    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
-    store: bool,
+def move_by_plan(
+    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[Ptr],
+    kinds: Sequence[tuple[ScalarType, int]], store: bool,
 ) -> bool:  # fmt: skip
-    """Move all registers by the op's plan; False if it has none, or an access might be outside."""
-    pointer, tell = pointers[0].pointer, None if group.events is None else group.events.quick
+    """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside. ``kinds``:
+    the element type and the alignment of each pointer."""
+    pointer, tell = pointers[0], None if group.events is None else group.events.quick
     root, buf, add = pointer.root, pointer.buf, pointer.add
     if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
         return False
-    for handle in pointers:
-        if handle.pointer.root is not root or handle.buf is not buf:
+    for other in pointers:
+        if other.root is not root or other.buf is not buf:
             return False
     if store and buf.read_only:
         return False
     # All pointers are one vector of offsets (root) plus a number each, so the range of the root bounds every access.
-    distances = [handle.pointer.add - add for handle in pointers]
+    distances = [other.add - add for other in pointers]
     low, high, bits = root.range
     aligned = (bits | add) & (WIDEST - 1)  # low bits that some lane may have set: 0 where all lanes are aligned
     plans, op = group.program.plans, group.lanes.op
     plan = plans.get(id(op))
     stride = fragment.strides[-1]
     if plan is None or plan.distances != distances or plan.aligned != aligned or plan.stride != stride:
-        plan = plans[id(op)] = _plan(fragment, registers, pointers, distances, aligned)
+        handles = [TypedPointer(other, *kind) for other, kind in zip(pointers, kinds, strict=True)]
+        plan = plans[id(op)] = _plan(fragment, registers, handles, distances, aligned)
     if not plan.parts or low + add + plan.reach[0] < buf.low or high + add + plan.reach[1] > buf.high:
         return False
     if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
@@ -111,7 +116,7 @@ def _by_plan(
         if tell is not None:
             for k in range(part.first, part.stop):
                 values = _read(fragment, registers[k]) if store else None
-                tell(verb, buf, group, pointers[k].pointer, part.each, None, values)
+                tell(verb, buf, group, pointers[k], part.each, None, values)
         items, index = buf.place(group, root, add + part.at, part.access, True)
         if store:
             items[index] = part.access.encode_as(items.dtype, _read(fragment, part.chosen))
