@@ -86,8 +86,8 @@ def move_by_plan(
     group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[Ptr],
     kinds: Sequence[tuple[ScalarType, int]], store: bool,
 ) -> bool:  # fmt: skip
-    """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside. ``kinds``:
-    the element type and the alignment of each pointer."""
+    """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside.
+    ``kinds``: the element type and the alignment of each pointer."""
     pointer, tell = pointers[0], None if group.events is None else group.events.quick
     root, buf, add = pointer.root, pointer.buf, pointer.add
     if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
