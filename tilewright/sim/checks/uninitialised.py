@@ -103,9 +103,12 @@ class Uninitialised(RegisterOrigins):
         low, high = low + pointer.add, high + pointer.add + access.nbytes
         # Where all is written, loads find nothing, and only stores of undefined values change anything.
         first, stop = low >> self.shift, -(-high >> self.shift)
-        if self.landing is None and not high >> RANK_SHIFT and self.written_cells[group.wave].has(first, stop):
-            op = group.lanes.op
-            if verb == "load" or not (op.opcode == "store" and self.registers[group.wave].held):
+        if self.landing is None and not high >> RANK_SHIFT:
+            written, op = self.written_cells[group.wave], group.lanes.op
+            if verb == "load":
+                if written.has(first, stop):
+                    return
+            elif written.known(first, stop) and not (op.opcode == "store" and self.registers[group.wave].held):
                 return
         super().pointed(verb, buffer, group, pointer, access, mask, values)
 
@@ -132,11 +135,12 @@ class Uninitialised(RegisterOrigins):
                 self._store(group, op, memory, cells, mask)
             return
         found = memory[cells]
+        undefined = bool(np.maximum.reduce(found, axis=None, initial=0))
         # The first undefined value: the registers are followed from this op on, which is executed again.
-        if self.asleep and found.any():
+        if self.asleep and undefined:
             self.launch.wake(self)
             raise RunAgain
-        if not found.any():
+        if not undefined:
             if verb == "atomic" and self.registers[group.wave].held:
                 self._update(group, op, memory, cells, mask)
             return

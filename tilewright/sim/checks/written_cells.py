@@ -24,8 +24,13 @@ class WrittenCells:
         if self.looked.get((start, stop)) == self.writes:
             return False
         self.looked[start, stop] = self.writes
-        here[:] = self.memory[:, start:stop].any(0)
+        # The greatest number of a place: NumPy's any() of numbers takes ten times as long.
+        here[:] = np.maximum.reduce(self.memory[:, start:stop], axis=0) != 0
         return not here.any()
+
+    def known(self, start: int, stop: int) -> bool:
+        """Whether the cells are known to be, without a look at them."""
+        return not self.dirty[start:stop].any()
 
     def forget(self) -> None:
         """Something undefined may have been stored anywhere."""
