@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree
@@ -15,11 +16,13 @@ pytest.importorskip("griffe")
 
 from tilewright.explorer.answer import answer
 from tilewright.explorer.tabs import tab_of
+from tilewright.lang.launch import options
 from tilewright.layout import parse
 from tilewright.viz import composition_figure
 from tools import speed
 from tools.website import api, build, card, commands, gallery, links, measurements, pictures, tutorials
 from tools.website.docstrings import markdown
+from tools.website.parameters import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION = re.findall(r'"([\w/]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
@@ -240,3 +243,21 @@ def test_every_note_of_the_measurements_has_one_subject(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.svg"))) == text.count("![") == 3
     dates = re.findall(r"^\| (2026-\d\d-\d\d) \|", measurements.page("hopper", tmp_path), re.MULTILINE)
     assert dates == sorted(dates, reverse=True) != []
+
+
+def test_parameters_have_a_table() -> None:
+    text = "Adds.\n\n``a`` and ``b`` are numbers; ``out``: where the sum goes. Raises nothing.\n\n>>> 1\n1"
+    made = with_table(text, ["a", "b", "out", "loc"])
+    assert made.endswith(
+        "Args:\n    a: ``a`` and ``b`` are numbers\n    b: ``a`` and ``b`` are numbers\n    out: where the sum goes\n\n"
+        ">>> 1\n1"
+    )
+    assert with_table("Args:\n    a: one", ["a", "b"]) == "Args:\n    a: one"
+    assert with_table("No word of them.", ["x", "y"]) == "No word of them."
+
+
+def test_each_compile_option_is_explained() -> None:
+    for field in fields(options.CompileOptions):
+        kind = next(v for v in vars(options).values() if getattr(v, "field", None) == field.name)
+        said = api.entry_text(kind.__name__, f"{options.__name__}.{kind.__name__}")
+        assert f"--{field.name.replace('_', '-')}" in said and len(said.rsplit(": ", 1)[1]) > 20, field.name

@@ -7,6 +7,8 @@ from typing import Any
 
 import griffe
 
+from tools.website.parameters import with_table
+
 ROLE = re.compile(r":\w+:`~?([^`]+)`")
 SEVERAL = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +.*)*)", re.MULTILINE)  # parameters that share a description
 
@@ -49,4 +51,6 @@ class MarkdownDocstrings(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, loader: Any, **kwargs: Any) -> None:
         if obj.docstring is not None:
+            if isinstance(obj, griffe.Function):
+                obj.docstring.value = with_table(obj.docstring.value, [p.name for p in obj.parameters])
             obj.docstring.value = markdown(obj.docstring.value)

@@ -77,16 +77,29 @@ def gemm(
 ) -> GemmReport:  # fmt: skip
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
 
-    ``a`` is (M, K) or (L, M, K), ``b`` (K, N) or (L, K, N), ``c`` and ``out`` (M, N) or (L, M, N): NumPy arrays or
-    torch tensors, any strides, fp16, bf16 or fp32 (one dtype for all). ``machine``: "cpu" is the simulator, "gpu" a
-    CUDA device (NumPy arrays are copied there and back), "auto" follows the arrays. D goes into ``out`` when given;
-    ``out`` may be ``c`` itself. ``decomposition``: "data_parallel" gives each block one tile, "dynamic" lets blocks
-    draw tiles as they go (Hopper kernels; for a GPU with other work, too), "stream_k" deals the work out evenly where
-    that pays, "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own
-    for the kernel's tile. ``reduction``: how blocks that share a tile add up ("mixed", "atomic", "shared", or "none":
-    no blocks share a tile); one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
-    ``check``: which of the simulator's checks run (docs/checking.md), "default" unless it is set otherwise.
-    Raises ArgumentError for operands that do not fit together.
+    Args:
+        a: (M, K) or (L, M, K): a NumPy array or torch tensor with any strides, of fp16, bf16 or fp32 and the other
+            dtypes that kernels have; one dtype for all operands.
+        b: (K, N) or (L, K, N).
+        c: (M, N) or (L, M, N); left out, beta must be 0.
+        alpha: the factor of the product.
+        beta: the factor of ``c``.
+        kernel: a kernel's name, as ``tilewright show`` lists them; by default the fastest one that takes the operands.
+        machine: "cpu" is the simulator, "gpu" a CUDA device (NumPy arrays are copied there and back), "auto" follows
+            the arrays.
+        out: where D goes; it may be ``c`` itself. By default a new array.
+        decomposition: "data_parallel" gives each block one tile; "dynamic" lets blocks draw tiles as they go (Hopper
+            kernels; for a GPU with other work, too); "stream_k" deals the work out evenly where that pays; "auto"
+            chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own for the
+            kernel's tile.
+        reduction: how blocks that share a tile add up ("mixed", "atomic", "shared", or "none": no blocks share a tile);
+            one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
+        epilogue: what is made of the sums (``gemm.epilogue.functions``), in place of alpha, beta and ``c``.
+        progress: is called with the fraction of the work that is done, 0 to 1.
+        check: which of the simulator's checks run (docs/checking.md); "default" unless it is set otherwise.
+
+    Raises:
+        ArgumentError: operands that do not fit together, or no kernel that takes them.
 
     >>> import numpy as np
     >>> a = np.eye(32, dtype=np.float16)
