@@ -255,7 +255,7 @@ def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordEr
     tilewright.errors.KeywordError: copy() has no keyword argument 'predicate'; did you mean 'pred'?
     """
     known = [k for k in known if k not in ("self", "cls")]
-    hint = nearest(name, known) or (f"; it has {', '.join(known)}" if known else "; it has none")
+    hint = nearest(name, known) or (f"; it has {', '.join(known)}" if known else "; it takes no keywords")
     return KeywordError(f"{function}() has no keyword argument {name!r}{hint}")
 
 

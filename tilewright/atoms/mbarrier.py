@@ -106,7 +106,7 @@ class MbarrierInit(MbarrierInstruction):
 
 @dataclass(frozen=True)
 class MbarrierInval(MbarrierInstruction):
-    """``mbarrier.inval``: the mbarrier is no more; its bytes may serve again."""
+    """``mbarrier.inval``: the mbarrier ends; its bytes may be used again."""
 
     name: ClassVar[str] = "mbarrier.inval"
     accesses = (Access("write", "mbarrier", _SHARED, bits=64),)

@@ -65,7 +65,7 @@ class Tcgen05Commit(MbarrierInstruction):
             masks = lanes.spread(operands[1]).astype(np.int64) & 0xFFFF
             none = (masks == 0) & lanes.active()
             if none.any():
-                raise lanes.fault(f"{self.mnemonic()}: the mask is 0: no block is told", none,
+                raise lanes.fault(f"{self.mnemonic()}: the mask is 0, which names no block", none,
                                   "make the mask of the blocks whose loads the MMAs have read")  # fmt: skip
             touches = Touch.in_blocks(lanes, operands[0], masks, self.mnemonic())
 

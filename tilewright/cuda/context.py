@@ -29,7 +29,7 @@ def initialize_cuda_context(device_id: int = 0, flags: int = 0) -> int | None:
     """Make the primary context of device ``device_id`` current for this thread; gives its handle.
 
     None on a machine without a GPU, where arrays are on the CPU and kernels run in the simulator. ``flags`` are those
-    of ``cuCtxCreate``; the primary context belongs to all libraries of the process and takes none but 0.
+    of ``cuCtxCreate``; the primary context belongs to all libraries of the process and takes only 0.
     """
     if flags:
         raise ArgumentError(f"initialize_cuda_context: flags={flags}; the primary context takes no flags")

@@ -90,7 +90,7 @@ class Matrix:
 
     def overlaps_itself(self) -> bool:
         """Whether two elements share one place, as far as extents and strides tell: where each mode steps over all
-        that the finer ones reach, none do; otherwise places are counted, or, of very many, taken to be shared."""
+        that the finer ones reach, they do not; otherwise places are counted, or, of very many, taken to be shared."""
         modes = sorted((abs(d), n) for n, d in zip(self.shape, self.stride, strict=True) if n > 1)
         if 0 in self.shape:
             return False

@@ -68,7 +68,7 @@ class WaitGraph:
             gone = [w for w in following if w not in self.standing]
             if gone:
                 return self._chain([*path, gone[0]], "which has ended")
-            # A warp that can still run is no part of a cycle.
+            # A warp that can still run is not part of a cycle.
             following = [w for w in following if self.standing[w][0].wait is not None]
             if not following:
                 return ""

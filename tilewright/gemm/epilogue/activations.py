@@ -110,7 +110,7 @@ weighted until the extremes were even): 3e-5 of the probability. Beyond, it fall
 
 def quick_gelu(x: Any) -> Any:
     """As :func:`gelu`: max(x, 0) - |x| * P(X > |x|), which keeps its relative accuracy where x is negative."""
-    a = cute.min(abs(x), 20.0)  # infinity times the probability, which is 0 beyond 14, is no number
+    a = cute.min(abs(x), 20.0)  # infinity times the probability, which is 0 beyond 14, would be NaN
     exponent = cute.full_like(x, LOG2_TAIL[-1])
     for coefficient in LOG2_TAIL[-2::-1]:
         exponent = exponent * a + coefficient

@@ -73,7 +73,7 @@ class KernelEntry:
         found = self if len(sizes) == len(self.sizes) else self._in_sizes(sizes)
         if found is None:
             raise ArgumentError(
-                f"kernel {self.name} computes the transposed product, and the epilogue takes none that do"
+                f"kernel {self.name} computes the transposed product, and the epilogue does not take those"
             )
         return found
 

@@ -142,7 +142,7 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
     entries, machine = default_kernels(problem), "gpu"
     plan = Plan.of(problem, entries, "auto", machine, may_pack="ABCD")
     shares = plan.shares
-    assert not isinstance(shares, SplitK | SharedUnits), "the choice takes none"
+    assert not isinstance(shares, SplitK | SharedUnits), "the choice never takes these"
     found = [Candidate.of(plan.entry, shares, plan.packing is not None)]
     taken = next(entry for entry in entries if refusal(entry, problem, "auto", capability_of(machine)) is None)
     ranked = [estimates(*one, count) for one in ways_to_lie(problem, entries, taken)]

@@ -357,7 +357,7 @@ def value_names(spec: Spec, value: Any, name: str) -> list[str]:
 
 class ExtentName(str):
     """``a_shape0``, the name of an extent of the parameter ``array``, as opposed to a user's number of that name.
-    ``mode``: of the array; None for a mode of a mode, which is no extent of the array."""
+    ``mode``: of the array; None for a mode of a mode, which is not an extent of the array."""
 
     array = ""
     mode: int | None = None
