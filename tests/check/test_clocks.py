@@ -1,4 +1,4 @@
-"""Vector clocks by themselves: what a warp releases, by the short way and lane by lane, and the groups of copies."""
+"""Vector clocks by themselves: what a warp releases, alone, among others and lane by lane, and the groups of copies."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_groups_of_copies_against_plain_ones(seed: int) -> None:
                 assert made.waited_by(warp, 1, lane) == plain.over(warp, lane)
             row = made.release(np.array([warp]))[0]
             assert row[own[warp]] == plain.known(warp)
-            assert (made.known(warp).rows[int(made.cluster[warp])] == row).all()  # the short way
+            assert (made.known(warp).rows[int(made.cluster[warp])] == row).all()  # alone, and among others
 
 
 def test_a_lane_that_does_not_commit_cannot_wait_for_its_copies() -> None:

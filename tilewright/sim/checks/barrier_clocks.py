@@ -287,24 +287,12 @@ class MbarrierClocks:
             if mine.size:
                 self._at(place).add(np.maximum.reduce(clocks.release(mine)))
                 clocks.step(mine)
-        released = self._released_by_elected(others)
-        if released is not None:
-            for (_, place, _), row in zip(others, released, strict=True):
-                self._at(place).add(row)
-        else:
-            for warp, place, lane in others:
-                know = clocks.known(warp, lane)
-                row = know.rows.pop(int(clocks.cluster[warp]))
-                self._at(place).add(row, know if know.rows or know.lanes else None)
+        for warp, place, lane in others:
+            know = clocks.known(warp, lane)
+            row = know.rows.pop(int(clocks.cluster[warp]))
+            self._at(place).add(row, know if know.rows or know.lanes else None)
         if others:
             clocks.step(np.array([*{warp for warp, _, _ in others}]))
-
-    def _released_by_elected(self, others: list[tuple[int, int, int | None]]) -> Array | None:
-        """As :meth:`Clocks.released_by_elected`, of (warp, place, lane)."""
-        lanes = [lane for *_, lane in others if lane is not None]
-        if not others or len(lanes) < len(others):
-            return None
-        return self.clocks.released_by_elected(np.array([warp for warp, *_ in others]), np.array(lanes))
 
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""

@@ -106,10 +106,8 @@ class Clocks:
         agents = len(layout.agents)
         self.numbers = warps
         self.columns = [layout.agent_unit(self.own, warps, a) for a in range(agents)]  # of each warp's agents
-        # For each agent and lane: the group that it last issued to, and the last one that it has waited for. One column
-        # does for all lanes of a warp as long as no warp has issued, committed or waited with only some of them.
-        self.issued, self.waited = ([np.zeros((warps.size, 1), np.int32) for _ in range(agents)] for _ in range(2))
-        self.unfinished = np.zeros((warps.size, agents), bool)  # whether some lane may not have waited for its last one
+        # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
+        self.issued, self.waited = ([np.zeros((warps.size, WARP), np.int32) for _ in range(agents)] for _ in range(2))
         self.open = np.ones((warps.size, agents), np.int32)
         # For each lane the first group that its warp closed and it did not, 0: none. Once there is one of an agent,
         # the agent is ``uneven``.
@@ -147,13 +145,7 @@ class Clocks:
         cluster = int(self.cluster[warp])
         if lane is None:
             row[self.own[warp]] = self.now[warp]
-            if self.unfinished[warp].any():
-                self.agents_of(np.array([warp]), row[None])
-            else:
-                for a, by_warpgroup in enumerate(self.layout.by_warpgroup):
-                    if not by_warpgroup:
-                        column = self.layout.agent_unit(int(self.own[warp]), warp, a)
-                        row[column] = max(row[column], self.open[warp, a] - 1)  # nothing of the open group yet
+            self.agents_of(np.array([warp]), row[None])
         else:
             unit = int(self.unit[warp])
             if self.layout.elects and self.layout.elect(unit, lane):
@@ -164,7 +156,7 @@ class Clocks:
                 if self.layout.by_warpgroup[a]:
                     column = self.layout.agent_unit(int(self.own[warp]), warp, a)
                     row[column] = max(row[column], self.waited_by(warp, a, lane))
-                elif self.issued[a][warp, lane % self.issued[a].shape[1]]:
+                elif self.issued[a][warp, lane]:
                     agent = self.layout.agent_unit(int(self.unit[warp]), warp, a) * WARP + lane
                     know.lanes[agent] = self.waited_by(warp, a, lane)
         mine = know.rows.get(cluster)
@@ -237,36 +229,11 @@ class Clocks:
                 # Kept up to date by its waits. A group of wgmma is the warpgroup's, and so is its column: who has
                 # waited for it knows that the operands of all four warps have been read.
                 continue
-            known = self.open[warps, a] - 1  # what is issued to the open group from now on is unknown to all
-            unfinished = self.unfinished[warps, a]
-            if unfinished.any():
-                some = np.flatnonzero(unfinished)
-                issued, waited = self.issued[a][warps[some]], self.waited[a][warps[some]]
-                known[some] = np.minimum.reduce(np.where(issued > waited, waited, known[some, None]), axis=1)
+            closed = self.open[warps, a][:, None] - 1  # what is issued to the open group from now on is unknown to all
+            issued, waited = self.issued[a][warps], self.waited[a][warps]
+            known = np.minimum.reduce(np.where(issued > waited, waited, closed), axis=1)
             at = self.numbers[: warps.size], self.columns[a][warps]
             rows[at] = np.maximum(rows[at], known)
-
-    def released_by_elected(self, warps: Array, lanes: Array) -> Array | None:
-        """``[warps, columns]`` what single lanes of these warps release, each the elected one; None where a row of
-        clocks does not say it all."""
-        layout = self.layout
-        if self.lane_clocks or not layout.elects:
-            return None
-        block = self.unit[warps] // layout.block
-        elected = layout.lane[block * layout.warps + warps % layout.warps]
-        if (elected != lanes).any():
-            return None
-        rows = self.clocks[warps]
-        rows[self.numbers[: warps.size], self.own[warps] + layout.elected] = self.now[warps]
-        for a, by_warpgroup in enumerate(layout.by_warpgroup):
-            issued, waited = self.issued[a], self.waited[a]
-            lane = lanes if issued.shape[1] > 1 else 0
-            if by_warpgroup:
-                at = self.numbers[: warps.size], self.columns[a][warps]
-                rows[at] = np.maximum(rows[at], waited[warps, lane])
-            elif issued[warps, lane].any():
-                return None
-        return rows
 
     def release(self, warps: Array) -> Array:
         """``[warps, columns]`` what all lanes of these warps together release (without what is loose)."""
@@ -316,37 +283,20 @@ class Clocks:
 
     def issue(self, warps: Array, lanes: Array | None, agent: int) -> None:
         """``lanes [warps, 32]`` (None: all) hand something to the agent, in their open groups."""
-        now = self.open[warps, agent][:, None]
-        if lanes is None and self.issued[agent].shape[1] == 1:
-            self.issued[agent][warps] = now
-            self.unfinished[warps, agent] = True
-            return
-        self._by_lane(agent)
         some = True if lanes is None else lanes
-        self.issued[agent][warps] = np.where(some, now, self.issued[agent][warps])
-        self.unfinished[warps, agent] |= np.any(some, axis=-1)
+        self.issued[agent][warps] = np.where(some, self.open[warps, agent][:, None], self.issued[agent][warps])
 
     def issue_one(self, warp: int, lane: int, agent: int) -> None:
         """The same of one lane of a warp."""
-        self._by_lane(agent)
         self.issued[agent][warp, lane] = self.open[warp, agent]
-        self.unfinished[warp, agent] = True
-
-    def _by_lane(self, agent: int) -> None:
-        """From now on each lane has numbers of its own."""
-        if self.issued[agent].shape[1] == 1:
-            self.issued[agent] = np.repeat(self.issued[agent], WARP, axis=1)
-            self.waited[agent] = np.repeat(self.waited[agent], WARP, axis=1)
 
     def waited_by(self, warp: int, agent: int, lane: int) -> int:
         """The last group of the agent that a lane has waited for."""
-        waited = self.waited[agent]
-        return int(waited[warp, lane % waited.shape[1]])
+        return int(self.waited[agent][warp, lane])
 
     def commit(self, warps: Array, lanes: Array | None, agent: int) -> None:
         """``lanes [warps, 32]`` (None: all) close their open groups."""
         if self.uneven[agent] or lanes is not None:
-            self._by_lane(agent)
             some, opened = True if lanes is None else lanes, self.open[warps, agent][:, None]
             left = np.logical_not(some) & (self.issued[agent][warps] == opened)
             if self.uneven[agent] or left.any():
@@ -360,16 +310,12 @@ class Clocks:
         """``lanes [warps, 32]`` (None: all) wait until at most ``pending`` groups are unfinished."""
         # Groups are numbered from 1, the open one is not waited for: the newest that is over has this number.
         over = np.maximum(self.open[warps, agent] - (1 + pending), 0)
-        if self.uneven[agent] or lanes is not None:
-            self._by_lane(agent)
         before = self.waited[agent][warps]
         reached = np.maximum(before, over[:, None])
         if self.uneven[agent]:  # what a lane has not committed it cannot wait for
             skipped = self.skipped[warps, agent]
             reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
-        now = reached if lanes is None else np.where(lanes, reached, before)
-        self.waited[agent][warps] = now
-        self.unfinished[warps, agent] = (self.issued[agent][warps] > now).any(1)
+        self.waited[agent][warps] = reached if lanes is None else np.where(lanes, reached, before)
         if self.layout.by_warpgroup[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)
             self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)

@@ -62,8 +62,7 @@ class Snapshot:
 
     def waited_by(self, row: int, agent: int, lane: int) -> int:
         """As :meth:`Clocks.waited_by`, of a row of the group."""
-        waited = self.waited[agent]
-        return int(waited[row, lane % waited.shape[1]])
+        return int(self.waited[agent][row, lane])
 
 
 class LaneClocksAtIssue:

@@ -191,7 +191,7 @@ class CellCheck(RaceFindings):
             # Program order orders a thread's own accesses, whatever the clocks say.
             fine |= identity == acting.thread
         else:
-            # What lands comes after what its thread did before the issue; other bytes of the same copy are no race.
+            # What lands comes after what its thread did before the issue; bytes of one copy do not race.
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == access.number)
         if fine.all():
