@@ -9,19 +9,17 @@ for each element of K. The words that threads hold are found by a layout (thread
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from tilewright.atoms.tables import offsets
+from tilewright.ir.lanes import Array
 from tilewright.layout import Layout
 
 SPARSITY, CHUNK = 2, 4
 """Elements of K for each that is stored; neighbours of which half are stored."""
 METADATA_ROWS, METADATA_K = 64, 64
 """Rows and elements of K of which a warpgroup holds the metadata in one word a thread."""
-
-Array = np.ndarray[Any, Any]
 
 
 def instruction_metadata_layout(width: int) -> Layout:

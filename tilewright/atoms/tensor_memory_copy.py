@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from tilewright.atoms.tensor_memory import COLUMN_BITS, LANES, lane_stride, tmem_columns, tmem_place
 from tilewright.errors import ConstraintError
+from tilewright.ir.target import WARP
 from tilewright.layout import Layout, make_layout, size
 
-WARP = 32
 REGISTERS = 128
 """The most registers of a thread that one ``tcgen05.ld`` or ``tcgen05.st`` moves."""
 _LANE = lane_stride(1)

@@ -14,9 +14,8 @@ from typing import IO, Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
+from tilewright.ir.lanes import Array
 from tilewright.ir.types import SCALARS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 1 << 20

@@ -86,6 +86,8 @@ class TensorMemoryOrder(Checker):
         self.sides: dict[tuple[Wave, int], _Side] = {}
 
     def tensor_memory(self, group: Group, row: int, memory: TensorMemory, writes: bool, where: list[Any]) -> None:
+        """A warp reads or writes the cells ``where``: compared with the last write of each and, if it writes, the last
+        read, by other warps."""
         cells = self.cells.get(memory)
         if cells is None:
             cells = self.cells[memory] = _Cells()
