@@ -49,7 +49,7 @@ SHORT_CUTS: dict[Any, tuple[str, ...]] = {
         "move_to_cells",
     ),
     AccessRecord: ("accepts", "is_near", "older_than", "happened_before", "happened_before_by_warp", "ranges"),
-    Accessors: ("know", "knew_at_issue", "know_by_warp", "given"),
+    Accessors: ("know", "know_by_warp", "given"),
     CellCheck: (
         "check",
         "_observed",

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of
-from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, SITE_SHIFT, THREADS, epoch
+from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, epoch
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.clocks import Clocks
@@ -127,17 +127,8 @@ class Accessors:
 
     def entries(self, number: int) -> Array:
         """``[accesses]`` what they leave in shadow memory; ``number``: of the site."""
-        if self.landed or self.kind != THREADS:
-            found: Array = epoch(self.identity, number, self.clock, self.kind)
-            return found
-        registers = self.group.registers
-        # Entries differ in the site alone until the clocks move, so those of site 0 are kept for all lanes.
-        known = registers.get("check.entries")
-        if known is None or known[0] is not self.now:
-            first = epoch(self.clocks.unit[self.group.warps] * WARP, 0, self.now)
-            known = registers["check.entries"] = (self.now, (first[:, None] + np.arange(WARP)).reshape(-1))
-        entries = known[1] if self.mask is None and not self.listed else known[1][self.lanes]
-        return self._spread(entries + (number << SITE_SHIFT))
+        found: Array = epoch(self.identity, number, self.clock, self.kind)
+        return found
 
     # -- warp by warp --------------------------------------------------------------------------------------------------
 
@@ -158,10 +149,7 @@ class Accessors:
         """The rows of the warps that act, and the number of each one's cluster in the wave."""
         rows: Any = slice(None)
         if self.listed and self.lanes.size <= WARP:
-            rows = self.lanes // WARP
-            # Mostly one lane of each warp in order: the comparison is cheaper than sorting.
-            if rows.size > 1 and not (rows[1:] > rows[:-1]).all():
-                rows = np.unique(rows)
+            rows = np.unique(self.lanes // WARP)
         clusters = self.clocks.cluster
         return rows, clusters[self.group.warps[rows]] - clusters[0]
 
@@ -194,22 +182,10 @@ class Accessors:
             np.maximum.at(found, (cluster, column), clock)
         return found
 
-    def knew_at_issue(self, needs: Array) -> Array:
-        """``[rows]`` which warps of the group knew what ``needs`` names of their clusters, when what lands was
-        issued."""
-        assert self.snapshot is not None
-        clusters = self.clocks.cluster
-        found: Array = (self.snapshot.rows >= needs[clusters[self.group.warps] - clusters[0]]).all(1)
-        return found
-
     def know(self, needs: Array, which: Array | None = None) -> bool:
         """Whether the warps that act (of them only those in whose row ``which`` is True) know what ``needs`` names of
         their clusters."""
         rows, cluster = self.rows_and_clusters
-        if cluster.size == 1 and (which is None or self.listed):
-            row = int(np.arange(self.group.warps.size)[rows][0]) if isinstance(rows, slice) else int(rows[0])
-            mine = self.clocks.clocks[self.group.warps[row]] if self.snapshot is None else self.snapshot.rows[row]
-            return bool((mine >= needs[cluster[0]]).all())
         if which is not None and not self.listed:
             rows, cluster = which, cluster[which]
         known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]

@@ -245,16 +245,8 @@ class MbarrierClocks:
 
     def _by_place(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[WarpPlaceLane]]:
         """Whole warps that name one place, by place; and (warp, place, lane) of other lanes that act."""
-        if lanes.size == warps.size * WARP:  # all lanes of all warps
-            by_warp = places.reshape(-1, WARP)
-            there = by_warp[:, 0]
-            if (by_warp == there[:, None]).all():
-                return {place: warps[there == place] for place in dict.fromkeys(there.tolist())}, []
         rows = lanes // WARP
-        new = rows[1:] != rows[:-1]
-        if new.all() and (self.clocks.lanes[warps[rows]] > 1).all():  # one lane of each warp
-            return {}, list(zip(warps[rows].tolist(), places.tolist(), (lanes % WARP).tolist(), strict=True))
-        first = np.flatnonzero(np.concatenate([[True], new]))
+        first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
         counts = np.diff(np.append(first, rows.size))
         mine = warps[rows[first]]
         whole = np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first)

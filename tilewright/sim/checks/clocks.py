@@ -108,6 +108,9 @@ class Clocks:
         self.columns = [layout.agent_unit(self.own, warps, a) for a in range(agents)]  # of each warp's agents
         # For each agent and lane: the group that it last issued to, and the last one that it has waited for.
         self.issued, self.waited = ([np.zeros((warps.size, WARP), np.int32) for _ in range(agents)] for _ in range(2))
+        # Whether some lane may not have waited for the last group that it has issued to. Where none has, no lane is
+        # asked: 3 % of all checks of hopper_f16 512^3.
+        self.unfinished = np.zeros((warps.size, agents), bool)
         self.open = np.ones((warps.size, agents), np.int32)
         # For each lane the first group that its warp closed and it did not, 0: none. Once there is one of an agent,
         # the agent is ``uneven``.
@@ -229,9 +232,12 @@ class Clocks:
                 # Kept up to date by its waits. A group of wgmma is the warpgroup's, and so is its column: who has
                 # waited for it knows that the operands of all four warps have been read.
                 continue
-            closed = self.open[warps, a][:, None] - 1  # what is issued to the open group from now on is unknown to all
-            issued, waited = self.issued[a][warps], self.waited[a][warps]
-            known = np.minimum.reduce(np.where(issued > waited, waited, closed), axis=1)
+            known = self.open[warps, a] - 1  # what is issued to the open group from now on is unknown to all
+            unfinished = self.unfinished[warps, a]
+            if unfinished.any():
+                some = np.flatnonzero(unfinished)
+                issued, waited = self.issued[a][warps[some]], self.waited[a][warps[some]]
+                known[some] = np.minimum.reduce(np.where(issued > waited, waited, known[some, None]), axis=1)
             at = self.numbers[: warps.size], self.columns[a][warps]
             rows[at] = np.maximum(rows[at], known)
 
@@ -285,10 +291,12 @@ class Clocks:
         """``lanes [warps, 32]`` (None: all) hand something to the agent, in their open groups."""
         some = True if lanes is None else lanes
         self.issued[agent][warps] = np.where(some, self.open[warps, agent][:, None], self.issued[agent][warps])
+        self.unfinished[warps, agent] |= np.any(some, axis=-1)
 
     def issue_one(self, warp: int, lane: int, agent: int) -> None:
         """The same of one lane of a warp."""
         self.issued[agent][warp, lane] = self.open[warp, agent]
+        self.unfinished[warp, agent] = True
 
     def waited_by(self, warp: int, agent: int, lane: int) -> int:
         """The last group of the agent that a lane has waited for."""
@@ -315,7 +323,9 @@ class Clocks:
         if self.uneven[agent]:  # what a lane has not committed it cannot wait for
             skipped = self.skipped[warps, agent]
             reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
-        self.waited[agent][warps] = reached if lanes is None else np.where(lanes, reached, before)
+        now = reached if lanes is None else np.where(lanes, reached, before)
+        self.waited[agent][warps] = now
+        self.unfinished[warps, agent] = (self.issued[agent][warps] > now).any(1)
         if self.layout.by_warpgroup[agent]:  # the wait is one of the whole warp
             column = self.layout.agent_unit(self.own[warps], warps, agent)
             self.clocks[warps, column] = np.maximum(self.clocks[warps, column], over)

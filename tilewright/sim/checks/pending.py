@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.sim.checks.reach import Pieces, Reach, Threads
 from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord
-from tilewright.sim.checks.shadow import NEVER, OTHERS, THREADS, Cells, Read, Shadow
+from tilewright.sim.checks.shadow import NEVER, THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.accessors import Accessors
@@ -43,9 +43,6 @@ class PendingAccesses:
         self.moment: Any = None
         self.clear: list[tuple[int, int]] = []
         self.loads: list[AccessRecord] = []
-        self.boxes: dict[
-            tuple[bool, int, int], AccessRecord
-        ] = {}  # the last record of these bytes by asynchronous units
         self.number = 0  # of the last write
         self.whole_lines = True  # whether all writes were of such lines
         self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
@@ -159,18 +156,12 @@ class PendingAccesses:
         loads = load and _by_threads(acting)
         moment = self.moment if loads else (acting.group, acting.tick, acting.agent, acting.landed)
         part = number, reach, acting
-        recent = self.records[-RECENT:]
-        box = self.boxes.get((load, reach.low, reach.high)) if acting.kind == OTHERS else None
-        if box is not None:
-            recent.append(box)
-        record = next((r for r in recent if r.accepts(reach, acting, load, moment)), None)
+        record = next((r for r in self.records[-RECENT:] if r.accepts(reach, acting, load, moment)), None)
         if record is None:
             record = AccessRecord(reach, load, acting, [part], moment)
             self._append(record)
             if loads:
                 self.loads.append(record)
-            elif acting.kind == OTHERS:
-                self.boxes[load, reach.low, reach.high] = record
         else:
             record.join(reach, part, acting)
         record.last = self.number
@@ -190,15 +181,7 @@ class PendingAccesses:
     def note_checked(self, reach: Reach, acting: Accessors, load: bool) -> None:
         """Remember an access that is in the cells."""
         self.changes += 1
-        # Accesses at one tick of a group need the same clocks to be known. Bytes between them count as reached: later
-        # accesses to those are looked at cell by cell.
-        moment = (acting.group, acting.tick, acting.agent, acting.landed)
-        recent = self.records[-RECENT:] if _by_threads(acting) else ()
-        record = next((r for r in recent if r.parts is None and r.is_near(reach, acting, load, moment)), None)
-        if record is None:
-            self._append(AccessRecord(reach, load, acting, None, moment))
-        else:
-            record.widen(reach, acting)
+        self._append(AccessRecord(reach, load, acting, None, None))
         acting.forget()
 
     def _drop_overwritten(self, by: AccessRecord, whole: Reach | AccessRecord, acting: Accessors) -> None:

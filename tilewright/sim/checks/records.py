@@ -12,7 +12,6 @@ from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.accessors import Accessors
-    from tilewright.sim.checks.order import Snapshot
 
 FEW = 16  # accesses of a record, of which each is looked at
 PARTS = 1024  # accesses that one record stands for
@@ -25,7 +24,7 @@ class AccessRecord:
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
     __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
-                 "last", "needs", "_ranges", "_asked", "_known")  # fmt: skip
+                 "last", "needs", "_ranges")  # fmt: skip
 
     def __init__(
         self, reach: Reach, load: bool, acting: Accessors | None, parts: list[RecordedAccess] | None, moment: Any
@@ -37,8 +36,6 @@ class AccessRecord:
         self.kind, self.newest, self.floor = OTHERS, NEVER, 0
         self.needs: list[Accessors] | Array | None = None
         self._ranges: tuple[int, Ranges | None] | None = None
-        self._asked: tuple[Snapshot, Array] | None = None  # which warps of the group of a snapshot know of all of it
-        self._known: tuple[Any, ...] | None = None  # whether all warps of a group do: of what, whose, when, the answer
         if acting is not None:
             self.kind, self.newest, self.floor = acting.kind, acting.newest, acting.floors[0]
             self.needs = [acting]
@@ -46,22 +43,17 @@ class AccessRecord:
     def join(self, reach: Reach, part: RecordedAccess, acting: Accessors) -> None:
         """Take one more access of the same kind."""
         assert self.parts is not None
-        self.widen(reach, acting)
+        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
+        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
+        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
         # Whole groups at one moment need the same clocks to be known as the part before them (``_now`` gives the same
         # array as long as they are): nothing to add then.
         if acting.listed or self.parts[-1][2].now is not acting.now:
-            self._asked = None
             if isinstance(self.needs, list):
                 self.needs.append(acting)
             elif self.needs is not None:
                 self.needs = np.maximum(self.needs, acting.needs)
         self.parts.append(part)
-
-    def widen(self, reach: Reach, acting: Accessors) -> None:
-        """Stand for these bytes, too."""
-        self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
-        self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
-        self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
 
     def accepts(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
         """Whether one more access may be added."""
@@ -90,18 +82,7 @@ class AccessRecord:
             return False
         if isinstance(needs, list):
             needs = self.needs = np.asarray(np.maximum.reduce([one.needs for one in needs]))
-        if acting.snapshot is None:
-            if acting.listed:
-                return acting.know(needs)
-            # All warps of the group are asked; their clocks are the same as long as the version of the clocks is.
-            known, group, version = self._known, acting.group, acting.clocks.version
-            if known is None or known[0] is not needs or known[1] is not group or known[2] != version:
-                known = self._known = needs, group, version, acting.know(needs)
-            return bool(known[3])
-        asked = self._asked
-        if asked is None or asked[0] is not acting.snapshot:
-            asked = self._asked = acting.snapshot, acting.knew_at_issue(needs)
-        return bool(asked[1][acting.rows_and_clusters[0]].all())
+        return acting.know(needs)
 
     @property
     def dense(self) -> bool:
