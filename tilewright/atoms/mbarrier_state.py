@@ -36,13 +36,13 @@ class Mbarriers:
 
     def rows(self, places: Array) -> Array:
         """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
-        found = self.made(places)
+        found = self.last_rows(places)
         if not self.places.size:
             return found
         return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
 
-    def made(self, places: Array) -> Array:
-        """The rows at ``places``; -1 where no mbarrier was made."""
+    def last_rows(self, places: Array) -> Array:
+        """The rows at ``places``, also of invalidated mbarriers; -1 where none was ever made."""
         if not self.places.size:
             return np.full(places.shape, -1, np.int64)
         at = np.minimum(np.searchsorted(self.places, places), self.places.size - 1)
@@ -50,7 +50,7 @@ class Mbarriers:
 
     def make(self, places: Array, counts: Array) -> None:
         """Fresh mbarriers at distinct ``places`` where the memory holds no mbarrier yet."""
-        new = places[self.made(places) < 0]
+        new = places[self.last_rows(places) < 0]
         if new.size:
             self.where = np.concatenate([self.where, new])
             for name in ("expected", "pending", "bytes", "completed", "seen"):

@@ -66,7 +66,7 @@ def join(low: Lowering, op: Op) -> None:
     following = low.here() + 1
 
     def control(g: Any, s: list[Any]) -> int:
-        if g.wave.alone(g):
+        if g.wave.cannot_merge(g):
             return following
         g.pc = following
         return PAUSE

@@ -95,7 +95,7 @@ def use_columns(fragments: list[Any], readers: Counter[Value], slot: Callable[[V
 
 
 def _follow(source: Any, sinks: set[int], readers: Counter[Value], slot: Callable[[Value], int]) -> None:
-    node = source.made.node
+    node = source.definition.node
     if not any(_take_columns(use.op.result, node, sinks, readers) for use in source.rest):
         return
     source.make_columns()

@@ -122,7 +122,8 @@ class Fragment:
         self.kind = ""  # how the first use makes it: "loaded" by a copy, or the vector that is "stored"
 
     @property
-    def made(self) -> Use:
+    def definition(self) -> Use:
+        """Where the value is made."""
         return self.uses[0]
 
     @property
@@ -192,7 +193,7 @@ class Fragment:
 
     def view_loads(self) -> None:
         """Loads of all registers behind the last write of a fragment that only this stretch uses give views of it."""
-        if any(use.node is not self.made.node for use in self.uses):
+        if any(use.node is not self.definition.node for use in self.uses):
             return
         for use in reversed(self.uses):
             if _written(use.op, self.value):
@@ -209,7 +210,7 @@ class Fragment:
     def make_at_first_use(self) -> None:
         """Make the fragment where it is first used, if that writes all registers: then it depends on the masks there
         whether poison would be left."""
-        if len(self.uses) < 2 or self.first.node is not self.made.node or self.first.at < 0:
+        if len(self.uses) < 2 or self.first.node is not self.definition.node or self.first.at < 0:
             return
         op = self.first.op
         if _is_static(op, "frag.store") and sorted(op.attrs["offsets"]) == list(range(self.n)):
@@ -222,7 +223,7 @@ class Fragment:
             self._load(False)
         else:
             return
-        _put(self.made, nothing)
+        _put(self.definition, nothing)
 
     def make_columns(self) -> None:
         """Let the copy that makes the fragment make columns."""
@@ -242,7 +243,7 @@ class Fragment:
         """The operands (slots) of the op that makes ``value`` anew for the first store alone; None if it is not so."""
         if list(self.first.op.attrs["offsets"]) != list(range(self.n)) or not isinstance(value.type, VecType):
             return None
-        maker = next((op for op in self.made.node.ops if value in op.results), None)
+        maker = next((op for op in self.definition.node.ops if value in op.results), None)
         alone = maker is not None and maker.opcode in TABLE and self.readers[value] == 1
         return [self.slot(v) for v in maker.operands] if maker is not None and alone else None
 

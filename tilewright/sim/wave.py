@@ -68,7 +68,7 @@ class Wave:
             where = f"  in kernel {self.launch.program.name!r} {source_line(error.op)}"
             raise SimulationError("\n".join([what, where, *rest]), op=error.op) from None
 
-    def alone(self, group: Group) -> bool:
+    def cannot_merge(self, group: Group) -> bool:
         """Whether no other group could come up to ``group`` and merge with it."""
         return not any(g is not group and g.wave is self and g.tag == group.tag for g in self.launch.groups)
 

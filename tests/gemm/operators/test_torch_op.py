@@ -70,7 +70,7 @@ def test_gradients_of_all_operands_and_through_an_activation() -> None:
         torch.testing.assert_close(x, y)
 
 
-class Seen(TorchDispatchMode):
+class OperatorNames(TorchDispatchMode):
     """The operators that are called below the gradients."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def test_what_eager_pytorch_records_is_the_operator(leading: tuple[int, ...]) ->
     x, weight, bias = normal(*leading, 4, 8, grad=True), normal(6, 8, grad=True), normal(6, grad=True)
     assert torch_op.is_eager(x, weight, bias)
     short = matmul(x, weight.mT, bias=bias, alpha=0.5)
-    with Seen() as seen:
+    with OperatorNames() as seen:
         long = torch.ops.tilewright.matmul(x, weight.mT, None, bias, 0.5)
     assert "Product" in type(short.grad_fn).__name__ and "Dispatched" in type(long.grad_fn).__name__
     assert torch.ops.tilewright.matmul.default in seen.calls

@@ -21,12 +21,12 @@ class If:
     """One execution of an ``if`` statement by the rewritten code, ``x`` and ``y`` being the variables that it assigns::
 
         branch = If(test, ("x", "y"), (x, y), touched, objects)
-        if branch.then():
+        if branch.begin_then():
             ...
-            x, y = branch.swap((x, y))
-        if branch.other():
+            x, y = branch.end_then((x, y))
+        if branch.begin_else():
             ...
-            x, y = branch.join((x, y))
+            x, y = branch.end_else((x, y))
 
     A predicate known now runs one arm as Python does. A run-time predicate runs both, each into its own block.
     ``touched`` are the variables whose ``objects`` an arm may change.
@@ -44,26 +44,28 @@ class If:
             self.region = Region("if", here(2))
             self.arms = (Block(), Block())
 
-    def then(self) -> bool:
+    def begin_then(self) -> bool:
+        """Whether to run the first arm now."""
         if not isinstance(self.test, Value):
             return self.test
         self.region.open(self.arms[0])
         return True
 
-    def swap(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+    def end_then(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         """The first arm has ended: keep what it left, and begin the second one from the same state."""
         if not isinstance(self.test, Value):
             return variables
         self.first = self._end(variables)
         return self.state.restore()
 
-    def other(self) -> bool:
+    def begin_else(self) -> bool:
+        """Whether to run the second arm now."""
         if not isinstance(self.test, Value):
             return not self.test
         self.region.open(self.arms[1])
         return True
 
-    def join(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+    def end_else(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         """Both arms have ended: emit the branch, and go on with what it gives."""
         if not isinstance(self.test, Value):
             return variables
@@ -82,7 +84,7 @@ class If:
                 arms[0][k] = arms[1][k] = Undefined(state.labels[i], ONE_OF_TWO)
         labels, sides = [state.labels[i] for i in differ], zip([before[i] for i in differ], *arms, strict=True)
         final = list(last)
-        for i, value in zip(differ, choose(self.test, self.arms, self.region, labels, sides), strict=True):
+        for i, value in zip(differ, emit_joined(self.test, self.arms, self.region, labels, sides), strict=True):
             final[i] = value
         return state.restore(final)
 
@@ -91,7 +93,7 @@ class If:
         return self.state.now(variables, self.region)
 
 
-def choose(
+def emit_joined(
     test: Value, arms: tuple[Block, Block], region: Region, labels: Sequence[str], sides: Iterable[Sequence[Any]]
 ) -> list[Any]:
     """Emit the branch; what each label holds afterwards, where ``sides`` are what it held before and at the end of

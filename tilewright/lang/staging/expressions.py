@@ -12,7 +12,7 @@ from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
 from tilewright.lang.staging.aliases import ONE_OF_TWO, AliasPairs
-from tilewright.lang.staging.branch import choose
+from tilewright.lang.staging.branch import emit_joined
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.region_state import RegionState
@@ -113,7 +113,7 @@ def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> A
 def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
     if AliasPairs(RegionState((), (), (), ()), [sides]).of_two:
         raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
-    (found,) = choose(test, arms, region, [""], [(None, *sides)])
+    (found,) = emit_joined(test, arms, region, [""], [(None, *sides)])
     if isinstance(found, Undefined):
         raise fail(f"the two sides of the {region} do not agree: {found.reason}; convert one of them")
     return found

@@ -39,12 +39,12 @@ _REFUSED = {
 DEPTH = "level = _tw.depth()"
 IF = """
 branch = _tw.If(test, names, variables, touched, objects)
-if branch.then():
+if branch.begin_then():
     body
-    variables = branch.swap(variables)
-if branch.other():
+    variables = branch.end_then(variables)
+if branch.begin_else():
     orelse
-    variables = branch.join(variables)
+    variables = branch.end_else(variables)
 """
 FOR = """
 loop = _tw.For(iterable, names, variables, temporaries, targets, touched, objects)
