@@ -236,7 +236,7 @@ class Fragment:
     def _predicates(self) -> list[Value]:
         """Those of the first use, each once, by what this stretch has stored them under."""
         found = [value for value in split_operands(self.first.op, self.first.op.operands)[2] if value is not None]
-        here = {result for op in self.made.node.ops for result in op.results}
+        here = {result for op in self.definition.node.ops for result in op.results}
         return list(dict.fromkeys(stored_under(self.aliases, v) if v in here else v for v in found))
 
     def _only_here(self, value: Value) -> list[int] | None:
