@@ -236,8 +236,9 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
 
 
 @pytest.mark.parametrize("rows", SIZES)
-def test_it_compiles_without_spills(rows: int) -> None:
-    """And with one lop3 for a register of two numbers: the mask is in a register, not moved to one each time."""
+def test_it_compiles_with_few_spills(rows: int) -> None:
+    """None but for 16 rows, and with one lop3 for a register of two numbers: the mask is in a register, not moved to
+    one each time."""
     cuda = pytest.importorskip("tilewright.cuda")
     from tilewright.gemm.arrays import Matrix
     from tilewright.gemm.epilogue.functions import Chain
@@ -250,7 +251,8 @@ def test_it_compiles_without_spills(rows: int) -> None:
         operands = x.tensor(a), prepared_operand(prepared), d.tensor(c), d.tensor(c), Chain(())
         kernel = cute.compile(MixedSmallMGemm(config), *operands).kernels[0]
         found = cuda.compile(kernel, arch)
-        assert found.spills == 0 and found.registers <= 65536 // (256 * config.blocks)
+        # 16 rows: two blocks a multiprocessor with 32 bytes spilled take 51 us where one without takes 63.
+        assert found.spills <= (32 if rows == 16 else 0) and found.registers <= 65536 // (256 * config.blocks)
         assert "LOP3" in found.sass and "HMMA" in found.sass and "0xf000f" not in found.sass
 
 

@@ -31,7 +31,7 @@ GROUPS = (32, 64, 128)
 WARPS, MOST_ROWS = 8, 64
 """The warps of a block, which share K; so many rows are multiplied by the kernel for few rows, for more the weight is
 written out."""
-SIZES = {8: ((32, 2, 2), (16, 4, 2)), 16: ((32, 2, 1), (16, 4, 2)), 32: ((16, 2, 1),) * 2, 64: ((16, 2, 1),) * 2}
+SIZES = {8: ((32, 2, 2), (16, 4, 2)), 16: ((32, 2, 2), (16, 4, 2)), 32: ((16, 2, 1),) * 2, 64: ((16, 2, 1),) * 2}
 """By the most rows, for wide and for narrow products: columns of a block, tiles of K under way, blocks of which a
 multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
