@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tilewright import Boolean, Float32, Int32, Uint32, cute
+from tilewright import Boolean, Float32, Int32, Int64, Uint32, cute, pipeline
 from tilewright._mlir.dialects import llvm
 from tilewright.cute.nvgpu.common import CacheEvictionPriority, MemoryOrder
 from tilewright.cute.runtime import from_dlpack
@@ -198,3 +198,26 @@ def test_what_programs_ask_of_functions() -> None:
 
     assert marked.__defaults__ == (3,) and marked.__kwdefaults__ == {"step": 4}
     assert marked.__code__.co_varnames[0] == "x" and marked.__globals__ is globals() and marked.__closure__ is None
+
+
+def test_an_array_of_mbarriers_whose_bytes_are_told_at_each_arrival() -> None:
+    group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 1)
+
+    @cute.jit
+    def use(t: Any, p: Any, told: cutlass.Constexpr = True) -> Any:
+        array = pipeline.MbarrierArray(cute.arch.alloc_smem(Int64, 1), 1, (pipeline.PipelineOp.TmaLoad, group))
+        cute.arch.mbarrier_init_fence()
+        tile = cute.arch.alloc_smem(Int32, 4, 16)
+        if cutlass.const_expr(told):
+            array.arrive_and_expect_tx(0, 16)
+        else:
+            array.arrive(0)
+        if t == 0:
+            prims.cp_async_bulk_shared_cluster_global(tile, p, array.get_barrier(0), 16)
+        array.wait(0, 0)
+        return cute.make_tensor(tile, 4)[t % 4]
+
+    assert per_thread(use, 32, memory=[5, 6, 7, 8])[0] == [5, 6, 7, 8] * 8
+    with pytest.raises(ConstraintError, match="how many bytes the phase waits for is not known; make the array with"):
+        per_thread(lambda t, p: use(t, p, False), 32, memory=[5, 6, 7, 8])
+    assert cute.fast_divmod_create_divisor_v2 is cute.fast_divmod_create_divisor

@@ -105,3 +105,4 @@ from tilewright.cute import (
 )
 
 FastDivmodDivisorV2 = FastDivmodDivisor
+fast_divmod_create_divisor_v2 = fast_divmod_create_divisor

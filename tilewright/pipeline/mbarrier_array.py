@@ -46,7 +46,7 @@ class MbarrierArray(SyncObject):
         self.tx_count = tx_count
         if self.op_type not in _ARRIVING:
             raise ConstraintError(f"MbarrierArray: {self.op_type} does not arrive at mbarriers here")
-        if (self.op_type is PipelineOp.TmaLoad) != bool(tx_count):
+        if tx_count and self.op_type is not PipelineOp.TmaLoad:
             raise ConstraintError(
                 f"MbarrierArray: tx_count={tx_count} with {self.op_type}; the bytes of a phase, for TmaLoad alone"
             )
@@ -77,6 +77,11 @@ class MbarrierArray(SyncObject):
         if self.op_type is PipelineOp.AsyncLoad:
             self.arrive_cp_async_mbarrier(index)
         elif self.op_type is PipelineOp.TmaLoad:
+            if not self.tx_count:
+                raise ConstraintError(
+                    "MbarrierArray.arrive with PipelineOp.TmaLoad: how many bytes the phase waits for is not known; "
+                    "make the array with tx_count=, or call arrive_and_expect_tx(index, tx_count)"
+                )
             self.arrive_and_expect_tx(index, self.tx_count)
         elif self.op_type is PipelineOp.TCGen05Mma:
             self.arrive_tcgen05mma(index, dst, cta_group)
