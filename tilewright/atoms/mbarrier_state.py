@@ -159,21 +159,30 @@ class Touch:
     def init(self, counts: Array) -> None:
         wrong = (counts < 1) | (counts > MOST)
         if wrong.any():
-            raise self.fault(wrong, f"{self.name} with a count of {int(counts[wrong][0])} arrivals; it is 1 to {MOST}",
-                             "count the threads that will arrive in each phase")  # fmt: skip
+            raise self.fault(
+                wrong,
+                f"{self.name} with a count of {int(counts[wrong][0])} arrivals; it is 1 to {MOST}",
+                "count the threads that will arrive in each phase",
+            )
         self.rows = self.table.rows(self.places)
         again = self.rows >= 0
         if again.any():
             what = self.table.describe(int(self.rows[again][0]))
-            raise self.fault(again, f"{self.name} on {what}, which is in use", "initialise an mbarrier once, by one "
-                             "thread; mbarrier.inval ends its life before its bytes serve again")  # fmt: skip
+            raise self.fault(
+                again,
+                f"{self.name} on {what}, which is in use",
+                "initialise an mbarrier once, by one thread; mbarrier.inval ends its life before its bytes serve again",
+            )
         warps = np.flatnonzero(self.active) // 32
         places, first, which = np.unique(self.places, return_index=True, return_inverse=True)
         differs = (warps != warps[first][which]) | (counts != counts[first][which])
         if differs.any():
             offset = int(self.places[differs][0]) & 0xFFFFFFFF
-            raise self.fault(differs, f"{self.name} on {self.place(offset)} by several warps, or with "
-                             "several counts", "let one thread initialise it: `if tidx == 0:`")  # fmt: skip
+            raise self.fault(
+                differs,
+                f"{self.name} on {self.place(offset)} by several warps, or with several counts",
+                "let one thread initialise it: `if tidx == 0:`",
+            )
         self.table.make(places, counts[first])
         self.tell("init")
 
@@ -189,10 +198,13 @@ class Touch:
         over = (total > table.pending) & (table.expected > 0)
         if over.any():
             row = int(np.argmax(over))
-            raise self.fault(self.rows == row, f"{self.name}: {int(total[row])} more arrivals than it expects at "
-                             f"{table.describe(row)}", "the count of mbarrier_init is the number of arrivals of one "
-                             "phase: give all threads that arrive, or let one of them (elect_one) do it; and wait for "
-                             "the stage to be empty (producer_acquire) before it is filled again")  # fmt: skip
+            raise self.fault(
+                self.rows == row,
+                f"{self.name}: {int(total[row])} more arrivals than it expects at {table.describe(row)}",
+                "the count of mbarrier_init is the number of arrivals of one "
+                "phase: give all threads that arrive, or let one of them (elect_one) do it; and wait for "
+                "the stage to be empty (producer_acquire) before it is filled again",
+            )
         table.pending -= total
         warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
         ranks = self.lanes.sreg("cluster_ctarank")[self.active]
@@ -205,8 +217,12 @@ class Touch:
         np.add.at(table.bytes, self.rows, sizes)
         wrong = np.abs(table.bytes[self.rows]) > MOST
         if wrong.any():
-            raise self.fault(wrong, f"{self.name}: {int(table.bytes[self.rows[wrong][0]])} bytes are pending; an "
-                             f"mbarrier counts {MOST} at most", "split the transfer over several phases")  # fmt: skip
+            raise self.fault(
+                wrong,
+                f"{self.name}: {int(table.bytes[self.rows[wrong][0]])} bytes are pending; an "
+                f"mbarrier counts {MOST} at most",
+                "split the transfer over several phases",
+            )
 
     def complete(self, sizes: Array) -> None:
         """Take bytes that have come off the pending transactions."""
@@ -222,11 +238,14 @@ class Touch:
         unseen = done & (table.completed > table.seen)
         if unseen.any():
             row = int(np.argmax(unseen))
-            raise self.fault(self.rows == row, f"{self.name}: {table.describe(row)} completes again before any thread "
-                             "has waited for its last phase; a thread that waits now could not tell the two apart",
-                             "wait for a phase before arriving for the next one (producer_acquire before "
-                             "producer_commit, consumer_wait before consumer_release): check that the count of "
-                             "mbarrier_init is all that arrive, and the parity that others wait for")  # fmt: skip
+            raise self.fault(
+                self.rows == row,
+                f"{self.name}: {table.describe(row)} completes again before any thread "
+                "has waited for its last phase; a thread that waits now could not tell the two apart",
+                "wait for a phase before arriving for the next one (producer_acquire before "
+                "producer_commit, consumer_wait before consumer_release): check that the count of "
+                "mbarrier_init is all that arrive, and the parity that others wait for",
+            )
         if done.any():
             table.changes += 1
         table.completed[done] += 1
@@ -244,8 +263,11 @@ class Touch:
     def check(self, parity: Array) -> None:
         wrong = (parity != 0) & (parity != 1)
         if wrong.any():
-            raise self.fault(wrong, f"{self.name} for a phase of parity {int(parity[wrong][0])}; it is 0 or 1",
-                             "the parity flips each time all stages have been used: phase ^= 1")  # fmt: skip
+            raise self.fault(
+                wrong,
+                f"{self.name} for a phase of parity {int(parity[wrong][0])}; it is 0 or 1",
+                "the parity flips each time all stages have been used: phase ^= 1",
+            )
 
     def wait(self, parity: Array) -> None:
         """Make each warp wait until the phases of all its active lanes are complete."""

@@ -118,9 +118,13 @@ class Mma(Instruction):
             raise ConstraintError(f"{self}: takes the fragments d, a and b, not {len(op.operands)} operands")
         layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
         for role, operand, layout, tv, wanted in zip(
-            "DAB", op.operands, layouts, (self.layout_c, self.layout_a, self.layout_b),
-            (self.type_d, self.type_a, self.type_b), strict=True,
-        ):  # fmt: skip
+            "DAB",
+            op.operands,
+            layouts,
+            (self.layout_c, self.layout_a, self.layout_b),
+            (self.type_d, self.type_a, self.type_b),
+            strict=True,
+        ):
             self._verify_operand(role, operand.type, layout, op.attrs[f"{role.lower()}_offset"], tv, wanted)
         (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
         if (dm, dn, ak) != (am, bn, bk):

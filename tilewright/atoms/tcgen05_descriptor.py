@@ -59,8 +59,11 @@ _DENSE = {
     "m": (24, 5), "max_shift": (30, 2),
 }  # fmt: skip
 _SCALED = {name: place for name, place in _DENSE.items() if name not in ("saturate", "d", "max_shift")} | {
-    "sfb_id": (4, 2), "scale": (23, 1), "sfa_id": (29, 2), "k_96": (31, 1),
-}  # fmt: skip
+    "sfb_id": (4, 2),
+    "scale": (23, 1),
+    "sfa_id": (29, 2),
+    "k_96": (31, 1),
+}
 
 
 class InstructionDescriptor(NamedTuple):

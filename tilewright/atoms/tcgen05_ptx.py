@@ -156,8 +156,13 @@ def _pattern(text: str) -> str:
     """The regular expression of a form."""
     out = re.escape(text)
     for escaped, meaning in (
-        (r"\{", "(?:"), (r"\}", ")"), (r"\|", "|"), ("<", "(?:"), (">", ")?"), (r"\#", r"-?\d+"),
-    ):  # fmt: skip
+        (r"\{", "(?:"),
+        (r"\}", ")"),
+        (r"\|", "|"),
+        ("<", "(?:"),
+        (">", ")?"),
+        (r"\#", r"-?\d+"),
+    ):
         out = out.replace(escaped, meaning)
     out = re.sub(r"\\\(R\\\*(\d+)\\\)", lambda m: r"\{\ ?" + r",\ ?".join(["R"] * int(m[1])) + r"\ ?\}", out)
     return re.sub(r"(?<![A-Za-z_])R(?![A-Za-z_])", r"(?!-?\\d)[%$\\w]+(?:\\+\\d+)?", out)

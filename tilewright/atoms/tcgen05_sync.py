@@ -65,8 +65,11 @@ class Tcgen05Commit(MbarrierInstruction):
             masks = lanes.spread(operands[1]).astype(np.int64) & 0xFFFF
             none = (masks == 0) & lanes.active()
             if none.any():
-                raise lanes.fault(f"{self.mnemonic()}: the mask is 0, which names no block", none,
-                                  "make the mask of the blocks whose loads the MMAs have read")  # fmt: skip
+                raise lanes.fault(
+                    f"{self.mnemonic()}: the mask is 0, which names no block",
+                    none,
+                    "make the mask of the blocks whose loads the MMAs have read",
+                )
             touches = Touch.in_blocks(lanes, operands[0], masks, self.mnemonic())
 
         def arrive() -> None:

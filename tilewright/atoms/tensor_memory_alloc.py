@@ -134,8 +134,11 @@ class TmemAlloc(_Columns):
         if own.granted is None and all(memory.asked for memory in memories):
             if len({memory.asked for memory in memories}) > 1:
                 asked = " and ".join(str(memory.asked) for memory in memories)
-                raise lanes.fault(f"{self.mnemonic()}: the blocks of a pair allocate {asked} columns", None,
-                                  "let both allocate the same number")  # fmt: skip
+                raise lanes.fault(
+                    f"{self.mnemonic()}: the blocks of a pair allocate {asked} columns",
+                    None,
+                    "let both allocate the same number",
+                )
             first = allocate_in_all(memories, own.asked, op)
             for memory in memories:
                 memory.granted = first

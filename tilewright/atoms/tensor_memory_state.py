@@ -175,14 +175,16 @@ class TensorMemories:
             chosen = np.arange(WARP * lanes.warps) // WARP == row
             if blocks % 2:
                 raise lanes.fault(
-                    f"{what} is the work of a pair of blocks, but the cluster has {blocks}", chosen,
+                    f"{what} is the work of a pair of blocks, but the cluster has {blocks}",
+                    chosen,
                     "launch with a cluster of an even number of blocks: cluster=(2, 1, 1)",
-                )  # fmt: skip
+                )
             if leads and rank % 2:
                 raise lanes.fault(
-                    f"{what} is issued by block {rank} of the cluster, which is the second of its pair", chosen,
+                    f"{what} is issued by block {rank} of the cluster, which is the second of its pair",
+                    chosen,
                     "let the block of even rank issue for both: if cute.arch.block_idx_in_cluster() % 2 == 0",
-                )  # fmt: skip
+                )
             warps = -(-int(np.prod([lanes.sreg(f"ntid.{axis}")[0] for axis in "xyz"])) // WARP)
             other = first + (warps if rank % 2 == 0 else -warps)
             pair = sorted([(first, memory), (other, self.at(other))], key=lambda side: side[0])

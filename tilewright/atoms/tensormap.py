@@ -212,8 +212,11 @@ class CopyTensorMapRelease(Instruction):
         active = lanes.active().reshape(-1, 32)
         torn = active.any(axis=1) & ~active.all(axis=1)
         if torn.any():
-            raise lanes.fault(f"{self.name} by some threads of a warp only", np.repeat(torn, 32),
-                              "let the whole warp call cp_fence_tma_desc_release")  # fmt: skip
+            raise lanes.fault(
+                f"{self.name} by some threads of a warp only",
+                np.repeat(torn, 32),
+                "let the whole warp call cp_fence_tma_desc_release",
+            )
         _write(lanes, op, operands[0], words_of(lanes, operands[1], op.operands[1].type))
         return ()
 

@@ -198,12 +198,17 @@ def is_known(atom: WgmmaAtom) -> bool:
     """Whether the hardware has this combination of shape, types, source and majors."""
     m, n, k = atom.shape_mnk
     return (
-        m == 64 and n % 8 == 0 and 8 <= n <= 256 and k == instruction_k(atom.type_a) * atom.sparsity
-        and atom.type_b in _PAIRS.get(atom.type_a, ()) and atom.type_d in _ACCUMULATORS[atom.type_a]
+        m == 64
+        and n % 8 == 0
+        and 8 <= n <= 256
+        and k == instruction_k(atom.type_a) * atom.sparsity
+        and atom.type_b in _PAIRS.get(atom.type_a, ())
+        and atom.type_d in _ACCUMULATORS[atom.type_a]
         and (atom.type_a.width == 16 or atom.majors == ("K", "K"))
-        and (atom.source == "SS" or atom.majors[0] == "K") and (not atom.saturate or atom.type_d == I32)
+        and (atom.source == "SS" or atom.majors[0] == "K")
+        and (not atom.saturate or atom.type_d == I32)
         and (atom.sparsity == 1 or atom.type_a != TF32)
-    )  # fmt: skip
+    )
 
 
 def check_known(atom: WgmmaAtom) -> WgmmaAtom:

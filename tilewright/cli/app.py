@@ -240,10 +240,18 @@ def check(
 
         raise typer.Exit(
             under_schedules(
-                script, context.args, check=check, seed=seed, schedules=schedules, systematic=systematic, limit=limit,
-                compare=compare, json_file=json, sarif_file=sarif,
+                script,
+                context.args,
+                check=check,
+                seed=seed,
+                schedules=schedules,
+                systematic=systematic,
+                limit=limit,
+                compare=compare,
+                json_file=json,
+                sarif_file=sarif,
             )
-        )  # fmt: skip
+        )
     from tilewright.cli.check import run
 
     raise typer.Exit(run(script, context.args, check=check, seed=seed, json_file=json, sarif_file=sarif))
@@ -286,10 +294,17 @@ def mutate(
 
     raise typer.Exit(
         run(
-            script, context.args, seed=seed, schedules=schedules, every=every, launches=launches, known=known,
-            json=json, verbose=verbose,
+            script,
+            context.args,
+            seed=seed,
+            schedules=schedules,
+            every=every,
+            launches=launches,
+            known=known,
+            json=json,
+            verbose=verbose,
         )
-    )  # fmt: skip
+    )
 
 
 @app.command()

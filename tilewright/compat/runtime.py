@@ -50,10 +50,30 @@ def _as_runtime(name: str) -> Any:
     return call
 
 
-for _name in ("StreamCreate", "StreamDestroy", "StreamSynchronize", "StreamQuery", "StreamWaitEvent", "EventCreate",
-              "EventDestroy", "EventRecord", "EventSynchronize", "EventQuery", "EventElapsedTime", "MemcpyAsync",
-              "StreamBeginCapture", "StreamEndCapture", "GraphInstantiate", "GraphLaunch", "GraphDestroy",
-              "GraphExecDestroy", "MemGetInfo", "DriverGetVersion", "GetErrorName", "GetErrorString"):  # fmt: skip
+for _name in (
+    "StreamCreate",
+    "StreamDestroy",
+    "StreamSynchronize",
+    "StreamQuery",
+    "StreamWaitEvent",
+    "EventCreate",
+    "EventDestroy",
+    "EventRecord",
+    "EventSynchronize",
+    "EventQuery",
+    "EventElapsedTime",
+    "MemcpyAsync",
+    "StreamBeginCapture",
+    "StreamEndCapture",
+    "GraphInstantiate",
+    "GraphLaunch",
+    "GraphDestroy",
+    "GraphExecDestroy",
+    "MemGetInfo",
+    "DriverGetVersion",
+    "GetErrorName",
+    "GetErrorString",
+):
     globals()[f"cuda{_name}"] = _as_runtime(f"cu{_name}")
 cudaDeviceSynchronize = _as_runtime("cuCtxSynchronize")
 cudaMalloc, cudaFree, cudaRuntimeGetVersion = map(_as_runtime, ("cuMemAlloc", "cuMemFree", "cuDriverGetVersion"))

@@ -95,8 +95,11 @@ class PipelineOrder:
     def arrive(self, *, loc: Any = None, ip: Any = None) -> None:
         """It is the next group's turn; this one goes to the next section."""
         following = self.group_id + 1
-        following = where(following == self.length, Int32(0), following) if not following.is_static else (
-            Int32(following.value % self.length))  # fmt: skip
+        following = (
+            where(following == self.length, Int32(0), following)
+            if not following.is_static
+            else (Int32(following.value % self.length))
+        )
         self.sync_object_full.arrive(self.get_barrier_for_current_stage_idx(following))
         self.state = self.state.clone()
         self.state.advance()

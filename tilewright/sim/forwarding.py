@@ -199,9 +199,11 @@ class Fragment:
             if _written(use.op, self.value):
                 return
             if (
-                _is_static(use.op, "frag.load") and id(use.op) not in self.forwarded
-                and isinstance(use.op.result.type, VecType) and list(use.op.attrs["offsets"]) == list(range(self.n))
-            ):  # fmt: skip
+                _is_static(use.op, "frag.load")
+                and id(use.op) not in self.forwarded
+                and isinstance(use.op.result.type, VecType)
+                and list(use.op.attrs["offsets"]) == list(range(self.n))
+            ):
                 _put(use, _same(self.slot(self.value), self.slot(use.op.result)))
                 self.viewed.add(id(use.op))
 
@@ -322,9 +324,11 @@ def _is_own(value: Any, operands: list[Any]) -> bool:
     if type(value) is Columns:
         return True
     return (
-        isinstance(value, np.ndarray) and value.base is None and value.flags.c_contiguous
+        isinstance(value, np.ndarray)
+        and value.base is None
+        and value.flags.c_contiguous
         and not any(value is operand for operand in operands)
-    )  # fmt: skip
+    )
 
 
 def _load_new(plain: Closure, f: int, elem: ScalarType, n: int, predicates: list[int], columns: bool) -> Closure:

@@ -72,8 +72,10 @@ def endless_loop_text(launch: Launch, group: Group) -> str:
 
 def waiting_ops(groups: list[Group]) -> tuple[Op | None, list[Op]]:
     """The ops at which these groups wait or spin: the first, and the others."""
-    found = [group.wait.op if group.wait is not None else group.spin.op if group.spin is not None else None
-             for group in groups]  # fmt: skip
+    found = [
+        group.wait.op if group.wait is not None else group.spin.op if group.spin is not None else None
+        for group in groups
+    ]
     ops = list(dict.fromkeys(op for op in found if op is not None))
     return (ops[0] if ops else None), ops[1:]
 

@@ -46,8 +46,14 @@ class SimulatorOptions:
         if self.sizes not in SIZES:
             raise ArgumentError(f"sizes={self.sizes!r}; it is one of {', '.join(map(repr, SIZES))}")
         enabled_checkers(self.check)
-        for name, kind in (("seed", int), ("checks", bool), ("lanes", int), ("turns", int), ("idle_turns", int),
-                           ("sms", int)):  # fmt: skip
+        for name, kind in (
+            ("seed", int),
+            ("checks", bool),
+            ("lanes", int),
+            ("turns", int),
+            ("idle_turns", int),
+            ("sms", int),
+        ):
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 raise ArgumentError(f"{name}={value!r}; it is {'True or False' if kind is bool else 'an int'}")

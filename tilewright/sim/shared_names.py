@@ -53,8 +53,11 @@ class SharedNames:
     @functools.cached_property
     def _places(self) -> list[NamedRange]:
         allocations = [op for op in self.function.walk() if op.opcode == "smem.alloc"]
-        found = [named for variable in self.function.variables
-                 if (named := self._named(variable.name, variable.thing)) is not None]  # fmt: skip
+        found = [
+            named
+            for variable in self.function.variables
+            if (named := self._named(variable.name, variable.thing)) is not None
+        ]
         starts = sorted({named.start for named in found})
         # A pointer says where its elements begin; they end where the next name begins.
         bounded = [

@@ -44,8 +44,11 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
         )
         first = len(rows)
         several = schedule.occupancy > 1
-        rows += [f"SM {sm}" + (f".{place}" if several else "")
-                 for sm in range(schedule.sms) for place in range(schedule.occupancy)]  # fmt: skip
+        rows += [
+            f"SM {sm}" + (f".{place}" if several else "")
+            for sm in range(schedule.sms)
+            for place in range(schedule.occupancy)
+        ]
 
         def row(span: BlockSpan, first: int = first, places: int = schedule.occupancy) -> int:
             return first + span.sm * places + span.place

@@ -105,9 +105,12 @@ def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
         at = last.get(bar.row)
         before = None if at is None else found[at]
         near = before is not None and max(bar.end - bar.start, bar.start - before.end) < short
-        if at is not None and before is not None and near and (
-            before.end - before.start < short or before.fill == bar.fill
-        ):  # fmt: skip
+        if (
+            at is not None
+            and before is not None
+            and near
+            and (before.end - before.start < short or before.fill == bar.fill)
+        ):
             members[at] = members.get(at, 1) + 1
             found[at] = replace(before, end=max(before.end, bar.end), label="", remark=f"{members[at]} bars")
         else:

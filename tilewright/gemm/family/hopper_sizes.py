@@ -58,8 +58,11 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any, kind: type[HopperConfig] = Hopp
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out, Major.K, 128)
     sizes = [sized(a, b, c, acc, tile, consumers, kind=kind) for tile, consumers in tiles()]
     sizes += [other for size in sizes for other in clustered(size)]
-    sizes += [other for columns in TURNS_COLUMNS for other in in_turns(sized(a, b, c, acc, (TURNS_ROWS, columns),
-                                                                             (2, 1), True, kind))]  # fmt: skip
+    sizes += [
+        other
+        for columns in TURNS_COLUMNS
+        for other in in_turns(sized(a, b, c, acc, (TURNS_ROWS, columns), (2, 1), True, kind))
+    ]
     return sizes + [replace(size, transposed=True) for size in sizes if size.tile[0] != size.tile[1]]
 
 
@@ -96,8 +99,12 @@ def in_turns(size: HopperConfig) -> Iterator[HopperConfig]:
 
 def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """(tile, consumers)"""
-    found = [((rows, columns), (groups, 1)) for rows, groups in ROWS for columns in COLUMNS
-             if rows * columns // groups // 128 <= ACCUMULATORS[groups]]  # fmt: skip
+    found = [
+        ((rows, columns), (groups, 1))
+        for rows, groups in ROWS
+        for columns in COLUMNS
+        if rows * columns // groups // 128 <= ACCUMULATORS[groups]
+    ]
     found += [(tile, (1, 2)) for tile in SPLIT_COLUMNS]
     yield from sorted(found, key=lambda one: one[0] != FIRST)
 

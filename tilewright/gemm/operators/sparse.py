@@ -132,8 +132,9 @@ def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
     rows, columns = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK
     shifts = CHUNK * np.arange(CHUNKS)
     if kind == "torch":
-        rows, columns, shifts = (library.from_numpy(np.ascontiguousarray(x)).to(places.device)
-                                 for x in (rows, columns, shifts))  # fmt: skip
+        rows, columns, shifts = (
+            library.from_numpy(np.ascontiguousarray(x)).to(places.device) for x in (rows, columns, shifts)
+        )
     elif library is not np:
         rows, columns, shifts = map(library.asarray, (rows, columns, shifts))
     blocks = codes.reshape(down, METADATA_ROWS, across, METADATA_K // CHUNK)

@@ -19,9 +19,16 @@ from tilewright.lang.arguments.dlpack import tensor_over
 from tilewright.lang.tools.hardware import clusters_at_once
 
 Decomposition = (
-    DataParallel | PersistentTiles | DynamicTiles | SharedTiles | OrderedSharedTiles | PersistentSharedTiles
-    | ClusterSlices | SerialSplitK | KeptSlices
-)  # fmt: skip
+    DataParallel
+    | PersistentTiles
+    | DynamicTiles
+    | SharedTiles
+    | OrderedSharedTiles
+    | PersistentSharedTiles
+    | ClusterSlices
+    | SerialSplitK
+    | KeptSlices
+)
 Shares = StreamK | SharedUnits | SplitK | None
 """How tiles are shared; None: not at all."""
 

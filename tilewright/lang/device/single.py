@@ -161,8 +161,9 @@ def lop3(a: Any, b: Any, c: Any, imm_lut: int, *, loc: Any = None, ip: Any = Non
     words = [_unsigned(as_numeric(x)) for x in (a, b, c)]
     terms = [
         functools.reduce(operator.and_, [x if bits >> i & 1 else ~x for x, i in zip(words, (2, 1, 0), strict=True)])
-        for bits in range(8) if imm_lut >> bits & 1
-    ]  # fmt: skip
+        for bits in range(8)
+        if imm_lut >> bits & 1
+    ]
     return functools.reduce(operator.or_, terms, Uint32(0)).bitcast(Int32)
 
 

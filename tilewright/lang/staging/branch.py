@@ -73,8 +73,11 @@ class If:
         before, first = state.before, [*self.first, *state.before[len(self.first) :]]
         pairs = AliasPairs(state, zip(first, last, strict=True))
         # A variable that both arms left as the same object, or as it was before, needs no result of the branch.
-        differ = [i for i, sides in enumerate(zip(first, last, strict=True))
-                  if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))]  # fmt: skip
+        differ = [
+            i
+            for i, sides in enumerate(zip(first, last, strict=True))
+            if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))
+        ]
         arms = []
         for side in (first, last):  # what an arm left is read as long as the places hold what it left
             state.restore(side)

@@ -256,8 +256,12 @@ def _is_native(cls: type) -> bool:
 
 def _attributes(cls: type) -> Store | None:
     """The store of attributes, of ``__dict__`` and of ``__slots__``, read without asking ``__getattr__``."""
-    slots = [(n, d) for base in cls.__mro__ for n, d in vars(base).items() if isinstance(d, types.MemberDescriptorType)
-             and not _is_native(base)]  # fmt: skip
+    slots = [
+        (n, d)
+        for base in cls.__mro__
+        for n, d in vars(base).items()
+        if isinstance(d, types.MemberDescriptorType) and not _is_native(base)
+    ]
     if not slots and not cls.__dictoffset__:
         return None
 

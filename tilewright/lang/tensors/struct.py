@@ -348,9 +348,10 @@ def _members(declared: type, word: str, frame: FrameType) -> dict[str, Any]:
 def _methods(declared: type) -> dict[str, Any]:
     """The functions of a class, plain and staged ones."""
     return {
-        name: value for name, value in vars(declared).items()
+        name: value
+        for name, value in vars(declared).items()
         if not name.startswith("__") and callable(value) and hasattr(value, "__get__")
-    }  # fmt: skip
+    }
 
 
 def as_member(annotation: Any, where: str = "struct") -> Any:

@@ -41,9 +41,12 @@ def autotune_jit(
             return lambda: function(*given, **named)
 
         found: dict[str, Any] = tune(
-            make, {"config": tried}, JitArguments(*args, **kwargs),
-            warmup_iterations=warmup_iterations, iterations=iterations,
-        )["config"]  # fmt: skip
+            make,
+            {"config": tried},
+            JitArguments(*args, **kwargs),
+            warmup_iterations=warmup_iterations,
+            iterations=iterations,
+        )["config"]
         return found
 
     def decorate(target: Any) -> Any:

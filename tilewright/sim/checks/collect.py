@@ -36,8 +36,11 @@ class Report(Shown):
         if error.findings is None or error.what:
             text = error.what or str(error)
             op = error.op
-            parties = [Party("ends" if k == 0 else "while others stand", at)
-                       for k, at in enumerate((op, *error.others)) if at is not None]  # fmt: skip
+            parties = [
+                Party("ends" if k == 0 else "while others stand", at)
+                for k, at in enumerate((op, *error.others))
+                if at is not None
+            ]
             finding = Finding("simulation-error", text, parties, kernel=kernel, schedule=schedule)
             self.found.setdefault((text,), finding)
 

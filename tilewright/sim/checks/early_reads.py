@@ -98,8 +98,11 @@ class Stages:
 
     def wait_is_over(self, group: Group, op: Op, mbarriers: MbarrierClocks) -> None:
         """The wait of a group is over."""
-        found = [(place, row * WARP) for row, warp in enumerate(group.warps.tolist())
-                 for place, _ in mbarriers.waiting.get(warp, ())]  # fmt: skip
+        found = [
+            (place, row * WARP)
+            for row, warp in enumerate(group.warps.tolist())
+            for place, _ in mbarriers.waiting.get(warp, ())
+        ]
         if found:
             barriers, lanes = np.array(found).T
             self.step(group, True, op, barriers, lanes, mbarriers.clocks.now)

@@ -23,8 +23,11 @@ def as_json(finding: Finding) -> Json:
     found["parties"] = [_party(party) for party in finding.parties]
     if finding.memory is not None:
         found["memory"] = _memory(finding.memory)
-    found |= {name: text for name, text in (("why", finding.why), ("fix", finding.fix), ("schedule", finding.schedule))
-              if text}  # fmt: skip
+    found |= {
+        name: text
+        for name, text in (("why", finding.why), ("fix", finding.fix), ("schedule", finding.schedule))
+        if text
+    }
     found["count"] = finding.count
     found["text"] = str(finding)
     return found
@@ -81,8 +84,11 @@ def sarif(findings: Iterable[Json], root: Path | None = None) -> Json:
 
 
 def _result(finding: Json, rule: int, base: Path) -> Json:
-    places = [_place(party["location"], base, f"{party['does']}{_by(party)}") for party in finding["parties"]
-              if party["location"]]  # fmt: skip
+    places = [
+        _place(party["location"], base, f"{party['does']}{_by(party)}")
+        for party in finding["parties"]
+        if party["location"]
+    ]
     more = [f"{name}: {finding[name]}" for name in ("why", "fix", "schedule") if name in finding]
     found: Json = {
         "ruleId": finding["rule"], "ruleIndex": rule, "level": LEVELS[finding["level"]],

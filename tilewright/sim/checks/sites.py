@@ -153,8 +153,12 @@ def of_async_proxy(function: Function) -> set[int]:
 
 def written_by_threads(function: Function) -> set[int]:
     """The parameters through which a kernel writes to global memory by the generic proxy, as far as they are known."""
-    return {function.params.index(root) for root, op in writes(function) if root in function.params
-            and not (op.opcode == "call" and any(a.proxy == "async" for a in op.attrs["atom"].accesses))}  # fmt: skip
+    return {
+        function.params.index(root)
+        for root, op in writes(function)
+        if root in function.params
+        and not (op.opcode == "call" and any(a.proxy == "async" for a in op.attrs["atom"].accesses))
+    }
 
 
 class KernelFacts:

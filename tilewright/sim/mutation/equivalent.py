@@ -162,12 +162,15 @@ class KnownEquivalent:
     def covers(self, mutant: Mutant) -> bool:
         where = mutant.location
         return (
-            where is not None and where.file.endswith(self.file) and self.text in _text(where)
+            where is not None
+            and where.file.endswith(self.file)
+            and self.text in _text(where)
             and self.before in linecache.getline(where.file, where.line - 1)
             and self.kernel in ("", mutant.function.name)
-            and self.instruction in ("", mutant.instruction) and self.change in ("", mutant.what)
+            and self.instruction in ("", mutant.instruction)
+            and self.change in ("", mutant.what)
             and self.number in (0, mutant.number)
-        )  # fmt: skip
+        )
 
 
 @dataclass

@@ -55,10 +55,16 @@ def _barriers(trace: Trace) -> list[dict[str, Any]]:
                               "name": f"phase {phase.number}", "cat": "barrier",
                               "args": {"arrivals": len(phase.arrivals)}})  # fmt: skip
                 found += [
-                    {"ph": "i", **thread, "s": "t", "ts": a.time * SCALE, "cat": "barrier",
-                     "name": f"warp {a.warp} of block {a.block}" if a.kind == "run" else f"{NAMES[a.kind]}"}
+                    {
+                        "ph": "i",
+                        **thread,
+                        "s": "t",
+                        "ts": a.time * SCALE,
+                        "cat": "barrier",
+                        "name": f"warp {a.warp} of block {a.block}" if a.kind == "run" else f"{NAMES[a.kind]}",
+                    }
                     for a in phase.arrivals
-                ]  # fmt: skip
+                ]
     return found
 
 
