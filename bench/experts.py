@@ -20,7 +20,7 @@ from sides import medians
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from experts import Routing, mixture
 
-from tilewright.gemm import grouped_matmul
+from tilewright.gemm import combine_rows, grouped_matmul
 from tilewright.gemm.epilogue.activations import Gated
 from tilewright.gemm.epilogue.scatter import ScatterAdd
 
@@ -46,10 +46,20 @@ def atomic(x: Any, router: Any, first: Any, second: Any, each: int) -> Any:
     tokens, ends, places = Routing.of(chosen, len(first))
     of_rows = weights.new_empty(len(tokens)).scatter_(0, places.view(-1).long(), weights.view(-1))
     gated = x.new_empty(len(tokens), first.shape[2] // 2)
-    grouped_matmul(x[tokens], first, ends, epilogue=Gated("silu", gated))
+    grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated))
     result = torch.zeros_like(x, dtype=torch.float32)
-    grouped_matmul(gated, second, ends, epilogue=ScatterAdd(result, tokens.int(), of_rows))
+    grouped_matmul(gated, second, ends, epilogue=ScatterAdd(result, tokens, of_rows))
     return result.to(x.dtype)
+
+
+def mixture_of_copies(x: Any, router: Any, first: Any, second: Any, each: int) -> Any:
+    """The rows of the tokens are copied before the first product."""
+    weights, chosen = (x.float() @ router.float()).softmax(-1).topk(each)
+    weights = weights / weights.sum(-1, keepdim=True)
+    tokens, ends, places = Routing.of(chosen, len(first))
+    gated = x.new_empty(len(tokens), first.shape[2] // 2)
+    grouped_matmul(x[tokens], first, ends, epilogue=Gated("silu", gated))
+    return combine_rows(grouped_matmul(gated, second, ends), places, weights)
 
 
 def measure(text: str, eager: bool, rounds: int) -> list[dict[str, Any]]:
@@ -62,6 +72,7 @@ def measure(text: str, eager: bool, rounds: int) -> list[dict[str, Any]]:
     compiled = torch.compile(theirs, dynamic=False)
     sides: dict[str, Any] = {
         "ours": lambda x: mixture(x, router, first, second, each),
+        "ours, rows copied": lambda x: mixture_of_copies(x, router, first, second, each),
         "ours, atomic": lambda x: atomic(x, router, first, second, each),
         "PyTorch, compiled": lambda x: compiled(x, router, apart, second, each),
     }

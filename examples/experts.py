@@ -12,8 +12,9 @@ Needs PyTorch (`pip install torch`); with --gpu also the extra `cuda`.
 # expert, the rows of all tokens are groups one after the other, and one launch multiplies each group by its own weight.
 # How many rows an expert has is known on the device alone; the host waits for nothing.
 #
-# The gate is an epilogue of the first product, not a kernel that reads its result again. `combine_rows` reads each row
-# of the last product once, in a fixed order, so that a step of training gives the same bits each time.
+# The first product reads the rows of the tokens by index, and the gate is its epilogue: neither the sorted rows nor the
+# numbers before the gate are read by a kernel of their own. `combine_rows` reads each row of the last product once, in
+# a fixed order, so that a step of training gives the same bits each time.
 
 # %%
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Routing(NamedTuple):
     """Where the rows of the experts come from: row r is token ``tokens[r]``; expert e has the rows before ``ends[e]``
     and after those of the experts before it; the rows of token t are ``places[t]``."""
 
-    tokens: torch.Tensor  # (T * k,) of int64
+    tokens: torch.Tensor  # (T * k,) of int32
     ends: torch.Tensor  # (E,) of int32
     places: torch.Tensor  # (T, k) of int32
 
@@ -43,7 +44,7 @@ class Routing(NamedTuple):
         by_expert, order = chosen.reshape(-1).sort(stable=True)
         ends = torch.searchsorted(by_expert, torch.arange(experts, device=chosen.device), right=True)
         places = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=chosen.device))
-        return cls(order // each, ends.int(), places.int().view(chosen.shape))
+        return cls((order // each).int(), ends.int(), places.int().view(chosen.shape))
 
 
 # %% [markdown]
@@ -63,16 +64,16 @@ class Experts(torch.autograd.Function):
         ctx: Any, x: torch.Tensor, weights: torch.Tensor, first: torch.Tensor, second: torch.Tensor,
         tokens: torch.Tensor, ends: torch.Tensor, places: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        rows = x[tokens]
-        gated = x.new_empty(len(rows), first.shape[2] // 2)
-        both = grouped_matmul(rows, first, ends, epilogue=Gated("silu", gated))  # gate and up columns, taking turns
+        gated = x.new_empty(len(tokens), first.shape[2] // 2)
+        both = grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated))  # columns taking turns
         given = grouped_matmul(gated, second, ends)
-        ctx.save_for_backward(rows, weights, first, second, tokens, ends, places, both, gated, given)
+        ctx.save_for_backward(x, weights, first, second, tokens, ends, places, both, gated, given)
         return combine_rows(given, places, weights)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        rows, weights, first, second, tokens, ends, places, both, gated, given = ctx.saved_tensors
+        x, weights, first, second, tokens, ends, places, both, gated, given = ctx.saved_tensors
+        rows = x[tokens]
         at = places.long()
         of_rows = weights.new_empty(len(rows)).scatter_(0, at.view(-1), weights.view(-1))
         grad_given = (grad[tokens] * of_rows[:, None]).to(rows.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Int64, cute, range_constexpr
+from tilewright import Int64, const_expr, cute, range_constexpr
 from tilewright.cute.typing import AddressSpace
 from tilewright.errors import ConstraintError
 from tilewright.layout import divisor_of
@@ -50,13 +50,17 @@ BY_STRIDES = Addressing()
 
 
 @cute.jit
-def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any) -> cute.Tensor:
-    """How many elements further than at a stride the rows ``rows`` (their numbers) are; 0 beyond ``extent``."""
+def shifts(indices: cute.Tensor, rows: cute.Tensor, extent: Any, stride: Any, count: Any = None) -> cute.Tensor:
+    """How many elements further than at a stride the rows ``rows`` (their numbers) are; 0 beyond ``extent``. With a
+    ``count``, indices beyond it are taken for the last one, and those below 0 for 0."""
     found = cute.make_rmem_tensor(cute.size(rows), Int64)
     found.fill(0)
     for i in range_constexpr(cute.size(rows)):
         if rows[i] < extent:
-            found[i] = (Int64(indices[rows[i]]) - rows[i]) * stride
+            index = indices[rows[i]]
+            if const_expr(count is not None):
+                index = cute.max(cute.min(index, count - 1), 0)
+            found[i] = (Int64(index) - rows[i]) * stride
     return found
 
 

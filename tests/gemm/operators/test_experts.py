@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm import combine_rows, grouped_matmul, matmul
+from tilewright.gemm import combine_rows, grouped_matmul, kernels, matmul
 from tilewright.gemm.epilogue.activations import Activation, Gated
 from tilewright.gemm.epilogue.functions import Bias, Residual, RowBias, Store
 from tilewright.gemm.epilogue.scatter import ScatterAdd
+from tilewright.gemm.operators import offsets
 
 torch = pytest.importorskip("torch")
 
@@ -47,8 +48,7 @@ def test_functions_see_the_rows_of_the_whole_result(kernel: str | None, cuts: li
     before = np.full((ROWS, N), np.nan, np.float32)
     epilogue = RowBias(of_rows), Bias(of_columns), Residual(matrix), Store(before), Gated("relu", gated)
     epilogue = (*epilogue, Activation("relu"))
-    offsets = np.array(ends, np.int32)
-    result = grouped_matmul(a, b, offsets, out_dtype=np.float32, kernel=kernel, epilogue=epilogue)
+    result = grouped_matmul(a, b, np.array(ends, np.int32), out_dtype=np.float32, kernel=kernel, epilogue=epilogue)
     exact += of_rows[:, None] + of_columns + matrix
     np.testing.assert_array_equal(before, exact)
     np.testing.assert_array_equal(gated, np.maximum(exact[:, ::2], 0) * exact[:, 1::2])
@@ -67,13 +67,58 @@ def test_rows_are_added_by_index(kernel: str | None, device: str) -> None:
     for m, row in enumerate(rows):
         if 0 <= row < tokens:
             wanted[row] += scales[m] * exact[m]
-    given_a, given_b, offsets, at, by = (
+    given_a, given_b, ends_there, at, by = (
         torch.from_numpy(x).to(device) for x in (a, b, np.array(ends, np.int32), rows, scales)
     )
     matrix = torch.ones(tokens, N, device=device)
-    result = grouped_matmul(given_a, given_b, offsets, kernel=kernel, epilogue=ScatterAdd(matrix, at, by))
+    result = grouped_matmul(given_a, given_b, ends_there, kernel=kernel, epilogue=ScatterAdd(matrix, at, by))
     np.testing.assert_array_equal(matrix.cpu().numpy(), wanted)
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", [None, "tensorop_f16"])
+@pytest.mark.parametrize("tile", [None, (128, 256, 64)])
+def test_rows_are_read_by_index(tile: Any, kernel: str | None, device: str) -> None:
+    """More rows than a has, in any order; ends of groups, of tiles, and of k tiles; rows of no group."""
+    if tile is not None:
+        if kernel is not None:
+            pytest.skip("a size of the Hopper kernel")
+        entry = kernels()["hopper_f16"]
+        kernel = entry.only(next(c for c in entry.sizes if c.tile == tile and c.cluster == (1, 1) and not c.transposed))
+    ends, rng = [130, 130, 145, 290], np.random.default_rng(4)
+    a, b = drawn(5, 4, rows=70, k=72, n=40)
+    rows = rng.integers(0, 70, 300).astype(np.int32)
+    given_a, given_b, there, at = (torch.from_numpy(x).to(device) for x in (a, b, np.array(ends, np.int32), rows))
+    gated = torch.full((300, 20), float("nan"), device=device)
+    result = grouped_matmul(given_a, given_b, there, rows=at, kernel=kernel, epilogue=Gated("relu", gated))
+    exact = expected(a[rows], b, ends)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+    np.testing.assert_array_equal(gated.cpu().numpy(), np.maximum(exact[:, ::2], 0) * exact[:, 1::2])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", [None, "tensorop_f16"])
+def test_rows_that_are_not_there_count_as_zeros(
+    kernel: str | None, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where nothing can be raised: no address outside of a is read."""
+    monkeypatch.setattr(offsets, "check_rows", lambda rows, problem: None)
+    a, b = drawn(6, 2, rows=30)
+    rows = np.array([-1, 30, 29, 1 << 30, *range(10)] * 3, np.int32)
+    given = [torch.from_numpy(x).to(device) for x in (a, b, np.array([20, 42], np.int32), rows)]
+    result = grouped_matmul(*given[:3], rows=given[3], kernel=kernel)
+    there = (rows >= 0) & (rows < 30)
+    exact = expected(np.where(there[:, None], a[rows.clip(0, 29)], 0), b, [20, 42])
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("rows", [128, 64, 192])
+def test_the_sizes_that_read_rows_by_index(rows: int) -> None:
+    """Threads that load tiles of 192 rows would spill."""
+    entry = kernels()["hopper_f16"].for_gathered_rows
+    assert all(size.tile[0] <= 128 and not size.transposed for size in entry.sizes)
+    assert any(size.tile[0] == rows for size in entry.sizes) == (rows <= 128)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -123,6 +168,9 @@ ENDS = np.array([20, 40], np.int32)
         ({"epilogue": Gated("silu", np.zeros((ROWS, N // 2), np.float32)), "kernel": "simt_f32"}, "takes Float16"),
         ({"epilogue": Activation("swish")}, "there is no activation 'swish'"),
         ({"a": B, "epilogue": Activation("relu"), "offsets": None}, "epilogue is for groups of rows"),
+        ({"rows": np.array([0, 40], np.int32), "offsets": ENDS // 20}, "rows has numbers of 0 to 40, and a has 40"),
+        ({"rows": np.zeros(4), "offsets": ENDS // 20}, "rows is a vector of int32 on cpu, not of Float64"),
+        ({"a": A.copy(order="F"), "rows": np.zeros(2, np.int32), "offsets": ENDS // 20}, "rows are read whole"),
         ({"a": A[:, :0], "b": B[:, :0], "epilogue": Activation("relu")}, "there is no group, or K is 0"),
         ({"epilogue": ScatterAdd(np.zeros((4, N)), *[np.zeros(ROWS, np.int32)] * 2)}, "matrix is of Float32, not of F"),
         ({"epilogue": ScatterAdd(np.zeros((4, 8), np.float32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.float32))},

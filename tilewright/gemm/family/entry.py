@@ -77,6 +77,13 @@ class KernelEntry:
             )
         return found
 
+    @cached_property
+    def for_gathered_rows(self) -> KernelEntry:
+        """The sizes that read rows of A by index, in groups of products; all of them if none does."""
+        groups = self.family.grouped
+        sizes = [size for size in self.untransposed.sizes if groups is not None and groups.gathers(size)]
+        return self._in_sizes(sizes) or self
+
     def for_long_epilogue(self, problem: Problem, limits: Limits) -> KernelEntry:
         """The sizes that hide an epilogue of many instructions, for problems of which the family says that one shows;
         all sizes if none does."""

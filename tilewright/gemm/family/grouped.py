@@ -19,6 +19,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import CROWD, ends_us, loads_us, loop_us
 from tilewright.gemm.family.plan_options import Limits, Vector
 from tilewright.gemm.family.suited import suited_entry, with_operands
+from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
 from tilewright.gemm.kernel.grouped import GroupedGemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
 
@@ -27,8 +28,12 @@ class GroupedFamily(ABC):
     """The form of a family's kernels that takes groups of products."""
 
     @abstractmethod
-    def kernel(self, config: Any) -> Any:
-        """The kernel, called with :meth:`arguments`."""
+    def kernel(self, config: Any, gathered: bool = False) -> Any:
+        """The kernel, called with :meth:`arguments`; ``gathered``: rows of A are found by index."""
+
+    def gathers(self, config: AnyConfig) -> bool:
+        """Whether this size reads rows of A by index."""
+        return True
 
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
         """The kernel's arguments: the table of the products, and what is in the launch
@@ -61,7 +66,7 @@ class GroupedFamily(ABC):
 class MultistageGroups(GroupedFamily):
     """With the widest accesses that all products allow."""
 
-    def kernel(self, config: Any) -> GroupedGemm:
+    def kernel(self, config: Any, gathered: bool = False) -> GroupedGemm:
         return GroupedGemm(config)
 
     def sizes(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> list[AnyConfig]:
@@ -88,11 +93,15 @@ class MultistageGroups(GroupedFamily):
 class HopperGroups(GroupedFamily):
     """With a tensor map for each operand of each product, which the kernel makes."""
 
-    def kernel(self, config: Any) -> GroupedHopperGemm:
-        return GroupedHopperGemm(config)
+    def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
+        return GatheredHopperGemm(config) if gathered else GroupedHopperGemm(config)
 
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
         return *launch.representatives(), table, launch.maps(), blocks, launch.groups, launch.function
+
+    def gathers(self, config: AnyConfig) -> bool:
+        """Registers of the threads that load have room for eight rows each."""
+        return self.fits(config) and config.tile[0] <= MOST_GATHERED_ROWS
 
     def fits(self, config: AnyConfig) -> bool:
         return config.cluster_size == 1 and not config.pingpong and bool(config.producers)

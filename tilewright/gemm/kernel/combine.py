@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import Constexpr, Float32, Int64, cute, range
+from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 
 THREADS = 128
@@ -48,6 +49,6 @@ def sum_rows(
 
 def vector_at(matrix: cute.Tensor, row: Any, column: Any, vector: int) -> cute.Tensor:
     """``vector`` elements of a row."""
-    align = vector * matrix.element_type.width // 8
-    place = (matrix.iterator + (row.to(Int64) * matrix.stride[0] + column)).align(align)
+    whole = cute.assume(row.to(Int64) * matrix.stride[0] + column, divby=vector)  # so the host has chosen ``vector``
+    place = aligned_pointer(matrix.iterator + whole, vector * matrix.element_type.width // 8)
     return cute.make_tensor(place, cute.make_layout(vector))

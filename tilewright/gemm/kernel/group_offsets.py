@@ -23,8 +23,19 @@ COLUMNS_OF = ((0,), (1,), (2, 3))
 LANES = 32
 
 
+@dataclass(frozen=True)
+class GatheredRows:
+    """Row m of the product's A is row ``index[m]`` of ``count`` rows in memory; where that is none of them, zeros."""
+
+    index: cute.Tensor  # (M,) of Int32
+    count: Int32
+
+
 class Groups(Protocol):
-    """The kernel that fills the table of a group."""
+    """The kernel that fills the table of a group. ``rows``: where A's rows are, if not one after the other."""
+
+    @property
+    def rows(self) -> GatheredRows | None: ...
 
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
         """Write the row of ``problem``; by one warp."""
@@ -33,6 +44,8 @@ class Groups(Protocol):
 @dataclass(frozen=True)
 class HostGroups:
     """The host has filled the table."""
+
+    rows: Any = None
 
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
         """Nothing is left to do."""
@@ -59,6 +72,8 @@ class OffsetGroups:
     step: Constexpr[int]
     """Where this is not 1, one of two launches does the work: the one that is not ``moved`` where all offsets are
     multiples of ``step``, the other one for other offsets."""
+    rows: Any = None
+    """A :class:`GatheredRows`: then A is the whole matrix for each group."""
 
     @cute.jit
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
@@ -114,7 +129,7 @@ class OffsetGroups:
             size, address = operand.dtype.width // 8, self.addresses[i]
             if const_expr(self.mode not in MODES[i]):
                 address = address + self.apart * of_group.to(Int64)
-            elif const_expr(self.moved):
+            elif const_expr(self.moved and not (i == 0 and self.rows is not None)):
                 contiguous = MODES[i].index(self.mode) == (1 if operand.major is Major.K else 0)
                 step = Int64(size) if contiguous else self.pitches[i] * size
                 address = address + step * begin.to(Int64)

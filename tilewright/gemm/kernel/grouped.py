@@ -12,8 +12,8 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import Int32, cute, range
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.group_offsets import Groups, fill_table
-from tilewright.gemm.kernel.group_table import FIRST, function_of, matrices, tiles_of
+from tilewright.gemm.kernel.group_offsets import GatheredRows, Groups, fill_table
+from tilewright.gemm.kernel.group_table import BIAS, FIRST, function_of, matrices, tiles_of
 from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.tiles import global_to_shared
@@ -33,6 +33,7 @@ class GroupedGemm(MultistageGemm):
         fill_table(groups, table, config, stream)
         self.kernel(
             table,
+            groups.rows,
             function,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
@@ -43,7 +44,7 @@ class GroupedGemm(MultistageGemm):
 
     @cute.kernel
     def kernel(  # type: ignore[override]  # a table in place of matrices
-        self, table: cute.Tensor, function: EpilogueFunction,
+        self, table: cute.Tensor, rows: Any, function: EpilogueFunction,
         sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
         copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -60,8 +61,14 @@ class GroupedGemm(MultistageGemm):
             inside = tile - table[problem, FIRST].to(Int32)
             extent = (cute.size(mD, mode=[0]), cute.size(mD, mode=[1]))
             own = function_of(function, table, problem)
-            self.piece(
-                tiled_mma, slices_of(mA, mB), mC, mD, smem, own, DATA_PARALLEL, extent, None, k_tiles, inside, 0,
-                k_tiles,
-            )  # fmt: skip
+            gather = count = None
+            if cutlass.const_expr(rows is not None):
+                gather, count = self.rows_of_group(rows, table, problem, cute.size(mA, mode=[0])), rows.count
+            slices = slices_of(mA, mB, gather, None, count)
+            self.piece(tiled_mma, slices, mC, mD, smem, own, DATA_PARALLEL, extent, None, k_tiles, inside, 0, k_tiles)
             cute.arch.sync_threads()  # the next tile's stages take the place of this one's epilogue
+
+    def rows_of_group(self, rows: GatheredRows, table: cute.Tensor, problem: Any, extent: Any) -> cute.Tensor:
+        """Where the rows of A of one group are."""
+        begin = table[problem, BIAS].to(Int32)
+        return cute.make_tensor(rows.index.iterator + begin, cute.make_layout(extent))

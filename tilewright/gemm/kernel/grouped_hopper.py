@@ -58,7 +58,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
         )
         self.multiply_all(
-            loads, tma_D, tD, table, maps, function, stage_layouts, self.epilogue.layout,
+            loads, groups.rows, tma_D, tD, table, maps, function, stage_layouts, self.epilogue.layout,
             self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
         ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
 
@@ -81,7 +81,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.kernel
     def multiply_all(
-        self, loads: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
+        self, loads: tuple, rows: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
         function: EpilogueFunction, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
     ) -> None:  # fmt: skip
@@ -90,20 +90,12 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
-        ring = pipeline.PipelineTmaAsync.create(
-            num_stages=config.stages,
-            consumer_group=self.consumers(config.warpgroups),
-            stage_tensors=stages,
-        )
+        ring = self.ring(stages)
         wait_then_let_next_begin()
         walk = partial(self.walk, table)
         if warpgroup == 0:
             self.set_registers(0)
-            if warp == 0:
-                producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-                by = self.map_of(maps, 0), self.map_of(maps, 1)
-                producer = walk(by, partial(self.load_tile, ring, loads, stages, table), producer)
-                ring.producer_tail(producer)
+            self.produce(warp, ring, loads, stages, table, maps, rows, walk)
         else:
             self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
@@ -113,6 +105,26 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
             walk((self.map_of(maps, 2),), partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, finish), consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
+
+    def ring(self, stages: tuple) -> Any:
+        """The ring of stages that TMA fills."""
+        return pipeline.PipelineTmaAsync.create(
+            num_stages=self.config.stages,
+            consumer_group=self.consumers(self.config.warpgroups),
+            stage_tensors=stages,
+        )
+
+    @cute.jit
+    def produce(
+        self, warp: Any, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, maps: cute.Tensor, rows: Any,
+        walk: Any,
+    ) -> None:  # fmt: skip
+        """The warpgroup that loads: one warp of it."""
+        if warp == 0:
+            producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
+            by = self.map_of(maps, 0), self.map_of(maps, 1)
+            producer = walk(by, partial(self.load_tile, ring, loads, stages, table), producer)
+            ring.producer_tail(producer)
 
     def map_of(self, maps: cute.Tensor, which: int) -> Any:
         """Gives the place of a problem's tensor map."""

@@ -132,9 +132,11 @@ class MultistageGemm:
         sB = cute.make_tensor(cute.recast_ptr(smem + bytes_A, dtype=self.config.b.dtype), sB_layout)
         bM, bN, bK = self.config.tile
 
-        def slices_of(mA: cute.Tensor, mB: cute.Tensor, gather_A: Any = None, gather_B: Any = None) -> Any:
+        def slices_of(
+            mA: cute.Tensor, mB: cute.Tensor, gather_A: Any = None, gather_B: Any = None, count_A: Any = None
+        ) -> Any:
             def slices(tile_m: Any, tile_n: Any) -> tuple[OperandSlices, OperandSlices]:
-                A = OperandSlices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A)
+                A = OperandSlices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A, count_A)
                 return A, OperandSlices.of(mB, (bN, bK), tile_n, sB, copy_B, gather_B)
 
             return slices

@@ -15,12 +15,13 @@ class TileLoader:
     ``gX`` is (MN, K, k tiles) shifted so that the *first* tile of the matrix is the ragged one: only there does the
     first load, of tile ``k_begin``, need predicates along K; all others reuse those of the MN mode. ``cX`` has the
     coordinates of ``gX``; ``extent`` is the true size of MN. With ``gather``, a vector of indices, row i of MN is row
-    ``gather[i]`` of the matrix, whose rows are ``stride`` elements apart.
+    ``gather[i]`` of the matrix, whose rows are ``stride`` elements apart; with a ``count``, rows that are not among so
+    many are zeros.
     """
 
     def __init__(
         self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,
-        gather: Any = None, stride: Any = None,
+        gather: Any = None, stride: Any = None, count: Any = None,
     ) -> None:  # fmt: skip
         self.atom = tiled_copy
         self.k_begin = k_begin
@@ -49,7 +50,21 @@ class TileLoader:
             numbers = cute.make_rmem_tensor(rows, Int32)
             for row in range_constexpr(rows):
                 numbers[row] = Int32(coordinates[(0, 0), row, 0, 0][0])
-            self.shift = shifts(gather, numbers, extent, stride)
+            if count is not None:
+                self.leave_out(numbers, gather, extent, count)
+            self.shift = shifts(gather, numbers, extent, stride, count)
+
+    @cute.jit
+    def leave_out(self, numbers: cute.Tensor, gather: cute.Tensor, extent: Any, count: Any) -> None:
+        """Rows whose index is not one of ``count`` rows are not loaded."""
+        vectors, rows, columns = self.ragged.shape
+        for row in range_constexpr(rows):
+            index = gather[cute.min(numbers[row], extent - 1)]
+            there = (index >= 0) & (index < count)
+            for v in range_constexpr(vectors):
+                self.inside[v, row, 0] = self.inside[v, row, 0] & there
+                for column in range_constexpr(columns):
+                    self.ragged[v, row, column] = self.ragged[v, row, column] & there
 
     def load_first(self, stage: int) -> None:
         """Tile ``k_begin``; elements before the matrix's beginning become zero."""

@@ -39,11 +39,15 @@ class OperandSlices:
     s: Any
     copy: Any
     gather: Any = None
+    count: Any = None
 
     @staticmethod
-    def of(matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None) -> OperandSlices:
+    def of(
+        matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None, count: Any = None
+    ) -> OperandSlices:
         """The slices of tile ``index`` along MN. K is shifted so that its first tile is the ragged one and all others
-        are whole. ``gather``: rows by index, as many as it has."""
+        are whole. ``gather``: rows by index, as many as it has; ``count``: the rows that there are, if the indices were
+        not checked."""
         extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
         residue = K - cute.ceil_div(K, tile[1]) * tile[1]
         g, c = (
@@ -52,7 +56,7 @@ class OperandSlices:
         )  # (MN, K, k tiles)
         if gather is not None:
             extent = cute.size(gather)
-        return OperandSlices(matrix, g, c, extent, stages, copy, gather)
+        return OperandSlices(matrix, g, c, extent, stages, copy, gather, count)
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ class MultistageMainloop:
         g, c, s, extent = slices.g, slices.c, slices.s, slices.extent
         if slices.gather is None and self.config.granular(operand):
             return GranuleLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.matrix)
-        return TileLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.gather, slices.matrix.stride[0])
+        stride = slices.matrix.stride[0]
+        return TileLoader(operand, slices.copy, tidx, g, c, s, extent, k_begin, slices.gather, stride, slices.count)
 
 
 def double_buffered(k_blocks: int, bK: int) -> int:

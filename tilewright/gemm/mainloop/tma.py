@@ -104,19 +104,26 @@ class TmaMainloop:
             ring.producer_acquire(state)
             full = ring.producer_get_barrier(state)
             for operand in operands:
-                tile, boxes = (tile_m, tile_n)[operand.mode], cute.size(operand.s, mode=[1])
-                for box in cutlass.range_constexpr(boxes):
-                    cute.copy(
-                        operand.atom,
-                        operand.g[None, tile * boxes + box, k_tile, batch],
-                        operand.s[None, box, state.index],
-                        tma_bar_ptr=full,
-                        mcast_mask=operand.mask,
-                        tma_desc_ptr=operand.descriptor,
-                    )
+                self.load_operand(operand, full, state.index, (tile_m, tile_n)[operand.mode], k_tile, batch)
             ring.producer_commit(state)
             state.advance()
         return state
+
+    def load_operand(self, operand: TmaOperand, full: Any, stage: Any, tile: Any, k_tile: Any, batch: Any) -> None:
+        """Issue the copies of one k tile of an operand; ``full`` counts their bytes."""
+        boxes = cute.size(operand.s, mode=[1])
+        for box in cutlass.range_constexpr(boxes):
+            cute.copy(
+                operand.atom,
+                operand.g[None, tile * boxes + box, k_tile, batch],
+                operand.s[None, box, stage],
+                tma_bar_ptr=full,
+                mcast_mask=operand.mask,
+                tma_desc_ptr=operand.descriptor,
+            )
+
+    def landed(self) -> None:
+        """What the warps that multiply do when a stage is full: nothing where TMA has filled it."""
 
     @cute.jit
     def multiply(
@@ -254,6 +261,7 @@ class TmaMainloop:
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
     ) -> None:
         """Issue the wgmma of one stage as one group."""
+        self.landed()
         # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
         for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):

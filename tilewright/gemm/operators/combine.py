@@ -80,7 +80,11 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
     if 0 in result.shape:
         return result
     vector = math.gcd(*(aligned_elements(x, Major.K, True) for x in (S, D)), VECTOR // S.dtype.bytes)
-    tensors = (from_dlpack(x) for x in (S.source, places, weights, result))
+    align = vector * S.dtype.bytes
+    tensors = (
+        from_dlpack(S.source, assumed_align=align), from_dlpack(places), from_dlpack(weights),
+        from_dlpack(result, assumed_align=align),
+    )  # fmt: skip
     dynamic = [x.mark_all_dynamic(contiguous=None) for x in tensors]
     run(("combine", vector), combine, *dynamic, vector)
     return result

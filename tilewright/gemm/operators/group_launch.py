@@ -58,7 +58,7 @@ class TableLaunch(ABC):
         args = family.arguments(self, cute.runtime.from_dlpack(table).mark_layout_dynamic(), Int32(blocks))
         key = config, *(argument_of("argument", x).key() for x in (self.function, self.groups))
         if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(family.kernel(config), *args)
+            _COMPILED[key] = cute.compile(family.kernel(config, self.groups.rows is not None), *args)
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
                 exposed: Any = target

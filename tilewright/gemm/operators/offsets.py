@@ -26,7 +26,7 @@ from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.host.scales import check_result
-from tilewright.gemm.kernel.group_offsets import MODES, OffsetGroups
+from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, lowered, seen_as_matrices
@@ -43,7 +43,7 @@ CUT = {(2, 3): 0, (3, 2): 1, (2, 2): 2}
 
 
 def grouped_matmul(
-    a: Any, b: Any, offsets: Any = None, *, out: Any = None, out_dtype: Any = None,
+    a: Any, b: Any, offsets: Any = None, *, rows: Any = None, out: Any = None, out_dtype: Any = None,
     kernel: str | KernelEntry | None = None,
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:  # fmt: skip
@@ -64,6 +64,8 @@ def grouped_matmul(
             mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
         offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What is beyond the
             last one belongs to no group: rows or columns of the result are zero there.
+        rows: of groups of rows, M numbers of int32: row m of the product is ``a[rows[m]]``, read as the product needs
+            it and not copied before. On a GPU rows that ``a`` does not have count as zeros.
         out: where the result goes; made if it is None.
         out_dtype: of the result, by default that of ``out`` or of ``a``: a framework's dtype or a numeric class.
         kernel: the name or the entry of a kernel, in place of the choice.
@@ -85,7 +87,7 @@ def grouped_matmul(
     """
     functions = () if epilogue is None else functions_of(epilogue)
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
-    given = {"a": a, "b": b, "offsets": offsets, "out": out, **more}
+    given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
     kind = framework(a, "a")
     for name, x in given.items():
         if x is not None and (kind == "jax" or framework(x, name) != kind):
@@ -97,23 +99,23 @@ def grouped_matmul(
         if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_offsets import recorded
 
-            if functions:
+            if functions or rows is not None:
                 raise ArgumentError(
-                    "epilogue cannot be given where PyTorch records the call: for gradients (call grouped_matmul under "
-                    "torch.no_grad()), by torch.compile, or for tensors of another class"
+                    "rows and epilogue cannot be given where PyTorch records the call: for gradients (call "
+                    "grouped_matmul under torch.no_grad()), by torch.compile, or for tensors of another class"
                 )
             return recorded(a, b, offsets, out, out_dtype, kernel)
-    if functions and (len(a.shape), len(b.shape)) != (2, 3):
+    if (functions or rows is not None) and (len(a.shape), len(b.shape)) != (2, 3):
         raise ArgumentError(
-            f"epilogue is for groups of rows, a matrix times a stack; not for shapes {tuple(a.shape)} and "
-            f"{tuple(b.shape)}"
+            f"{'epilogue is' if functions else 'rows are'} for groups of rows, a matrix times a stack; not for shapes "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
         )
     if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
     entries = partial(candidates, kernel=kernel)
-    return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions)
+    return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions, rows=rows)
 
 
 def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
@@ -135,14 +137,16 @@ class CutProduct:
     entries: list[KernelEntry]
     functions: tuple[Any, ...] = field(default=(), kw_only=True)
     """The ``epilogue``'s."""
+    rows: Any = field(default=None, kw_only=True)
+    """Which rows of A the product has."""
 
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernels: Any, **more: Any) -> CutProduct:
         """Check the operands against each other, and make the output where none is given. ``kernels`` gives those for
         a type, the best first."""
-        mode, shape = cut_mode_and_shape(
-            tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape)
-        )
+        rows = more.get("rows")
+        seen = tuple(a.shape) if rows is None else (*rows.shape[:1], *a.shape[1:])
+        mode, shape = cut_mode_and_shape(seen, tuple(b.shape), None if offsets is None else tuple(offsets.shape))
         A, B = Matrix.of("a", a), Matrix.of("b", b)
         if A.dtype is not B.dtype:
             raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
@@ -169,6 +173,8 @@ class CutProduct:
     def check(self) -> None:
         """ArgumentError where D cannot take what the kernel computes, or the epilogue's arrays do not fit it."""
         check_result(self.entries[0], self.problem)
+        if self.rows is not None:
+            check_rows(self.rows, self.problem)
         if self.functions:
             check_epilogue(Chain(tuple(self.lowered(self.entries[0].config))), self.problem)
             if 0 in (problem_extents(self.problem)[2], self.groups):
@@ -202,7 +208,9 @@ class CutProduct:
     def launch(self) -> None:
         """Choose the kernel, and launch it."""
         version, entries = capability_of(self.problem.machine), self.entries
-        if is_untransposed(Chain(self.functions)):
+        if self.rows is not None:
+            entries = [entry.for_gathered_rows for entry in entries]
+        elif is_untransposed(Chain(self.functions)):
             entries = [entry.untransposed for entry in entries]
         entry, _ = entry_of("", self.problem, entries, version)
         others = [other for other in entries if not other.config.persistent]
@@ -281,6 +289,23 @@ def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> No
         )
 
 
+def check_rows(rows: Any, problem: Problem) -> None:
+    """ArgumentError for indices that kernels cannot read, or, on the CPU, that name no row of A."""
+    array, count = array_of(rows), problem.A.shape[0]
+    if array.dtype is not Int32 or len(array.shape) != 1 or array.device != problem.A.device:
+        raise ArgumentError(
+            f"rows is a vector of int32 on {problem.A.device}, not of {array.dtype} and shape {tuple(array.shape)} on "
+            f"{array.device}"
+        )
+    check_vector("rows", array, problem)
+    if problem.A.major() is not Major.K:
+        raise ArgumentError("rows are read whole: a has its columns contiguous, not its rows")
+    if array.device == "cpu" and 0 not in array.shape:
+        numbers = np.asarray(rows.numpy() if hasattr(rows, "numpy") else rows)
+        if numbers.min() < 0 or numbers.max() >= count:
+            raise ArgumentError(f"rows has numbers of {numbers.min()} to {numbers.max()}, and a has {count} rows")
+
+
 def check_reach(entry: KernelEntry, problem: Problem) -> None:
     """ArgumentError where a group might be larger than the kernel's offsets of 32 bits reach."""
     if entry.config.persistent:  # TMA counts in coordinates
@@ -322,7 +347,13 @@ class OffsetLaunch(TableLaunch):
             self.mode,
             not config.persistent,
             step,
+            self.gathered_rows(product),
         )
+
+    def gathered_rows(self, product: CutProduct) -> GatheredRows | None:
+        if product.rows is None:
+            return None
+        return GatheredRows(from_dlpack(product.rows).mark_layout_dynamic(), Int32(self.problem.A.shape[0]))
 
     def table(self) -> tuple[Any, int]:
         extents = problem_extents(self.problem)
