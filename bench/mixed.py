@@ -5,7 +5,7 @@
 Shapes are n,k of the weight; groups of 128, bf16. Buffers rotate so that the weights of 4 bits together exceed three
 times the L2; launches are replayed from CUDA graphs in turns, in random order; medians. Each result is compared with
 the float64 product of 64 columns before it is timed. GB/s counts the weight, its scales, rows and result once.
-``--sizes`` times the kernel for few rows in all sizes.
+For few rows the product with the weight written out is timed, too; ``--sizes`` times the kernel for them in more sizes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 from figures import gpu_model, table, write_results
 from sides import medians
 
-from tilewright.gemm import PreparedWeight, mixed_matmul, prepare_weight
-from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows
+from tilewright.gemm import PreparedWeight, matmul, mixed_matmul, prepare_weight
+from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows, written_out
 
 SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
 ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
@@ -77,6 +77,8 @@ def measure(m: int, n: int, k: int, sizes: bool, rounds: int) -> list[dict[str, 
     }
     if sets[0].packed is None:
         del sides["int4pack"]
+    if m <= MOST_ROWS:
+        sides["written out"] = lambda x: matmul(x.a, written_out(x.weight, x.a).T, x.ours)
     if sizes and m <= MOST_ROWS:
         for size in SIZES:
             sides["columns {}, stages {}, warps {}, blocks {}".format(*size)] = lambda x, size=size: few_rows(x, *size)

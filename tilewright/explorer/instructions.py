@@ -11,6 +11,7 @@ from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.names import copy_by_name, mma_by_name
+from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.layout import size
 from tilewright.viz.thread_values import in_values
@@ -68,6 +69,14 @@ def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, obj
     if isinstance(atom, Mma):
         m, n, k = atom.shape_mnk
         shape = ("Shape MNK", f"({m},{n},{k})")
-        return [("ThrID", atom.thr_id), shape, ("A", atom.layout_a), ("B", atom.layout_b), ("C", atom.layout_c)]
+        sparse = [("E (bits)", atom.layout_e)] if isinstance(atom, SparseWgmmaAtom) else []
+        return [
+            ("ThrID", atom.thr_id),
+            shape,
+            ("A", atom.layout_a),
+            ("B", atom.layout_b),
+            ("C", atom.layout_c),
+            *sparse,
+        ]
     source, destination = in_values(atom, value_bits)
     return [("ThrID", atom.thr_id), ("Value bits", value_bits), ("Source", source), ("Destination", destination)]
