@@ -9,7 +9,7 @@ from tests.golden_blackwell import atom_kind, type_of
 from tilewright.lang.numbers.numeric import class_of
 from tilewright.layout import get_nonswizzle_portion, make_smem_atom, parse, size
 from tilewright.layout.smem_atoms import BYTE_SWIZZLES
-from tilewright.utils.blackwell_helpers import compute_epilogue_tile_shape, get_smem_layout_atom_epi
+from tilewright.utils.blackwell_helpers import compute_epilogue_tile_shape, get_smem_layout_atom_epi, get_tmem_load_op
 from tilewright.utils.epilogue_copies import (
     MatrixCopy,
     TmemLoad,
@@ -64,7 +64,8 @@ def _epilogue(line: dict[str, Any]) -> dict[str, Any]:
     shape = special or tuple(int(size(mode)) for mode in found)
     part = shape[0] // warps[0], shape[1] // warps[1]
     m_major = args["layout_D"] == "column"
-    load = tmem_load(*part, acc.width, d.width, m_major)
+    atom = get_tmem_load_op(tile, order_d, class_of(d), class_of(acc), found, two).instruction
+    load = TmemLoad(atom.shape, atom.repeat, atom.pack)
     source = None if c is None else matrix_store(load, acc.width, c.width, args["layout_C"] == "column")
     kind = get_smem_layout_atom_epi(order_d, class_of(d), found)
     name = f"Layout_{kind.value}_Atom"

@@ -16,10 +16,12 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
 
 SHAPES = [("32x32b", n) for n in (1, 4, 32, 128)] + [("16x64b", 4), ("16x128b", 8), ("16x256b", 4), ("16x256b", 32)]
+SHAPES += [("16x32bx2", 8), ("16x32bx2", 128)]
 
 
-def op_of(kind: str, shape: str, repeat: int) -> Any:
-    return getattr(tcgen05, f"{kind}{shape}Op")(tcgen05.Repetition(repeat))
+def op_of(kind: str, shape: str, repeat: int, packed: bool = False) -> Any:
+    packing = {"Ld": tcgen05.Pack.PACK_16b_IN_32b, "St": tcgen05.Unpack.UNPACK_32b_IN_16b}[kind]
+    return getattr(tcgen05, f"{kind}{shape}Op")(tcgen05.Repetition(repeat), *[packing] * packed)
 
 
 @cute.jit
@@ -34,24 +36,26 @@ def allocated(columns: int, dtype: Any = cutlass.Float32) -> Any:
     return cute.arch.retrieve_tmem_ptr(dtype, 16, holder), warp
 
 
-def through(store: Any, load: Any, columns: int, rows: int = 128) -> Any:
-    """A kernel that carries a matrix (rows, columns) through tensor memory, stored by one op and loaded by another."""
+def through(store: Any, load: Any, columns: int, dtype: Any = cutlass.Float32) -> Any:
+    """A kernel that carries a matrix (128, columns) through tensor memory, stored by one op and loaded by another; each
+    element is a column."""
+    each = 32 // dtype.width
 
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
-        base, warp = allocated(max(32, columns))
+        base, warp = allocated(max(32, columns), dtype)
         t, _, _ = cute.arch.thread_idx()
-        memory = cute.make_tensor(base, cute.make_layout((rows, columns), stride=(65536, 1)))
-        into = tcgen05.make_tmem_copy(cute.make_copy_atom(store, cutlass.Float32), memory)
+        memory = cute.make_tensor(base, cute.make_layout((128, columns), stride=(each * 65536, each)))
+        into = tcgen05.make_tmem_copy(cute.make_copy_atom(store, dtype), memory)
         mine = into.get_slice(t)
-        given = cute.make_rmem_tensor(mine.partition_S(x).shape, cutlass.Float32)
+        given = cute.make_rmem_tensor(mine.partition_S(x).shape, dtype)
         cute.autovec_copy(mine.partition_S(x), given)
         cute.copy(into, given, mine.partition_D(memory))
         cute.arch.fence_view_async_tmem_store()
         cute.arch.sync_threads()
-        out = tcgen05.make_tmem_copy(cute.make_copy_atom(load, cutlass.Float32), memory)
+        out = tcgen05.make_tmem_copy(cute.make_copy_atom(load, dtype), memory)
         mine = out.get_slice(t)
-        taken = cute.make_rmem_tensor(mine.partition_D(y).shape, cutlass.Float32)
+        taken = cute.make_rmem_tensor(mine.partition_D(y).shape, dtype)
         cute.copy(out, mine.partition_S(memory), taken)
         cute.arch.fence_view_async_tmem_load()
         cute.autovec_copy(taken, mine.partition_D(y))
@@ -77,12 +81,29 @@ def test_what_one_shape_stores_another_loads(shape: str, repeat: int) -> None:
         np.testing.assert_array_equal(y, x)
 
 
-def artifact(arch: str, *ops: Any) -> Any:
+@pytest.mark.parametrize(
+    "shape, repeat", [("32x32b", 8), ("16x64b", 8), ("16x128b", 4), ("16x256b", 2), ("16x32bx2", 4)]
+)
+def test_halves_of_registers_are_columns_of_their_own(shape: str, repeat: int) -> None:
+    x = np.random.default_rng(0).standard_normal((128, 32)).astype(np.float16)
+    for store, load in ((shape, "32x32b"), ("32x32b", shape)):
+        y = np.zeros_like(x)
+        ops = (
+            op_of("St", store, repeat if store == shape else 8, True),
+            op_of("Ld", load, repeat if load == shape else 8, True),
+        )
+        launch(through(*ops, 32, cutlass.Float16), from_dlpack(x), from_dlpack(y), block=128)
+        np.testing.assert_array_equal(y, x)
+    with pytest.raises(ConstraintError, match="packs numbers of 16 bits, and the atom is for f32"):
+        launch(through(*ops, 32), from_dlpack(x.astype(np.float32)), from_dlpack(x.astype(np.float32)), block=128)
+
+
+def artifact(arch: str, *ops: Any, dtype: Any = cutlass.Float32) -> Any:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright.cuda import compile as build
 
-    x, y = from_dlpack(np.zeros((128, 64), np.float32)), from_dlpack(np.zeros((128, 64), np.float32))
-    kernel = through(*ops, 64)
+    x, y = (from_dlpack(np.zeros((128, 64), dtype.ir_type.dtype)) for _ in range(2))
+    kernel = through(*ops, 64, dtype)
 
     @cute.jit
     def host(x: cute.Tensor, y: cute.Tensor):
@@ -97,6 +118,13 @@ def test_the_text_is_assembled(arch: str, shape: str, repeat: int) -> None:
     made = artifact(arch, op_of("St", shape, repeat), op_of("Ld", "32x32b", 64))
     assert made.spills == 0 and not made.warnings
     assert {"LDTM", "STTM", "UTCATOMSWS"} <= {name.partition(".")[0] for name in made.mnemonics()}
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
+def test_the_text_of_packed_ones_is_assembled(arch: str) -> None:
+    ops = op_of("St", "16x32bx2", 8, True), op_of("Ld", "16x32bx2", 8, True)
+    made = artifact(arch, *ops, dtype=cutlass.Float16)
+    assert made.spills == 0 and {"LDTM", "STTM"} <= {name.partition(".")[0] for name in made.mnemonics()}
 
 
 @pytest.mark.parametrize("columns", [0, 16, 48, 1024])

@@ -85,8 +85,11 @@ def test_loads_of_operands() -> None:
     assert type(sm100.cluster_shape_to_tma_atom_A((2, 1, 1), 1)) is single
     assert type(sm100.cluster_shape_to_tma_atom_B((2, 1, 1), 1)) is multicast
     assert type(sm100.cluster_shape_to_tma_atom_A((1, 2, 1), cute.make_layout(1))) is multicast
-    with pytest.raises(ConstraintError, match="pairs of blocks need sm_100"):
-        sm100.cluster_shape_to_tma_atom_A((2, 1, 1), 2)
+    assert sm100.cluster_shape_to_tma_atom_A((2, 1, 1), 2) == single(2)
+    assert sm100.cluster_shape_to_tma_atom_B((4, 1, 1), 2) == multicast(2)  # the second pair has the same columns
+    assert sm100.cluster_shape_to_tma_atom_SFB((2, 1, 1), 2) == multicast(2)  # both blocks have all factors
+    with pytest.raises(ConstraintError, match="it is CtaGroup.ONE or TWO"):
+        single(3)
 
 
 def test_columns_of_tensor_memory() -> None:

@@ -33,23 +33,23 @@ LOAD, STORE = "tcgen05.ld", "tcgen05.st"
 
 @dataclass(frozen=True, repr=False)
 class TmemMove(CopyInstruction):
-    """The common part: a shape of PTX (``"32x32b"``) and how often it is repeated along the columns."""
+    """The common part: a shape of PTX (``"32x32b"``) and how often it is repeated along the columns. ``pack``: a
+    register has the low halves of two neighbouring columns (``.pack::16b`` of loads, ``.unpack::16b`` of stores)."""
 
     shape: str
     repeat: int
+    pack: bool = False
 
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
     thr_id = Layout(WARP, 1)
 
     def __post_init__(self) -> None:
-        if self.shape == "16x32bx2":
-            raise ConstraintError(f"{self.name}.16x32bx2 is not here yet: use another shape")
-        tmem_copy_layouts(self.shape, self.repeat)
+        tmem_copy_layouts(self.shape, self.repeat, self.pack)
 
     @property
     def layouts(self) -> TmemCopyLayouts:
-        return tmem_copy_layouts(self.shape, self.repeat)
+        return tmem_copy_layouts(self.shape, self.repeat, self.pack)
 
     @computed
     def memory_bits(self) -> Layout:
@@ -64,11 +64,22 @@ class TmemMove(CopyInstruction):
         return self.register_bits
 
     def mnemonic(self) -> str:
-        return f"{self.name}.{self.shape}.x{self.repeat}"
+        return f"{self.name}.{self.shape}.x{self.repeat}{self.packing}"
+
+    @property
+    def packing(self) -> str:
+        """The qualifier of the instruction for ``pack``."""
+        return "" if not self.pack else ".pack::16b" if self.name == LOAD else ".unpack::16b"
+
+    @property
+    def split(self) -> int | None:
+        """Of ``16x32bx2``: the columns from those of threads 0-15 to those of threads 16-31."""
+        return self.repeat << self.pack if self.shape == "16x32bx2" else None
 
     @property
     def cute_name(self) -> str:
-        return f"SM100_TMEM_{'LOAD' if self.name == LOAD else 'STORE'}_{self.shape}{self.repeat}x"
+        way = "LOAD" if self.name == LOAD else "STORE"
+        return f"SM100_TMEM_{way}_{self.shape}{self.repeat}x{'_16b' if self.pack else ''}"
 
     def memory_offsets(self, width: int) -> tuple[int, ...]:
         """Where the elements of ``width`` bits are from a warp's address, in elements, in the copy's order."""
@@ -83,8 +94,9 @@ class TmemMove(CopyInstruction):
                 raise ConstraintError(f"{self}: one side is tensor memory, named by an address, not {address.type}")
 
     def _cells(self, lanes: Lanes, op: Op, value: Any) -> list[tuple[int, TensorMemory, Array, Array]]:
-        """For each active warp its row, the block's memory, and ``[32, registers]`` lanes and columns of one call."""
-        lane, column = _cells(self.shape, self.repeat)
+        """For each active warp its row, the block's memory, and ``[32, registers]`` lanes and columns of one call; with
+        ``pack`` those of both halves of a register, in a last mode."""
+        lane, column = _cells(self.shape, self.repeat, self.pack)
         addresses = uniform(lanes, f"{self.mnemonic()}: the address", value)
         found = []
         for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
@@ -113,14 +125,15 @@ class TmemMove(CopyInstruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         n, load = self.layouts.register_count, self.name == LOAD
-        name = f"tcgen05_{'ld' if load else 'st'}_{self.shape}_x{self.repeat}"
+        name = f"tcgen05_{'ld' if load else 'st'}_{self.shape}_x{self.repeat}{'_16b' if self.pack else ''}"
         # The address comes last of a load's operands and first of a store's.
         slots = ", ".join(f"%{i if load else i + 1}" for i in range(n))
         bound = [f'"{"=" if load else ""}r"(r{i})' for i in range(n)]
         lists = ["\n         ".join(", ".join(bound[i : i + 8]) + ("," if i + 8 < n else "") for i in range(0, n, 8))]
         registers = ", ".join(f"uint32_t{'&' if load else ''} r{i}" for i in range(n))
-        form = f"tcgen05.{'ld' if load else 'st'}.sync.aligned.{self.shape}.x{self.repeat}.b32"
-        text = f"{form} {{{slots}}}, [%{n}];" if load else f"{form} [%0], {{{slots}}};"
+        form = f"{self.name}.sync.aligned.{self.shape}.x{self.repeat}{self.packing}.b32"
+        split = "" if self.split is None else f", {self.split}"
+        text = f"{form} {{{slots}}}, [%{n}]{split};" if load else f"{form} [%0]{split}, {{{slots}}};"
         operands = f': {lists[0]} : "r"(address)' if load else f': : "r"(address), {lists[0]}'
         out.helper(
             name,
@@ -135,10 +148,23 @@ class TmemMove(CopyInstruction):
 
 
 @lru_cache(maxsize=128)
-def _cells(shape: str, repeat: int) -> tuple[Array, Array]:
-    layouts = tmem_copy_layouts(shape, repeat)
-    where = [[layouts.place(t, r)[:2] for r in range(layouts.register_count)] for t in range(WARP)]
-    return np.array(where)[..., 0], np.array(where)[..., 1]
+def _cells(shape: str, repeat: int, pack: bool) -> tuple[Array, Array]:
+    layouts = tmem_copy_layouts(shape, repeat, pack)
+    halves = (0, 16) if pack else (0,)
+    registers = range(layouts.register_count)
+    where = np.array([[[layouts.place(t, r, bit)[:2] for bit in halves] for r in registers] for t in range(WARP)])
+    lane, column = where[..., 0], where[..., 1]
+    return (lane, column) if pack else (lane[..., 0], column[..., 0])
+
+
+def _packed(words: Array, pack: bool) -> Array:
+    """Registers, of the words of cells."""
+    return words[..., 0] & 0xFFFF | (words[..., 1] & 0xFFFF) << 16 if pack else words
+
+
+def _unpacked(words: Array, pack: bool) -> Array:
+    """The words of cells, of registers."""
+    return np.stack([words & 0xFFFF, words >> 16], -1) if pack else words
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,7 +221,8 @@ class _Loaded:
     def __call__(self) -> None:
         for (row, memory, at, columns), registers in zip(self.places, self.held, strict=True):
             self.atom._check(self.lanes, memory, row, columns)
-            write_registers(registers.values, self.chosen, memory.words[at, columns], None)
+            words = _packed(memory.words[at, columns], self.atom.pack)
+            write_registers(registers.values, self.chosen, words, None)
             memory.loads[at, columns] -= 1
             registers.release()
 
@@ -244,7 +271,7 @@ class _Stored:
     def __call__(self) -> None:
         for row, memory, at, columns in self.places:
             self.atom._check(self.lanes, memory, row, columns)
-            memory.write(at, columns, self.given[row])
+            memory.write(at, columns, _unpacked(self.given[row], self.atom.pack))
             memory.stores[at, columns] -= 1
 
 

@@ -11,33 +11,47 @@ import math
 from typing import Any
 
 from tilewright._names import attach
-from tilewright.cute.nvgpu.common import OperandMajorMode
+from tilewright.atoms.tensor_memory_move import TmemMove
+from tilewright.cute.nvgpu.common import CopyUniversalOp, OperandMajorMode
 from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SMulticastOp, CopyBulkTensorTileG2SOp
 from tilewright.cute.nvgpu.tcgen05 import (
     CtaGroup,
+    Ld16x32bx2Op,
+    Ld16x64bOp,
+    Ld16x128bOp,
+    Ld16x256bOp,
+    Ld32x32bOp,
     MmaF8F6F4Op,
     MmaF16BF16Op,
     MmaI8Op,
     MmaTF32Op,
     OperandSource,
+    Pack,
+    Repetition,
     SmemLayoutAtomKind,
     make_smem_layout_atom,
     tile_to_mma_shape,
 )
 from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import block_scaled_op
+from tilewright.cute.nvgpu.warp import StMatrix8x8x16bOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, scalar_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
+from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
+from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
 from tilewright.utils.layout_enum import LayoutEnum
 
 __all__ = [
     "cluster_shape_to_tma_atom_A",
     "cluster_shape_to_tma_atom_B",
+    "cluster_shape_to_tma_atom_SFB",
     "compute_epilogue_tile_shape",
     "compute_epilogue_tile_size",
     "get_smem_layout_atom_ab",
     "get_smem_layout_atom_epi",
+    "get_smem_store_op",
+    "get_tmem_load_op",
     "make_blockscaled_trivial_tiled_mma",
     "make_smem_layout_a",
     "make_smem_layout_b",
@@ -116,6 +130,68 @@ def compute_epilogue_tile_shape(
     warp_n = _warps(m, use_2cta_instrs)[1]
     columns = make_layout((part_n // warp_n, warp_n), stride=(1, n // warp_n))
     return make_layout(part_m), coalesce(columns)
+
+
+_LOADS = {
+    "32x32b": Ld32x32bOp, "16x64b": Ld16x64bOp, "16x128b": Ld16x128bOp, "16x256b": Ld16x256bOp, "16x32bx2": Ld16x32bx2Op
+}  # fmt: skip
+
+
+def get_tmem_load_op(
+    cta_tile_shape: Any, layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, epi_tile: Any,
+    use_2cta_instrs: bool, *, loc: Any = None, ip: Any = None,
+) -> CopyAtom:  # fmt: skip
+    """The atom of the ``tcgen05.ld`` with which four warps load the epilogue's part ``epi_tile`` of an accumulator: its
+    registers are what the widest store to shared memory takes.
+
+    ConstraintError for parts and types that no load fits.
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> get_tmem_load_op((128, 128, 64), LayoutEnum.ROW_MAJOR, Float16, Float32, (128, 32), False).instruction
+    SM100_TMEM_LOAD_32x32b32x
+    >>> get_tmem_load_op((128, 128, 64), LayoutEnum.COL_MAJOR, Float16, Float32, (128, 32), False).instruction
+    SM100_TMEM_LOAD_16x256b4x
+    """
+    acc, d = scalar_of(elem_ty_acc), scalar_of(elem_ty_d)
+    warps = _warps(int(size(cta_tile_shape[0])), use_2cta_instrs)
+    lanes, columns = (int(size(extent)) // count for extent, count in zip(epi_tile, warps, strict=True))
+    shape, repeat, packed = tmem_load(lanes, columns, acc.width, d.width, layout_d.is_m_major_c())
+    pack = Pack.PACK_16b_IN_32b if packed else Pack.NONE
+    return make_copy_atom(_LOADS[shape](Repetition(repeat), pack), elem_ty_acc)
+
+
+def get_smem_store_op(
+    layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, tiled_tmem_load: Any, *, loc: Any = None, ip: Any = None
+) -> CopyAtom:
+    """The atom that stores to shared memory what ``tiled_tmem_load`` has loaded, as numbers of ``elem_ty_d``:
+    ``stmatrix`` where its matrices are those registers, else vectors. Matrices of 8-bit numbers are stored as vectors.
+
+    >>> from tilewright.cute import Float16, Float32
+    >>> load = get_tmem_load_op((128, 128, 64), LayoutEnum.COL_MAJOR, Float16, Float32, (128, 32), False)
+    >>> get_smem_store_op(LayoutEnum.COL_MAJOR, Float16, Float32, load).instruction
+    SM90_U16x8_STSM_T
+    """
+    load = tiled_tmem_load.instruction
+    if not isinstance(load, TmemMove):
+        raise ConstraintError(f"get_smem_store_op takes a copy of tcgen05.ld, not {load}")
+    widths = scalar_of(elem_ty_acc).width, scalar_of(elem_ty_d).width
+    found = matrix_store(TmemLoad(load.shape, load.repeat, load.pack), *widths, layout_d.is_m_major_c())
+    if found is None or found.width != 16:
+        return make_copy_atom(CopyUniversalOp(), elem_ty_d)
+    return make_copy_atom(StMatrix8x8x16bOp(found.transpose, found.matrices), elem_ty_d)
+
+
+def cluster_shape_to_tma_atom_SFB(
+    cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
+) -> CopyBulkTensorTileG2SOp:
+    """The TMA operation that loads the scale factors of B, which all blocks along M have, both of a pair included:
+    multicast where there are several.
+
+    >>> cluster_shape_to_tma_atom_SFB((2, 1, 1), make_layout(2)).multicast
+    True
+    """
+    several = int(size(cluster_shape_mnk[0])) > 1
+    return (CopyBulkTensorTileG2SMulticastOp if several else CopyBulkTensorTileG2SOp)(int(size(atom_thr_id)))
 
 
 def get_smem_layout_atom_ab(

@@ -62,6 +62,7 @@ __all__ = [
     "CtaGroup",
     "Field",
     "Ld16x128bOp",
+    "Ld16x32bx2Op",
     "Ld16x256bOp",
     "Ld16x64bOp",
     "Ld32x32bOp",
@@ -80,6 +81,7 @@ __all__ = [
     "Repetition",
     "SmemLayoutAtomKind",
     "St16x128bOp",
+    "St16x32bx2Op",
     "St16x256bOp",
     "St16x64bOp",
     "St32x32bOp",
@@ -87,6 +89,7 @@ __all__ = [
     "commit",
     "find_tmem_tensor_col_offset",
     "get_s2t_smem_desc_tensor",
+    "get_tmem_copy_properties",
     "is_tmem_load",
     "is_tmem_store",
     "make_s2t_copy",
@@ -133,12 +136,11 @@ class _Move:
     def __post_init__(self) -> None:
         if not isinstance(self.repeat, Repetition):
             raise ConstraintError(f"{type(self).__name__}: repeat is a Repetition, not {self.repeat!r}")
-        if any(getattr(self, name, none) is not none for name, none in _NOT_PACKED.items()):
-            raise ConstraintError(f"{type(self).__name__}: packing is not here yet: convert in registers")
         self.copy_instruction(None)
 
     def copy_instruction(self, value_type: Any, num_bits: int = 0) -> TmemMove:
-        return self._kind(self._shape, self.repeat.value)
+        packed = any(getattr(self, name, none) is not none for name, none in _NOT_PACKED.items())
+        return self._kind(self._shape, self.repeat.value, packed)
 
 
 _NOT_PACKED = {"pack": Pack.NONE, "unpack": Unpack.NONE}
@@ -167,6 +169,17 @@ class Ld32x32bOp(_Load):
     """
 
     _shape = "32x32b"
+
+
+@dataclass(frozen=True)
+class Ld16x32bx2Op(_Load):
+    """``tcgen05.ld`` of shape .16x32bx2: x1 to x128; threads 16-31 have the columns after those of threads 0-15.
+
+    >>> Ld16x32bx2Op(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_LOAD_16x32bx28x
+    """
+
+    _shape = "16x32bx2"
 
 
 @dataclass(frozen=True)
@@ -214,6 +227,17 @@ class St32x32bOp(_Store):
 
 
 @dataclass(frozen=True)
+class St16x32bx2Op(_Store):
+    """``tcgen05.st`` of shape .16x32bx2: x1 to x128; threads 16-31 have the columns after those of threads 0-15.
+
+    >>> St16x32bx2Op(Repetition.x8).copy_instruction(None)
+    SM100_TMEM_STORE_16x32bx28x
+    """
+
+    _shape = "16x32bx2"
+
+
+@dataclass(frozen=True)
 class St16x64bOp(_Store):
     """``tcgen05.st`` of shape .16x64b: x1 to x128.
 
@@ -257,12 +281,32 @@ def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor, *, loc: Any = None, ip: 
         raise ConstraintError(f"make_tmem_copy takes an atom of tcgen05.ld or st, not {instruction}")
     width = atom.scalar.width
     elements_per_column(width)
+    if instruction.pack and width != 16:
+        raise ConstraintError(f"{instruction} packs numbers of 16 bits, and the atom is for {atom.scalar}")
     layouts = instruction.layouts
     places = recast_layout(width, 1, layouts.places)
     registers = recast_layout(width, 1, layouts.registers)
     one_warp = composition(places, registers)
     threads = make_layout(one_warp[0], Layout(4, 32 * lane_stride(width)))
     return make_cotiled_copy(atom, make_layout(threads, one_warp[1]), tmem_tensor.linear)
+
+
+def get_tmem_copy_properties(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> tuple[int, int, int, Pack | Unpack]:
+    """Of a copy atom, or tiled copy, of tensor memory: the lanes of its shape, the bits of a lane, how often it is
+    repeated, and its packing. ConstraintError for others.
+
+    >>> from tilewright import Float16, Float32, cute
+    >>> get_tmem_copy_properties(cute.make_copy_atom(Ld16x256bOp(Repetition.x4), Float32))
+    (16, 256, 4, <Pack.NONE: 1>)
+    """
+    instruction = atom.instruction
+    if not isinstance(instruction, TmemMove):
+        raise ConstraintError(f"get_tmem_copy_properties takes an atom of tcgen05.ld or st, not {instruction}")
+    lanes, bits = instruction.shape.removesuffix("x2").removesuffix("b").split("x")
+    packing: Pack | Unpack = Pack.PACK_16b_IN_32b if instruction.pack else Pack.NONE
+    if isinstance(instruction, TmemStore):
+        packing = Unpack.UNPACK_32b_IN_16b if instruction.pack else Unpack.NONE
+    return int(lanes), int(bits), instruction.repeat, packing
 
 
 def is_tmem_load(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
