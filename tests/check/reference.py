@@ -189,12 +189,15 @@ class Reference(Observer):
 
     def _fence(self, thread: int, scope: int) -> None:
         block = self._block(thread)
-        first = block * self.per
+        first, acquired = block * self.per, set[int]()
         for other in range(first, first + self.per):
             for when, released in self.seen[other]:
+                if id(released.clock) in acquired:  # most threads have seen the same releases
+                    continue
                 if other == thread or when <= self.known[thread, other]:
                     if min(scope, released.scope) >= self._covers(released.block, block):
                         self._acquire(thread, released.clock)
+                        acquired.add(id(released.clock))
         self.fenced[thread].append(int(self.known[thread, thread]))
         self.fences[thread].append(Released(block, scope, self._release(thread)))
 
