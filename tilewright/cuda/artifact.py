@@ -143,7 +143,8 @@ def disassemble(cubin: bytes) -> str:
     with tempfile.TemporaryDirectory() as folder:  # Windows lets no second program open a file that is open
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        flags = ["-c"] if tool.stem == "nvdisasm" else ["-sass"]
+        # -ndf: no analysis of the branch stack, which these kernels do not use; it is a quarter of nvdisasm's time.
+        flags = ["-c", "-ndf"] if tool.stem == "nvdisasm" else ["-sass"]
         done = subprocess.run(
             [str(tool), *flags, str(file)], capture_output=True, text=True, encoding="utf-8", errors="replace"
         )
