@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tilewright.viz.canvas import FONTS
 
-ADDRESS = "TILEWRIGHT_SITE"
+ADDRESS = "SITE_ADDRESS"
 """The variable with the address at which the site will be. Without it the card's picture has a relative address, which
 some readers of Open Graph do not follow."""
 PICTURE, SIZE = "assets/card.png", (1200, 630)
