@@ -153,8 +153,8 @@ class Recorder:
             self.tests[report.nodeid] = seconds, frozenset(executed), frozenset(differing)
 
 
-def reach(part: str, chosen: list[Mutant], store: Path, options: list[str]) -> str:
-    """Run the tests of one file or directory, store what each reaches of ``chosen``, and say how many ran."""
+def reach(files: list[str], chosen: list[Mutant], store: Path, options: list[str]) -> str:
+    """Run the tests of some files in this process, store what each reaches of ``chosen``, and say how many ran."""
     import pytest
 
     for mutant in chosen:
@@ -162,7 +162,8 @@ def reach(part: str, chosen: list[Mutant], store: Path, options: list[str]) -> s
     sys.meta_path.insert(0, Finder())
     recorder = Recorder()
     start = time.process_time()
-    pytest.main([*options, part], plugins=[recorder])
+    pytest.main([*options, *files], plugins=[recorder])
     store.write_bytes(pickle.dumps(recorder.tests))
     seconds = time.process_time() - start
-    return f"{seconds:6.1f} s  {part}: {len(recorder.tests)} passed, {len(recorder.failed)} failed or left out"
+    ran = f"{len(recorder.tests)} passed, {len(recorder.failed)} failed or left out"
+    return f"{seconds:6.1f} s  {files[0]} and {len(files) - 1} more: {ran}"

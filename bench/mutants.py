@@ -76,12 +76,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "CI": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def test_files() -> list[str]:
-    """The largest first, after the packages with their doctests."""
-    files = [path.relative_to(ROOT) for path in (ROOT / "tests").glob("*/**/test_*.py")]
-    files = [path for path in files if path.parts[1] not in UNTESTED]
-    files.sort(key=lambda path: -path.stat().st_size)
-    return [*(f"tilewright/{package}" for package in PACKAGES), *map(str, files)]
+def test_files() -> list[list[str]]:
+    """The files of each folder of tests, the largest folder first, after the packages with their doctests."""
+    folders: dict[Path, list[Path]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):
+        if path.relative_to(ROOT).parts[1] not in UNTESTED:
+            folders[path.parent].append(path)
+    listed = sorted(folders.values(), key=lambda files: -sum(path.stat().st_size for path in files))
+    doctests = [f"tilewright/{package}" for package in PACKAGES]
+    return [doctests, *([str(path.relative_to(ROOT)) for path in files] for files in listed)]
 
 
 def in_processes(commands: list[list[str]], jobs: int) -> None:
@@ -93,20 +96,19 @@ def in_processes(commands: list[list[str]], jobs: int) -> None:
 
 
 def reach(args: argparse.Namespace) -> None:
-    """Run each file of tests in a process of its own, with the mutants beside the package's expressions."""
+    """Run each folder of tests in a process of its own, with the mutants beside the package's expressions."""
     STORE.mkdir(parents=True, exist_ok=True)
     if not args.tests:
         for path in STORE.glob("*.pickle"):
             path.unlink()
-    files = args.tests or test_files()
     write_chosen(args)
-    in_processes([["reach-part", f"--tests={file}"] for file in files], args.jobs)
+    parts = [args.tests] if args.tests else test_files()
+    in_processes([["reach-part", *(f"--tests={file}" for file in part)] for part in parts], args.jobs)
 
 
 def reach_part(args: argparse.Namespace) -> None:
-    (part,) = args.tests
-    store = STORE / f"{part.replace('/', '-')}.pickle"
-    print(mutant_reach.reach(part, pickle.loads(CHOSEN.read_bytes()), store, options()), flush=True)
+    store = STORE / f"{os.getpid()}-{time.time_ns()}.pickle"
+    print(mutant_reach.reach(args.tests, pickle.loads(CHOSEN.read_bytes()), store, options()), flush=True)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -123,13 +125,15 @@ class Study:
         self.times: dict[str, float] = {}
         self.executing: dict[str, list[str]] = defaultdict(list)
         self.telling: dict[str, list[str]] = defaultdict(list)
-        for path in STORE.glob("*.pickle"):
-            for test, (time_, executed, differing) in pickle.loads(path.read_bytes()).items():
-                self.times[test] = time_
-                for name in executed:
-                    self.executing[name].append(test)
-                for name in differing:
-                    self.telling[name].append(test)
+        reached: dict[str, Any] = {}
+        for path in sorted(STORE.glob("*.pickle"), key=lambda path: path.stat().st_mtime):
+            reached |= pickle.loads(path.read_bytes())  # the latest of each test
+        for test, (seconds, executed, differing) in reached.items():
+            self.times[test] = seconds
+            for name in executed:
+                self.executing[name].append(test)
+            for name in differing:
+                self.telling[name].append(test)
         self.kills: Counter[str] = Counter()
         self.unsound: set[str] = set()
         self.results: list[dict[str, Any]] = []

@@ -68,6 +68,25 @@ def test_what_is_known_at_run_time_only_is_not_compared() -> None:
     run(body, np.zeros(8, np.float16), np.zeros(8, np.float16), dynamic=True)
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_layout_is_offered_only_if_it_brings_the_values_together(order: tuple[int, int]) -> None:
+    """In one mode the values 0, 2, 1, 3 follow each other in no layout; in two modes one is found."""
+
+    def body(t: Any, x: Any) -> None:
+        if order == (2, 1):
+            tv, tiler, layout = Layout((32, (2, 2)), (4, (2, 1))), (128,), Layout(128)
+        else:
+            tv, tiler, layout = Layout((32, (2, 2)), (1, (32, 64))), (32, 4), Layout((32, 4))
+        memory = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float16, 128, 128), layout)
+        thread = cute.make_tiled_copy(universal(64), tv, tiler).get_slice(t)
+        source = thread.partition_S(memory)
+        cute.copy(thread, source, cute.make_fragment_like(source))
+
+    with pytest.raises(ConstraintError, match="contiguous elements for each thread") as refused:
+        run(body, np.zeros(8, np.float16), threads=32)
+    assert ("give the tensor a layout such as" in str(refused.value)) == (order == (1, 2))
+
+
 def test_an_address_of_the_programs_own_is_no_static_place() -> None:
     def body(t: Any, x: Any) -> None:
         assert not _is_static_place(cute.make_ptr(cutlass.Float16, 0, cute.AddressSpace.smem))
