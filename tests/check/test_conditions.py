@@ -13,16 +13,18 @@ import tilewright as cutlass
 from tests.check.pairs import launch
 from tests.check.test_clocks import WARPS, clocks
 from tilewright import cute, sim
-from tilewright.ir.core import Op
+from tilewright.ir.core import Constant, Op, Value
+from tilewright.ir.types import I32, MemSpace
 from tilewright.sim import checks
 from tilewright.sim.checks import residency
 from tilewright.sim.checks.caller_arrays import CallerArrays
+from tilewright.sim.checks.dependents import Dependents
+from tilewright.sim.checks.flags import Fenced, Flags
 from tilewright.sim.checks.global_proxies import LANE, GlobalProxies, Write
-from tilewright.sim.checks.guarded_waits import guarded_waits
-from tilewright.sim.checks.kinds import polling_loops
 from tilewright.sim.checks.mbarriers import Barrier, MbarrierRules
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.sparse_clock import SparseClock
+from tilewright.sim.checks.versions import Versions
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 WARP = 32
@@ -39,14 +41,6 @@ def without_init(kind: type, **given: Any) -> Any:
     made = object.__new__(kind)
     vars(made).update(given)
     return made
-
-
-def compiled(kernel: Any, *arrays: Any) -> Any:
-    @cute.jit
-    def host(*tensors: cute.Tensor):
-        kernel(*tensors).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-    return cute.compile(host, *arrays).kernels[0]
 
 
 # -- the caller's arrays -----------------------------------------------------------------------------------------------
@@ -273,155 +267,86 @@ def test_a_barrier_publishes_nothing_to_those_who_are_not_at_it(fence: bool) -> 
     assert bool(report.rules) == (not fence)
 
 
-# -- what loops wait for -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("lane", [None, 3, 4])
+@pytest.mark.parametrize("scope", [1, 3])
+def test_whose_fences_cover_a_relaxed_write(lane: int | None, scope: int) -> None:
+    """Those of the lane that writes (of all lanes, where the warp writes as a whole), of its warp, and of warps of its
+    block that it knows to have fenced."""
+    made = clocks({})
+    flags = Flags(made.layout)
+
+    def fenced(level: int, clock: int, *columns: int) -> Fenced:
+        row = np.zeros(made.layout.cluster, np.int32)
+        row[list(columns)] = clock
+        return Fenced(level, clock, SparseClock({0: row}))
+
+    nothing = flags._by_fence(made, 1, lane, scope)
+    assert nothing == (None, 0)
+    flags.fenced[made] = {1: {3: fenced(2, 5, 10)}, 2: {None: fenced(3, 6, 11)}, WARPS + 1: {None: fenced(0, 1, 12)}}
+    know, level = flags._by_fence(made, 1, lane, scope)
+    if lane == 4:
+        assert (know, level) == (None, 0)
+    else:
+        assert know is not None and np.flatnonzero(know.rows[0]).tolist() == [10] and level == min(2, scope)
+    for clock, covers in ((5, False), (6, True), (7, True)):  # of the fence of warp 2, as warp 1 knows it
+        made.clocks[1, made.own[2]] = clock
+        know, level = flags._by_fence(made, 1, lane, scope)
+        found = [] if know is None else np.flatnonzero(know.rows[0]).tolist()
+        assert found == [10] * (lane != 4) + [11] * covers
+        assert level == (0 if not found else min(2 if lane != 4 else 3, scope))
 
 
-def flag_of(p: Any) -> Any:
-    return cute.arch.load(p, sem="acquire", scope="gpu")
+def test_what_a_lane_or_a_warp_holds_in_a_register() -> None:
+    held, value, other = np.arange(3 * WARP), Value(I32), Value(I32)
+    held[WARP : 2 * WARP] = 7
+    versions = without_init(Versions, slots={value: 0})
+    group: Any = Thing(slots=[held], warps=np.array([1, 4, 6]))
+
+    def of(of_value: Any, warp: int, lane: int | None) -> Any:
+        return versions._operand(of_value, group, warp, lane)
+
+    assert of(Constant(I32, 5), 4, None) == 5 and of(other, 4, None) is None and of(other, 4, 3) is None
+    assert [of(value, warp, None) for warp in (1, 4, 6)] == [None, 7, None]
+    assert [of(value, warp, 3) for warp in (1, 4, 6)] == [3, 7, 2 * WARP + 3]
+    group.slots = [np.int32(9)]
+    assert of(value, 1, None) == of(value, 6, 5) == 9
 
 
-@cute.jit
-def not_at_least(v, n, turn, x):
-    return not v >= n
+# -- kernels that begin early ------------------------------------------------------------------------------------------
 
 
-@cute.jit
-def noted(v, n, turn, x):
-    x[3] = v
-    return v < n
+@pytest.mark.parametrize("lane", [None, 0, 37])
+@pytest.mark.parametrize("into", ["global", "shared"])
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("early", [False, True])
+def test_copies_of_what_the_kernel_before_may_still_use(lane: int | None, into: str, older: bool, early: bool) -> None:
+    effect = Thing(lane=lane)
+    first, second = (Thing(base=4096, low=0, high=64), Thing(base=4096, low=64, high=128))
+    asked: list[Any] = []
+    told: list[Any] = []
 
+    def unsafe(buffer: Any, verb: str, waited: bool) -> str:
+        asked.append((buffer, verb, waited))
+        return "a kernel"
 
-LOOPS: dict[str, tuple[Callable[..., Any], int, int]] = {  # how many reads are known, in the condition and carried
-    "a literal": (lambda v, n, turn, x: v < 3, 1, 2),
-    "the other way round": (lambda v, n, turn, x: 3 > v, 1, 2),
-    "equal": (lambda v, n, turn, x: v != n, 1, 2),
-    "a sum of the outside": (lambda v, n, turn, x: v < n * 2 + 1, 1, 2),
-    "not": (not_at_least, 1, 2),
-    "noted": (noted, 0, 0),
-    "what changes": (lambda v, n, turn, x: v < turn, 1, 0),
-    "a sum with what changes": (lambda v, n, turn, x: v < n + turn, 1, 0),
-    "what is read": (lambda v, n, turn, x: v < x[1], 0, 0),
-    "itself": (lambda v, n, turn, x: v < v + n, 0, 0),
-    "a wider number": (lambda v, n, turn, x: v.to(cutlass.Int64) < 3, 1, 0),
-    "a narrower number": (lambda v, n, turn, x: v.to(cutlass.Int16) < cutlass.Int16(3), 0, 0),
-    "a float": (lambda v, n, turn, x: v.to(cutlass.Float32) < 3.0, 0, 0),
-    "a sum of it": (lambda v, n, turn, x: v + 1 < n, 0, 0),
-    "two conditions": (lambda v, n, turn, x: (v < n) & (n < 9), 0, 0),
-}
-
-
-@pytest.mark.parametrize("name", LOOPS)
-@pytest.mark.parametrize("carried", [False, True])
-def test_of_which_loops_it_is_known_what_they_wait_for(name: str, carried: bool) -> None:
-    asks, *found = LOOPS[name]
-
-    @cute.kernel
-    def kernel(x: cute.Tensor):
-        n, turn = x[2], cutlass.Int32(0)
-        if cutlass.const_expr(carried):
-            v = flag_of(x.iterator)
-            while asks(v, n, turn, x):
-                v = flag_of(x.iterator)
-                turn += 1
-        else:
-            while asks(flag_of(x.iterator), n, turn, x):
-                turn += 1
-
-    ops = list(compiled(kernel, np.zeros(4, np.int32)).walk())
-    assert len(polling_loops(ops)) == found[carried]
-
-
-@pytest.mark.parametrize("kind", ["a value", "used", "twice"])
-def test_a_loop_whose_value_is_used_elsewhere_waits_for_more(kind: str) -> None:
-    @cute.kernel
-    def kernel(x: cute.Tensor):
-        v = flag_of(x.iterator)
-        while v < 3:
-            v = flag_of(x.iterator)
-            if cutlass.const_expr(kind == "twice"):
-                x[3] = v
-        if cutlass.const_expr(kind == "used"):
-            x[3] = v
-
-    found = polling_loops(list(compiled(kernel, np.zeros(4, np.int32)).walk()))
-    assert bool(found) == (kind == "a value")
-
-
-@cute.jit
-def without(token, other, n):
-    return not token
-
-
-@cute.jit
-def without_both(token, other, n):
-    return not (token and other)
-
-
-@cute.jit
-def without_one(token, other, n):
-    return not (token or other)
-
-
-@cute.jit
-def without_and_small(token, other, n):
-    return not token and n
-
-
-TOKENS: dict[str, tuple[Callable[..., Any], int]] = {
-    "not": (without, 1), "both": (without_both, 2), "one of them": (without_one, 2),
-    "an argument": (lambda t, o, n: n, 0),
-    "an argument too": (without_and_small, 0), "the token itself": (lambda token, other, n: token, 1),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", TOKENS)
-@pytest.mark.parametrize("more", [False, True])
-def test_which_waits_tokens_decide_over(name: str, more: bool) -> None:
-    asks, tokens = TOKENS[name]
-
-    @cute.kernel
-    def kernel(x: cute.Tensor, n: cutlass.Boolean):
-        full = cute.arch.alloc_smem(cutlass.Int64, 2)
-        token = cute.arch.mbarrier_try_wait(full, 0)
-        other = cute.arch.mbarrier_try_wait(full + 1, 0)
-        if asks(token, other, n):
-            cute.arch.mbarrier_wait(full, 0)
-            if cutlass.const_expr(more):
-                x[0] = cutlass.Int32(1)
-
-    @cute.jit
-    def host(x: cute.Tensor, n: cutlass.Boolean):
-        kernel(x, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-    function = cute.compile(host, np.zeros(4, np.int32), True).kernels[0]
-    found = [len(tests) for tests in guarded_waits(function).values()]
-    assert found == [tokens] * (bool(tokens) and not more)
-
-
-@pytest.mark.parametrize("start", [None, False, True])
-@pytest.mark.parametrize("vote", [False, True])
-def test_a_token_that_the_program_sets(start: bool | None, vote: bool) -> None:
-    """False asks for the wait whatever try_wait has answered; and other instructions answer other questions."""
-
-    @cute.kernel
-    def kernel(n: cutlass.Int32):
-        full = cute.arch.alloc_smem(cutlass.Int64, 2)
-        token = cute.arch.mbarrier_try_wait(full, 0)
-        if cutlass.const_expr(start is not None):
-            token = cutlass.Boolean(start)
-            if n > 1:
-                token = cute.arch.mbarrier_try_wait(full, 0)
-        if cutlass.const_expr(vote):
-            token = cute.arch.vote_any_sync(token)
-        if not token:
-            cute.arch.mbarrier_wait(full, 0)
-
-    @cute.jit
-    def host(n: cutlass.Int32):
-        kernel(n).launch(grid=(1, 1, 1), block=(32, 1, 1))
-
-    found = guarded_waits(cute.compile(host, 3).kernels[0])
-    assert len(found) == (start is not False and not vote)
+    rules = without_init(
+        Dependents, landing=effect, older=older, effects={id(effect): effect} if early else {}, _unsafe=unsafe,
+        launch=Thing(space=Thing(exposed=lambda: [first, second])), _report=lambda *given: told.append(given),
+    )  # fmt: skip
+    accesses = [Thing(writes=False, memories=(MemSpace.GMEM,)), Thing(writes=True, memories=(MemSpace.SMEM,))]
+    if into == "global":
+        accesses = [Thing(writes=False, memories=(MemSpace.SMEM,)), Thing(writes=True, memories=(MemSpace.GMEM,))]
+    group: Any = Thing(lanes=Thing(op=Thing(attrs={"atom": Thing(accesses=accesses)})))
+    for memory, start in (("shared", 4160), ("global", 4095), ("global", 4224), ("global", 4160)):
+        rules.stretch(group, memory, start, (1, 16), (16, 1))
+    if not (older or early):
+        assert not asked and not told
+        return
+    assert asked == [(second, "store" if into == "global" else "load", not early)]
+    assert [(who, at, size) for _, _, _, _, who, at, size in told] == [(lane or 0, 64, 16)]
+    rules.landing = None
+    rules.stretch(group, "global", 4160, (1, 16), (16, 1))
+    assert len(told) == 1
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
