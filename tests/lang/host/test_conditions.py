@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tests.lang.host.programs import arrays, scale
+from tests.lang.host.programs import arrays, scale, scale_kernel
 from tilewright import cute
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.core import Block, Op
 from tilewright.lang.launch import options
@@ -124,6 +125,48 @@ def test_a_kernels_argument_has_the_type_that_it_names() -> None:
 
     with pytest.raises(StagingError, match="kernel argument 'n': expected a Int32, got"):
         host(np.zeros(32, np.int32))
+
+
+def test_static_numbers_of_one_type_share_a_kernel() -> None:
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        for number in cutlass.range_constexpr(3):
+            counted(x, cutlass.Int32(number)).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    compiled = cute.compile(host, np.zeros(32, np.int32))
+    assert len(compiled.kernels) == 1
+    x = np.zeros(32, np.int32)
+    compiled(x)
+    assert (x == 2).all()
+
+
+class Turned:
+    """Looks like the tensor that it shows, and stands for another."""
+
+    def __init__(self, shown: Any, meant: Any) -> None:
+        self.shown, self.meant = shown, meant
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shown, name)
+
+
+@cutlass.register_jit_arg_adapter(Turned)
+def meant_by(turned: Turned) -> Any:
+    return from_dlpack(turned.meant)
+
+
+def test_what_an_adapter_gives_is_passed_in_each_call() -> None:
+    torch = pytest.importorskip("torch")
+    shown, meant, y = torch.zeros(64), torch.arange(64.0), torch.zeros(64)
+
+    @cute.jit
+    def host(x: Any, y: cute.Tensor, factor: cutlass.Float32) -> None:
+        scale_kernel(x, y, factor, cute.size(y)).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    compiled = cute.compile(host, Turned(shown, meant), y, 1.0)
+    for factor in (1.0, 2.0, 3.0):
+        compiled(Turned(shown, meant), y, factor)
+        assert torch.equal(y, factor * meant)
 
 
 class Plain:
