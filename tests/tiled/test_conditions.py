@@ -21,6 +21,7 @@ from tilewright.tiled.asynchronous_mma import _is_static_place
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.provenance import _same_first_mode
 from tilewright.tiled.retile import _first_elsewhere
+from tilewright.tiled.tma.plan import TmaPlan
 
 
 def part(layout: Any) -> Any:
@@ -140,6 +141,22 @@ def test_tensor_memory_is_copied_by_its_own_instructions() -> None:
     move = object.__new__(type("Move", (sides.TmemMove,), given))
     with pytest.raises(ConstraintError, match="the values .* of the source .* are not where the instruction finds"):
         sides._tensor_memory(move, "source", tensor, Layout(4, 2), Layout(1))
+
+
+@pytest.mark.parametrize(
+    ("boxes", "merged"), [([1, 1], [1]), ([1, 8], [8]), ([4, 1], [4]), ([4, 8], [32]), ([4, 1, 2], [4, 2])]
+)
+def test_boxes_that_follow_each_other_are_one(boxes: list[int], merged: list[int]) -> None:
+    plan = object.__new__(TmaPlan)
+    given = {
+        "gmem": SimpleNamespace(stride=(1, 4, 64)),
+        "swizzle": None,
+        "_in_elements": int,
+        "_ragged": lambda e: False,
+    }
+    for name, value in given.items():
+        object.__setattr__(plan, name, value)
+    assert plan._merged(boxes, [cute.E(mode) for mode in range(len(boxes))]) == merged
 
 
 def test_what_is_prefetched_is_a_tma_tensor() -> None:

@@ -129,8 +129,7 @@ class Divergence(Checker):
         whole = op.attrs["atom"].whole_block
         uniform = self.uniform[wave]
         if whole:
-            warps = group.warps if rows.size == group.warps.size else group.warps[rows]
-            if uniform.takes(warps, target, self._number(op), self._now(wave)):
+            if uniform.takes(group.warps[rows], target, self._number(op), self._now(wave)):
                 return
         now, before = self._now(wave), self.order.barriers[wave].before if self.named else None
         for k, row in enumerate(rows):
