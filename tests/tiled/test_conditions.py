@@ -116,6 +116,21 @@ def test_the_fields_of_a_matrix_instruction_are_named() -> None:
                 call()
 
 
+def test_wgmma_reads_shared_memory_of_a_plain_layout() -> None:
+    major = nvgpu.warpgroup.OperandMajorMode.K
+    op = nvgpu.warpgroup.MmaF16BF16Op(
+        cutlass.Float16, cutlass.Float32, (64, 8, 16), nvgpu.warpgroup.OperandSource.SMEM, major, major
+    )
+
+    def body(t: Any, x: Any) -> None:
+        outer = make_composed_layout(Layout((64, 16), (16, 1)), 0, Layout((64, 16)))
+        memory = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float16, 64 * 16, 1024), outer)
+        cute.make_tiled_mma(op).make_fragment_A(memory)
+
+    with pytest.raises(ConstraintError, match="make_fragment_A: a shared-memory tensor has a static layout"):
+        run(body, np.zeros(8, np.float16))
+
+
 def test_a_copy_of_accumulators_takes_no_more_than_a_thread_has() -> None:
     with pytest.raises(ConstraintError, match="takes 8 values of a thread, but SM80_16x8x16.* gives it 4"):
         one = cute.make_tiled_mma(nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16)))

@@ -198,6 +198,7 @@ def test_a_mode_is_cut_into_several(n: int, mode: Layout, found: bool) -> None:
         (universal(32), ((2, 4), 3), (8, 3), "(2, 12)"),
         (universal(32), (3,), (3,), "moves 2 x f16 of the source"),
         (universal(32), (3,), (2,), "moves 2 x f16 of the source"),
+        (universal(32), (8, 3), (3, 8), "moves 2 x f16 of the source"),
         (universal(32), (2, 3), (2, 4), "modes do not match"),
         (universal(32), (1, 2), (1, 2), "moves 2 x f16 of the source"),
         (matrix(), (16,), (16,), "moves 8 x f16 of the source"),
