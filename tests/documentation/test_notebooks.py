@@ -21,7 +21,7 @@ def test_it_runs_and_its_answers_are_right(path: Path) -> None:
     executed = notebooks.executed(path)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     printed = ["".join(out.get("text", "") for out in cell.outputs) for cell in code]
-    open_answers = [text for text in printed if text.startswith("Put your answer in the place")]
+    open_answers = [text for text in printed if text.startswith("Put your answer in place")]
     right = [text for text in printed if text.startswith("Right.")]
     assert len(open_answers) == len(right) >= 3  # each exercise is asked, and its solution passes the check
     pictures = [out for cell in code for out in cell.outputs if "image/svg+xml" in out.get("data", {})]
