@@ -22,6 +22,7 @@ from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
 from tilewright.lang.staging.region_state import RegionState
+from tilewright.lang.staging.rewrite import REGION_ENDS
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
 
@@ -33,8 +34,6 @@ ONE_OF_TWO = (
 LASTING = (type, FunctionType, ModuleType)
 VARIABLE = r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF|NAME|FROM_DICT_OR_DEREF)"
 JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-REGION_ENDS = ("swap", "join", "enter", "body", "leave")
-"""Methods of regions that take all variables of a region and give them back (the templates of ``rewrite``)."""
 
 
 class AliasPairs:

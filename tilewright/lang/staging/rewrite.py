@@ -10,6 +10,7 @@ Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` a
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from tilewright.lang.staging.nodes import called_name, statements, texts, tool
@@ -68,6 +69,8 @@ block = _tw.With(names, touched, lambda: objects)
 statement
 variables = block.leave(variables)
 """
+REGION_ENDS = frozenset(re.findall(r"variables = \w+\.(\w+)\(variables\)", IF + FOR + WHILE + WITH))
+"""The methods that take all variables of a region and give them back."""
 
 
 def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[str]) -> ast.FunctionDef:
