@@ -90,6 +90,7 @@ def test_rows_are_read_by_index(tile: Any, kernel: str | None, device: str) -> N
     a, b = drawn(5, 4, rows=70, k=72, n=40)
     rows = rng.integers(0, 70, 300).astype(np.int32)
     given_a, given_b, there, at = (torch.from_numpy(x).to(device) for x in (a, b, np.array(ends, np.int32), rows))
+    at = torch.stack((at, -at), 1)[:, 0]  # at a stride
     gated = torch.full((300, 20), float("nan"), device=device)
     result = grouped_matmul(given_a, given_b, there, rows=at, kernel=kernel, epilogue=Gated("relu", gated))
     exact = expected(a[rows], b, ends)

@@ -70,5 +70,5 @@ class GroupedGemm(MultistageGemm):
 
     def rows_of_group(self, rows: GatheredRows, table: cute.Tensor, problem: Any, extent: Any) -> cute.Tensor:
         """Where the rows of A of one group are."""
-        begin = table[problem, BIAS].to(Int32)
-        return cute.make_tensor(rows.index.iterator + begin, cute.make_layout(extent))
+        own = cute.domain_offset((table[problem, BIAS].to(Int32),), rows.index)
+        return cute.make_tensor(own.iterator, cute.make_layout(extent, stride=rows.index.stride[0]))
