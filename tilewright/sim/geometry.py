@@ -73,11 +73,10 @@ class Geometry:
         return _spread((warps // self.warps).astype(I32))  # smid: every resident block has its own multiprocessor
 
     def _thread(self, axis: int, warps: np.ndarray) -> np.ndarray:
-        linear = np.tile(np.arange(WARP, dtype=I32), warps.size) + np.repeat(
-            (warps % self.warps).astype(I32) * I32(WARP), WARP
-        )
+        firsts = (warps % self.warps).astype(I32) * I32(WARP)
+        linear: np.ndarray = (firsts[:, None] + np.arange(WARP, dtype=I32)).reshape(-1)
         if axis == 0:
-            return linear % I32(self.block[0])
+            return linear if self.threads == self.block[0] == self.warps * WARP else linear % I32(self.block[0])
         if axis == 1:
             return linear // I32(self.block[0]) % I32(self.block[1])
         return linear // I32(self.block[0] * self.block[1])
