@@ -23,7 +23,7 @@ from tilewright.atoms.scratch import scratch
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.types import F32, FragType, PtrType
+from tilewright.ir.types import F16, F32, FragType, PtrType
 from tilewright.sim.access import access_of
 from tilewright.sim.moves import Arrangement, gather_arranged
 from tilewright.sim.program import BasicBlock, Closure
@@ -31,7 +31,7 @@ from tilewright.sim.values import FRAG, TypedPointer
 
 Slot = Callable[[Value], int]
 ROW = 16  # bytes of a row of an 8x8 matrix
-CELLS = 8  # elements of 16 bits in it
+CELLS = 8  # cells of 16 bits in it
 
 
 class Matrix(NamedTuple):
@@ -99,9 +99,9 @@ def _steps(node: BasicBlock) -> list[Closure]:
 
 
 def _is_product(op: Op, accumulators: Value | None = None) -> bool:
-    """Whether ``op`` is a product of 16-bit numbers of one warp, summed in float32."""
+    """Whether ``op`` is a product of one warp, of floats of up to 32 bits."""
     atom = op.attrs.get("atom")
-    if atom is None or atom.name != "mma.sync" or atom.type_d != F32 or atom.type_a.width != 16 or atom.threads != WARP:
+    if atom is None or atom.name != "mma.sync" or atom.type_d not in (F32, F16) or atom.threads != WARP:
         return False
     return accumulators is None or op.operands[0] is accumulators
 
@@ -112,7 +112,12 @@ def _sums_wait(value: Value, ops: list[Op], nodes: list[BasicBlock]) -> bool:
     products = [op for op in ops if _is_product(op, value)]
     kind = value.type
     assert isinstance(kind, FragType)
-    if not products or ops[0].opcode != "frag.alloc" or any(n.op is not None and value in n.op.operands for n in nodes):
+    if (
+        not products
+        or kind.elem != F32
+        or ops[0].opcode != "frag.alloc"
+        or any(n.op is not None and value in n.op.operands for n in nodes)
+    ):
         return False
     first = products[0]
     same = all(
@@ -142,14 +147,14 @@ def _operand_form(value: Value, ops: list[Op]) -> OperandForm | None:
     products = [op for op in ops[1:] if _is_product(op) and value is not op.operands[0]]
     if not loads or not products or len(loads) + len(products) + 1 != len(ops) or ops[0].opcode != "frag.alloc":
         return None
-    if kind.elem.width != 16 or any(op.operands[1] is op.operands[2] for op in products):
+    if kind.elem.width not in (8, 16, 32) or any(op.operands[1] is op.operands[2] for op in products):
         return None
     index: dict[Any, Array] = {}
     for op in products:
         role = "a" if value is op.operands[1] else "b"
         index[_call(op, role)] = _indices(op, role, kind.n)
     for by_k in (False, True):
-        form = _arranged(index, loads, kind.n, by_k)
+        form = _arranged(index, loads, kind, by_k)
         if form is not None:
             return form
     return None
@@ -164,8 +169,9 @@ def _indices(op: Op, role: str, n: int) -> Array:
     return found
 
 
-def _arranged(index: dict[Any, Array], loads: list[Op], n: int, by_k: bool) -> OperandForm | None:
+def _arranged(index: dict[Any, Array], loads: list[Op], kind: FragType, by_k: bool) -> OperandForm | None:
     """The form with the matrices one after the other; None if they overlap, or tear the rows of an ldmatrix apart."""
+    n = kind.n
     place = np.full(WARP * n, -1)
     matrices, starts, at = {}, {}, 0
     for call, registers in index.items():
@@ -182,13 +188,23 @@ def _arranged(index: dict[Any, Array], loads: list[Op], n: int, by_k: bool) -> O
         cells = op.attrs["atom"].to_registers(np.arange(WARP * CELLS, dtype=np.uint16).reshape(1, WARP, CELLS))
         found = np.empty((len(op.attrs["registers"]), WARP * CELLS), np.int64)
         for at_row, registers in zip(found, op.attrs["registers"], strict=True):
-            at_row[cells] = place[np.arange(WARP)[:, None] * n + np.array(registers)]
+            at_row[cells] = _cells(place[np.arange(WARP)[:, None] * n + np.array(registers)], kind.elem.width)
         found = found.reshape(len(found), WARP, CELLS)[:, : CELLS * op.attrs["atom"].num_matrices]
         first = found[..., :1]
         if (found != first + np.arange(CELLS)).any() or (first % CELLS).any():
             return None
         rows[id(op)] = first[..., 0] // CELLS
     return OperandForm(matrices, rows)
+
+
+def _cells(places: Array, width: int) -> Array:
+    """Where the cells of 16 bits of registers of ``width`` bits are, in units of them; -1: one is torn apart."""
+    if width == 32:
+        return (2 * places[..., None] + np.arange(2)).reshape(len(places), -1)
+    if width == 16:
+        return places
+    first, second = places[:, 0::2], places[:, 1::2]
+    return np.where((first % 2 == 0) & (second == first + 1), first // 2, -1)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
@@ -251,7 +267,10 @@ def products(ops: list[Op], forms: MatrixForms, slot: Slot) -> Closure | None:
         if register is None:
             part = s[to].reshape(lanes.warps, -1)
             total = part if active is None else part[active]
-            atom.add(total, _multiplied(x, y, scratch("products", shape, x.dtype)), plan)
+            step = atom.shape_mnk[2] if atom.type_d == F16 else x.shape[2]  # half sums are rounded at each instruction
+            for k in range(0, x.shape[2], step):
+                x_k, y_k = x[..., k : k + step], y[..., k : k + step]
+                atom.add(total, _multiplied(x_k, y_k, scratch("products", shape, x.dtype)), plan)
             if active is not None:
                 part[active] = total
         elif active is not None:
