@@ -21,8 +21,8 @@ PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the 
 
 def in_order_of_simulation(entries: list[KernelEntry]) -> list[KernelEntry]:
     """``entries``, which have the kernel that is fastest on a GPU first, for the simulator: where that is a kernel of
-    wgmma, the one of mma.sync with the same types comes before it. It is simulated in a tenth of the time (4096^3 in
-    14 s instead of 197), because no warp waits for another one that loads."""
+    wgmma, the one of mma.sync with the same types comes before it. It is simulated in about half of the time,
+    because no warp waits for another one that loads."""
     first = entries[0].config
     if not first.persistent:
         return entries

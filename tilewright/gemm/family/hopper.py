@@ -54,6 +54,9 @@ class Hopper(KernelFamily):
     def hides_epilogue(self, config: AnyConfig) -> bool:
         return bool(config.pingpong and config.tile[1] <= HIDING_COLUMNS)
 
+    def simulated_rate(self, config: AnyConfig) -> float:
+        return 2e9
+
     def min_arch(self, config: AnyConfig) -> int:
         return 90
 

@@ -23,9 +23,10 @@ class Multistage(KernelFamily):
         return MultistageGemm(config)
 
     def simulated_rate(self, config: AnyConfig) -> float:
-        # The simulator multiplies the fragments of a whole block by one call of BLAS, but element by element for FMAs.
-        by_blas = config.math == "tensorop" and config.a.dtype.width <= 16
-        return 3e9 if by_blas else 0.5e9
+        # The simulator multiplies the fragments of a warp by one call of BLAS, those of a thread with many small ones.
+        if config.math != "tensorop":
+            return 0.8e9
+        return 6e9 if config.a.dtype.width <= 16 else 2.5e9
 
     def min_arch(self, config: AnyConfig) -> int:
         return 89 if config.a.dtype in (Float8E4M3FN, Float8E5M2) else 80
