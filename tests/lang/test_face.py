@@ -85,11 +85,10 @@ def test_an_unknown_module_is_pythons_own_error() -> None:
 
 def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     from tilewright.cute.nvgpu import tcgen05
-    from tilewright.pipeline import PipelineClcFetchAsync
-    from tilewright.utils import ClcDynamicPersistentTileSchedulerParams, blackwell_helpers
+    from tilewright.utils import blackwell_helpers
 
     assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
-    assert isinstance(ClcDynamicPersistentTileSchedulerParams, type) and isinstance(tcgen05.MmaMXF8Op, type)
+    assert isinstance(tcgen05.SM103MmaMXF4Op, type) and isinstance(tcgen05.MmaMXF8Op, type)
 
     for use, path in (
         (tcgen05.MmaMXF8Op, "cutlass.cute.nvgpu.tcgen05.MmaMXF8Op"),
