@@ -72,7 +72,8 @@ def test_their_machine_code() -> None:
     [
         (lambda x: arch.atomic_fmax(cute.recast_tensor(x, Int32).iterator, 1), "takes a pointer to Float32"),
         (lambda x: arch.warp_redux_sync(Int64(1), "add"), "takes Int32 or Uint32, not Int64"),
-        (lambda x: arch.warp_redux_sync(x[0], "fmax", 3), "over the whole warp, not Float32 over 3"),
+        (lambda x: arch.warp_redux_sync(Int32(1), "fmax", 3), "fmax takes Float32, not Int32"),
+        (lambda x: arch.warp_redux_sync(Int32(1), "max", abs=True), "abs and nan belong to fmin and fmax, not to max"),
         (lambda x: arch.warp_redux_sync(Int32(1), "mul"), "no redux.sync.mul"),
         (lambda x: arch.nanosleep(2_000_000), "sleeps 1000000 ns at most"),
         (lambda x: arch.shuffle_sync(Int128(x[0]), 3), "takes no numbers of 128 bits: give it the halves"),

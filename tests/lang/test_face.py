@@ -91,11 +91,9 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     assert isinstance(tcgen05.SM103MmaMXF4Op, type) and isinstance(tcgen05.MmaMXF8Op, type)
 
     for use, path in (
-        (tcgen05.MmaMXF8Op, "cutlass.cute.nvgpu.tcgen05.MmaMXF8Op"),
-        (PipelineClcFetchAsync.create, "cutlass.pipeline.PipelineClcFetchAsync.create"),
-        (ClcDynamicPersistentTileSchedulerParams, "cutlass.utils.ClcDynamicPersistentTileSchedulerParams"),
-        (blackwell_helpers.get_tmem_load_op, "cutlass.utils.blackwell_helpers.get_tmem_load_op"),
-        (cute.arch.issue_clc_query, "cutlass.cute.arch.issue_clc_query"),
+        (tcgen05.SM103MmaMXF4Op, "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"),
+        (tcgen05.make_umma_smem_desc, "cutlass.cute.nvgpu.tcgen05.make_umma_smem_desc"),
+        (blackwell_helpers.thrfrg_SFA, "cutlass.utils.blackwell_helpers.thrfrg_SFA"),
     ):
         with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):
             use(1, dtype=2)

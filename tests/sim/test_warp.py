@@ -7,7 +7,7 @@ import pytest
 
 from tests.sim.build import Kernel, c, gptr
 from tilewright.atoms.sync import Fence, FenceProxy, SyncWarp
-from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
+from tilewright.atoms.warp import ElectOne, MatchAny, Redux, ReduxFloat, Shuffle, Vote
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.types import BOOL, F16, F32, F64, I32, U32, ScalarType
 
@@ -189,11 +189,53 @@ def test_fences_and_syncwarp_run_anywhere() -> None:
     k.run()
 
 
+REDUX_FLOATS = [(kind, a, n) for kind in ("min", "max") for a in (False, True) for n in (False, True)]
+
+
+def redux_floats(kind: str, absolute: bool, nan: bool) -> Kernel:
+    k = Kernel(gptr(F32), gptr(F32), max_threads=96)
+    t = k.tid()
+    v = k.load(k.at(k.args[0], t))
+    with k.if_(k.compare("lt", t, c(72))):
+        mask = k.select(k.compare("lt", t, c(64)), c(FULL), c(0xFF))
+        (r,) = k.call(ReduxFloat(kind, absolute, nan), [v, mask], [F32])
+        k.store(k.at(k.args[1], t), r)
+    return k
+
+
+@pytest.mark.parametrize(("kind", "absolute", "nan"), REDUX_FLOATS)
+def test_redux_of_floats(kind: str, absolute: bool, nan: bool) -> None:
+    x = np.random.default_rng(0).standard_normal(96).astype(np.float32)
+    x[5] = x[64:72] = np.nan
+    x[32:64] = np.where(np.arange(32) % 2, 0.0, -0.0)
+    x[72:] = 1e9 if kind == "max" else -1e9  # lanes outside of the mask
+    y = np.zeros(96, np.float32)
+    redux_floats(kind, absolute, nan).run(x, y, block=96)
+    seen = np.abs(x) if absolute else x
+    if nan:
+        assert np.isnan(y[:32]).all()
+    else:
+        assert (y[:32] == (np.nanmin if kind == "min" else np.nanmax)(seen[:32])).all()
+    assert (y[32:64] == 0).all() and (np.signbit(y[32:64]) == (kind == "min" and not absolute)).all()
+    assert (y[64:72].view(np.uint32) == 0x7FFFFFFF).all() and not y[72:].any()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_120a"])
+def test_the_text_of_redux_of_floats(arch: str) -> None:
+    compiler = pytest.importorskip("tilewright.cuda.compiler")
+    pytest.importorskip("cuda.bindings.nvrtc")
+    for kind, absolute, nan in REDUX_FLOATS:
+        artifact = compiler.compile(redux_floats(kind, absolute, nan).function, arch)
+        one = f"redux.sync.{kind}{'.abs' * absolute}{'.NaN' * nan}.f32"
+        assert artifact.cubin and (one in artifact.cuda) == (arch in ("sm_100a", "sm_103a"))
+
+
 def test_what_does_not_exist_is_refused_while_staging() -> None:
     for wrong in (
         lambda: Shuffle("left"),
         lambda: Vote("some"),
         lambda: Redux("mul"),
+        lambda: ReduxFloat("add"),
         lambda: Fence("cluster"),
         lambda: FenceProxy("x"),
     ):

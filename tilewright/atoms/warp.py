@@ -17,7 +17,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.target import WARP
-from tilewright.ir.types import BOOL, I32, U32, ScalarType
+from tilewright.ir.types import BOOL, F32, I32, U32, ScalarType
 
 
 def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
@@ -249,6 +249,75 @@ class Redux(Instruction):
         if self.kind in ("and", "or", "xor"):
             value = f"static_cast<unsigned>({value})"
         out.line(f"{out.declare(op.result)} = __reduce_{self.kind}_sync({mask}, {value});")
+
+
+@dataclass(frozen=True)
+class ReduxFloat(Instruction):
+    """``redux.sync.f32``: the least or greatest float of all lanes (``kind``: min max); -0.0 is less than 0.0. Operands
+    (value: f32, mask: i32).
+
+    A NaN counts only with ``nan``, and then it is the result; without, the result is NaN where all are. One instruction
+    on sm_100 and sm_103, shuffles elsewhere (PTX ISA, "redux.sync").
+    """
+
+    kind: str
+    absolute: bool = False
+    nan: bool = False
+    name: ClassVar[str] = "redux.sync.f32"
+    quiet: ClassVar[bool] = True
+    accesses = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("min", "max"):
+            raise ConstraintError(f"no redux.sync.{self.kind} of floats; the kinds are min, max")
+
+    def mnemonic(self) -> str:
+        return f"redux.sync.{self.kind}{'.abs' * self.absolute}{'.NaN' * self.nan}.f32"
+
+    def verify(self, op: Op) -> None:
+        types = [v.type for v in op.operands]
+        need(op, types == [F32, I32], f"{self.mnemonic()} takes (value: f32, mask: i32)")
+        need(op, [v.type for v in op.results] == [F32], f"{self.mnemonic()} gives f32")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        there = members(lanes, operands[1], self.mnemonic())
+        value = lanes.spread(operands[0]).astype(np.float32).reshape(-1, WARP)
+        bits = np.abs(value).view(np.int32) if self.absolute else value.view(np.int32)
+        ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the order of the floats
+        number = there & ~np.isnan(value)
+        info = np.iinfo(np.int32)
+        if self.kind == "min":
+            found = np.where(number, ordered, info.max).min(1)
+        else:
+            found = np.where(number, ordered, info.min).max(1)
+        found ^= (found >> 31) & 0x7FFFFFFF
+        no_number = ~number.any(1) | ((there & np.isnan(value)).any(1) & self.nan)
+        return (np.repeat(np.where(no_number, np.int32(0x7FFFFFFF), found).view(np.float32), WARP),)
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        value, mask = (out.value(v) for v in op.operands)
+        name = f"tw_redux_{self.kind}{'_abs' * self.absolute}{'_nan' * self.nan}"
+        head = f"__device__ __forceinline__ float {name}(float x, unsigned mask) {{\n"
+        if 100 <= out.arch < 110:
+            body = f'''  float y;
+  asm volatile("{self.mnemonic()} %0, %1, %2;" : "=f"(y) : "f"(x), "r"(mask));
+'''
+        else:
+            fold = f'asm("{self.kind}{".NaN" * self.nan}.f32 %0, %0, %1;" : "+f"(y) : "f"('
+            start = {"min": "0x7f800000", "max": "0xff800000"}[self.kind] if self.nan else "0x7fffffff"
+            body = f"""{"  x = fabsf(x);" if self.absolute else ""}
+  mask = __ballot_sync(mask, true);
+  float y = x;
+  if (mask == 0xffffffffu) {{
+    #pragma unroll
+    for (int i = 16; i; i /= 2) {fold}__shfl_xor_sync(mask, y, i)));
+  }} else {{
+    y = __uint_as_float({start}u);
+    for (unsigned left = mask; left; left &= left - 1) {fold}__shfl_sync(mask, x, __ffs(left) - 1)));
+  }}
+"""
+        function = out.helper(name, f"{head}{body}  return y;\n}}\n")
+        out.line(f"{out.declare(op.result)} = {function}({value}, {mask});")
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from tilewright.atoms.warp import ElectOne, Redux, Shuffle, Vote
+from tilewright.atoms.warp import ElectOne, Redux, ReduxFloat, Shuffle, Vote
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import BOOL, I32
+from tilewright.ir.types import BOOL, F32, I32
 from tilewright.lang.device.barriers import FULL_MASK
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.device.threads import WARP_SIZE
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric, Uint32, as_numeric, wrap
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.select import max as _max
-from tilewright.lang.tensors.select import min as _min
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 N = TypeVar("N", bound=Numeric | TensorSSA | float)
@@ -189,9 +188,19 @@ def warp_reduction_max(val: N, *, threads_in_group: int = 32, loc: Any = None, i
     return warp_reduction(val, _max, threads_in_group=threads_in_group)
 
 
-def warp_redux_sync(value: Any, kind: str, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Any:
-    """One number from the lanes of ``mask``, in each of them, by one instruction (``redux.sync``): of Int32 and Uint32,
-    with ``kind`` add, min, max, and, or, xor. ``fmin`` and ``fmax`` of Float32 take shuffles here, over whole warps.
+def warp_redux_sync(
+    value: Any,
+    kind: str,
+    mask_and_clamp: Any = FULL_MASK,
+    abs: bool | None = None,
+    nan: bool | None = None,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """One number from the lanes of a mask, in each of them, by one instruction (``redux.sync``): of Int32 and Uint32,
+    with ``kind`` add, min, max, and, or, xor; of Float32 with fmin and fmax (one instruction on sm_100 and sm_103,
+    shuffles elsewhere), of absolute values with ``abs``. A NaN counts only with ``nan``.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -199,16 +208,19 @@ def warp_redux_sync(value: Any, kind: str, mask: Any = FULL_MASK, *, loc: Any = 
     [496, 496]
     """
     number = as_numeric(value)
+    mask = i32(_signed(mask_and_clamp))
     if kind in ("fmin", "fmax"):
-        if type(number) is not Float32 or mask not in (FULL_MASK, -1):
-            given = f"{type(number).__name__} over {mask!r}"
-            raise ConstraintError(f"warp_redux_sync: {kind} takes Float32 over the whole warp, not {given}")
-        return warp_reduction(number, _max if kind == "fmax" else _min)
+        if type(number) is not Float32:
+            raise ConstraintError(f"warp_redux_sync: {kind} takes Float32, not {type(number).__name__}")
+        (result,) = call(ReduxFloat(kind[1:], bool(abs), bool(nan)), number, mask, results=(F32,))
+        return wrap(result)
+    if abs or nan:
+        raise ConstraintError(f"warp_redux_sync: abs and nan belong to fmin and fmax, not to {kind}")
     if type(number) not in (Int32, Uint32):
         raise ConstraintError(
             f"warp_redux_sync: {kind} takes Int32 or Uint32, not {type(number).__name__}; others by warp_reduction"
         )
-    (result,) = call(Redux(kind), number, i32(_signed(mask)), results=(type(number).ir_type,))
+    (result,) = call(Redux(kind), number, mask, results=(type(number).ir_type,))
     return wrap(result)
 
 
