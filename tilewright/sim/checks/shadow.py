@@ -24,7 +24,6 @@ SITE_SHIFT, CLOCK_SHIFT, KIND_SHIFT = WHO, WHO + SITE, WHO + SITE + CLOCK
 MOST_UNITS, MOST_TICKS = 1 << UNIT, 1 << CLOCK
 THREADS, GROUPS, OTHERS = 0, 1, 2
 NEVER = 1 << 62  # later than every floor
-RUN = 32
 SLOTS = 3
 KEPT, KEPT_CELLS = 64, 1 << 22  # reads in the list before they are sorted into the cells
 
@@ -47,42 +46,22 @@ def clock_of(entry: Any) -> Any:
 
 
 class Cells:
-    """The cells of an access, one for each lane (or several): numbers, or starts of runs of 32 where each warp touches
-    neighbours, which are copied several times faster."""
+    """The cells of an access, one for each lane (or several)."""
 
-    __slots__ = ("flat", "runs", "size")
+    __slots__ = ("flat", "size")
 
     def __init__(self, flat: Array) -> None:
         self.flat, self.size = flat, flat.size
-        self.runs: Array | None = None
-        if not flat.size % RUN and flat.size:
-            by_run = flat.reshape(-1, RUN)
-            if (by_run[:, 1:] - by_run[:, :-1] == 1).all():
-                self.runs = by_run[:, 0]
 
     def get(self, memory: Array) -> Array:
-        if self.runs is None:
-            return memory[self.flat]
-        return _windows(memory)[self.runs].reshape(-1)
+        return memory[self.flat]
 
     def set(self, memory: Array, values: Any) -> None:
-        if self.runs is None:
-            memory[self.flat] = values
-        elif np.ndim(values):
-            _windows(memory)[self.runs] = values.reshape(-1, RUN)
-        else:
-            _windows(memory)[self.runs] = values
+        memory[self.flat] = values
 
     def distinct(self) -> bool:
         """Whether it is plain that no cell comes twice."""
-        if self.runs is not None:
-            return bool((self.runs[1:] - self.runs[:-1] >= RUN).all())
         return bool((self.flat[1:] > self.flat[:-1]).all())
-
-
-def _windows(memory: Array) -> Array:
-    found: Array = np.lib.stride_tricks.as_strided(memory, (memory.size - RUN + 1, RUN), (8, 8))
-    return found
 
 
 class Read(NamedTuple):
@@ -99,7 +78,7 @@ class Shadow:
 
     def __init__(self, size: int, granule: int) -> None:
         self.shift = granule.bit_length() - 1
-        self.cells = (size >> self.shift) + 1 + RUN
+        self.cells = (size >> self.shift) + 1
         self.written = np.zeros(self.cells, np.int64)
         self.newest: Array | None = None
         self.oldest: Array | None = None

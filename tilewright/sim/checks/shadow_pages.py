@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.ir.lanes import Array
-from tilewright.sim.checks.shadow import RUN, Shadow
+from tilewright.sim.checks.shadow import Shadow
 
 PAGE = 12  # the bits of a cell's number in its page
 LARGE = 1 << 26  # cells from which on an array has pages
@@ -44,9 +44,9 @@ class PagedShadow(Shadow):
         """Make room for ``count`` cells, doubled so that growing cell by cell stays linear."""
         if count > MOST:
             raise MemoryError(f"{count} cells of memory")
-        if count + RUN <= self.cells:
+        if count <= self.cells:
             return
-        self.cells = 2 * count + RUN
+        self.cells = 2 * count
 
         def grown(memory: Array) -> Array:
             made = np.zeros(self.cells, memory.dtype)
