@@ -34,6 +34,7 @@ def integers(seed: int, shape: Any, dtype: Any = F16) -> np.ndarray:
     return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 130), st.integers(1, 20), st.sampled_from([F16, BF16, E4M3, np.int8]), st.integers(0, 99))
 def test_what_is_compressed_can_be_written_out(m: int, k: int, dtype: Any, seed: int) -> None:
     """The metadata, read as wgmma.sp reads them, put the stored elements where they were."""
@@ -88,7 +89,7 @@ def test_sizes(size: str, device: str) -> None:
     torch = pytest.importorskip("torch")
     entry = sparse_kernels()["hopper_sparse_f16"]
     entry = entry.only(replace(entry.config, **SIZES[size]))
-    for m, n, k in ((200, 136, 448), (64, 264, 512)):
+    for m, n, k in ((200, 72, 448), (64, 136, 512)):
         a, b, c = sparse(m, m, k), integers(n, (k, n)), integers(k, (m, n), np.float32)
         bias = integers(1, n, np.float32)
         given_a, given_b, given_c, given_bias = (torch.from_numpy(x).to(device) for x in (a, b, c, bias))
