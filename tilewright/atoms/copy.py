@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ITEMS = {2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # NumPy types by the bytes that they copy at once
-VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4"}
+VECTOR_TYPES = {8: "uint8_t", 16: "uint16_t", 32: "uint32_t", 64: "uint2", 128: "uint4", 256: "tw::u64x4"}
 
 
 ANY_SPACE = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.DSMEM, MemSpace.GENERIC, MemSpace.RMEM)

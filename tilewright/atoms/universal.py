@@ -1,4 +1,5 @@
-"""The universal copy: 8 to 128 bits between any two memory spaces, registers included, optionally predicated."""
+"""The universal copy: 8 to 128 bits between any two memory spaces, registers included, optionally predicated; 256 bits
+between global memory and registers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class UniversalCopy(OneThreadCopy):
     """One load, store or both of ``bits`` contiguous bits by one thread.
 
     ``auto`` marks the copy whose width was left open: ``cute.copy`` then picks the widest that the layouts and the
-    alignment allow.
+    alignment allow, up to 128. 256 bits are one access on sm_100 and later, two before.
 
     >>> UniversalCopy(128).src_bits, UniversalCopy(128)
     ((1,128):(0,1), UniversalCopy<uint128_t>)
@@ -46,14 +47,19 @@ class UniversalCopy(OneThreadCopy):
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
-        source = Access("read", "source", ANY_SPACE, bits=self.bits)
+        spaces = ANY_SPACE if self.bits <= 128 else (MemSpace.GMEM, MemSpace.RMEM)
+        source = Access("read", "source", spaces, bits=self.bits)
         return source, replace(source, does="write", role="destination")
 
     def __post_init__(self) -> None:
         if self.bits not in VECTOR_TYPES:
             raise ConstraintError(
-                f"a copy moves 8, 16, 32, 64 or 128 bits at a time, not {self.bits}: set num_bits_per_copy to one"
+                f"a copy moves 8, 16, 32, 64, 128 or 256 bits at a time, not {self.bits}: set num_bits_per_copy to one"
             )
+
+    @property
+    def direction(self) -> str:
+        return super().direction if self.bits <= 128 else "global memory to registers or back"
 
     @property
     def cute_name(self) -> str:

@@ -6,6 +6,9 @@ namespace tw {
 // Addresses in the shared-memory window are 32 bits wide.
 __device__ __forceinline__ uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
 
+// 256 bits of global memory: one access on sm_100 and later, two before.
+struct alignas(32) u64x4 { uint64_t x, y, z, w; };
+
 // One predicated access of global memory; where the predicate is false nothing is touched. No branch: the compiler
 // keeps many of them in one basic block, issues them together and compiles them in a fraction of the time.
 #define TW_PREDICATED(TYPE, SUFFIX, R)                                                                             \
