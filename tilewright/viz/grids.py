@@ -1,4 +1,4 @@
-"""The common part of the drawings: extents of modes, names and heavy lines of nested modes."""
+"""The common part of the drawings: extents of modes, names and thick lines of nested modes."""
 
 from __future__ import annotations
 
