@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 import tilewright as cutlass
 from tilewright import cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
-from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
-from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, TileScales, block_scales, fits_block_scales
+from tilewright.gemm.epilogue.scales import BlockScales, TileScales, block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.kernel.decomposition_check import check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
@@ -31,7 +31,6 @@ from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
 from tilewright.gemm.schedule.semaphore import SerialSplitK
 from tilewright.gemm.schedule.shared import SharedTiles
-from tilewright.gemm.schedule.splitk import ClusterSlices
 from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 
 FEW_K_TILES = 60
@@ -125,24 +124,7 @@ class WarpSpecializedGemm:
 
     def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
         """Raise ConstraintError where the warpgroups cannot follow the decomposition, or scales of blocks."""
-        if block_scales(function) is not None and not fits_block_scales(self.config):
-            raise ConstraintError(
-                f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
-                f"{BLOCK} x {BLOCK}: take a size with promote=1, not {self.config}"
-            )
-        if self.config.pingpong and decomposition.sums != "alone":
-            raise ConstraintError(
-                f"{type(decomposition).__name__} deals out parts of tiles, and warpgroups that take turns (pingpong) "
-                "skip each other's tiles, which must have the same number of k tiles: take PersistentTiles, or "
-                "pingpong=False"
-            )
-        if self.config.cluster_size > 1 and isinstance(decomposition, SharedTiles) and decomposition.separate:
-            raise ConstraintError("reduction blocks are single blocks: take a cluster of (1, 1)")
-        if (self.config.cluster_k > 1) != isinstance(decomposition, ClusterSlices):
-            raise ConstraintError(
-                f"cluster_k = {self.config.cluster_k} with {type(decomposition).__name__}: blocks of a cluster that "
-                "share k tiles take ClusterSlices, and no others do"
-            )
+        check_decomposition(self.config, decomposition, function)
 
     @cute.kernel
     def kernel(
