@@ -12,9 +12,10 @@ import pytest
 import tilewright as cutlass
 from tests.check.pairs import launch
 from tests.check.test_clocks import WARPS, clocks
+from tests.cuda.build import Kernel, pointer
 from tilewright import cute, sim
 from tilewright.ir.core import Constant, Op, Value
-from tilewright.ir.types import I32, MemSpace
+from tilewright.ir.types import I32, U8, MemSpace
 from tilewright.sim import checks
 from tilewright.sim.checks import residency
 from tilewright.sim.checks.caller_arrays import CallerArrays
@@ -23,6 +24,7 @@ from tilewright.sim.checks.flags import Fenced, Flags
 from tilewright.sim.checks.global_proxies import LANE, GlobalProxies, Write
 from tilewright.sim.checks.mbarriers import Barrier, MbarrierRules
 from tilewright.sim.checks.order import HappensBefore
+from tilewright.sim.checks.sites import granule
 from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.checks.versions import Versions
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
@@ -347,6 +349,25 @@ def test_copies_of_what_the_kernel_before_may_still_use(lane: int | None, into: 
     rules.landing = None
     rules.stretch(group, "global", 4160, (1, 16), (16, 1))
     assert len(told) == 1
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+NARROW = {
+    "": (16, 16), "generic": (1, 1), "shared": (1, 16), "global": (16, 1), "shared and global": (1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("narrow", NARROW)
+def test_cells_are_as_small_as_the_narrowest_access(narrow: str) -> None:
+    """Of shared memory, and of the rest; through a generic pointer it may be either."""
+    spaces = {"generic": MemSpace.GENERIC, "shared": MemSpace.SMEM, "global": MemSpace.GMEM}
+    k = Kernel("k", **{f"p{i}": pointer(U8, 16, space) for i, space in enumerate(spaces.values())})
+    for name, p in zip(spaces, k.args.values(), strict=True):
+        k.load(p, 16)
+        if name in narrow:
+            k.load(k.at(p, 1))
+    assert (granule(k.done(), True), granule(k.done(), False)) == NARROW[narrow]
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

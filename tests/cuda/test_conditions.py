@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from tilewright.cuda import arrays, nvrtc, toolchain
-from tilewright.errors import MachineError
+from tilewright.cuda.modules import _parameter
+from tilewright.errors import ArgumentError, MachineError
+from tilewright.ir.types import I32
 
 
 @pytest.mark.parametrize("fails", ["", "cuStreamCreate", "cuMemsetD8Async", "cuStreamSynchronize"])
@@ -43,6 +45,18 @@ def test_zeros_are_there_when_it_returns(fails: str, monkeypatch: pytest.MonkeyP
         assert (made.address, made.shape, made.strides, made.dtype) == (4096, (5,), (4,), np.float32)
         expected = steps
     assert asked == expected + ["cuStreamDestroy_v2"] * (fails != steps[0])
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_only_numbers_that_are_known_have_bytes(static: bool) -> None:
+    class Number:
+        ir_type, value, is_static = I32, 7, static
+
+    if static:
+        assert _parameter(Number(), 0) == np.int32(7).tobytes()
+    else:
+        with pytest.raises(ArgumentError, match="argument 3 is .*Number.*, whose bytes are not known"):
+            _parameter(Number(), 3)
 
 
 @pytest.mark.parametrize("windows", [False, True])

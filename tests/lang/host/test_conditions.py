@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.core import Block, Op
 from tilewright.lang.launch import options
-from tilewright.lang.launch.dependencies import contents
+from tilewright.lang.launch.dependencies import Dependencies, contents
 from tilewright.lang.launch.options import CompileOptions, of_environment, parse
 from tilewright.lang.launch.stored import Undescribed, own_name
 
@@ -188,6 +188,19 @@ def test_what_is_compared_of_the_values_of_a_function() -> None:
         run, number = scale, 4
 
     assert contents(WithKernel) == {"number": 4}
+
+
+settings = ModuleType("settings")
+settings.number = 3  # type: ignore[attr-defined]
+
+
+def test_attributes_of_the_users_modules_are_followed_and_of_no_library() -> None:
+    def function() -> Any:
+        return settings.number, np.float32, cutlass.Float32  # type: ignore[attr-defined]
+
+    followed = [scope for scope, _, _ in Dependencies([function], [])._variables]
+    assert any(scope is vars(settings) for scope in followed)
+    assert not any(scope is vars(module) for scope in followed for module in (np, cutlass))
 
 
 def test_a_class_that_another_process_would_not_find_has_no_name() -> None:
