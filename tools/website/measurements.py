@@ -132,14 +132,14 @@ def charts(name: str) -> Iterator[BarChart]:
     for title, (rows, unit) in SUBJECTS[name].rows.items():
         yield chart(title, rows, unit, ("bar: geometric mean; line: worst to best",))
     if name == "simulator":
-        records = stored("sim_checks_cpu_2026-11-24")["records"]
+        records = stored("sim_checks_cpu_2026-11-28")["records"]
         kinds = {"none": "no checks", "default": "default", "all": "all"}
         bars = [
             Bar(f"{r['what']}, {said}", 1e3 * r[kind], peer=kind == "none")
             for r in records
             for kind, said in kinds.items()
         ]
-        yield BarChart("simulating a kernel, sim_checks_cpu_2026-11-24", bars, "ms")
+        yield BarChart("simulating a kernel, sim_checks_cpu_2026-11-28", bars, "ms")
     if name == "starting":
         launches = stored("launch_h200_2026-11-24")["records"]
         bars = [Bar(r["what"], r["us"], peer=_is_pytorch(r["what"])) for r in launches]
