@@ -45,7 +45,7 @@ def timed(compiler: Compiler, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 staged = Compiler.__call__
-Compiler.__call__ = timed  # type: ignore[method-assign]  # what programs call is timed
+Compiler.__call__ = timed  # what programs call is timed
 
 
 def main() -> None:

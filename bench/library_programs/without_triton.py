@@ -28,7 +28,7 @@ class Modules(MetaPathFinder, Loader):
         ours = name.partition(".")[0] in ("triton", "triton_kernels")
         return ModuleSpec(name, self, is_package=True) if ours else None
 
-    def create_module(self, spec: ModuleSpec) -> MagicMock:  # type: ignore[override]  # it stands for a module
+    def create_module(self, spec: ModuleSpec) -> MagicMock:  # it stands for a module
         return MagicMock(
             __spec__=spec, __path__=[], __version__="3.6.0", Config=Config, FileCacheManager=object,
             JITFunction=type("JITFunction", (), {}),

@@ -88,7 +88,7 @@ def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) ->
     mask = np.arange(4 * WARP) == 101
     effect: Any = Thing(lane=101 if who == "lane" else None, mask=mask if who == "mask" else None)
     rules = without_init(
-        GlobalProxies, landing=[effect], issued={id(effect): (effect, 6)}, writes=[Write(None, wave, 3)],  # type: ignore[arg-type]
+        GlobalProxies, landing=[effect], issued={id(effect): (effect, 6)}, writes=[Write(None, wave, 3)],
         fenced={wave: fences}, shift=2,
     )  # fmt: skip
     told: list[Any] = []
@@ -158,7 +158,7 @@ def test_what_shows_that_a_copys_issuer_knew_of_the_init(knows: str) -> None:
     made = clocks({}, cluster=1)
     order = Thing(waves={"wave": made}, layout=made.layout)
     rules = without_init(MbarrierRules, order=order)
-    barrier = Barrier(Thing(), 1, 5, 4)  # type: ignore[arg-type]
+    barrier = Barrier(Thing(), 1, 5, 4)
     barrier.phase = 2
     for warp in (1, 2):
         rows = np.zeros((1, made.clocks.shape[1]), int)
@@ -208,12 +208,12 @@ def test_what_a_warp_knows_of_another_cluster_is_not_in_its_row(cluster: int) ->
     order = without_init(HappensBefore, waves={"wave": made}, layout=made.layout)
     made.clocks[0, :] = 9
     other = WARPS + 1  # of the second block
-    assert order.knows("wave", 0, 1, 9) and not order.knows("wave", 0, 1, 10)  # type: ignore[arg-type]
-    assert order.knows("wave", 0, other, 9) == (cluster == 2)  # type: ignore[arg-type]
+    assert order.knows("wave", 0, 1, 9) and not order.knows("wave", 0, 1, 10)
+    assert order.knows("wave", 0, other, 9) == (cluster == 2)
     know = SparseClock()
     know.rows = {int(made.cluster[other]): np.full(made.layout.cluster, 11, np.int32)}
     made.learn(0, know, lane=5)
-    assert order.knows("wave", 0, other, 11) and not order.knows("wave", 0, other, 12)  # type: ignore[arg-type]
+    assert order.knows("wave", 0, other, 11) and not order.knows("wave", 0, other, 12)
 
 
 @pytest.mark.parametrize("fence", ["", "threads", "proxies", "maps"])

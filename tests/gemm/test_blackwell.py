@@ -107,4 +107,4 @@ def test_what_there_is_not() -> None:
         ({"pingpong": True}, "without turns"),
     ):  # fmt: skip
         with pytest.raises(ConstraintError, match=why):
-            replace(config, **changed).check()  # type: ignore[arg-type]  # of several types
+            replace(config, **changed).check()  # of several types

@@ -23,7 +23,7 @@ def test_kernels_that_copy_nothing_are_not_asked_what_they_need(packs: bool, ind
     asked: list[Any] = []
     family = SimpleNamespace(packs=packs, accesses=lambda *given: asked.append(given) or [])
     problem = SimpleNamespace(indirect=object() if indirect else None)
-    assert Packing.of(problem, SimpleNamespace(family=family, config=None)) is None  # type: ignore[arg-type]
+    assert Packing.of(problem, SimpleNamespace(family=family, config=None)) is None
     assert bool(asked) == (packs and not indirect)
 
 
@@ -33,7 +33,7 @@ def test_kernels_that_copy_nothing_are_not_asked_what_they_need(packs: bool, ind
 def test_a_product_of_copies_is_not_repeated(copied: bool, c_copied: bool, same: bool) -> None:
     a, b, other = (torch.zeros(4, 4) for _ in range(3))
     operands: Any = SimpleNamespace(a=a, b=b if same else other)
-    given = Given(operands, None, None, None, copied, c_copied, (), [], None)  # type: ignore[arg-type]
+    given = Given(operands, None, None, None, copied, c_copied, (), [], None)
     call: Any = SimpleNamespace(a=a, b=b, given_vectors=())
     assert given.may_be_repeated(call) == (same and not copied and not c_copied)
 
@@ -79,8 +79,8 @@ def test_what_the_operators_say_of_shapes_without_data() -> None:
     assert torch_offsets.fake(empty(4, 8), empty(2, 8, 3), torch.empty(2, dtype=torch.int32)).shape == (4, 3)
     for left, right in (((4, 8), (8,)), ((4, 8), (8, 3, 2)), ((8,), (8, 3)), ((4, 8), (7, 3))):
         with pytest.raises(ArgumentError, match="scaled_matmul multiplies two matrices"):
-            torch_scaled.fake(empty(*left), empty(*right), None, None)  # type: ignore[arg-type]
-    assert torch_scaled.fake(empty(4, 8), empty(8, 3), None, None).dtype is torch.bfloat16  # type: ignore[arg-type]
+            torch_scaled.fake(empty(*left), empty(*right), None, None)
+    assert torch_scaled.fake(empty(4, 8), empty(8, 3), None, None).dtype is torch.bfloat16
 
 
 @pytest.mark.parametrize("out_dtype", [None, "torch", "class"])

@@ -180,6 +180,6 @@ def test_what_is_prefetched_is_a_tma_tensor() -> None:
 
         for given in (x, 3, None):
             with pytest.raises(ConstraintError, match="cute.prefetch takes a TMA tensor that tma_partition has"):
-                stage_prefetch(None, given)  # type: ignore[arg-type]
+                stage_prefetch(None, given)
 
     run(body, np.zeros(8, np.float32))

@@ -31,9 +31,9 @@ def test_where_files_of_a_kernel_are_kept(dump: Any, older: Any, monkeypatch: py
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
-    options.keep(CompileOptions(), [object()])  # type: ignore[list-item]
+    options.keep(CompileOptions(), [object()])
     assert not written
-    options.keep(CompileOptions(keep_ptx=True, keep_sass=True), [object()])  # type: ignore[list-item]
+    options.keep(CompileOptions(keep_ptx=True, keep_sass=True), [object()])
     assert written == [(Path(dump or older or "."), ["ptx", "sass"])]
 
 

@@ -31,7 +31,7 @@ def _sizes(operands: tuple[Operand, Operand, Operand], acc: Any) -> Iterator[Bla
             for cluster in CLUSTERS[ctas]:
                 if _shares_whole_atoms(columns, ctas, cluster):
                     kind: Any = partial(BlackwellConfig, ctas=ctas, cluster=cluster)
-                    yield sized(*operands, acc, (128, columns), (1, 1), kind=kind)  # type: ignore[misc]
+                    yield sized(*operands, acc, (128, columns), (1, 1), kind=kind)  # type: ignore[misc]  # of the class `kind`
 
 
 def _shares_whole_atoms(columns: int, ctas: int, cluster: tuple[int, int]) -> bool:
