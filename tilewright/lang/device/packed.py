@@ -1,15 +1,21 @@
-"""Arithmetic on pairs of Float32. Blackwell has instructions for them; here each number of a pair is computed alone,
-with the same result. Rounding is to the nearest even number (``rnd="rn"``, the only mode that is here), and subnormal
-numbers are kept (``ftz=False``)."""
+"""Arithmetic on pairs of Float32: one instruction on sm_100 and sm_103, two elsewhere. ``rnd`` tells the rounding: to
+the nearest even number (``"rn"``), towards 0 (``"rz"``), down (``"rm"``), up (``"rp"``). With ``ftz`` a subnormal
+number is a 0."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tilewright.atoms.packed import ROUNDING, PairArithmetic, rounded
 from tilewright.errors import ConstraintError
-from tilewright.lang.numbers.numeric import Float32
-from tilewright.lang.tensors.math import exp, fma
+from tilewright.ir.core import Value
+from tilewright.ir.types import F32
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.numeric import Float32, wrap
+from tilewright.lang.tensors.math import exp
 
 
 def _pair(x: Any, what: str) -> tuple[Any, Any]:
@@ -18,13 +24,19 @@ def _pair(x: Any, what: str) -> tuple[Any, Any]:
     return Float32(x[0]), Float32(x[1])
 
 
-def _as_here(what: str, rnd: Any, ftz: bool) -> None:
-    """ConstraintError for a mode that is not computed here."""
-    mode = getattr(rnd, "value", rnd)  # a text, or a member of nvvm.RoundingModeKind
-    if mode not in ("rn", None):
-        raise ConstraintError(f"{what}: rnd={rnd!r}; Float32 is rounded to the nearest even number here: rnd='rn'")
-    if ftz:
-        raise ConstraintError(f"{what}: ftz={ftz!r}; subnormal numbers are kept here: leave ftz out")
+def _arithmetic(operation: str, sources: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
+    name = f"{operation}_packed_f32x2"
+    mode = getattr(rnd, "value", rnd) or "rn"  # a text, or a member of nvvm.RoundingModeKind
+    if mode not in ROUNDING:
+        raise ConstraintError(f"{name}: rnd={rnd!r} is none of {', '.join(ROUNDING)}")
+    atom = PairArithmetic(operation, mode, bool(ftz))
+    numbers = [x for pair in sources for x in _pair(pair, name)]
+    if any(isinstance(x.value, Value) for x in numbers):
+        first, second = call(atom, *numbers, results=(F32, F32))
+        return wrap(first), wrap(second)
+    values = [np.array([x.value], np.float32) for x in numbers]
+    x, y = (float(rounded(operation, mode, bool(ftz), values[i::2])[0]) for i in (0, 1))
+    return Float32(x), Float32(y)
 
 
 def add_packed_f32x2(
@@ -35,9 +47,7 @@ def add_packed_f32x2(
     >>> add_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(1.5), Float32(6.0))
     """
-    _as_here("add_packed_f32x2", rnd, ftz)
-    (a, b), (c, d) = _pair(src_a, "add_packed_f32x2"), _pair(src_b, "add_packed_f32x2")
-    return a + c, b + d
+    return _arithmetic("add", (src_a, src_b), rnd, ftz)
 
 
 def sub_packed_f32x2(
@@ -48,9 +58,7 @@ def sub_packed_f32x2(
     >>> sub_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(0.5), Float32(-2.0))
     """
-    _as_here("sub_packed_f32x2", rnd, ftz)
-    (a, b), (c, d) = _pair(src_a, "sub_packed_f32x2"), _pair(src_b, "sub_packed_f32x2")
-    return a - c, b - d
+    return _arithmetic("sub", (src_a, src_b), rnd, ftz)
 
 
 def mul_packed_f32x2(
@@ -61,9 +69,7 @@ def mul_packed_f32x2(
     >>> mul_packed_f32x2((1.0, 2.0), (0.5, 4.0))
     (Float32(0.5), Float32(8.0))
     """
-    _as_here("mul_packed_f32x2", rnd, ftz)
-    (a, b), (c, d) = _pair(src_a, "mul_packed_f32x2"), _pair(src_b, "mul_packed_f32x2")
-    return a * c, b * d
+    return _arithmetic("mul", (src_a, src_b), rnd, ftz)
 
 
 def fma_packed_f32x2(
@@ -74,9 +80,7 @@ def fma_packed_f32x2(
     >>> fma_packed_f32x2((2.0, 3.0), (4.0, 5.0), (1.0, -1.0))
     (Float32(9.0), Float32(14.0))
     """
-    _as_here("fma_packed_f32x2", rnd, ftz)
-    (a, b), (c, d), (e, f) = (_pair(x, "fma_packed_f32x2") for x in (src_a, src_b, src_c))
-    return fma(a, c, e), fma(b, d, f)
+    return _arithmetic("fma", (src_a, src_b, src_c), rnd, ftz)
 
 
 def exp_packed_f32x2(src_a: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
