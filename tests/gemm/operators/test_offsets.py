@@ -75,6 +75,7 @@ def test_any_extents(form: str, sizes: tuple[int, int, int], cuts: list[float], 
     np.testing.assert_array_equal(found, expected(a, b, ends) if ends else np.zeros(found.shape))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_as_pytorch(form: str, dtype: Any) -> None:
@@ -93,6 +94,7 @@ def launches_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return launches
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize(
     ("form", "turned", "maths"),
     [("m", (False, False), ["wgmma"]), ("m", (True, False), ["wgmma", "tensorop"]),
@@ -135,6 +137,7 @@ def test_three_dimensions_without_offsets() -> None:
     np.testing.assert_array_equal(grouped_matmul(a, b), a.astype(float) @ b.astype(float))
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("turned", [False, True])
 def test_gradients(form: str, turned: bool) -> None:

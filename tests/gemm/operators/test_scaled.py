@@ -108,6 +108,7 @@ def test_integers_of_both_families_are_exact(kernel: str, device: str) -> None:
         assert torch.equal(result.cpu(), exact)
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("kernel", ["hopper_e4m3", "hopper_e4m3_promoted", "tensorop_e4m3"])
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
@@ -200,6 +201,7 @@ def torch_operands(torch: Any, device: str, m: int, n: int, k: int, kind: Any, s
 PAIRS = [("all", "all"), ("line", "line"), ("all", "line"), (1, 128), (1, 1), (128, 1)]
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
 def test_what_is_launched_again_takes_the_new_scales(kind: Any, device: str) -> None:

@@ -69,6 +69,7 @@ def test_scales_of_empty_groups_have_no_effect() -> None:
     np.testing.assert_array_equal(result[:16], exact[:16])
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("mode", "name"),
