@@ -170,6 +170,7 @@ def test_integers_on_lanes(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("half", [np.float64(0.5), np.array(0.5), np.full(7, 0.5)], ids=["number", "array", "lanes"])
+@np.errstate(all="ignore")  # as the simulator runs it
 def test_powers_with_one_half(half: Any) -> None:
     """NumPy takes a square root where the exponent is one number: -inf and -0.0 differ there."""
     found = lanes.power(np.array([4.0, 0.0, -0.0, -np.inf, np.inf, 2.0, 1.0]), half)
@@ -225,6 +226,7 @@ def round_half_even(number: int, bits: int) -> int:
     "value", [0.0, -1.5, 2.0**126, 2.0**127, 2.0**128, -(2.0**127), -(2.0**128), math.inf, -math.inf, math.nan]
 )
 @pytest.mark.parametrize("to", [I128, U128], ids=str)
+@np.errstate(all="ignore")  # as the simulator runs it
 def test_floats_as_128_bits(to: ScalarType, value: float) -> None:
     """Truncated, the nearest that fits, and 0 for a NaN; the same on lanes."""
     low, high = (-(1 << 127), (1 << 127) - 1) if to == I128 else (0, (1 << 128) - 1)
