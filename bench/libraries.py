@@ -31,10 +31,6 @@ LIBRARIES = {
     "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE, WEIGHTS)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
     "FlashAttention 4 (4.0.0b36), quack 0.6.5": (("flash-attn-4==4.0.0b36", "quack-kernels==0.6.5"), (ATTENTION,)),
-    "tokenspeed-fa4 4.0.0.post20260923": (
-        ("tokenspeed-fa4==4.0.0.post20260923", "tokenspeed-quack==0.6.4.post20260923"),
-        (ATTENTION,),
-    ),
     "Flash-Sparse-Attention 2.0.6, quack 0.6.5": (
         ("flash-sparse-attn==2.0.6", "quack-kernels==0.6.5"),
         ("flash_sparse_attention.py",),
