@@ -86,6 +86,11 @@ class RandomProgram(Kernel):
             vectors.append(self.binary(self.draw.choice(("add", "sub", "max")), a, b))
         self.fragments.append(self.frag_alloc(F32, n))
         self.frag_store(self.fragments[-1], vectors[-1], range(n))
+        if self.draw.random() < 0.4:  # seen before and after a part of it changes
+            self.values.append(self.frag_load(self.fragments[-1], range(n)))
+            self.frag_store(self.fragments[-1], self.values[0], (self.draw.randrange(n),))
+            self.values.append(self.frag_load(self.fragments[-1], range(n)))
+            self.values.append(self.binary("sub", self.values[-1], self.values[-2]))
         self.copy(self.fragments[-1], 2, True)
         if self.draw.random() < 0.3:
             self.values += vectors
@@ -134,6 +139,21 @@ def outcome(seed: int, check: str) -> tuple[Any, ...]:
             found = str(error)
     counts = [(k.instructions, k.bytes, k.accesses) for k in report.kernels]
     return arrays[2], counts, found
+
+
+def test_a_vector_that_was_loaded_does_not_change_with_the_fragment() -> None:
+    k = Kernel(gptr(F32, 16), gptr(F32, 16))
+    x = k.splat(k.load(k.at(k.args[0], k.tid())), 4)
+    f = k.frag_alloc(F32, 4)
+    k.frag_store(f, k.binary("add", x, x), range(4))
+    before = k.frag_load(f, range(4))
+    k.frag_store(f, k.load(k.args[0]), [0])
+    out = k.at(k.args[1], k.mul(k.tid(), 8))
+    k.store(out, before)
+    k.store(k.at(out, 4), k.frag_load(f, range(4)))
+    x, y = np.arange(1, 33, dtype=np.float32), np.zeros((32, 8), np.float32)
+    k.run(x, y)
+    assert (y[:, [0, 1, 5]].T == 2 * x).all() and (y[:, 4] == 1).all()
 
 
 @contextlib.contextmanager

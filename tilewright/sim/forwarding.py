@@ -52,7 +52,9 @@ def forward(nodes: list[BasicBlock], function: Function, slot: Slot) -> None:
     """Replace the steps of the nodes. Every fragment is named by one value alone (``fusion.names_are_unique``)."""
     readers = Counter(value for op in function.walk() for value in op.operands)
     aliases: dict[Value, Value] = {}
-    fragments = [Fragment(value, uses, slot, readers, aliases) for value, uses in _uses(nodes, function).items()]
+    sources: set[Value] = set()
+    found = _uses(nodes, function)
+    fragments = [Fragment(value, uses, slot, readers, aliases, sources) for value, uses in found.items()]
     for fragment in fragments:
         fragment.forward_loads()
     left = [fragment for fragment in fragments if not fragment.drop()]
@@ -105,15 +107,17 @@ def stored_under(aliases: dict[Value, Value], value: Value) -> Value:
 
 
 class Fragment:
-    """``uses``: first the op that makes it. ``readers``: how many operands of ops each value is. ``aliases``: of all
-    fragments, what results of loads were stored under."""
+    """``uses``: first the op that makes it. ``readers``: how many operands of ops each value is. Of all fragments:
+    ``aliases``, what results of loads were stored under, and ``sources``, the values that forwarded loads read."""
 
     def __init__(
-        self, value: Value, uses: list[Use], slot: Slot, readers: Counter[Value], aliases: dict[Value, Value]
-    ) -> None:
+        self, value: Value, uses: list[Use], slot: Slot, readers: Counter[Value], aliases: dict[Value, Value],
+        sources: set[Value],
+    ) -> None:  # fmt: skip
         kind = value.type
         assert isinstance(kind, FragType)
-        self.value, self.uses, self.slot, self.readers, self.aliases = value, uses, slot, readers, aliases
+        self.value, self.uses, self.slot, self.readers = value, uses, slot, readers
+        self.aliases, self.sources = aliases, sources
         self.elem: ScalarType = kind.elem
         self.n = kind.n
         self.forwarded: set[int] = set()  # the loads, by id, that no longer look at the registers
@@ -175,6 +179,7 @@ class Fragment:
             self.aliases[result] = first.value
         else:
             step = _element(self.slot(first.value), first.column, self.slot(result))
+        self.sources.add(first.value)
         _put(use, step)
         self.forwarded.add(id(use.op))
 
@@ -246,7 +251,8 @@ class Fragment:
         if list(self.first.op.attrs["offsets"]) != list(range(self.n)) or not isinstance(value.type, VecType):
             return None
         maker = next((op for op in self.definition.node.ops if value in op.results), None)
-        alone = maker is not None and maker.opcode in TABLE and self.readers[value] == 1
+        # A forwarded load reads it, too: it would see what is written to the fragment later.
+        alone = maker is not None and maker.opcode in TABLE and self.readers[value] == 1 and value not in self.sources
         return [self.slot(v) for v in maker.operands] if maker is not None and alone else None
 
 
