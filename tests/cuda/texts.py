@@ -324,11 +324,17 @@ def control() -> Iterator[Kernel]:
     yield k
     k = Kernel("branches", n=I32, m=I32)
     small = k.compare("lt", k.n, k.m)
-    some = lambda: (k.binary("add", k.n, k.m), k.n, k.number(2))  # noqa: E731  # one expression
+
+    def some() -> Any:
+        return k.binary("add", k.n, k.m), k.n, k.number(2)
+
     for other in (lambda: (k.m, k.n, k.number(2)), lambda: (k.n, k.m, k.number(3)), some):
         for used in (0, 1, 2):
             keep(k, branch(k, small, some, other)[used])
-    store = lambda: keep(k, k.n)  # noqa: E731  # one expression
+
+    def store() -> None:
+        keep(k, k.n)
+
     for then, other in ((store, lambda: None), (lambda: None, store), (store, store), (lambda: None, lambda: None)):
         branch(k, small, then, other)
     branch(k, k.emit("or", (small, k.compare("eq", k.n, k.m)), (BOOL,)).result, lambda: None, store)
@@ -405,7 +411,8 @@ def drawn() -> Iterator[Kernel]:
             hint = draw.choice([None, None, "x", "total"])
             values.append(k.emit(opcode, operands, (operands[0].type,), wraps, hint=hint).result)
             if draw.random() < 0.15:
-                branch(k, k.compare("lt", draw.choice(scalars), k.a), lambda: keep(k, draw.choice(scalars + vectors)))  # noqa: B023  # called in this turn
+                small = k.compare("lt", draw.choice(scalars), k.a)
+                branch(k, small, partial(keep, k, draw.choice(scalars + vectors)))
         keep(k, scalars[-1])
         keep(k, vectors[-1])
         yield k

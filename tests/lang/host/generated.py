@@ -108,7 +108,10 @@ def parameters() -> Iterator[Host]:
 def control() -> Iterator[Host]:
     h = Host("branches", n=I32, m=I32)
     small = h.compare("lt", h.n, h.m)
-    number = lambda: (h.binary("add", h.n, h.m),)  # noqa: E731  # one expression
+
+    def number() -> Any:
+        return (h.binary("add", h.n, h.m),)
+
     for then, other in ((number, number), (number, lambda: (h.n,)), (lambda: None, lambda: None)):
         branch(h, small, then, other)
     branch(h, small, lambda: number() and None)

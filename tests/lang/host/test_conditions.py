@@ -191,12 +191,12 @@ def test_what_is_compared_of_the_values_of_a_function() -> None:
 
 
 settings = ModuleType("settings")
-settings.number = 3  # type: ignore[attr-defined]
+settings.number = 3
 
 
 def test_attributes_of_the_users_modules_are_followed_and_of_no_library() -> None:
     def function() -> Any:
-        return settings.number, np.float32, cutlass.Float32  # type: ignore[attr-defined]
+        return settings.number, np.float32, cutlass.Float32
 
     followed = [scope for scope, _, _ in Dependencies([function], [])._variables]
     assert any(scope is vars(settings) for scope in followed)
