@@ -37,8 +37,9 @@ def test_a_png_has_the_colours_and_the_ink_of_the_svg(name: str) -> None:
     scale = image.shape[1] / float(root.get("width") or 1)
     assert scale == pytest.approx(2.0, rel=0.01)
     assert image.shape[0] == pytest.approx(2.0 * float(root.get("height") or 1), abs=1.5)
-    colours = image.astype(np.int32) @ (1 << 16, 1 << 8, 1)  # (rows, columns), a number for each colour
-    ink = np.abs(image.astype(np.int32) - rgb(INK)).sum(axis=2) < 120
+    red, green, blue = np.moveaxis(image.astype(np.int32), 2, 0)  # each (rows, columns)
+    colours = red << 16 | green << 8 | blue
+    ink = sum(abs(one - wanted) for one, wanted in zip((red, green, blue), rgb(INK), strict=True)) < 120
     for panel in read_svg(drawn).panels:
         for cell in panel.cells.values():
             x, y, width, height = (round(2 * v) for v in cell.box)
