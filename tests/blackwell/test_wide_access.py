@@ -67,6 +67,18 @@ def test_256_bits_at_a_time(kind: Any) -> None:
     assert (y == x + x).all()
 
 
+@pytest.mark.gpu
+def test_256_bits_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(LANES * 8, dtype=torch.float32, device="cuda")
+    for through in ("registers", "predicates"):
+        y = torch.zeros_like(x)
+        twice(*tensors(x, y, 32), through)
+        half = len(x) // 2
+        assert (y[:half] == 2 * x[:half]).all()
+        assert (y[half:] == (0 if through == "predicates" else 2 * x[half:])).all()
+
+
 def test_predicates() -> None:
     x, y, align = arrays(np.float32)
     twice(*tensors(x, y, align), "predicates")

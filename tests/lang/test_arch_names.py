@@ -61,6 +61,50 @@ def test_extremes_on_a_gpu() -> None:
     check(*[x.cpu().numpy() for x in arrays[1:]])
 
 
+@cute.kernel
+def _extremes_of_some(x: cute.Tensor, out: cute.Tensor) -> None:
+    t, _, _ = arch.thread_idx()
+    mask = Uint32(0xFFFF0000)
+    if t < 16:
+        mask = Uint32(0x0000FFFF)
+    out[0, t] = arch.warp_redux_sync(x[t], "fmax", mask)
+    out[1, t] = arch.warp_redux_sync(x[t], "fmin", mask, abs=True)
+    out[2, t] = arch.warp_redux_sync(x[t], "fmin", mask, nan=True)
+    out[3, t] = Float32(arch.warp_redux_sync(t, "add", mask))
+
+
+@cute.jit
+def extremes_of_some(x: cute.Tensor, out: cute.Tensor) -> None:
+    _extremes_of_some(x, out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def some() -> list[np.ndarray]:
+    x = np.roll(FLOATS, 12)
+    x[:16] = np.nan
+    return [x, np.zeros((4, 32), np.float32)]
+
+
+def check_some(out: Any) -> None:
+    halves = some()[0].reshape(2, 16)
+    largest, least = np.nanmax(halves[1]), np.nanmin(np.abs(halves[1]))
+    wanted = [[np.nan, largest], [np.nan, least], halves.min(1), [120, 376]]
+    np.testing.assert_array_equal(np.asarray(out), np.repeat(np.array(wanted), 16, 1))
+
+
+def test_extremes_of_some_lanes() -> None:
+    arrays = some()
+    extremes_of_some(*map(from_dlpack, arrays))
+    check_some(arrays[1])
+
+
+@pytest.mark.gpu
+def test_extremes_of_some_lanes_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    arrays = [torch.from_numpy(x).cuda() for x in some()]
+    extremes_of_some(*map(from_dlpack, arrays))
+    check_some(arrays[1].cpu().numpy())
+
+
 def test_their_machine_code() -> None:
     artifact = cutlass.cuda.compile(cute.compile(extremes, *map(from_dlpack, fresh())).kernels[0], "sm_90a")
     assert artifact.spills == 0

@@ -19,6 +19,8 @@ from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, F32, I32, U32, ScalarType
 
+Array = np.ndarray[Any, Any]
+
 
 def members(lanes: Lanes, mask: Any, name: str) -> np.ndarray[Any, Any]:
     """bool ``[W, 32]``: the lanes that take part (active, and in the mask)."""
@@ -208,6 +210,16 @@ class MatchAny(Instruction):
         out.line(f"{out.declare(op.result)} = __match_any_sync({mask}, {value});")
 
 
+def _folded(lanes: Lanes, there: Array, mask: Any, fold: np.ufunc, value: Array, idle: Any) -> Array:
+    """``[L]``: for each lane ``value`` (``[W, 32]``) folded over the lanes of its own mask that are there."""
+    masks = (lanes.spread(mask).astype(np.int64) & 0xFFFFFFFF).reshape(-1, WARP)
+    if (np.where(there, masks, 0).max(1) == np.where(there, masks, 0xFFFFFFFF).min(1)).all():
+        return np.repeat(fold.reduce(np.where(there, value, idle), axis=1, dtype=value.dtype), WARP)
+    own = there[:, None, :] & ((masks[:, :, None] >> np.arange(WARP)) & 1 != 0)
+    folded = fold.reduce(np.where(own, value[:, None, :], idle), axis=2, dtype=value.dtype)
+    return np.asarray(folded).reshape(-1)
+
+
 _REDUX: dict[str, Any] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -241,8 +253,7 @@ class Redux(Instruction):
         value = lanes.spread(operands[0]).reshape(-1, WARP)
         info = np.iinfo(value.dtype)
         idle = {"min": info.max, "max": info.min, "and": value.dtype.type(0) - value.dtype.type(1)}.get(self.kind, 0)
-        kept = np.where(there, value, value.dtype.type(idle))
-        return (np.repeat(_REDUX[self.kind].reduce(kept, axis=1, dtype=value.dtype), WARP),)
+        return (_folded(lanes, there, operands[1], _REDUX[self.kind], value, value.dtype.type(idle)),)
 
     def emit(self, out: Emitter, op: Op) -> None:
         value, mask = (out.value(v) for v in op.operands)
@@ -284,15 +295,17 @@ class ReduxFloat(Instruction):
         value = lanes.spread(operands[0]).astype(np.float32).reshape(-1, WARP)
         bits = np.abs(value).view(np.int32) if self.absolute else value.view(np.int32)
         ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # integers in the order of the floats
-        number = there & ~np.isnan(value)
-        info = np.iinfo(np.int32)
-        if self.kind == "min":
-            found = np.where(number, ordered, info.max).min(1)
+        number = ~np.isnan(value)
+        info, mask = np.iinfo(np.int32), operands[1]
+        idle = np.int32(info.max if self.kind == "min" else info.min)
+        found = _folded(lanes, there, mask, _REDUX[self.kind], np.where(number, ordered, idle), idle)
+        found = found ^ ((found >> 31) & 0x7FFFFFFF)
+        if self.nan:
+            no_number = _folded(lanes, there, mask, np.logical_or, np.isnan(value), False)
         else:
-            found = np.where(number, ordered, info.min).max(1)
-        found ^= (found >> 31) & 0x7FFFFFFF
-        no_number = ~number.any(1) | ((there & np.isnan(value)).any(1) & self.nan)
-        return (np.repeat(np.where(no_number, np.int32(0x7FFFFFFF), found).view(np.float32), WARP),)
+            no_number = ~_folded(lanes, there, mask, np.logical_or, number, False)
+        nan = np.full(found.shape, 0x7FFFFFFF, np.int32)
+        return (np.where(no_number, nan, found).astype(np.int32).view(np.float32),)
 
     def emit(self, out: Emitter, op: Op) -> None:
         value, mask = (out.value(v) for v in op.operands)
