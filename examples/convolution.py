@@ -195,8 +195,8 @@ def main() -> None:
         x = rng.integers(-3, 4, (n, h, w, c)).astype(np.float16)
         weights = rng.integers(-3, 4, (filters, r, s, c)).astype(np.float16)
         exact = reference(x, weights, stride, pad)
-        given = machine_arrays(x, weights, np.full(exact.shape, np.nan, np.float32))
-        y = convolution(*given, stride=stride, pad=pad)
+        image, filters_, out = machine_arrays(x, weights, np.full(exact.shape, np.nan, np.float32))
+        y = convolution(image, filters_, out, stride, pad)
         report(f"convolution {n}x{h}x{w}x{c}, {filters} filters of {r}x{s}, stride {stride}, padding {pad}", y, exact)
         assert np.array_equal(to_numpy(y), exact)
 

@@ -71,7 +71,8 @@ class Experts(torch.autograd.Function):
         return combine_rows(given, places, weights)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        (grad,) = grads
         x, weights, first, second, tokens, ends, places, both, gated, given = ctx.saved_tensors
         rows = x[tokens]
         at = places.long()
@@ -131,7 +132,8 @@ def main() -> None:
     drawn = [drawn[0], *(x / x.shape[-2] ** 0.5 for x in drawn[1:])]
     ours = [x.to(device, torch.float16).requires_grad_() for x in drawn]
     exact = [x.detach().cpu().double().requires_grad_() for x in ours]  # what the halves are
-    result, wanted = mixture(*ours, each), in_float64(*exact, each)
+    result = mixture(ours[0], ours[1], ours[2], ours[3], each)
+    wanted = in_float64(exact[0], exact[1], exact[2], exact[3], each)
     grad = torch.randn(tokens, features, dtype=torch.float64)
     result.backward(grad.to(device, torch.float16))
     wanted.backward(grad.half().double())

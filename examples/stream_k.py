@@ -83,8 +83,8 @@ def main() -> None:
     ours = plan()
     print(f"Stream-K: {ours.sk_blocks} blocks share {ours.sk_tiles} tiles, {ours.dp_blocks} blocks have a whole tile")
     for title, decomposition in {"whole": "data_parallel", "split-K by 2": plan(split=2), "Stream-K": ours}.items():
-        given = machine_arrays(a, b, np.full((m, n), np.nan, np.float16))
-        result = product(*given, decomposition=decomposition)
+        ours_a, ours_b, out = machine_arrays(a, b, np.full((m, n), np.nan, np.float16))
+        result = product(ours_a, ours_b, out, decomposition)
         report(title, result, exact)
         assert np.array_equal(to_numpy(result), exact)
 

@@ -71,7 +71,6 @@ from tilewright.lang.tensors.tensor_ssa import (
     ReductionOp as ReductionOp, TensorSSA as TensorSSA, all_ as all_, any_ as any_, empty_like as empty_like,
     full as full, full_like as full_like, ones_like as ones_like, where as where, zeros_like as zeros_like,
 )
-from tilewright.lang.tensors.tensor_ssa import ReductionOp as ReductionKind
 from tilewright.lang.tools.printing import pretty_str as pretty_str, print_tensor as print_tensor, printf as printf
 from tilewright.layout import (
     ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout, Ratio as Ratio,
@@ -106,3 +105,4 @@ from tilewright.cute import (
 
 FastDivmodDivisorV2 = FastDivmodDivisor
 fast_divmod_create_divisor_v2 = fast_divmod_create_divisor
+ReductionKind = ReductionOp
