@@ -39,14 +39,10 @@ def a_sum_that_leaves_32_bits(bug: bool) -> None:
     compute(lambda t, x: x.to(cutlass.Int32) + (8 * t if bug else t), I32, (2147483520.0,))
 
 
-@pair(RULE, "compute(lambda t, x: cutlass.Int32(1) << (t if bug else t % 31))")
-def a_bit_shifted_into_the_sign(bug: bool) -> None:
-    compute(lambda t, x: cutlass.Int32(1) << (t if bug else t % 31))
-
-
-@pair(RULE, "compute(lambda t, x: cutlass.Int32(1) << (t + 8 if bug else t % 16))")
+@pair(RULE, "compute(lambda t, x: cutlass.Int32(3) << (t + 8 if bug else t))")
 def a_shift_by_the_width(bug: bool) -> None:
-    compute(lambda t, x: cutlass.Int32(1) << (t + 8 if bug else t % 16))
+    """Bits that a shift drops are no mistake: programs make masks so."""
+    compute(lambda t, x: cutlass.Int32(3) << (t + 8 if bug else t))
 
 
 @pair(RULE, "compute(lambda t, x: cutlass.Int32(1024) >> (t - 1 if bug else t))")

@@ -63,7 +63,6 @@ ROW = cute.make_layout((16, 64), stride=(64, 1))
         ("num_multicast=3 does not divide the box (64,16)",
          lambda: host(ROW, (16, 64), cpasync.CopyBulkTensorTileG2SMulticastOp(), num_multicast=3)),
         ("takes a bulk tensor operation of cute.nvgpu.cpasync", lambda: host(ROW, (16, 64), cpasync.CopyG2SOp())),
-        ("pairs of blocks need sm_100", lambda: cpasync.CopyBulkTensorTileG2SOp(2)),
         ("TMA reduces by add, min, max, inc, dec, and, or, xor, not by 'mul'",
          lambda: host(ROW, (16, 64), cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp.MUL))),
     ],

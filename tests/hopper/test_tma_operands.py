@@ -273,9 +273,9 @@ def test_an_mma_must_have_the_whole_tile_in_one_thread() -> None:
 def test_numbers_that_tma_does_not_copy(kind: str) -> None:
     @cute.jit
     def host(x: cute.Tensor):
-        narrow = cute.recast_tensor(x, cutlass.Float4E2M1FN) if kind == "source" else x
+        truths = cute.recast_tensor(x, cutlass.Boolean) if kind == "source" else x
         internal = None if kind == "source" else cutlass.Boolean
-        cpasync.make_tiled_tma_atom(LOAD, narrow, ROW, TILE, internal_type=internal)
+        cpasync.make_tiled_tma_atom(LOAD, truths, ROW, TILE, internal_type=internal)
 
     with pytest.raises(ConstraintError, match="TMA copies numbers of 1, 2, 4 or 8 bytes, not"):
         host(from_dlpack(np.zeros((64, 64), np.int8), assumed_align=16))

@@ -243,8 +243,9 @@ class Request:
             D: Any = Unseen(result)
             copied = False
         else:
-            dtype = self.result_dtype(entries[0])
-            result = self.out if self.out is not None else new_result(self.a, matrices.shape, dtype)
+            result = self.out
+            if result is None:
+                result = new_result(self.a, matrices.shape, self.result_dtype(entries[0]))
             D, copied = self.stack("out", result, matrices)
         C, c_copied = self.stack("c", self.c, matrices)
         problem = Problem.of(self.operand_a(matrices), matrices.b, C, D)

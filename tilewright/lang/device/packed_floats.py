@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.types import BF16, E2M1, E4M3, E5M2, E8M0, F16
 from tilewright.lang.device.calls import operand
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -25,12 +26,12 @@ from tilewright.lang.numbers.numeric import (
 class CVTPackFloatKind(Enum):
     """The type of both numbers."""
 
-    F16x2 = "f16"
-    BF16x2 = "bf16"
-    E4M3x2 = "e4m3"
-    E5M2x2 = "e5m2"
-    UE8M0x2 = "ue8m0"
-    E2M1x2 = "e2m1"
+    F16x2 = F16.name
+    BF16x2 = BF16.name
+    E4M3x2 = E4M3.name
+    E5M2x2 = E5M2.name
+    UE8M0x2 = f"u{E8M0.name}"
+    E2M1x2 = E2M1.name
 
 
 class SaturationModeKind(Enum):

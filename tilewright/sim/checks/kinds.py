@@ -17,7 +17,7 @@ COMPARISONS = {
     "ge": (operator.ge, operator.le), "eq": (operator.eq, operator.eq), "ne": (operator.ne, operator.ne),
 }  # fmt: skip
 OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
-SIGNED = ("add", "sub", "mul", "neg", "shl", "abs", "div", "floordiv")
+SIGNED = ("add", "sub", "mul", "neg", "abs", "div", "floordiv")
 
 
 def may_overflow(op: Op) -> bool:
@@ -26,7 +26,7 @@ def may_overflow(op: Op) -> bool:
         source, to = element_of(op.operands[0].type), element_of(op.result.type)
         return source.is_float and to.is_integer and to.kind != "bool"
     if op.opcode in ("shl", "shr"):
-        return bool(op.attrs.get("wraps")) or is_signed(element_of(op.result.type))
+        return bool(op.attrs.get("wraps"))
     if op.opcode in ("abs", "div", "floordiv"):  # of the least integer: abs, and the quotient by -1
         known = op.opcode != "abs" and isinstance(op.operands[1], Constant) and op.operands[1].value != -1
         return is_signed(element_of(op.result.type)) and not known

@@ -199,7 +199,7 @@ class KernelFacts:
         self.polling_reads = polling_reads(ops)  # what a block waits for others with
         self.guarded_waits = guarded_waits(function)  # by the answers of which try_wait
         self.polling_loops = polling_loops(ops)  # loops of which it is known what they wait for
-        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shr", *SIGNED) and may_overflow(op)}
+        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shl", "shr", *SIGNED) and may_overflow(op)}
         self.sites = Sites()
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 
