@@ -49,7 +49,6 @@ if find_spec("quack.gemm_w4") is not None:
         "weights of int4, as AWQ": lambda: product("int4awq"),
         "weights of mxfp4": lambda: product("mxfp4"),
         "weights of nvfp4": lambda: product("nvfp4"),
-        "weights of nvfp4, -arithmetic": lambda: product("nvfp4", "all,-arithmetic"),
     }
 
 torch.manual_seed(0)
