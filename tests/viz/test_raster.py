@@ -59,6 +59,14 @@ def test_the_picture_numbers_tiles_in_order_and_colours_waves(order: str, m: int
     assert any(f"{l2_reuse(sequence, concurrent).factor:.2f} times" in caption for caption in drawing.captions)
 
 
+def test_an_order_that_is_given_is_drawn_like_one_with_a_name() -> None:
+    named, given_tiles = (raster_figure(o, (4, 6), concurrent=5) for o in ("along_m", raster_order("along_m", (4, 6))))
+    assert given_tiles.panels == named.panels and given_tiles.notes[0] == named.notes[0]
+    for order, wrong in (([(0, 0), (4, 0)], "(4, 0) is not among the 24 tiles"), ([], "order is empty")):
+        with pytest.raises(ArgumentError, match=re.escape(wrong)):
+            raster_figure(order, (4, 6))
+
+
 def test_unknown_orders_and_empty_grids() -> None:
     with pytest.raises(ArgumentError, match="unknown raster order 'spiral'; there are along_m"):
         raster_order("spiral", (2, 2))

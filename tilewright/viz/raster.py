@@ -78,8 +78,18 @@ def l2_reuse(order: Sequence[Tile], concurrent: int) -> PanelReuse:
     return PanelReuse(2 * len(order), fetched)
 
 
-def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 132) -> Figure:
+def raster_figure(order: str | Sequence[Tile], tiles: Tile, *, group: int = 8, concurrent: int = 132) -> Figure:
     """Draw the order of thread blocks: the number of each tile, coloured by its wave, and arrows from tile to tile.
+
+    Args:
+        order: a name that :func:`raster_order` knows, or the (m, n) tiles themselves in the order of the blocks.
+        tiles: how many tiles there are along M and N.
+        group: the width of a strip, for the orders that have strips.
+        concurrent: blocks that run at the same time: a wave.
+
+    Raises:
+        ArgumentError: an unknown order, a size that is not positive, or a tile of ``order`` that is not
+            among ``tiles``.
 
     >>> print(raster_figure("grouped_m", (2, 4), group=2, concurrent=4).text())
     grouped_m, group 2, 2 x 4 tiles
@@ -91,7 +101,12 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
     L2: 4 blocks at a time use each fetched panel 2.00 times (16 asked for, 8 fetched)
     L2: in the order along_n they would use it 1.60 times
     """
-    sequence = raster_order(order, tiles, group)
+    if isinstance(order, str):
+        sequence = raster_order(order, tiles, group)
+        name = f"{order}, group {group}" if order.startswith("grouped") else order
+    else:
+        sequence, name = list(order), "tiles in the given order"
+        _check_among(sequence, raster_order("along_n", tiles))
     reuse, plain = l2_reuse(sequence, concurrent), l2_reuse(raster_order("along_n", tiles), concurrent)
     rows, columns = cut(*tiles)
     drawn = frozenset(rows), frozenset(columns)
@@ -108,13 +123,24 @@ def raster_figure(order: str, tiles: Tile, *, group: int = 8, concurrent: int = 
         f"({reuse.asked} asked for, {reuse.fetched} fetched)",
         f"L2: in the order along_n they would use it {plain.factor:.2f} times",
     )
-    name = f"{order}, group {group}" if order.startswith("grouped") else order
     down, across = (Axis(groups=((0, tiles[at], f"tiles along {'MN'[at]}"),)) for at in (0, 1))
     panel = Panel(
         "", *tiles, tuple(cells), row_axis=down, column_axis=across, row_window=rows, column_window=columns,
         path=tuple(sequence),
     )  # fmt: skip
     return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, figures)
+
+
+def _check_among(sequence: list[Tile], every: list[Tile]) -> None:
+    """Refuse tiles that the matrix does not have, or an order of none."""
+    if not sequence:
+        raise ArgumentError("order is empty: it needs the (m, n) of a tile at least")
+    known = set(every)
+    for tile in sequence:
+        if tile not in known:
+            raise ArgumentError(
+                f"order: {tile!r} is not among the {len(every)} tiles, of which {every[-1]} is the last"
+            )
 
 
 def _raster(order: str, tiles: Tile, group: int) -> Raster:
