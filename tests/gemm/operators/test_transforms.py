@@ -12,7 +12,10 @@ from tilewright.gemm import GemmUniversal, SplitK, gemm, gemm_grouped, matmul
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.unchecked
+pytestmark = [
+    pytest.mark.unchecked,
+    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),  # PyTorch's own, of its derivatives
+]
 
 
 def integers(seed: int, *shape: int, dtype: Any = None) -> Any:
