@@ -12,6 +12,7 @@ from tilewright import Boolean, Int32, cute, range_constexpr
 from tilewright.gemm.addressing import moved, shifts
 from tilewright.gemm.config import GemmConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
+from tilewright.gemm.epilogue.quads import quads_hold_rows
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.tiles import smem_swizzled, vectors_along
 
@@ -159,7 +160,8 @@ class SharedEpilogue:
             cute.autovec_copy(tCsD, source)
             return source.load()
 
-        sums = applied(function, acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
+        tile = EpilogueTile(thr_mma.partition_C(cD), extent, read_source, quads=quads_hold_rows(tiled_mma))
+        sums = applied(function, acc, tile)
         # (MMA, MMA_M, MMA_N) into the swizzled tile, and out of it as (CPY, CPY_M, CPY_N).
         cute.autovec_copy(rounded(sums, dtype), tCsD)
         cute.arch.sync_threads()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright import Constexpr, cute, range_constexpr
+from tilewright import Constexpr, const_expr, cute, range_constexpr
 from tilewright.errors import ConstraintError
+from tilewright.gemm.epilogue.quads import store_vectors, vectors_of_quads
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class EpilogueTile:
     """Elements of vectors that are in registers already, by the vector's id and the mode."""
     kept: dict[int, Any] = field(default_factory=dict)
     """What was written of matrices that the kernel stores, by the matrix's id: None, then a fragment of its type."""
+    quads: bool = False
+    """Whether lanes 4i .. 4i + 3 hold 8 neighbouring columns of a row, two each (``quads.quads_hold_rows``)."""
 
     def source(self) -> Any:
         """C's elements, a TensorSSA of C's type; zero outside the matrix."""
@@ -93,14 +96,19 @@ class EpilogueTile:
 
     @cute.jit
     def write_pairs(self, matrix: Any, values: Any, first: Constexpr) -> None:
-        """``matrix[m, n // 2] = values``, a fragment with an element for each accumulator in ``first``, of column n."""
+        """``matrix[m, n // 2] = values``, a fragment with an element for each accumulator in ``first``, of column n; in
+        vectors where the lanes of a quad can exchange them: all lanes of a warp call it."""
         stored = cute.make_rmem_tensor(values.shape, matrix.element_type)
         stored.store(values.load().to(matrix.element_type))
-        for i in range_constexpr(len(first)):
-            at = self.coordinates[first[i]]
-            if cute.elem_less(at, self.extent):
-                m, n = self.of_user(at)
-                matrix[m, n // 2] = stored[i]
+        exchanges = vectors_of_quads(self, matrix, first)
+        if const_expr(exchanges is not None):
+            store_vectors(self, matrix, stored, first, exchanges)
+        else:
+            for i in range_constexpr(len(first)):
+                at = self.coordinates[first[i]]
+                if cute.elem_less(at, self.extent):
+                    m, n = self.of_user(at)
+                    matrix[m, n // 2] = stored[i]
 
     def of_user(self, at: tuple[Any, Any]) -> tuple[Any, Any]:
         """The user's (m, n) of a coordinate of the kernel's."""

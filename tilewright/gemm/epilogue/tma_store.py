@@ -17,6 +17,7 @@ from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, second_outputs, vectors_of
+from tilewright.gemm.epilogue.quads import quads_hold_rows
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.layout.ints import divisor_of
@@ -110,13 +111,13 @@ class TmaStoreEpilogue:
         copy = cute.make_tiled_copy_C(self.store_atom(), tiled_mma)
         tRS_sD = copy.get_slice(tidx).partition_D(sD)  # (CPY, CPY_M, CPY_N, buffers)
         thr_mma = tiled_mma.get_slice(tidx)
-        tiles = []
+        tiles, quads = [], quads_hold_rows(tiled_mma)
         for i, _ in sums:
             tCcD = thr_mma.partition_C(cDs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             tCgC = thr_mma.partition_C(gCs[None, None, i])  # ((2, 2, columns / 8), MMA_M, 1)
             source = partial(self.read_source, tCgC, tCcD, extent)
             staged = {id(x): None for x, _ in kept}
-            tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed, kept=staged))
+            tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed, kept=staged, quads=quads))
         tiles[0].fetch(vectors_of(function))
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
         store = partial(self.store, copy, tRS_sD, storing, barrier, descriptor)
