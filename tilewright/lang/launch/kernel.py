@@ -4,6 +4,7 @@ function."""
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Never, NoReturn, TypeAlias, overload
 
@@ -26,6 +27,7 @@ from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder, StagingBuilder
 from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.staging.values import Spec
 
 LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
@@ -90,21 +92,32 @@ class KernelCall:
         self.waiting[self] = here(2)
 
     def launch(
-        self, *, grid: Extents = (1, 1, 1), block: Extents = (1, 1, 1), cluster: Extents | None = None,
+        self, *, grid: Extents = (1, 1, 1), block: Extents | None = None, cluster: Extents | None = None,
         smem: int | Integer | None = None, stream: Any = None, min_blocks_per_mp: int | None = None,
         max_number_threads: Extents | None = None, use_pdl: bool = False, cooperative: bool = False,
         non_portable_cluster: bool = False, **other: Never,
     ) -> None:  # fmt: skip
-        """Append the launch to the host function. ``grid``, ``block`` and ``cluster`` are up to three ints or run-time
-        integers (of ``cluster``: ints); ``smem`` is dynamic shared memory in bytes (None: what the kernel's allocations
-        need); ``stream`` a CUDA stream argument (None: the caller's current stream).
+        """Append the launch to the host function. An extent is an int, or up to three ints or run-time integers along
+        x, y and z; what is left out is 1.
 
-        ``min_blocks_per_mp``: the compiler keeps to so few registers that as many blocks fit on a multiprocessor;
-        ``max_number_threads``: the most threads of a block, where ``block`` is not known while staging.
-        ``use_pdl``: the kernel may begin before the one before it in the stream has ended, and waits for it with
-        ``cute.arch.griddepcontrol_wait`` (before sm_90, and with drivers before CUDA 12.3, it begins after it).
-        ``cooperative``: all blocks run at once, or the launch fails.
-        ``non_portable_cluster``: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
+        Args:
+            grid: blocks along x, y and z, at most 2**31 - 1, 65535 and 65535. A grid with a 0 launches nothing.
+            block: threads of a block along x, y and z, at most 1024, 1024 and 64, and 1024 in all. Left out, one
+                thread; a kernel that asks for its thread, or synchronises threads, is then warned of.
+            cluster: blocks of a cluster along x, y and z, as ints; 8 in all, and ``grid`` must be a multiple of them.
+                None: no clusters.
+            smem: dynamic shared memory in bytes. None, or less than that: what the kernel's allocations need.
+            stream: a CUDA stream argument. None: the caller's current stream.
+            min_blocks_per_mp: the compiler uses so few registers that as many blocks fit on a multiprocessor.
+            max_number_threads: the most threads of a block, where ``block`` is not known while staging.
+            use_pdl: the kernel may begin before the one before it in the stream has ended, and waits for it with
+                ``cute.arch.griddepcontrol_wait`` (before sm_90, and with drivers before CUDA 12.3, it begins after it).
+            cooperative: all blocks run at once, or the launch fails.
+            non_portable_cluster: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
+
+        Raises:
+            LaunchError: an extent beyond these limits.
+            StagingError: an option that is not known, or not of its type.
         """
         name = self.kernel.name
         self.waiting.pop(self, None)
@@ -116,7 +129,11 @@ class KernelCall:
                     "cooperative and non_portable_cluster"
                 )
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
-        given = {"grid": grid, "block": block, "cluster": (1, 1, 1) if cluster is None else cluster}
+        given = {
+            "grid": grid,
+            "block": (1, 1, 1) if block is None else block,
+            "cluster": (1, 1, 1) if cluster is None else cluster,
+        }
         shape = {what: _dim3(wanted, what, name) for what, wanted in given.items()}
         extents = {what: tuple(map(_known, items)) for what, items in shape.items()}
         asked = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
@@ -131,6 +148,13 @@ class KernelCall:
         }
         block_shape = extents["block"]
         values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
+        if block is None and (what := _asks_for_threads(function)):
+            warnings.warn(
+                f"launch of {name} without block=: blocks of one thread, and the kernel uses {what}. Write "
+                "block=(threads, 1, 1), or block=1 where one thread is meant",
+                HintWarning,
+                stacklevel=2,
+            )
         needed = function.attrs["smem_bytes"]
         builder = Builder.current()
         handle = None if stream is None else _stream(stream)
@@ -141,6 +165,16 @@ class KernelCall:
         builder.emit("launch", [*operands, *values], (), about | ({"attributes": attributes} if attributes else {}))
 
     __call__ = launch
+
+
+def _asks_for_threads(function: Function) -> str:
+    """What in a kernel is of no use to a block of one thread; "" if nothing is."""
+    for op in function.walk():
+        if op.opcode == "sreg" and op.attrs["name"].startswith(("tid.", "laneid", "warpid")):
+            return "the thread's index"
+        if op.opcode == "call" and (op.attrs["atom"].whole_block or op.attrs["atom"].shuffles):
+            return f"the instruction {op.attrs['atom'].mnemonic()}"
+    return ""
 
 
 def _sole(item: Any) -> Any:
