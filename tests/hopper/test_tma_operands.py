@@ -27,6 +27,7 @@ ROW = Layout(TILE, (64, 1))
 ONE = Layout(1)
 LOAD, STORE = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
 MULTICAST = cpasync.CopyBulkTensorTileG2SMulticastOp()
+STAGES = Layout((16, 64, 2), (64, 1, 1024))
 
 
 def swizzled(bits: int, base: int = 4) -> Any:
@@ -111,10 +112,19 @@ def refused(words: str, body: Callable[[Parts], Any], *given: Any, **options: An
         ("takes the shared-memory tensor, then", lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(), ROW)),
         ("is not a TMA tensor", lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(), p.x)),
         ("the blocks 2:1 that share the tile are 2", lambda p: p.partition(blocks=Layout(2))),
-        ("differ in size: group the modes of the tile", lambda p: p.partition(p.shared(Layout((8, 64), (64, 1))))),
+        ("differ in size: group the modes of the tile", lambda p: p.partition(p.shared(Layout((32, 64), (64, 1))))),
+        ("shape ((8,64)), has 512 elements, and the atom copies tiles of (16,64): 1024 elements, in boxes of 1024. "
+         "Mode 0 is the whole tile, the modes after it are stages or tiles: pass tensors tiled as the atom is",
+         lambda p: p.partition(p.shared(Layout((8, 64), (64, 1))))),
+        ("mode 0 of the shared-memory tensor, of shape (16,64,2), has 16 elements",
+         lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(STAGES), p.tma)),
+        ("modes 0 to 1 are the tile, so pass cute.group_modes(tensor, 0, 2)",
+         lambda p: cpasync.tma_partition(p.atom, 0, ONE, p.shared(STAGES), p.tma)),
+        ("mode 0 of the global tensor, of shape (16,64,4), has 16 elements", lambda p: cpasync.tma_partition(
+            p.atom, 0, ONE, cute.group_modes(p.shared(STAGES), 0, 2), cute.local_tile(p.tma, TILE, (None, 0)))),
         ("the tile must be static",
          lambda p: p.partition(cute.make_tensor(p.shared().iterator, Layout((16, 64), (p.n, 1))))),
-        ("are not tiles of boxes of 1024", lambda p: cpasync.tma_partition(
+        ("pass tensors tiled as the atom is", lambda p: cpasync.tma_partition(
             p.atom, 0, ONE, cute.make_tensor(p.shared().iterator, Layout(96)), cute.make_tensor((0, 0), Layout(96)))),
         # tensor maps in memory
         ("takes a tensor in global memory, not", lambda p: cpasync.update_tma_descriptor(p.atom, 3, p.full)),

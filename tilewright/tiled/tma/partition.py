@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tilewright.errors import ConstraintError, LayoutError
@@ -24,6 +25,7 @@ from tilewright.layout import (
 )
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tma.atom import TmaCopyAtom
+from tilewright.tiled.tma.plan import TmaPlan
 
 
 def partition_layouts(elements: int, cta: Any, cta_layout: Layout, smem: Any, gmem: Any) -> tuple[Any, Any, Any]:
@@ -87,6 +89,16 @@ def tma_partition(
     Mode 0 of both tensors is the tile (``cute.group_modes(t, 0, 2)``); the other modes, stages of shared memory and
     tiles of the tensor, stay as they are. Slice both to one tile and copy with ``cute.copy``.
 
+    Args:
+        atom: the first result of ``make_tiled_tma_atom``.
+        cta_coord: the block's place in ``cta_layout``.
+        cta_layout: as many blocks as the atom's ``num_multicast``.
+        smem_tensor: (tile, stages...) in shared memory.
+        gmem_tensor: (tile, tiles...) of the second result of ``make_tiled_tma_atom``.
+
+    Raises:
+        ConstraintError: mode 0 is not the tile, or the blocks are not those of the atom.
+
     >>> import numpy as np
     >>> from tilewright import Float16, cute, utils
     >>> from tilewright.cute.nvgpu import cpasync, warpgroup
@@ -123,6 +135,7 @@ def tma_partition(
             "was made "
             f"with num_multicast={atom.plan.num_multicast}"
         )
+    _check_grouped(atom.plan, smem_tensor, gmem_tensor)
     try:
         smem, gmem, start = partition_layouts(
             atom.plan.elements_per_instruction, unwrap_tree(cta_coord), cta_layout, smem_tensor.linear,
@@ -140,6 +153,30 @@ def tma_partition(
             for tensor, layout in ((smem_tensor, smem), (gmem_tensor, gmem))
         ]
     )
+
+
+def _check_grouped(plan: TmaPlan, smem_tensor: Tensor, gmem_tensor: Tensor) -> None:
+    """Refuse tensors whose mode 0 holds no whole boxes: their tile still has several modes."""
+    for name, tensor in (("shared-memory", smem_tensor), ("global", gmem_tensor)):
+        sizes = [size(mode) for mode in tensor.linear]
+        if not isinstance(sizes[0], int) or sizes[0] % plan.elements_per_instruction == 0:
+            continue
+        tile = int(size(plan.tile))
+        modes = next((n for n in range(2, len(sizes) + 1) if _is_product(sizes[:n], tile)), 0)
+        raise ConstraintError(
+            f"tma_partition: mode 0 of the {name} tensor, of shape {format_tree(tensor.shape)}, has {sizes[0]} "
+            f"elements, and the atom copies tiles of {format_tree(plan.tiler_mn)}: {tile} elements, in boxes of "
+            f"{plan.elements_per_instruction}. Mode 0 is the whole tile, the modes after it are stages or tiles: "
+            + (
+                f"here modes 0 to {modes - 1} are the tile, so pass cute.group_modes(tensor, 0, {modes})"
+                if modes
+                else "pass tensors tiled as the atom is (cute.local_tile), with cute.group_modes(tensor, 0, 2)"
+            )
+        )
+
+
+def _is_product(sizes: list[Any], whole: int) -> bool:
+    return all(isinstance(n, int) for n in sizes) and math.prod(sizes) == whole
 
 
 def create_tma_multicast_mask(
