@@ -46,7 +46,7 @@ def atomic(x: Any, router: Any, first: Any, second: Any, each: int) -> Any:
     tokens, ends, places = Routing.of(chosen, len(first))
     of_rows = weights.new_empty(len(tokens)).scatter_(0, places.view(-1).long(), weights.view(-1))
     gated = x.new_empty(len(tokens), first.shape[2] // 2)
-    grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated))
+    grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated, store_preact=False))
     result = torch.zeros_like(x, dtype=torch.float32)
     grouped_matmul(gated, second, ends, epilogue=ScatterAdd(result, tokens, of_rows))
     return result.to(x.dtype)
@@ -58,7 +58,7 @@ def mixture_of_copies(x: Any, router: Any, first: Any, second: Any, each: int) -
     weights = weights / weights.sum(-1, keepdim=True)
     tokens, ends, places = Routing.of(chosen, len(first))
     gated = x.new_empty(len(tokens), first.shape[2] // 2)
-    grouped_matmul(x[tokens], first, ends, epilogue=Gated("silu", gated))
+    grouped_matmul(x[tokens], first, ends, epilogue=Gated("silu", gated, store_preact=False))
     return combine_rows(grouped_matmul(gated, second, ends), places, weights)
 
 

@@ -51,8 +51,8 @@ class Routing(NamedTuple):
 # ## Forward and gradient
 #
 # Gate and up columns of the first weight take turns, so that a thread holds both numbers of a pair. `Gated` writes the
-# result of the gate beside the numbers that it was applied to, which the gradient needs. The gradients of the weights
-# are grouped products, too: their groups are cut out of the sum.
+# result of the gate beside the numbers that it was applied to, which the gradient needs; where none is wanted, they are
+# not written. The gradients of the weights are grouped products, too: their groups are cut out of the sum.
 
 
 # %%
@@ -98,7 +98,18 @@ def mixture(
     experts of a token."""
     weights, chosen = (x.float() @ router.float()).softmax(-1).topk(each)
     weights = weights / weights.sum(-1, keepdim=True)
-    return Experts.apply(x, weights, first, second, *Routing.of(chosen, len(first)))
+    given = x, weights, first, second, *Routing.of(chosen, len(first))
+    graded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given[:4])
+    return Experts.apply(*given) if graded else without_gradient(*given)
+
+
+def without_gradient(
+    x: torch.Tensor, weights: torch.Tensor, first: torch.Tensor, second: torch.Tensor, tokens: torch.Tensor,
+    ends: torch.Tensor, places: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    gate = Gated("silu", x.new_empty(len(tokens), first.shape[2] // 2), store_preact=False)
+    gated = grouped_matmul(x, first, ends, rows=tokens, epilogue=gate)
+    return combine_rows(grouped_matmul(gated, second, ends), places, weights)
 
 
 # %% [markdown]
@@ -138,6 +149,8 @@ def main() -> None:
     result.backward(grad.to(device, torch.float16))
     wanted.backward(grad.half().double())
     report("forward", result, wanted)
+    with torch.no_grad():
+        report("forward alone", mixture(ours[0], ours[1], ours[2], ours[3], each), wanted)
     for name, one, other in zip(("x", "router", "first", "second"), ours, exact, strict=True):
         report(f"gradient of {name}", one.grad, other.grad)
 

@@ -129,6 +129,32 @@ def test_gated_columns(kernel: str, majors: str) -> None:
     np.testing.assert_array_equal(gated, (np.maximum(sums[:, ::2], 0) * sums[:, 1::2]).astype(one.d.dtype))
 
 
+@pytest.mark.parametrize("kernel", [*GATING, "parallel split-K"])
+def test_numbers_before_the_gate_need_not_be_written(kernel: str) -> None:
+    """What ``matmul`` gives is the gate's matrix then; D stays as it is, but where parts of K meet in it."""
+    untransposed = {"kernel": sized((128, 128)), "decomposition": SplitK(2, "parallel")}
+    how = untransposed if kernel == "parallel split-K" else KERNELS[kernel]
+    one = case(kernel, 8 if kernel == "few rows" else 136, 80, 96, "RR")
+    gated, there = (np.full((one.d.shape[0], 40), np.nan, one.d.dtype) for _ in range(2))
+    given = matmul(one.a, one.b, epilogue=Gated("relu", gated, store_preact=False), **how)
+    sums = one.a.astype(np.float64) @ one.b.astype(np.float64)
+    expected = (np.maximum(sums[:, ::2], 0) * sums[:, 1::2]).astype(one.d.dtype)
+    assert given is gated
+    np.testing.assert_array_equal(gated, expected)
+    one.d.fill(np.nan)
+    gate = Gated("relu", from_dlpack(there), store_preact=False)
+    gemm(one.a, one.b, out=one.d, epilogue=gate, **how)
+    np.testing.assert_array_equal(there, expected)
+    assert np.isnan(one.d).all() == (kernel != "serial split-K")
+
+
+def test_a_result_that_is_not_written_is_not_asked_for() -> None:
+    gate, d = Gated("relu", np.empty((8, 4), np.float16), store_preact=False), np.empty((8, 8), np.float16)
+    for more in ({"out": d, "epilogue": gate}, {"epilogue": (gate, Relu())}):
+        with pytest.raises(ArgumentError, match="Gated leaves the result unwritten here, and (out|Relu) is given"):
+            matmul(x, y, **more)
+
+
 def test_pairs_of_columns_are_found_by_their_strides() -> None:
     """Not by their place among the registers."""
     apart, next_row, beside = cute.ScaledBasis(8, 1), cute.ScaledBasis(1, 0), cute.ScaledBasis(1, 1)

@@ -96,6 +96,10 @@ def test_rows_are_read_by_index(tile: Any, kernel: str | None, device: str) -> N
     exact = expected(a[rows], b, ends)
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
     np.testing.assert_array_equal(gated.cpu().numpy(), np.maximum(exact[:, ::2], 0) * exact[:, 1::2])
+    gated.fill_(float("nan"))
+    gate = Gated("relu", gated, store_preact=False)
+    assert grouped_matmul(given_a, given_b, there, rows=at, kernel=kernel, epilogue=gate) is gated
+    np.testing.assert_array_equal(gated.cpu().numpy(), np.maximum(exact[:, ::2], 0) * exact[:, 1::2])
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -189,7 +189,9 @@ class ActivationGradient(OfWholeSums):
 class Gated(OfWholeSums):
     """matrix[m, j] = f(acc[m, 2 * j]) * acc[m, 2 * j + 1], f the activation of that name ("silu" for SwiGLU, "gelu" for
     GEGLU, "relu" for ReGLU), of interleaved gate and up columns; acc stays, for the gradient. N is even, and kernels
-    that compute the transposed product are not taken.
+    that compute the transposed product are not taken. Without ``store_preact`` the sums are not written: ``matmul`` and
+    ``grouped_matmul`` give ``matrix`` in their place, take no ``out``, and the function is the last one; ``gemm``
+    leaves D as it is.
 
     >>> import numpy as np
     >>> from tilewright.gemm import matmul
@@ -197,13 +199,20 @@ class Gated(OfWholeSums):
     >>> both = matmul(a, b, epilogue=Gated("relu", gated))
     >>> both[0, :4].tolist(), gated[0, :2].tolist()
     ([-3.0, 2.0, 5.0, 4.0], [0.0, 20.0])
+    >>> matmul(a, b, epilogue=Gated("relu", gated, store_preact=False)) is gated
+    True
     """
 
     name: str
     matrix: Any  # (M, N / 2), a cute.Tensor or an array
     quick: Constexpr = False
+    store_preact: Constexpr = True
 
     untransposed = True
+
+    @property
+    def stores_result(self) -> bool:
+        return bool(self.store_preact)
 
     @property
     def matrices(self) -> list[tuple[Any, bool, int]]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Boolean, cute, range_constexpr
+from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, stores_result
 from tilewright.gemm.epilogue.store import by_rows, rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
@@ -52,7 +52,8 @@ class FragmentEpilogue:
             return source.load()
 
         acc = applied(function, acc, EpilogueTile(tc, extent, read_source, self.config.transposed))
-        move(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), inside, True)
+        if const_expr(stores_result(function)):
+            move(self.atom(), self.pairs(rounded(acc, self.config.c.dtype)), self.pairs(tD), inside, True)
 
     def pairs(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition as (elements of one access, accesses)."""

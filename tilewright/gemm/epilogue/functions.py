@@ -40,6 +40,8 @@ class EpilogueFunction(Protocol):
     extents, and that one which is written shares no memory with others. ``untransposed`` is true of a function that
     cannot be applied by kernels that compute the transposed product. ``writes_always`` is true of one that writes its
     matrices of D's shape in each call, whatever the values are: kernels may store them as they store D.
+    ``stores_result`` is false of one after which the sums are not wanted: kernels leave D as it is, and
+    ``matmul`` gives the first matrix that the function writes.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -86,6 +88,15 @@ def second_outputs(function: Any) -> list[Any]:
         for matrix, is_written, *columns in part.matrices
         if is_written and not columns
     ]
+
+
+def stores_result(function: Any) -> bool:
+    """Whether the sums are written to D when a function was applied.
+
+    >>> stores_result(Chain((Relu(), Store("before"))))
+    True
+    """
+    return all(getattr(part, "stores_result", True) for part in parts_of(function))
 
 
 def is_untransposed(function: Any) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Boolean, Int32, cute, range_constexpr
+from tilewright import Boolean, Int32, const_expr, cute, range_constexpr
 from tilewright.gemm.addressing import moved, shifts
 from tilewright.gemm.config import GemmConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, stores_result
 from tilewright.gemm.epilogue.quads import quads_hold_rows
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.tiles import smem_swizzled, vectors_along
@@ -95,7 +95,8 @@ class DirectEpilogue:
             return source.load()
 
         sums = applied(function, acc, EpilogueTile(thr_mma.partition_C(cD), extent, read_source))
-        move(atom, self.vectors(rounded(sums, self.config.c.dtype)), tD, inside, True)
+        if const_expr(stores_result(function)):
+            move(atom, self.vectors(rounded(sums, self.config.c.dtype)), tD, inside, True)
 
     def vectors(self, tensor: cute.Tensor) -> cute.Tensor:
         """A partition (MMA, MMA_M, MMA_N) as (vector, vectors of the contiguous mode, other mode)."""
@@ -163,11 +164,12 @@ class SharedEpilogue:
         tile = EpilogueTile(thr_mma.partition_C(cD), extent, read_source, quads=quads_hold_rows(tiled_mma))
         sums = applied(function, acc, tile)
         # (MMA, MMA_M, MMA_N) into the swizzled tile, and out of it as (CPY, CPY_M, CPY_N).
-        cute.autovec_copy(rounded(sums, dtype), tCsD)
-        cute.arch.sync_threads()
-        vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
-        cute.copy(rows, tDsD, vectors)
-        move(rows, vectors, tDgD, inside, True)
+        if const_expr(stores_result(function)):
+            cute.autovec_copy(rounded(sums, dtype), tCsD)
+            cute.arch.sync_threads()
+            vectors = cute.make_rmem_tensor(tDsD.shape, dtype)  # (CPY, CPY_M, CPY_N)
+            cute.copy(rows, tDsD, vectors)
+            move(rows, vectors, tDgD, inside, True)
 
 
 def epilogue_of(config: GemmConfig) -> DirectEpilogue | SharedEpilogue:

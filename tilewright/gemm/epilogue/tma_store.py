@@ -16,7 +16,7 @@ from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, second_outputs, vectors_of
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, second_outputs, stores_result, vectors_of
 from tilewright.gemm.epilogue.quads import quads_hold_rows
 from tilewright.gemm.epilogue.store import rounded
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -106,7 +106,7 @@ class TmaStoreEpilogue:
         kept = [(x, pair) for x, pair in zip(second_outputs(function), outputs, strict=False) if pair is not None]
         stores = [
             (atom, *self.store_partition(atom, sD, by_parts(tensor)))
-            for atom, tensor in (*(pair for _, pair in kept), (atom, gD))
+            for atom, tensor in (*(pair for _, pair in kept), *([(atom, gD)] if stores_result(function) else []))
         ]  # (TMA atom, ((TMA), buffers), ((TMA), parts)) of the second outputs, and of D
         copy = cute.make_tiled_copy_C(self.store_atom(), tiled_mma)
         tRS_sD = copy.get_slice(tidx).partition_D(sD)  # (CPY, CPY_M, CPY_N, buffers)

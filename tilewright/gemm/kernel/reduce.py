@@ -7,7 +7,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.gemm.addressing import aligned_pointer
-from tilewright.gemm.epilogue.functions import EpilogueFunction, applied
+from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, stores_result
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.ir.target import MOST_GRID
@@ -79,6 +79,6 @@ class ReduceSplitK:
                 return source.load()
 
             sums = applied(function, sums, EpilogueTile(cD, extent, read_source, self.transposed))
-            for i in cutlass.range_constexpr(vector):
+            for i in cutlass.range_constexpr(vector if stores_result(function) else 0):
                 if group * vector + i < extent[1]:
                     gD[i] = mD.element_type(sums[i])

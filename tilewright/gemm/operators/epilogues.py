@@ -57,6 +57,25 @@ def functions_of(epilogue: Any) -> tuple[Any, ...]:
     return functions
 
 
+def in_place_of_result(functions: tuple[Any, ...], out: Any) -> Any:
+    """The matrix that a product gives in the place of its result, which is not written; None where it is. ArgumentError
+    for an ``out``, or functions whose effect would be on the result alone."""
+    last = next((i for i, part in enumerate(functions) if not getattr(part, "stores_result", True)), None)
+    if last is None:
+        return None
+    part = functions[last]
+    if out is not None or last + 1 < len(functions):
+        what = "out" if out is not None else type(functions[last + 1]).__name__
+        raise ArgumentError(
+            f"epilogue: {type(part).__name__} leaves the result unwritten here, and {what} is given: leave it out, or "
+            "let the result be stored (store_preact of Gated)"
+        )
+    for matrix, is_written, *_ in getattr(part, "matrices", ()):
+        if is_written:
+            return matrix
+    raise ArgumentError(f"epilogue: {type(part).__name__} leaves the result unwritten, and writes no matrix itself")
+
+
 def arrays_of(functions: tuple[Any, ...]) -> list[Any]:
     """The arrays in the fields of the functions, in order."""
     values = (getattr(part, field.name) for part in functions for field in fields(part))

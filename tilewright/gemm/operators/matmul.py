@@ -25,6 +25,7 @@ from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_re
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
     functions_of,
+    in_place_of_result,
     is_long,
     key_of,
     lowered,
@@ -93,6 +94,7 @@ def matmul(
     torch = sys.modules.get("torch")
     functions = () if epilogue is None else functions_of(epilogue)
     more = arrays_of(functions) if functions else ()
+    instead = in_place_of_result(functions, out)
     if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if out is None and torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(a.device.type):
             a, b, c, bias = autocast(torch, a, b, c, bias)
@@ -124,7 +126,7 @@ def matmul(
                 and (result := launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more))
                 is not None
             ):
-                return result
+                return result if instead is None else instead
     else:
         key = None
     request = Request(
@@ -135,7 +137,8 @@ def matmul(
         from tilewright.gemm.operators.jax_op import traced
 
         return traced(request)
-    return request.run(key)
+    result = request.run(key)
+    return result if instead is None else instead
 
 
 def autocast(torch: Any, *tensors: Any) -> list[Any]:

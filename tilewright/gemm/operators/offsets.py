@@ -29,7 +29,7 @@ from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result
-from tilewright.gemm.operators.epilogues import arrays_of, functions_of, lowered, seen_as_matrices
+from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
 from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, leading_stride
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
@@ -86,6 +86,7 @@ def grouped_matmul(
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
     functions = () if epilogue is None else functions_of(epilogue)
+    instead = in_place_of_result(functions, out)
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
     given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
     kind = framework(a, "a")
@@ -115,7 +116,8 @@ def grouped_matmul(
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
     entries = partial(candidates, kernel=kernel)
-    return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions, rows=rows)
+    result = product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions, rows=rows)
+    return result if instead is None else instead
 
 
 def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
