@@ -116,7 +116,8 @@ SUBJECTS = {
         "The simulator and its checks",
         "Seconds on two cores of a CPU: a kernel alone, with the default checks, and with all of them.",
         {},
-        ("simulator", "cost-of-the-checks", "short-cuts", "searches-and-mutants", "continuous-integration"),
+        ("simulator", "cost-of-the-checks", "short-cuts", "searches-and-mutants", "continuous-integration",
+         "time-of-the-tests"),  # fmt: skip
     ),
     "starting": Subject(
         "Launches, compilation, imports",
