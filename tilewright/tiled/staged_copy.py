@@ -46,16 +46,24 @@ def copy(
 ) -> None:  # fmt: skip
     """Copy ``src`` to ``dst`` with the instruction of ``atom``, as often as the modes after the first ask for.
 
-    Mode 0 of both tensors is what one instruction moves for one thread (or a tuple that begins with it), as
-    ``partition_S``, ``partition_D`` and ``retile`` give it. ``pred`` has one Boolean for each repetition; where it is
-    false nothing is copied (``cp.async`` writes zeros, also behind the end of a shared-memory tensor that is smaller
-    than the tile: leave room for them).
+    Args:
+        atom: the instruction: of ``make_copy_atom``, ``make_tiled_tma_atom``, or a tiled copy made of one.
+        src: (V, ...), in elements of the atom's type. Mode 0 is what one instruction moves for one thread (or a tuple
+            that begins with it), as ``partition_S``, ``retile`` and ``tma_partition`` give it; the instruction is
+            repeated over the other modes.
+        dst: (V, ...) with as many repetitions, of ``partition_D``, ``retile`` or ``tma_partition``.
+        pred: a tensor of Booleans, one for each repetition. Where it is false nothing is copied (``cp.async`` writes
+            zeros, also behind the end of a shared-memory tensor that is smaller than the tile: leave room for them).
+        tma_bar_ptr: of a TMA load: a pointer to the mbarrier (Int64 in shared memory) at which its bytes count.
+        mbar_ptr: the same of a bulk copy.
+        mcast_mask: of a multicast load: 16 bits, one for each block of the cluster that receives it
+            (``create_tma_multicast_mask``).
+        tma_desc_ptr: of a TMA copy: a pointer to a tensor map in memory to copy by, in place of the atom's own.
+        cache_policy: of a TMA copy: a member EVICT_NORMAL, EVICT_FIRST or EVICT_LAST of an enumeration, or the 64 bits
+            that ``createpolicy`` gives.
 
-    TMA and bulk copies take ``tma_bar_ptr`` (bulk copies: ``mbar_ptr``), the mbarrier at which a load's bytes count,
-    ``mcast_mask``, the blocks of the cluster that receive it, ``tma_desc_ptr``, a tensor map in memory to copy by, and
-    ``cache_policy``.
-
-    Raises ConstraintError when sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
+    Raises:
+        ConstraintError: sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
 
     >>> import numpy as np
     >>> from tilewright import Int32, cute

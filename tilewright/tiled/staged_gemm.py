@@ -27,12 +27,21 @@ def gemm(
     """``d = a * b + c`` with the instruction of ``atom``.
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one
-    value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). A and B may be in shared memory: they are copied to
-    registers first. ``c`` may be ``d``. For wgmma and tcgen05, operands in shared memory are tensors of descriptors
-    (``make_fragment_A/B``); the atom's field ``ACCUMULATE`` tells whether ``c`` is added. For sparse instructions ``a``
-    is a pair: the stored elements, and their metadata (1,M,K / 64) in registers of Int32.
+    value also (M) x (N) -> (M,N) and (M,K) x (N,K) -> (M,N). V are the values of one thread for one instruction; M, N
+    and K repeat it.
 
-    Raises ConstraintError when shapes, element types or register layouts do not fit the instruction.
+    Args:
+        atom: the instruction: of ``make_mma_atom``, or a tiled MMA. Of wgmma and tcgen05 its field ``ACCUMULATE`` says
+            whether ``c`` is added.
+        d: (V,M,N), the accumulators, in registers (tcgen05: tensor memory).
+        a: (V,M,K), in registers or shared memory, from which it is copied to registers first. For wgmma and tcgen05 an
+            operand in shared memory is a tensor of descriptors (``make_fragment_A``). For sparse instructions a pair:
+            the stored elements, and their metadata (1,M,K / 64) in registers of Int32.
+        b: (V,N,K), as ``a``.
+        c: (V,M,N), what is added; may be ``d``.
+
+    Raises:
+        ConstraintError: shapes, element types or register layouts do not fit the instruction.
 
     >>> from tilewright import Float32, cute
     >>> from tilewright.testing import per_thread

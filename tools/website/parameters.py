@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 SECTION = re.compile(r"^(Args|Parameters|Attributes):$", re.MULTILINE)
 END = re.compile(r"^(?:>>> |\w+:$|```)", re.MULTILINE)  # where the sentences of a docstring end
-LEFT_OUT = ("self", "cls", "loc", "ip")
+LEFT_OUT = ("self", "cls", "loc", "ip", "unknown", "other")  # the last two catch what a message names
 
 COMMON = {
     "atom": "the instruction, or a tiled operation made of it",
+    "cache_policy": "a member EVICT_NORMAL, EVICT_FIRST or EVICT_LAST of an enumeration, or the 64 bits of a policy",
     "coord": "a coordinate; None keeps a mode",
     "dst": "where the values go",
     "dtype": "the type of an element",
@@ -24,12 +25,19 @@ COMMON = {
     "index": "the number of the thread or tile",
     "kernel": "a kernel's name, or its entry; by default the one that is chosen",
     "layout": "a layout",
+    "input": "the tensor, layout or tree that is taken",
+    "lay": "the layout of the cluster's blocks",
     "mask": "a bit for each lane that takes part",
+    "mask_and_clamp": "PTX's operand c: 31 (0 of ``up``), unless lanes are subdivided",
+    "mbar_ptr": "an mbarrier: a pointer to Int64 in shared memory",
     "mem_space": "the memory that the address is in",
     "mode": "the modes that are meant; by default all",
     "pred": "a Boolean for each copy: whether it is made",
     "ptr": "the address",
     "rnd": "the rounding mode",
+    "src_a": "two Float32, as a pair",
+    "src_b": "two Float32, as a pair",
+    "src_c": "two Float32, as a pair",
     "scope": "who sees it: cta, cluster, gpu or sys",
     "sem": "the memory order: relaxed, acquire, release or acq_rel",
     "shape": "a shape, which may be nested",
@@ -38,12 +46,15 @@ COMMON = {
     "src": "where the values come from",
     "stream": "the CUDA stream; by default the current one",
     "stride": "a stride of the shape's profile",
+    "swizzle": "a swizzle of byte addresses, or None",
     "target": "the tensor or layout that is cut",
     "thr_idx": "the thread's number",
+    "tma_desc_ptr": "a tensor map in memory, in place of the atom's own",
     "tiled_copy": "a tiled copy",
     "tiled_mma": "a tiled MMA",
     "tiler": "the tile: extents, a shape or layouts by mode",
     "val": "the value",
+    "value": "the value",
     "vector": "elements of one access",
     "who": "what a message calls it",
 }

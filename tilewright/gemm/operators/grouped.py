@@ -55,16 +55,25 @@ def gemm_grouped(
 ) -> GroupResults:  # fmt: skip
     """D_i = activation(alpha * A_i @ B_i + beta * C_i + bias_i) for a list of problems of any sizes, in one launch.
 
-    ``problems`` has (a, b) or (a, b, c) for each: matrices of one framework on one device, with one dtype for all.
-    Results go into ``out``, or into arrays that are made. ``bias`` has a vector of N_i numbers for each problem, of one
-    dtype; ``activation`` is one of :func:`matmul`'s. Persistent blocks take the tiles of all problems in turn, so small
+    Persistent blocks take the tiles of all problems in turn, so small
     ones fill the GPU together. Problems whose operands have other layouts (row- or column-major) need other kernels:
     there is one launch for each kind. Matrices without a contiguous mode (slices with steps, reversed or broadcast
     along both modes), and a C that is row-major where D is column-major, are copied first. On Hopper problems that TMA
     cannot take (rows that do not begin at multiples of 16 bytes, K = 0) take the mma.sync kernel; the result's
     ``launches`` says which kernel took which, and why.
 
-    Raises ArgumentError for operands that do not go together, before anything is launched.
+    Args:
+        problems: (a, b) or (a, b, c) for each: (M_i, K_i), (K_i, N_i) and (M_i, N_i), matrices of one framework on one
+            device, with one dtype for all.
+        out: an array (M_i, N_i) for each result; made if it is None.
+        alpha: the factor of the products.
+        beta: the factor of c; where it is not 0, each problem has one.
+        bias: a vector of N_i numbers for each problem, of one dtype.
+        activation: a name, as in :func:`matmul`, applied last, before rounding.
+        kernel: a kernel's name, or its entry; by default the one that is chosen.
+
+    Raises:
+        ArgumentError: operands that do not go together; nothing is launched.
 
     >>> import numpy as np
     >>> sizes = ((3, 16, 8), (70, 24, 40), (2, 8, 13))

@@ -64,17 +64,21 @@ def matmul(
     ``tune`` found them for this problem.
 
     Args:
-        out: where the result goes; made if it is None.
+        a: (..., M, K), or a vector of K numbers.
+        b: (..., K, N), or a vector of K numbers; of ``a``'s dtype.
+        out: where the result (..., M, N) goes; made if it is None.
         c: of the result's shape and dtype; read only where ``beta`` is not 0, and may be ``out`` itself.
         bias: a vector of N numbers, added to every row.
         activation: a name in ``gemm.epilogue.activations.ACTIVATIONS`` ("relu", "gelu", ...), applied last, before
             rounding.
         out_dtype: of the result: a framework's dtype or a numeric class. By default that of ``out``, of ``c``, or of
             ``a`` (int8: Int32; 8-bit floats: Float16).
-        alpha, beta: where ``alpha`` is 0 the product is not looked at, as in BLAS: NaN and infinity in ``a`` and ``b``
-            have no effect.
+        alpha: the factor of the product. Where it is 0 the product is not looked at, as in BLAS: NaN and infinity in
+            ``a`` and ``b`` have no effect.
+        beta: the factor of ``c``.
         precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.
-        kernel, decomposition: as for :func:`gemm`, in place of the choice.
+        kernel: a kernel's name, as ``tilewright show`` lists them, in place of the choice.
+        decomposition: how tiles are dealt out to blocks, as for :func:`gemm`, in place of the choice.
         epilogue: a function of ``gemm.epilogue`` or of your own, or a sequence of them, applied to all of the above
             before rounding. Its arrays are fields of the function, of the framework and the device of ``a``: vectors
             of M or N numbers, matrices of the result's shape, some of which may be written. It has no gradient.
@@ -83,7 +87,8 @@ def matmul(
     ``torch.ops.tilewright.matmul``. Under torch.autocast operands are cast as torch.matmul's are. JAX arrays may be
     tracers of jax.jit, jax.grad and jax.vmap.
 
-    Raises ArgumentError, before anything is launched, for operands that do not go together.
+    Raises:
+        ArgumentError: operands that do not go together; nothing is launched.
 
     >>> import numpy as np
     >>> a, b = np.ones((2, 3, 64), np.float16), np.ones((64, 5), np.float16)

@@ -21,11 +21,21 @@ def warm_up(
     """Compile and load every kernel that ``matmul(x, b, ...)`` takes for an ``x`` of one of these ``rows``; launch
     nothing.
 
-    ``b`` (K, N) is the weight as it will be given, ``rows`` the numbers of rows to expect, ``range(1, 4096)`` say, and
-    ``x`` is taken to be row-major. The other arguments are those of :func:`matmul`; where ``beta`` is not 0 a row-major
-    ``c`` is expected. Returns how many different launches there are.
+    ``x`` is taken to be row-major. Returns how many different launches there are.
 
-    Raises ArgumentError for what :func:`matmul` refuses, and for rows that are not positive integers.
+    Args:
+        b: (K, N), the weight as it will be given.
+        rows: the numbers of rows to expect, ``range(1, 4096)`` say.
+        alpha: the factor of the product, as in :func:`matmul`.
+        beta: the factor of a row-major ``c``, which is expected where it is not 0.
+        bias: a vector of N numbers.
+        activation: a name, as in :func:`matmul`.
+        out_dtype: of the result, as in :func:`matmul`.
+        precision: of float32 arrays: "ieee" or "tf32".
+        kernel: a kernel's name, in place of the choice.
+
+    Raises:
+        ArgumentError: what :func:`matmul` refuses, or rows that are not positive integers.
 
     >>> import numpy as np
     >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0

@@ -252,10 +252,17 @@ def load(
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """One element that others may write at any time, as ``dtype`` (the pointer's own, if left out).
+    """One element that others may write at any time, as ``dtype``.
 
-    ``sem``: relaxed (the default), acquire; ``scope``: cta, cluster, gpu (the default), sys; ``ss``: that the pointer
-    is one to shared memory, of the block (cta) or the cluster. Cache hints are not followed: a ``HintWarning`` says so.
+    Args:
+        ptr: the address, aligned to the element.
+        dtype: the type of the result; by default the pointer's own.
+        sem: relaxed (the default) or acquire.
+        scope: cta, cluster, gpu (the default) or sys.
+        ss: "cta" or "cluster": the pointer is one to shared memory, of the block or of the cluster.
+        level1_eviction_priority: a hint, which is not followed; a ``HintWarning`` says so.
+        cop: a hint, as the one above.
+        level_prefetch_size: a hint, as the one above.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -283,8 +290,16 @@ def store(
     loc: Any = None,
     ip: Any = None,
 ) -> None:
-    """Write one element that other threads may read at any time. ``sem``: relaxed (the default), release; the others as
-    in :func:`load`.
+    """Write one element that other threads may read at any time.
+
+    Args:
+        ptr: the address, aligned to the element.
+        val: the number, converted to the pointer's type.
+        sem: relaxed (the default) or release.
+        scope: cta, cluster, gpu (the default) or sys.
+        ss: "cta" or "cluster": the pointer is one to shared memory, of the block or of the cluster.
+        level1_eviction_priority: a hint, which is not followed; a ``HintWarning`` says so.
+        cop: a hint, as the one above.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread

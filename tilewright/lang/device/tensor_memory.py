@@ -20,8 +20,16 @@ def alloc_tmem(
 ) -> None:  # fmt: skip
     """``tcgen05.alloc``: allocate columns of tensor memory; their address is written to shared memory (an Int32).
 
-    One warp executes it. ``num_columns`` is 32, 64, 128, 256 or 512; ConstraintError for other numbers.
-    ``is_two_cta``: one warp of each block of a pair executes it, and both get the same columns.
+    One warp executes it.
+
+    Args:
+        num_columns: 32, 64, 128, 256 or 512.
+        smem_ptr_to_write_address: where the address goes: a pointer to Int32 in shared memory.
+        is_two_cta: one warp of each block of a pair executes it, and both get the same columns.
+        arch: accepted as documented; the instruction is the same on all of them.
+
+    Raises:
+        ConstraintError: another number of columns.
 
     >>> from tilewright import Float32, Int32, cute
     >>> from tilewright.cute import arch

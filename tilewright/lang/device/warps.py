@@ -65,6 +65,12 @@ def shuffle_sync(
 ) -> N:
     """``value`` of lane ``offset``.
 
+    Args:
+        value: a number, or a vector (TensorSSA).
+        offset: the lane, 0 to 31.
+        mask: a bit for each lane that takes part.
+        mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
+
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync(t * 10, 3))[:4]
@@ -77,6 +83,12 @@ def shuffle_sync_up(
     value: N, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> N:
     """``value`` of the lane ``offset`` below.
+
+    Args:
+        value: a number, or a vector (TensorSSA).
+        offset: how many lanes below; a lane without one there keeps its own value.
+        mask: a bit for each lane that takes part.
+        mask_and_clamp: PTX's operand c: 0 unless lanes are subdivided.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -91,6 +103,12 @@ def shuffle_sync_down(
 ) -> N:
     """``value`` of the lane ``offset`` above.
 
+    Args:
+        value: a number, or a vector (TensorSSA).
+        offset: how many lanes above; a lane without one there keeps its own value.
+        mask: a bit for each lane that takes part.
+        mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
+
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync_down(t, 1))[28:]
@@ -103,6 +121,12 @@ def shuffle_sync_bfly(
     value: N, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = None, *, loc: Any = None, ip: Any = None
 ) -> N:
     """``value`` of the lane whose index is this one's xor ``offset``.
+
+    Args:
+        value: a number, or a vector (TensorSSA).
+        offset: the bits of the lane's index that differ.
+        mask: a bit for each lane that takes part.
+        mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -122,8 +146,14 @@ def shuffle_sync_op(
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """One ``shfl.sync``. ``mask_and_clamp`` is PTX's operand c (31, or 0 for ``up``, unless lanes are subdivided).
-    The elements of a TensorSSA go one after another.
+    """One ``shfl.sync``. The elements of a TensorSSA go one after another.
+
+    Args:
+        value: a number, or a vector (TensorSSA).
+        offset: PTX's operand b: the lane, or how far away it is.
+        mask: a bit for each lane that takes part.
+        mask_and_clamp: PTX's operand c: 31 (0 of ``up``) unless lanes are subdivided.
+        kind: idx, up, down or bfly.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread

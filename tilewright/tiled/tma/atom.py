@@ -104,14 +104,20 @@ def make_tiled_tma_atom(
 ) -> TmaInfo:  # fmt: skip
     """``(atom, TMA tensor)`` to copy tiles ``cta_tiler`` of ``gmem_tensor`` to or from shared memory.
 
-    ``op`` is one of the bulk tensor operations of ``cute.nvgpu.cpasync``; ``smem_layout`` the layout of one tile,
-    swizzled or not, without stages; ``num_multicast`` how many blocks of the cluster share each tile;
-    ``internal_type`` the type that TMA copies (the tensor's own). Called in a host function; both results are passed to
-    the kernel. The TMA tensor has the shape of ``gmem_tensor`` and gives coordinates: tile and partition it as one
-    would the tensor itself.
+    Called in a host function; both results are passed to the kernel. The TMA tensor has the shape of ``gmem_tensor``
+    and gives coordinates: tile and partition it as one would the tensor itself.
 
-    Raises ConstraintError for tiles that TMA cannot copy; the launch raises ArgumentError when the address or a stride
-    is not a multiple of 16 bytes.
+    Args:
+        op: one of the bulk tensor operations of ``cute.nvgpu.cpasync``.
+        gmem_tensor: the tensor in global memory, of up to 5 modes, one of them contiguous.
+        smem_layout: the layout of one tile in shared memory, swizzled or not, without stages.
+        cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
+        num_multicast: how many blocks of the cluster share each tile.
+        internal_type: the type that TMA copies; by default the tensor's own.
+
+    Raises:
+        ConstraintError: tiles that TMA cannot copy.
+        ArgumentError: at the launch, an address or a stride that is not a multiple of 16 bytes.
 
     >>> import numpy as np
     >>> import tilewright as cutlass
