@@ -63,8 +63,13 @@ class PipelineOrder:
     ) -> PipelineOrder:  # fmt: skip
         """Called by all threads of the block.
 
-        ``producer_group``: the threads of one group, each of which arrives. ``barrier_storage``: ``depth * length``
-        Int64 in shared memory; allocated here when it is None.
+        Args:
+            depth: how many sections there are, a Python int of at least 1.
+            length: how many groups take turns, a Python int of at least 2.
+            group_id: the number of this thread's group, from 0.
+            producer_group: the threads of one group, each of which arrives.
+            barrier_storage: ``depth * length`` Int64 in shared memory; allocated here when it is None.
+            defer_sync: leave out the barrier at the end, because the caller has one before the first use.
         """
         if not isinstance(length, int) or length < 2:
             raise ConstraintError(f"PipelineOrder: {length!r} groups; at least two take turns")

@@ -73,8 +73,16 @@ class PipelineAsync:
         """A pipeline whose stages are all empty.
 
         The groups say who commits and who releases: every thread of them, once a stage; the mbarriers' counts follow
-        from that. ``barrier_storage``: ``2 * num_stages`` Int64 in shared memory; allocated here when it is None.
-        ``defer_sync``: leave out the barrier of the block at the end, because the caller has one before the first use.
+        from that.
+
+        Args:
+            num_stages: stages of the pipeline, a Python int of at least 1.
+            producer_group: the threads that commit.
+            consumer_group: the threads that release.
+            barrier_storage: ``2 * num_stages`` Int64 in shared memory; allocated here when it is None.
+            producer_mask: the rank in the cluster of the block whose barriers commits signal; None: the own one.
+            consumer_mask: the same, of releases.
+            defer_sync: leave out the barrier of the block at the end, because the caller has one before the first use.
         """
         if barrier_storage is None:
             barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)

@@ -35,9 +35,18 @@ def make_trivial_tiled_mma(
 ) -> TiledMma:  # fmt: skip
     """A tiled MMA of wgmma atoms (64, ``tiler_mn[1]``, 32 bytes of K), ``atom_layout_mnk`` warpgroups side by side.
 
-    ``a_leading_mode``, ``b_leading_mode``: the major modes of A (M, K) and B (N, K).
+    Args:
+        a_dtype: the type of A.
+        b_dtype: the type of B.
+        a_leading_mode: the major mode of A (M, K).
+        b_leading_mode: the major mode of B (N, K).
+        acc_dtype: the type of the accumulators.
+        atom_layout_mnk: warpgroups along M, N and K.
+        tiler_mn: (M, N) of the tile; N is that of the instruction, 8 to 256.
+        a_source: shared memory, or registers for A.
 
-    Raises ConstraintError for types and majors that wgmma does not have.
+    Raises:
+        ConstraintError: types and majors that wgmma does not have.
 
     >>> from tilewright.cute import Float16, Float32
     >>> K = OperandMajorMode.K
@@ -117,9 +126,15 @@ def make_smem_layout_epi(
     epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
     smem_order: Any = None, *, loc: Any = None, ip: Any = None,
 ) -> Any:  # fmt: skip
-    """The shared-memory layout of the epilogue's tiles (M, N, stages); ``epi_layout`` is the order of D (M, N).
+    """The shared-memory layout of the epilogue's tiles (M, N, stages).
 
-    ``smem_trg_shape`` replaces the shape and ``smem_order`` the order in which atoms fill it.
+    Args:
+        epi_dtype: the type of an element.
+        epi_layout: the order of D (M, N).
+        epi_tile: (M, N) of a tile.
+        epi_stage: how many tiles there is room for.
+        smem_trg_shape: the shape, in place of (M, N, stages).
+        smem_order: the order of modes in which atoms fill it; by default (0, 1, 2) of a row-major D, (1, 0, 2) else.
 
     >>> from tilewright import Float16, utils
     >>> layout = make_smem_layout_epi(Float16, utils.LayoutEnum.ROW_MAJOR, (128, 32), 2)

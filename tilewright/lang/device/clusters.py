@@ -122,8 +122,13 @@ def store_shared_remote(
     """``st.async``: store ``val`` in another block's shared memory; once it is there, its bytes count at an mbarrier
     of that block.
 
-    ``smem_ptr`` (elements of 4 or 8 bytes) and ``mbar_ptr`` point into the own block; they mean the same places in
-    block ``peer_cta_rank_in_cluster``. That block expects the bytes with ``mbarrier_arrive_and_expect_tx``. Needs a
+    Args:
+        val: the number, converted to the pointer's type.
+        smem_ptr: a pointer to elements of 4 or 8 bytes in the own block; the same place in the other one is meant.
+        mbar_ptr: a pointer to the mbarrier in the own block; that at the same place in the other one is meant.
+        peer_cta_rank_in_cluster: the other block's rank.
+
+    The other block expects the bytes with ``mbarrier_arrive_and_expect_tx``. Needs a
     launch with clusters of two blocks or more.
 
     >>> from tilewright import Int32, Int64, cute

@@ -109,11 +109,17 @@ class SmemAllocator:
         loc: Any = None,
         ip: Any = None,
     ) -> Tensor:
-        """A tensor of a static layout. ``swizzle`` permutes byte addresses; the swizzle in a composed layout permutes
-        offsets in elements. Of a shared-memory layout for TMA or wgmma both parts are given: ``layout=staged.outer,
-        swizzle=staged.inner``.
+        """A tensor of a static layout in shared memory.
 
+        Of a shared-memory layout for TMA or wgmma both parts are given: ``layout=staged.outer, swizzle=staged.inner``.
         A swizzled tensor is aligned to the span of its swizzle, so that the swizzle permutes address bits.
+
+        Args:
+            element_type: a numeric class.
+            layout: a static layout, or a shape; the swizzle in a composed layout permutes offsets in elements.
+            byte_alignment: at least so many bytes, a power of two.
+            swizzle: of byte addresses, or None.
+            partition: the part of shared memory to take it from.
         """
         from tilewright.lang.tensors.algebra import size_in_bytes
 

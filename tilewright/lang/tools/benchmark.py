@@ -35,11 +35,18 @@ def benchmark(
 ) -> float:  # fmt: skip
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
-    Calls take ``kernel_arguments``, or in turn the ``workspace_count`` sets that ``workspace_generator`` makes, so that
-    the caches are cold; their contents do not matter, so that sets of ``torch.empty`` are not a mistake that the
-    simulator's checks report. ``stream`` is the stream that the calls use; a graph needs one that is not the default.
-    ``nvtx_tag`` names the NVTX range around the measured calls, by which Nsight shows them; without a profiler (and
-    without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
+    Args:
+        callable: a compiled function.
+        warmup_iterations: calls before those that are measured.
+        iterations: calls that are measured.
+        stream: the stream that the calls use; a graph needs one that is not the default.
+        kernel_arguments: what every call takes.
+        workspace_generator: makes sets of arguments, which calls take in turn, so that the caches are cold. Their
+            contents do not matter: sets of ``torch.empty`` are not a mistake that the simulator's checks report.
+        workspace_count: how many sets.
+        use_cuda_graphs: measure a graph of the calls.
+        nvtx_tag: the name of the NVTX range around the measured calls, by which Nsight shows them; without a profiler
+            (and without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
 
     >>> import numpy as np
     >>> from tilewright import cute

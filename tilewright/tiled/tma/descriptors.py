@@ -39,6 +39,11 @@ def update_tma_descriptor(
     """Make the tensor map at ``tma_desc_ptr``, a copy of ``tma_atom``'s, describe ``gmem_tensor`` instead: its address,
     extents and strides. One thread does it (elect_one).
 
+    Args:
+        tma_atom: the atom whose tensor map was copied.
+        gmem_tensor: the tensor in global memory.
+        tma_desc_ptr: a pointer to the copy, 128 bytes.
+
     ``gmem_tensor`` has the profile, the element type and the contiguous mode of the tensor that the atom was made for.
     A stride there that is known while staging must be 1. One that is not known must be 1, too, unless the mode has one
     element: the simulator stops where it is another, a GPU brings other elements than those of the tensor. The same
