@@ -20,6 +20,7 @@ from tests.export.simulated import SimulatedFunction
 from tests.gemm.operand_draws import Case, Drawn, aligned_case, drawn_array, drawn_case
 from tests.gemm.operand_outputs import by_outputs
 from tests.gemm.operand_scales import by_offsets, by_scaled
+from tests.gemm.operand_weights import by_mixed, by_sparse
 from tilewright import cute
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import GemmUniversal, gemm, gemm_grouped, kernels, launcher, matmul
@@ -329,6 +330,8 @@ ENTRY_POINTS = {
     "gemm_grouped": EntryPoint(by_grouped, "never"),
     "grouped_matmul": EntryPoint(by_offsets, "never"),
     "scaled_matmul": EntryPoint(by_scaled, "never", types=("Float8E4M3FN", "Float8E5M2", "Int8")),
+    "mixed_matmul": EntryPoint(by_mixed, "never", types=("Float16", "BFloat16")),
+    "sparse_matmul": EntryPoint(by_sparse, "never", types=("Float16", "BFloat16", "Float8E4M3FN", "Int8")),
     "torch": EntryPoint(by_torch, signed=False),
     "torch operator": EntryPoint(by_operator, signed=False),
     "gradients": EntryPoint(by_gradient, types=("Float16", "BFloat16", "Float32"), signed=False),

@@ -1,0 +1,58 @@
+"""Cases of ``mixed_matmul`` and ``sparse_matmul`` for the search of :mod:`.operand_cases`: weights that are arranged or
+compressed once, from memory in every layout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.gemm.operand_draws import EXTENTS, Case, drawn_array, drawn_rows
+from tilewright.gemm import compress_2_4, mixed_matmul, prepare_weight, sparse_matmul
+
+ROWS = (*EXTENTS, 33, 65)
+
+
+def by_mixed(case: Case) -> np.ndarray:
+    """``mixed_matmul`` by a weight of 4-bit integers with scales, often with zero points and a bias."""
+    rng, dtype = case.rng, case.a.view.dtype
+    m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72), (128, 256, 384)))
+    group = int(rng.choice([32, 64, 128]))
+    case.a, case.d = drawn_array(rng, (m, k), dtype), drawn_array(rng, (m, n), np.float32, result=True)
+    weight = drawn_array(rng, (n, k), np.int8)
+    scales = drawn_array(rng, (n, k // group), np.dtype(np.float32) if rng.random() < 0.5 else dtype)
+    scales.view[...] = (np.float32(2) ** np.clip(scales.view.astype(np.float32), -2, 1)).astype(scales.view.dtype)
+    scales.before = scales.memory.copy()
+    case.b, case.c, case.alpha, case.beta, case.in_place = weight, None, 1.0, 0.0, False
+    case.named, case.more = False, {"scales": scales}
+    zeros = drawn_array(rng, (n, k // group), np.int8) if rng.random() < 0.4 else None
+    if zeros is not None:  # then both are of 0 to 15
+        case.more["zeros"] = zeros
+        for x in (weight, zeros):
+            x.view[...] = np.abs(x.view)
+            x.before = x.memory.copy()
+    numbers = weight.view.astype(float)
+    if zeros is not None:
+        numbers = numbers - np.repeat(zeros.view.astype(float), group, 1)
+    case.expected = case.a.view.astype(float) @ (numbers * np.repeat(scales.view.astype(float), group, 1)).T
+    if rng.random() < 0.4:
+        case.bias = drawn_array(rng, (n,), dtype)
+        case.expected = case.expected + case.bias.view.astype(float)
+    prepared = prepare_weight(weight.view, scales.view, None if zeros is None else zeros.view)
+    return mixed_matmul(case.a.view, prepared, None if case.bias is None else case.bias.view, out=case.d.view)
+
+
+def by_sparse(case: Case) -> np.ndarray:
+    """``sparse_matmul`` of a matrix of which two of four neighbours are zero."""
+    rng, dtype = case.rng, case.a.view.dtype
+    step = 16 if dtype.itemsize == 2 else 32
+    m, n = (int(rng.choice(EXTENTS[1:])) for _ in range(2))
+    k = step * int(rng.integers(1, 6))
+    case.a = drawn_array(rng, (m, k), dtype, result=True)  # nothing is broadcast: neighbours would share their zeros
+    kept = rng.permuted(np.tile([True, True, False, False], (m, k // 4, 1)), axis=2).reshape(m, k)
+    case.a.view[...] = np.where(kept, case.a.view, np.zeros((), dtype))
+    case.a.before = case.a.memory.copy()
+    # Elements of 8 bits have contiguous columns.
+    case.b = drawn_array(rng, (k, n), dtype) if dtype.itemsize == 2 else drawn_rows(rng, (k, n), dtype, 0, 1.0)
+    case.d = drawn_array(rng, (m, n), np.int32 if dtype == np.int8 else np.float32, result=True)
+    case.c, case.alpha, case.beta, case.in_place, case.named = None, 1.0, 0.0, False, False
+    case.expected = case.product()
+    return sparse_matmul(compress_2_4(case.a.view), case.b.view, case.d.view)
