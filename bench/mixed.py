@@ -25,8 +25,22 @@ from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows, written_out
 SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
 ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
 GROUP, ROUNDS = 128, 9
-SIZES = [(16, 4, 8, 2), (16, 4, 16, 1), (32, 2, 8, 2), (32, 3, 8, 1), (32, 2, 4, 4), (64, 2, 8, 1)]
-"""Columns of a block, tiles of K under way, warps, blocks a multiprocessor."""
+SIZES = {
+    16: [
+        (16, 4, (1, 8), 2), (16, 4, (1, 16), 1), (32, 2, (1, 8), 2), (32, 3, (1, 8), 1), (32, 2, (1, 4), 4),
+        (64, 2, (1, 8), 1), (64, 2, (2, 8), 1),
+    ],
+    32: [
+        (16, 2, (1, 8), 1), (32, 2, (2, 4), 1), (32, 2, (2, 8), 1), (64, 2, (4, 2), 1), (64, 3, (4, 2), 1),
+        (64, 2, (4, 3), 1), (64, 2, (4, 4), 1), (64, 2, (2, 4), 1), (128, 2, (4, 2), 1), (128, 2, (8, 2), 1),
+    ],
+    64: [
+        (16, 2, (1, 8), 1), (32, 2, (2, 4), 1), (32, 2, (2, 6), 1), (64, 2, (4, 2), 1), (64, 1, (4, 3), 1),
+        (64, 2, (4, 3), 1), (128, 2, (8, 1), 1),
+    ],
+}  # fmt: skip
+"""By the most rows: columns of a block, tiles of K under way, warps that share the columns and that share K, blocks a
+multiprocessor."""
 
 
 @dataclass
@@ -60,10 +74,10 @@ class Operands:
         return float((self.ours[:, :64].double() - exact).norm() / exact.norm())
 
 
-def few_rows(x: Operands, columns: int, stages: int, warps: int, blocks: int) -> None:
+def few_rows(x: Operands, columns: int, stages: int, warps: tuple[int, int], blocks: int) -> None:
     product = FewRows.of(x.a, x.weight, None, x.ours, None)
     tile = (product.config.tile[0], columns, product.config.tile[2])
-    config = replace(product.config, tile=tile, stages=stages, warps=(1, warps), blocks=blocks)
+    config = replace(product.config, tile=tile, stages=stages, warps=warps, blocks=blocks)
     replace(product, config=config).run()
 
 
@@ -80,7 +94,7 @@ def measure(m: int, n: int, k: int, sizes: bool, rounds: int) -> list[dict[str, 
     if m <= MOST_ROWS:
         sides["written out"] = lambda x: matmul(x.a, written_out(x.weight, x.a).T, x.ours)
     if sizes and m <= MOST_ROWS:
-        for size in SIZES:
+        for size in next(sizes for rows, sizes in SIZES.items() if m <= rows):
             sides["columns {}, stages {}, warps {}, blocks {}".format(*size)] = lambda x, size=size: few_rows(x, *size)
     sets[0].ours.fill_(float("nan"))
     sides["ours"](sets[0])

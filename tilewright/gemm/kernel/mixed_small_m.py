@@ -8,7 +8,11 @@ H200 could have read 25 KB.
 
 The numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
 sums are multiplied by the group's scales: two scales for 16 rows of the weight, where scaling the weight would take 64
-multiplications of each lane. The warps of a block share K, and add up their sums in the end.
+multiplications of each lane.
+
+Some warps of a block have columns of their own, the others share the K of these and add up their sums in the end. Every
+block reads all rows of A, so that the rows come from the L2 once for each block: for 32 rows and more that takes longer
+than the weight does, unless a block has many columns. Warps with other columns find the rows in the L1.
 """
 
 from __future__ import annotations
@@ -56,8 +60,8 @@ class WeightTile:
 class MixedSmallMGemm:
     """D = f(A @ (scales * B), C) for A (M, K, 1), a :class:`PreparedOperand` B, C and D (M, N, 1); K in 128s, N in 8s.
 
-    ``config.tile`` is (rows of A, columns, 128), ``config.warps`` (1, warps that share K), ``config.stages`` the tiles
-    of K whose loads are under way.
+    ``config.tile`` is (rows of A, columns, 128), ``config.warps`` (warps that share the columns, warps that share K),
+    ``config.stages`` the tiles of K whose loads are under way.
     """
 
     ACCESS = SmallMGemm.ACCESS
@@ -67,7 +71,8 @@ class MixedSmallMGemm:
         self.config = config
         self.epilogue = FragmentEpilogue(config)
         rows, columns, _ = config.tile
-        self.groups, self.blocks, self.warps = rows // GROUP, columns // ROWS, config.warps[1]
+        self.sides, self.warps = config.warps
+        self.groups, self.blocks = rows // GROUP, columns // (ROWS * self.sides)
         self.parts = DEPTH // config.depth
 
     @cute.jit
@@ -93,7 +98,7 @@ class MixedSmallMGemm:
         tiled_mma: cute.TiledMma, mask: Int32,
     ) -> None:  # fmt: skip
         column, row, _ = cute.arch.block_idx()
-        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+        lane, (warp, side) = cute.arch.lane_idx(), self.role(cute.arch.warp_idx())
         rows, columns, _ = self.config.tile
         tokens = [self.row(mA, row * rows + GROUP * j + lane // 4, lane) for j in range_constexpr(self.groups)]
         acc = cute.make_rmem_tensor(((2, 2), self.blocks, self.groups), Float32)  # (MMA, MMA_M, MMA_N)
@@ -101,7 +106,7 @@ class MixedSmallMGemm:
         tiles = cute.size(mB.words, mode=[2])
         stages, step = self.config.stages, self.config.stages * self.warps
         held = [self.registers(mB) for _ in range_constexpr(stages)]
-        places = self.places(mB, column, lane)
+        places = self.places(mB, column * self.sides + side, lane)
         wait_then_let_next_begin()
         for stage in range_constexpr(stages):
             if warp + stage * self.warps < tiles:
@@ -113,7 +118,15 @@ class MixedSmallMGemm:
                     self.multiply(tiled_mma, acc, held[stage], tokens, tile, mask)
                     if tile + step < tiles:
                         self.load(mB, held[stage], places, tile + step)
-        self.finish(tiled_mma, acc, mC[None, None, 0], mD[None, None, 0], function, column, row, warp, lane)
+        at = row, column * self.sides + side
+        self.finish(tiled_mma, acc, mC[None, None, 0], mD[None, None, 0], function, at, side, warp, lane)
+
+    def role(self, warp: Any) -> tuple[Any, Any]:
+        """Which of the warps that share K a warp is, and which of those that share the columns."""
+        if self.sides == 1:
+            return warp, 0
+        warp = cute.arch.make_warp_uniform(warp)
+        return warp // self.sides, warp % self.sides
 
     def row(self, mA: cute.Tensor, index: Any, lane: Any) -> Any:
         """A pointer to the lane's first vector of a row of A; rows beyond read the last one: what comes of them is not
@@ -128,7 +141,7 @@ class MixedSmallMGemm:
         return WeightTile(words, scales, None if mB.zeros is None else cute.make_rmem_tensor(groups, Int32))
 
     def places(self, mB: PreparedOperand, column: Any, lane: Any) -> list:
-        """Where the lane's words, scale and zero point of the first tile of K are, for each 8 rows of the block's. What
+        """Where the lane's words, scale and zero point of the first tile of K are, for each 8 rows of the warp's. What
         comes of rows beyond is not stored: they read the last ones."""
         tiles, last = cute.size(mB.words, mode=[2]), cute.size(mB.words, mode=[3]) - 1
         found = []
@@ -194,13 +207,15 @@ class MixedSmallMGemm:
     @cute.jit
     def finish(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        column: Any, row: Any, warp: Any, lane: Any,
+        place: tuple[Any, Any], side: Any, warp: Any, lane: Any,
     ) -> None:  # fmt: skip
-        """Add up the sums of all warps, in their order, and write them: each warp units of 16 columns and 8 rows."""
+        """Add up the sums of the warps that share K, in their order, and write them at ``place``, counted in rows of a
+        block and columns of a warp: each warp units of 16 columns and 8 rows."""
         units, count = self.blocks * self.groups, 4
         # (accumulators of a unit, lanes, units, warps): the lanes of a warp touch 32 neighbouring words, a bank each.
-        shape, stride = (count, 32, units, self.warps), (32, 1, 32 * count, 32 * count * units)
-        smem = utils.SmemAllocator().allocate_tensor(Float32, cute.make_layout(shape, stride=stride), 16)
+        shape = (count, 32, units, self.warps, self.sides)
+        layout = cute.make_ordered_layout(shape, order=(1, 0, 2, 3, 4))
+        smem = utils.SmemAllocator().allocate_tensor(Float32, layout, 16)[None, None, None, None, side]
         flat = cute.make_tensor(acc.iterator, cute.make_layout((count, units)))
         for unit in range_constexpr(units):
             for i in range_constexpr(count):
@@ -216,7 +231,7 @@ class MixedSmallMGemm:
                     for i in range_constexpr(count):
                         total[i] = total[i] + smem[i, lane, unit, other]
                 block, group = unit % self.blocks, unit // self.blocks
-                at = column * self.blocks + block, row * self.groups + group
+                at = place[1] * self.blocks + block, place[0] * self.groups + group
                 gC, gD, cD = (
                     cute.local_tile(tensor, (ROWS, GROUP), at)
                     for tensor in (transposed(mC), transposed(mD), cute.make_identity_tensor(extent))

@@ -28,12 +28,17 @@ from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 
 GROUPS = (32, 64, 128)
-WARPS, MOST_ROWS = 8, 64
-"""The warps of a block, which share K; so many rows are multiplied by the kernel for few rows, for more the weight is
-written out."""
-SIZES = {8: ((32, 2, 2), (16, 4, 2)), 16: ((32, 2, 2), (16, 4, 2)), 32: ((16, 2, 1),) * 2, 64: ((16, 2, 1),) * 2}
-"""By the most rows, for wide and for narrow products: columns of a block, tiles of K under way, blocks of which a
-multiprocessor has the registers."""
+MOST_ROWS = 64
+"""So many rows are multiplied by the kernel for few rows, for more the weight is written out."""
+SIZES = {
+    8: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
+    16: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
+    32: (48, (64, 2, (4, 4), 1), (32, 2, (2, 8), 1)),
+    64: (48, (64, 2, (4, 2), 1), (32, 2, (2, 4), 1)),
+}
+"""By the most rows: the columns of a product for each multiprocessor from which on it is a wide one; for wide and for
+narrow products the columns of a block, tiles of K under way, warps that share the columns and that share K, and blocks
+of which a multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
 
 
@@ -312,12 +317,12 @@ class FewRows:
 
 
 def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:
-    """All rows in one tile; 32 columns a block where these leave a block for each multiprocessor, else 16."""
+    """All rows in one tile; more columns a block where these leave a block for most multiprocessors."""
     rows = next(rows for rows in SIZES if m <= rows)
-    wide, narrow = SIZES[rows]
-    columns, stages, blocks = wide if weight.shape[0] >= 32 * multiprocessors else narrow
+    least, wide, narrow = SIZES[rows]
+    columns, stages, warps, blocks = wide if weight.shape[0] >= least * multiprocessors else narrow
     config = MixedSmallMConfig(
-        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=(1, WARPS),
+        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=warps,
         stages=stages, depth=weight.group, blocks=blocks,
     )  # fmt: skip
     found: MixedSmallMConfig = config.with_operands(a, config.b, c, 0)
