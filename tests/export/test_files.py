@@ -322,3 +322,13 @@ int main(void) {
         with pytest.raises(ArgumentError, match=text):
             executor.export_to_c(tmp_path, "second", constants=constants)
     assert "second.h" not in listing(tmp_path)
+
+
+@needs_compiler
+def test_an_object_file_of_any_name_is_written_alone(tmp_path: Path) -> None:
+    """As caches of libraries do it: written under a temporary name, then moved, and loaded back."""
+    given = tmp_path / "kernel.o.tmp.123"
+    compiled_add().export_to_c(object_file_path=str(given), function_name="add")
+    assert [path.name for path in tmp_path.iterdir()] == [given.name]
+    given.rename(tmp_path / "kernel.o")
+    assert dir(load_module(tmp_path / "kernel.o"))[-1] == "add"

@@ -36,12 +36,13 @@ def export_to_c(
     file_name: str | None = None,
     function_prefix: str = "",
     *,
+    object_file: bool = False,
     function_name: str = "",
     gpu_arch: str | Sequence[str] = (),
     constants: Mapping[str, int] | None = None,
 ) -> None:
     """See :meth:`tilewright.lang.launch.executor.Executor.export_to_c`."""
-    folder, name, prefix = _places(file_path, file_name, function_prefix or function_name)
+    folder, name, prefix = _places(file_path, file_name, function_prefix or function_name, object_file)
     archs = _architectures(gpu_arch, executor)
     _check(executor, folder, name, prefix)
     parameters = parameters_of(executor, prefix)
@@ -55,19 +56,20 @@ def export_to_c(
         f"{name}.h": header(parameters, prefix, name, __version__, archs, executor.host.name, macros),
         f"{name}.c": launcher(executor, parameters, prefix, name, compiled),
     }
-    _write(folder, name, files)
+    _write(folder, name, files, Path(file_path).name if object_file and Path(file_path).suffix != ".o" else None)
 
 
-def _places(file_path: Any, file_name: str | None, prefix: str) -> tuple[Path, str, str]:
-    """The folder, the base name of the files, and the prefix. A path that ends in ``.o`` names the object file."""
+def _places(file_path: Any, file_name: str | None, prefix: str, object_file: bool) -> tuple[Path, str, str]:
+    """The folder, the base name of the files, and the prefix. A path that ends in ``.o`` names the object file, as any
+    path does that is given for one (``object_file``)."""
     path = Path(file_path)
     if file_name is None:
-        if path.suffix != ".o":
+        if path.suffix != ".o" and not object_file:
             raise ArgumentError(
                 f"export_to_c: file_path={str(path)!r} is a folder, so file_name is needed, the base name of the files "
                 "in it (or give the path of the object file: 'name.o')"
             )
-        path, file_name = path.parent, path.stem
+        path, file_name = path.parent, path.name.removesuffix(".o")
     if not isinstance(file_name, str) or not file_name or Path(file_name).name != file_name or file_name in (".", ".."):
         raise ArgumentError(f"export_to_c: file_name={file_name!r} is the base name of files, without a folder")
     what = "function_prefix" if prefix else "file_name (which is the function_prefix where none is given)"
@@ -122,14 +124,20 @@ def _compiled(kernel: Function, options: Any, arch: str) -> Any:
     return artifact(kernel, replace(options, gpu_arch=arch))
 
 
-def _write(folder: Path, name: str, files: dict[str, str]) -> None:
-    """All files or none: they are written to a temporary folder next to it, then moved."""
+def _write(folder: Path, name: str, files: dict[str, str], alone: str | None) -> None:
+    """All files or none: they are written to a temporary folder next to it, then moved. ``alone``: the name of the
+    object file where nothing else is wanted."""
+    if alone is not None and not compiler():
+        raise CompileError(f"export_to_c: no C compiler (cc) here, so {str(folder / alone)!r} cannot be made")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as made:
             for file, text in files.items():
                 Path(made, file).write_text(text, encoding="utf-8", newline="\n")
             _compile_object(Path(made), name)
+            if alone is not None:
+                os.replace(Path(made, f"{name}.o"), folder / alone)
+                return
             for file in sorted(os.listdir(made)):
                 os.replace(Path(made, file), folder / file)
     except OSError as error:

@@ -153,7 +153,8 @@ class Executor(CompiledFunction):
 
         The kernels are compiled for the architectures ``gpu_arch`` (``"sm_90a"``, or several: ``("sm_80", "sm_90a")``;
         by default that of ``cute.compile``'s ``--gpu-arch``, else that of the GPU here, else sm_90a); no GPU is needed.
-        ``export_to_c(object_file_path="folder/name.o", function_name="prefix")`` is the same in one path.
+        ``export_to_c(object_file_path="folder/name.o", function_name="prefix")`` is the same in one path; a path that
+        ends otherwise gets the object file alone, as caches of libraries want it.
         ``constants``: numbers that the C program needs, such as ``{"WORKSPACE_BYTES": n}``: a macro
         ``{prefix}_WORKSPACE_BYTES`` of the header.
 
@@ -170,7 +171,8 @@ class Executor(CompiledFunction):
             raise ArgumentError(
                 "export_to_c: give file_path (and file_name), or object_file_path, the path of the .o file"
             )
-        more = {"function_name": function_name, "gpu_arch": gpu_arch, "constants": constants}
+        more: dict[str, Any] = {"function_name": function_name, "gpu_arch": gpu_arch, "constants": constants}
+        more["object_file"] = object_file_path is not None
         write(self, object_file_path or file_path, file_name, function_prefix, **more)
 
     @property
