@@ -175,9 +175,9 @@ def test_pairs_of_columns_are_found_by_their_strides() -> None:
 def test_gated_columns_on_a_gpu(kernel: str) -> None:
     import torch
 
-    one = case(kernel, 8 if kernel == "few rows" else 520, 264, 192, "RR")
+    one = case(kernel, 8 if kernel == "few rows" else 520, 272, 192, "RR")  # vectors of the gates
     a, b, d = (torch.from_numpy(x).cuda() for x in (one.a, one.b, one.d))
-    gated = d.new_empty(d.shape[0], 132)
+    gated = d.new_empty(d.shape[0], 136)
     matmul(a, b, d, epilogue=Gated("relu", gated), **KERNELS[kernel])
     sums = one.a.astype(np.float64) @ one.b.astype(np.float64)
     np.testing.assert_array_equal(d.cpu().numpy(), sums)
