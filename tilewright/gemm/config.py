@@ -210,9 +210,9 @@ class SmallMConfig(GemmConfig):
 
 @dataclass(frozen=True)
 class MixedSmallMConfig(SmallMConfig):
-    """A kernel for few rows whose B are numbers of 4 bits (``kernel.mixed_small_m``), with a scale for each ``depth``
-    elements of K of a column. ``stages`` are the tiles of K whose loads are under way, ``blocks`` the thread blocks
-    that a multiprocessor has registers for."""
+    """A kernel for few rows whose B are numbers of 4 or 8 bits (``kernel.mixed_small_m``), with a scale for each
+    ``depth`` elements of K of a column. ``stages`` are the tiles of K whose loads are under way, ``blocks`` the thread
+    blocks that a multiprocessor has registers for."""
 
     transposed: ClassVar[bool] = True
     depth: int = 128
@@ -227,11 +227,11 @@ class MixedSmallMConfig(SmallMConfig):
         bM, bN, bK = self.tile
         wide = self.a.major is Major.K and (self.a.copy_bits, self.a.dtype.width) == (128, 16)
         sizes = (bM % 8, bN % (16 * self.warps[0]), bK) == (0, 0, 128) and 8 <= bM <= 64 and bN >= 16
-        if not (sizes and self.stages >= 1 and wide and self.b.dtype.width == 4 and self.depth in (32, 64, 128)):
+        if not (sizes and self.stages >= 1 and wide and self.b.dtype.width in (4, 8) and self.depth in (32, 64, 128)):
             raise ConstraintError(
-                "a kernel for few rows and weights of 4 bits takes tiles of 8 to 64 rows in 8s, columns in 16s and 128 "
-                "elements of K, at least 1 stage, warps (n, k) with 16 columns or more for each of n, 16-bit rows read "
-                "16 bytes at a time along K, and a scale for 32, 64 or 128 elements; not "
+                "a kernel for few rows and weights of 4 or 8 bits takes tiles of 8 to 64 rows in 8s, columns in 16s "
+                "and 128 elements of K, at least 1 stage, warps (n, k) with 16 columns or more for each of n, 16-bit "
+                "rows read 16 bytes at a time along K, and a scale for 32, 64 or 128 elements; not "
                 f"{self.tile}, {self.stages}, {self.warps}, {self.a}, {self.b}, {self.depth}"
             )
 

@@ -248,8 +248,9 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
             MixedSmallMConfig(a, config.b, c, Float32, tile, (sides, 8), stages).check()
 
 
-@pytest.mark.parametrize("rows", SIZES)
-def test_it_compiles_with_few_spills(rows: int) -> None:
+@pytest.mark.parametrize("bits", SIZES)
+@pytest.mark.parametrize("rows", SIZES[4])
+def test_it_compiles_with_few_spills(rows: int, bits: int) -> None:
     """None but for 16 and 32 rows, and with one lop3 for a register of two numbers: the mask is in a register, not
     moved to one each time."""
     cuda = pytest.importorskip("tilewright.cuda")

@@ -1,10 +1,10 @@
-"""Products with few rows and a weight of 4-bit numbers: the time is that of reading the weight once.
+"""Products with few rows and a weight of numbers of 4 or 8 bits: the time is that of reading the weight once.
 
 The kernel computes the transposed product: the weight is the operand of mma.sync with 16 rows, and the rows of A are
 its 8 columns, so that one instruction takes twice as much of the weight. The weight was arranged once
-(``prepared_weight``): a lane's 16 bytes are what it multiplies in four steps. Loads of the next tiles of K are under
-way while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns, in which a multiprocessor of an
-H200 could have read 25 KB.
+(``prepared_weight``): a lane's 16 bytes are what it multiplies in four steps, or in two of 8 bits. Loads of the next
+tiles of K are under way while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns,
+in which a multiprocessor of an H200 could have read 25 KB.
 
 The numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
 sums are multiplied by the group's scales: two scales for 16 rows of the weight, where scaling the weight would take 64
@@ -28,7 +28,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import GROUP, STEP, VECTOR, SmallMGemm
 from tilewright.gemm.mainloop.math import tensor_core_op
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened, widened_bytes
 from tilewright.gemm.tiles import aligned
 
 ROWS, HALVES = 16, 2
@@ -42,15 +42,15 @@ AT_ONCE = 2
 class PreparedOperand:
     """The weight as the kernel's argument."""
 
-    words: cute.Tensor  # (4, 32, K / 128, N / 8) of Int32
+    words: cute.Tensor  # (4, 32, K / 128, N / 8) of Int32; of numbers of 8 bits K / 64
     scales: cute.Tensor  # (N, K / depth), contiguous along N
     zeros: Any = None  # (N, K / depth) of Uint8, contiguous along N, where the numbers have zero points
 
 
 @dataclass(frozen=True)
 class WeightTile:
-    """128 elements of K of a block's rows of the weight, in the registers of a lane: ``words`` (4, half, 16 rows),
-    ``scales`` and ``zeros`` (half, 16 rows, group of K)."""
+    """128 elements of K of a block's rows of the weight, in the registers of a lane: ``words`` (4, loads,
+    half, 16 rows), ``scales`` and ``zeros`` (half, 16 rows, group of K)."""
 
     words: cute.Tensor
     scales: cute.Tensor
@@ -74,6 +74,7 @@ class MixedSmallMGemm:
         self.sides, self.warps = config.warps
         self.groups, self.blocks = rows // GROUP, columns // (ROWS * self.sides)
         self.parts = DEPTH // config.depth
+        self.pieces = config.b.dtype.width // 4  # loads of 16 bytes for 128 elements of K
 
     @cute.jit
     def __call__(
@@ -103,7 +104,7 @@ class MixedSmallMGemm:
         tokens = [self.row(mA, row * rows + GROUP * j + lane // 4, lane) for j in range_constexpr(self.groups)]
         acc = cute.make_rmem_tensor(((2, 2), self.blocks, self.groups), Float32)  # (MMA, MMA_M, MMA_N)
         acc.fill(0)
-        tiles = cute.size(mB.words, mode=[2])
+        tiles = cute.size(mB.words, mode=[2]) // self.pieces
         stages, step = self.config.stages, self.config.stages * self.warps
         held = [self.registers(mB) for _ in range_constexpr(stages)]
         places = self.places(mB, column * self.sides + side, lane)
@@ -135,7 +136,7 @@ class MixedSmallMGemm:
         return aligned_pointer(mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR), 16)
 
     def registers(self, mB: PreparedOperand) -> WeightTile:
-        words = cute.make_rmem_tensor(cute.make_layout((WORDS, HALVES, self.blocks)), Int32)
+        words = cute.make_rmem_tensor(cute.make_layout((WORDS, self.pieces, HALVES, self.blocks)), Int32)
         groups = cute.make_layout((HALVES, self.blocks, self.parts))
         scales = cute.make_rmem_tensor(groups, mB.scales.element_type)
         return WeightTile(words, scales, None if mB.zeros is None else cute.make_rmem_tensor(groups, Int32))
@@ -154,11 +155,13 @@ class MixedSmallMGemm:
 
     def load(self, mB: PreparedOperand, held: WeightTile, places: list, tile: Any) -> None:
         """Tile ``tile`` of K of the block's rows of the weight: 16 bytes a lane for each 8 rows."""
-        step, columns = tile * (LANES * WORDS), cute.size(mB.scales, mode=[0])
+        step, columns = tile * (LANES * WORDS * self.pieces), cute.size(mB.scales, mode=[0])
         for i, (words, scales, zeros) in enumerate(places):
             half, block = i % HALVES, i // HALVES
-            source = cute.make_tensor(aligned_pointer(words + step, 16), cute.make_layout(WORDS))
-            cute.autovec_copy(source, held.words[None, half, block])
+            for piece in range_constexpr(self.pieces):
+                at = aligned_pointer(words + step + piece * LANES * WORDS, 16)
+                target = held.words[None, piece, half, block]
+                cute.autovec_copy(cute.make_tensor(at, cute.make_layout(WORDS)), target)
             for part in range_constexpr(self.parts):
                 group = (tile * self.parts + part) * columns
                 held.scales[half, block, part] = (scales + group).load()
@@ -169,7 +172,7 @@ class MixedSmallMGemm:
     def multiply(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, held: WeightTile, tokens: list, tile: Any, mask: Int32
     ) -> None:
-        """Add the products of one tile of K. A word of each row is widened where it is needed: all at once would take
+        """Add the products of one tile of K. A step of each row is widened where it is needed: all at once would take
         64 registers."""
         few, words = self.groups <= AT_ONCE, WORDS // self.parts
         loaded = [self.load_rows(tokens, tile * DEPTH, WORDS)] if few else []  # (MMA, MMA_N, 2, WORDS)
@@ -180,7 +183,7 @@ class MixedSmallMGemm:
             sums.fill(0)
             for word in range_constexpr(part * words, (part + 1) * words):
                 zeros = None if held.zeros is None else held.zeros[None, None, part]
-                numbers = widened(held.words[word, None, None], self.config.a.dtype, mask, zeros)
+                numbers = self.widened(held.words, word, mask, zeros)
                 rA = cute.make_tensor(numbers.iterator, layout)  # (MMA, MMA_M, MMA_K)
                 here = loaded[0] if few else self.load_rows(tokens, tile * DEPTH + word * STEP, 1)
                 rB = here[None, None, None, word if few else 0]
@@ -192,6 +195,15 @@ class MixedSmallMGemm:
                         for pair in range_constexpr(2):
                             at = (pair, upper), i, j
                             acc[at] = acc[at] + sums[at] * scale
+
+    def widened(self, held: cute.Tensor, step: int, mask: Any, zeros: Any) -> Any:
+        """The numbers of 32 elements of K, (8, half, 16 rows): those of one word of each row, or of two."""
+        each = WORDS * self.pieces
+        layout = cute.make_layout((self.pieces, HALVES, self.blocks), stride=(1, each, each * HALVES))
+        words = cute.make_tensor(held.iterator + step * self.pieces, layout)
+        if self.pieces == 1:
+            return widened(words, self.config.a.dtype, mask, zeros)
+        return widened_bytes(words, self.config.a.dtype)
 
     def load_rows(self, tokens: list, k: Any, words: int) -> cute.Tensor:
         """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 16 bytes a lane for each."""

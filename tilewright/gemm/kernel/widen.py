@@ -1,6 +1,7 @@
-"""A prepared weight of 4-bit numbers written out as floats of 16 bits, for products of many rows.
+"""A prepared weight written out as floats of 16 bits, for products of many rows.
 
-The weight is read once and written once, four times as large: next to a product of thousands of rows that is little.
+The weight is read once and written once, two or four times as large: next to a product of thousands of rows that is
+little.
 """
 
 from __future__ import annotations
@@ -12,39 +13,42 @@ from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import STEP, VECTOR
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, WORDS, widened
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, WORDS, widened, widened_bytes
 
 TILES = 8
 """Tiles of 8 x 128 numbers of a block, one for each warp."""
 
 
 @cute.jit
-def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, stream: Any = None) -> None:
-    """``dense`` (N, K) = the weight times its scales, one for ``depth`` elements of K."""
-    tiles, groups = cute.size(weight.words, mode=[2]), cute.size(weight.words, mode=[3])
-    widen_tiles(weight, dense, depth).launch(
+def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, bits: Constexpr, stream: Any = None) -> None:
+    """``dense`` (N, K) = the weight of numbers of ``bits`` times its scales, one for ``depth`` elements of K."""
+    tiles, groups = cute.size(dense, mode=[1]) // DEPTH, cute.size(weight.words, mode=[3])
+    widen_tiles(weight, dense, depth, bits).launch(
         grid=(cute.ceil_div(tiles, TILES), groups, 1), block=(TILES * LANES, 1, 1), stream=stream, use_pdl=True
     )
 
 
 @cute.kernel
-def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr) -> None:
+def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, bits: Constexpr) -> None:
     """Each warp writes 8 rows and 128 elements of K: a lane four times 16 bytes."""
     block, group, _ = cute.arch.block_idx()
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    tiles = cute.size(weight.words, mode=[2])
+    tiles, pieces = cute.size(dense, mode=[1]) // DEPTH, bits // 4
     tile, row = block * TILES + warp, group * COLUMNS + lane // 4
     wait_then_let_next_begin()
     if tile < tiles:
-        words = cute.make_rmem_tensor(WORDS, Int32)
-        source = aligned_pointer(weight.words.iterator + ((group * tiles + tile) * LANES + lane) * WORDS, 16)
-        cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words)
+        words = cute.make_rmem_tensor((WORDS, pieces), Int32)
+        for piece in range_constexpr(pieces):
+            at = (((group * tiles + tile) * pieces + piece) * LANES + lane) * WORDS
+            source = aligned_pointer(weight.words.iterator + at, 16)
+            cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words[None, piece])
         zeros = None
         if const_expr(weight.zeros is not None):
             zeros = cute.make_rmem_tensor(WORDS, Int32)
             for step in range_constexpr(WORDS):
                 zeros[step] = weight.zeros[row, (tile * DEPTH + step * STEP) // depth].to(Int32)
-        numbers = widened(words, dense.element_type, zeros=zeros)
+        kind = dense.element_type
+        numbers = widened(words, kind, zeros=zeros) if bits == 4 else widened_bytes(words, kind)
         for step in range_constexpr(WORDS):
             scale = weight.scales[row, (tile * DEPTH + step * STEP) // depth].to(Float32)
             eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))

@@ -1,4 +1,4 @@
-"""``mixed_matmul``: rows of 16-bit floats times a weight of 4-bit integers with scales, arranged once by
+"""``mixed_matmul``: rows of 16-bit floats times a weight of 4- or 8-bit integers with scales, arranged once by
 ``prepare_weight``."""
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from tilewright.gemm.host.plan import limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, OFFSET, WORDS, prepared_layout
+from tilewright.gemm.mainloop.prepared_weight import (
+    COLUMNS,
+    DEPTH,
+    LANES,
+    OFFSET,
+    OFFSET_OF_BYTES,
+    WORDS,
+    prepared_layout,
+)
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
 from tilewright.gemm.operators.matmul import any_recorded, matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -31,23 +39,31 @@ GROUPS = (32, 64, 128)
 MOST_ROWS = 64
 """So many rows are multiplied by the kernel for few rows, for more the weight is written out."""
 SIZES = {
-    8: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
-    16: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
-    32: (48, (64, 2, (4, 4), 1), (32, 2, (2, 8), 1)),
-    64: (48, (64, 2, (4, 2), 1), (32, 2, (2, 4), 1)),
+    4: {
+        8: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
+        16: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
+        32: (48, (64, 2, (4, 4), 1), (32, 2, (2, 8), 1)),
+        64: (48, (64, 2, (4, 2), 1), (32, 2, (2, 4), 1)),
+    },
+    8: {
+        8: (32, (16, 2, (1, 8), 2), (16, 2, (1, 8), 2)),
+        16: (32, (16, 2, (1, 8), 2), (16, 2, (1, 8), 2)),
+        32: (48, (64, 2, (4, 2), 1), (32, 2, (2, 4), 1)),
+        64: (48, (64, 1, (4, 2), 1), (32, 1, (2, 4), 1)),
+    },
 }
-"""By the most rows: the columns of a product for each multiprocessor from which on it is a wide one; for wide and for
-narrow products the columns of a block, tiles of K under way, warps that share the columns and that share K, and blocks
-of which a multiprocessor has the registers."""
+"""By the bits of the numbers and the most rows: the columns of a product for each multiprocessor from which on it is a
+wide one; for wide and for narrow products the columns of a block, tiles of K under way, warps that share the columns
+and that share K, and blocks of which a multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True)
 class PreparedWeight:
-    """A weight (N, K) of 4-bit integers in the order in which the kernels read it, with its scales.
+    """A weight (N, K) of integers of 4 or 8 ``bits`` in the order in which the kernels read it, with its scales.
 
-    ``words`` is (N / 8, K / 128, 32, 4) of int32, ``scales`` (K / group, N), ``zeros`` None or (K / group, N) of uint8.
-    :func:`prepare_weight` makes it.
+    ``words`` is (N / 8, K / 128, 32, 4) of int32, of 8 bits (N / 8, K / 64, 32, 4), ``scales`` (K / group, N),
+    ``zeros`` None or (K / group, N) of uint8. :func:`prepare_weight` makes it.
 
     >>> import numpy as np
     >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
@@ -57,11 +73,12 @@ class PreparedWeight:
     words: Any
     scales: Any
     zeros: Any = None
+    bits: int = 4
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, K)"""
-        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH
+        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH * 4 // self.bits
 
     @property
     def group(self) -> int:
@@ -69,8 +86,8 @@ class PreparedWeight:
         return self.shape[1] // max(1, int(self.scales.shape[0]))
 
 
-def prepare_weight(weight: Any, scales: Any, zeros: Any = None) -> PreparedWeight:
-    """Arrange a weight of 4-bit integers for :func:`mixed_matmul`, once, on its device.
+def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4) -> PreparedWeight:
+    """Arrange a weight of integers of 4 or 8 bits for :func:`mixed_matmul`, once, on its device.
 
     Args:
         weight: (N, K) integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a PyTorch tensor, or
@@ -79,6 +96,7 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None) -> PreparedWeigh
             of K are multiplied by.
         zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
             before that.
+        bits: 4, or 8 for integers of -128 to 127, which have no zero points.
 
     Raises ArgumentError for others.
 
@@ -104,16 +122,28 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None) -> PreparedWeigh
         raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
     if given.device != found.device:
         raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
+    if bits not in SIZES or (bits == 8 and zeros is not None):
+        raise ArgumentError(f"bits is 4, or 8 without zeros, not {bits}{'' if zeros is None else ' with zeros'}")
+    library = namespace(weight)
+    if bits == 8:
+        unsigned = weight.view(library.uint8) ^ OFFSET_OF_BYTES  # q + 128
+        words = new_result(weight, (n // COLUMNS, 2 * k // DEPTH, LANES, WORDS), Int32)
+        words.view(library.uint8)[...] = arranged(unsigned, n, k, 8).reshape((*words.shape[:3], 4 * WORDS))
+        return PreparedWeight(words, by_group_of(scales, given), bits=8)
     offset = OFFSET if zeros is None else 0
     check_range("weight", weight, -offset)
-    library = namespace(weight)
     in_order = arranged(weight + offset, n, k)
     pairs = in_order.reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
     pairs = pairs.to(library.uint8) if kind == "torch" else pairs.astype(library.uint8)
     words = (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
-    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
-    by_group[...] = scales.T
-    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales))
+    return PreparedWeight(words, by_group_of(scales, given), None if zeros is None else zero_points(zeros, scales))
+
+
+def by_group_of(scales: Any, given: Any) -> Any:
+    """The scales (K / group, N), aligned, and not the caller's memory."""
+    made = new_result(scales, (given.shape[1], given.shape[0]), given.dtype)
+    made[...] = scales.T
+    return made
 
 
 def check_range(name: str, x: Any, least: int) -> None:
@@ -137,9 +167,9 @@ def zero_points(zeros: Any, scales: Any) -> Any:
     return made
 
 
-def arranged(weight: Any, n: int, k: int) -> Any:
+def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
     """The elements of a matrix in the order of the prepared layout: its modes by falling stride."""
-    layout = prepared_layout(n, k)
+    layout = prepared_layout(n, k, bits)
     modes: list[tuple[int, int]] = []
     for mode in (0, 1):  # the first mode of a layout is the fastest, the last one of an array
         shape, stride = (cute.flatten(x[mode]) for x in (layout.shape, layout.stride))
@@ -153,10 +183,11 @@ def mixed_matmul(
     a: Any, weight: PreparedWeight, bias: Any = None, *, out: Any = None, activation: str | None = None,
     out_dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of 4-bit integers.
+    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of 4- or 8-bit integers.
 
-    Up to 64 rows are multiplied by a kernel that reads 4 bits for each element of the weight, once; its sums of a group
-    are exact to float32. More rows are multiplied with the weight written out in the type of ``a``, rounded to that.
+    Up to 64 rows are multiplied by a kernel that reads 4 or 8 bits for each element of the weight, once; its sums of a
+    group are exact to float32. More rows are multiplied with the weight written out in the type of ``a``, rounded to
+    that.
 
     Args:
         a: (..., K) of Float16 or BFloat16.
@@ -206,7 +237,7 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
     check_prepared(weight)
     array, words, (n, k) = array_of(a), array_of(weight.words), weight.shape
     if array.dtype not in (Float16, BFloat16):
-        raise ArgumentError(f"a is {array.dtype.__name__}; mixed_matmul multiplies Float16 or BFloat16 with Int4")
+        raise ArgumentError(f"a is {array.dtype.__name__}; mixed_matmul multiplies Float16 or BFloat16 with integers")
     if not a.shape or a.shape[-1] != k:
         raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
     if words.device != array.device:
@@ -227,8 +258,10 @@ def check_prepared(weight: PreparedWeight) -> None:
     """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
     lie in memory without gaps, and to begin at a multiple of 16 bytes."""
     words, scales = array_of(weight.words), array_of(weight.scales)
+    if weight.bits not in SIZES or (weight.bits != 4 and weight.zeros is not None):
+        raise ArgumentError(f"a prepared weight has 4 bits, or 8 without zero points, not {weight.bits}")
     n, k = weight.shape
-    whole = (n // COLUMNS, k // DEPTH, LANES, WORDS)
+    whole = (n // COLUMNS, k // DEPTH * weight.bits // 4, LANES, WORDS)
     if tuple(words.shape) != whole or words.dtype is not Int32 or len(scales.shape) != 2 or scales.shape[1] != n:
         raise ArgumentError(
             f"a prepared weight has words of Int32 and shape (N / {COLUMNS}, K / {DEPTH}, {LANES}, {WORDS}) and "
@@ -262,7 +295,8 @@ def written_out(weight: PreparedWeight, like: Any) -> Any:
     """The weight times its scales, (N, K), in the type of ``like``."""
     dense = new_result(like, weight.shape, array_of(like).dtype)
     target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
-    run(("widen", weight.group), widen, prepared_operand(weight), target, weight.group)
+    kind = "widen", weight.group, weight.bits
+    run(kind, widen, prepared_operand(weight), target, weight.group, weight.bits)
     return dense
 
 
@@ -318,11 +352,13 @@ class FewRows:
 
 def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:
     """All rows in one tile; more columns a block where these leave a block for most multiprocessors."""
-    rows = next(rows for rows in SIZES if m <= rows)
-    least, wide, narrow = SIZES[rows]
+    sizes = SIZES[weight.bits]
+    rows = next(rows for rows in sizes if m <= rows)
+    least, wide, narrow = sizes[rows]
     columns, stages, warps, blocks = wide if weight.shape[0] >= least * multiprocessors else narrow
+    b = Operand(Int4 if weight.bits == 4 else Int8, Major.K, 128)
     config = MixedSmallMConfig(
-        a, Operand(Int4, Major.K, 128), c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=warps,
+        a, b, c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=warps,
         stages=stages, depth=weight.group, blocks=blocks,
     )  # fmt: skip
     found: MixedSmallMConfig = config.with_operands(a, config.b, c, 0)

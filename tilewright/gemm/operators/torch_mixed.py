@@ -16,12 +16,12 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 @torch.library.custom_op("tilewright::mixed_matmul", mutates_args=())
 def operator(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None,
+    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
 ) -> Tensor:  # fmt: skip
     """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
     with torch.no_grad():
         result: Tensor = mixed_matmul(
-            a, PreparedWeight(words, scales, zeros), bias, activation=activation, out_dtype=out_dtype
+            a, PreparedWeight(words, scales, zeros, bits), bias, activation=activation, out_dtype=out_dtype
         )
     return result
 
@@ -29,9 +29,9 @@ def operator(
 @operator.register_fake
 def fake(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None,
+    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
 ) -> Tensor:  # fmt: skip
-    n, k = PreparedWeight(words, scales).shape
+    n, k = PreparedWeight(words, scales, bits=bits).shape
     if a.shape[-1] != k:
         raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
     return a.new_empty((*a.shape[:-1], n), dtype=out_dtype or a.dtype)
@@ -50,6 +50,6 @@ def recorded(
     if out is not None and dtype is None:
         dtype = out.dtype
     result: Tensor = torch.ops.tilewright.mixed_matmul(
-        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros
+        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits
     )  # fmt: skip
     return result if out is None else out.copy_(result)

@@ -1,0 +1,93 @@
+"""Products with a weight of 8-bit integers: exact for every number and every size, on both paths; refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright import Float32, cute
+from tilewright.errors import ArgumentError
+from tilewright.gemm import mixed_matmul, prepare_weight
+from tilewright.gemm.mainloop.prepared_weight import prepared_layout
+
+F16, BF16 = np.float16, ml_dtypes.bfloat16
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[Any, Any, Any, np.ndarray]:
+    """Small integers, a weight that has all numbers of 8 bits, scales that are powers of two, and the exact product."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(np.resize(np.arange(-128, 128), n * k)).reshape(n, k)
+    a, scales = rng.integers(-3, 4, (m, k)).astype(dtype), np.exp2(rng.integers(-2, 3, (n, k // group))).astype(dtype)
+    exact = a.astype(np.float64) @ (numbers * np.repeat(scales.astype(np.float64), group, 1)).T
+    return a, numbers.astype(np.int8), scales, exact
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(1, 70), st.integers(1, 12), st.integers(1, 13), st.sampled_from([32, 64, 128]),
+    st.sampled_from([F16, BF16]), st.integers(0, 99),
+)  # fmt: skip
+def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, seed: int) -> None:
+    a, weight, scales, exact = drawn(seed, m, 8 * n, 128 * k, group, dtype)
+    result = mixed_matmul(a, prepare_weight(weight, scales, bits=8), out_dtype=Float32)
+    np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(8, 136, 2176), (13, 1000, 512), (31, 6344, 256), (63, 6344, 256), (65, 520, 256)])
+def test_tensors_of_pytorch(shape: tuple[int, int, int], name: str, device: str) -> None:
+    """Also of a weight whose columns are contiguous."""
+    torch = pytest.importorskip("torch")
+    m, n, k = shape
+    a, weight, scales, exact = drawn(1, m, n, k, 128, np.float32)
+    numbers = torch.from_numpy(np.asfortranarray(weight)).to(device)
+    prepared = prepare_weight(numbers, torch.from_numpy(scales).to(device), bits=8)
+    given = torch.from_numpy(a).to(device, getattr(torch, name))
+    result = mixed_matmul(given, prepared, out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+
+
+def test_the_operator_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    a, weight, scales, exact = drawn(5, 4, 32, 256, 128, F16)
+    x, prepared = torch.from_numpy(a), prepare_weight(torch.from_numpy(weight), torch.from_numpy(scales), bits=8)
+    compiled = torch.compile(
+        lambda x: mixed_matmul(x, prepared, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True
+    )
+    np.testing.assert_array_equal(compiled(x).numpy(), exact + 1)
+
+
+def test_the_layout_is_where_the_numbers_are() -> None:
+    _, weight, scales, _ = drawn(2, 1, 16, 256, 128, F16)
+    kept = np.asarray(prepare_weight(weight, scales, bits=8).words).view(np.uint8).ravel()
+    layout = prepared_layout(16, 256, 8)
+    assert sorted(layout(i) for i in range(cute.size(layout))) == list(range(16 * 256))
+    assert all(int(kept[layout((n, k))]) == int(weight[n, k]) + 128 for n in (0, 7, 13) for k in range(256))
+
+
+def test_bad_input() -> None:
+    a, weight, scales, _ = drawn(3, 2, 16, 256, 128, F16)
+    zeros, prepared = np.zeros((16, 2), np.uint8), prepare_weight(weight, scales, bits=8)
+    for more, message in (
+        ({"bits": 2}, "bits is 4, or 8 without zeros, not 2"),
+        ({"bits": 8, "zeros": zeros}, "bits is 4, or 8 without zeros, not 8 with zeros"),
+        ({}, "weight has numbers of -128 to 127, not of -8 to 7"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            prepare_weight(weight, scales, **more)
+    for other, message in (
+        (replace(prepared, bits=4), r"has not the 512 elements of K|rows of scales do not divide"),
+        (replace(prepared, bits=3), "a prepared weight has 4 bits, or 8 without zero points, not 3"),
+        (replace(prepared, zeros=zeros.T), "a prepared weight has 4 bits, or 8 without zero points, not 8"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            mixed_matmul(a, other)
