@@ -1,4 +1,4 @@
-"""Products with a weight of 8-bit integers: exact for every number and every size, on both paths; refusals."""
+"""Products with a weight of 8-bit integers or floats: exact for every number and size, on both paths; refusals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright import Float32, cute
+from tilewright import BFloat16, Float16, Float32, cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm import mixed_matmul, prepare_weight
+from tilewright.gemm import Major, Operand, mixed_matmul, prepare_weight
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.epilogue.functions import Chain
+from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm
 from tilewright.gemm.mainloop.prepared_weight import prepared_layout
+from tilewright.gemm.operators.mixed import few_rows_config, prepared_operand
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -74,6 +78,52 @@ def test_the_layout_is_where_the_numbers_are() -> None:
     assert all(int(kept[layout((n, k))]) == int(weight[n, k]) + 128 for n in (0, 7, 13) for k in range(256))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("m", [8, 13, 31, 63, 65])
+def test_all_floats_of_8_bits(m: int, name: str, device: str) -> None:
+    """One of each finite Float8E4M3FN in a row of the weight, subnormal ones among them; rows of A pick one."""
+    torch = pytest.importorskip("torch")
+    values = np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e4m3fn)
+    values[np.isnan(values.astype(np.float32))] = 0
+    weight = np.stack([np.roll(values, i) for i in range(16)])
+    scales = np.exp2(np.random.default_rng(0).integers(-2, 3, (16, 2)))
+    a = np.zeros((m, 256))
+    a[np.arange(m), np.arange(m) * 37 % 256] = -2
+    exact = a @ (weight.astype(np.float64) * np.repeat(scales, 128, 1)).T
+    bits = torch.from_numpy(weight.view(np.uint8)).to(device).view(torch.float8_e4m3fn)
+    prepared = prepare_weight(bits, torch.from_numpy(scales).float().to(device))
+    given = torch.from_numpy(a).to(device, getattr(torch, name))
+    result = mixed_matmul(given, prepared, out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+    compiled = torch.compile(lambda x: mixed_matmul(x, prepared, out_dtype=torch.float32), backend="eager")
+    np.testing.assert_array_equal(compiled(given).cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("m", [3, 66])
+def test_nan_stays(m: int) -> None:
+    weight = np.ones((16, 128), ml_dtypes.float8_e4m3fn)
+    weight[3, 5], weight[9, 70] = np.nan, -np.float32("nan")
+    result = mixed_matmul(np.ones((m, 128), F16), prepare_weight(weight, np.ones((16, 1), F16)))
+    assert np.flatnonzero(np.isnan(result).all(0)).tolist() == [3, 9]
+    assert (np.delete(result, [3, 9], 1) == 128).all()
+
+
+@pytest.mark.parametrize("rows", [16, 32, 64])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_floats_of_8_bits_compile_without_spills(rows: int, name: str) -> None:
+    cuda = pytest.importorskip("tilewright.cuda")
+    dtype = {"float16": F16, "bfloat16": BF16}[name]
+    kind = {"float16": Float16, "bfloat16": BFloat16}[name]
+    a, c = Operand(kind, Major.K, 128), Operand(kind, Major.K, 16)
+    prepared = prepare_weight(np.zeros((16, 256), ml_dtypes.float8_e4m3fn), np.ones((16, 2), F16))
+    x, d = Matrix.of("a", np.zeros((16, 256), dtype)), Matrix.of("d", np.zeros((16, 16), dtype))
+    operands = x.tensor(a), prepared_operand(prepared), d.tensor(c), d.tensor(c), Chain(())
+    kernel = cute.compile(MixedSmallMGemm(few_rows_config(rows, a, c, prepared, 132)), *operands).kernels[0]
+    found = cuda.compile(kernel, "sm_90a")
+    assert found.spills == 0 and "F2FP" in found.sass
+
+
 def test_bad_input() -> None:
     a, weight, scales, _ = drawn(3, 2, 16, 256, 128, F16)
     zeros, prepared = np.zeros((16, 2), np.uint8), prepare_weight(weight, scales, bits=8)
@@ -87,6 +137,7 @@ def test_bad_input() -> None:
     for other, message in (
         (replace(prepared, bits=4), r"has not the 512 elements of K|rows of scales do not divide"),
         (replace(prepared, bits=3), "a prepared weight has 4 bits, or 8 without zero points, not 3"),
+        (replace(prepare_weight(weight // 16, scales), floats=True), "a prepared weight has 4 bits, or 8 without"),
         (replace(prepared, zeros=zeros.T), "a prepared weight has 4 bits, or 8 without zero points, not 8"),
     ):
         with pytest.raises(ArgumentError, match=message):

@@ -28,7 +28,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import GROUP, STEP, VECTOR, SmallMGemm
 from tilewright.gemm.mainloop.math import tensor_core_op
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened, widened_bytes
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened_as
 from tilewright.gemm.tiles import aligned
 
 ROWS, HALVES = 16, 2
@@ -201,9 +201,7 @@ class MixedSmallMGemm:
         each = WORDS * self.pieces
         layout = cute.make_layout((self.pieces, HALVES, self.blocks), stride=(1, each, each * HALVES))
         words = cute.make_tensor(held.iterator + step * self.pieces, layout)
-        if self.pieces == 1:
-            return widened(words, self.config.a.dtype, mask, zeros)
-        return widened_bytes(words, self.config.a.dtype)
+        return widened_as(self.config.b.dtype, words, self.config.a.dtype, mask, zeros)
 
     def load_rows(self, tokens: list, k: Any, words: int) -> cute.Tensor:
         """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 16 bytes a lane for each."""

@@ -13,27 +13,27 @@ from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import STEP, VECTOR
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, WORDS, widened, widened_bytes
+from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, KINDS, LANES, WORDS, widened_as
 
 TILES = 8
 """Tiles of 8 x 128 numbers of a block, one for each warp."""
 
 
 @cute.jit
-def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, bits: Constexpr, stream: Any = None) -> None:
-    """``dense`` (N, K) = the weight of numbers of ``bits`` times its scales, one for ``depth`` elements of K."""
+def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, kind: Constexpr, stream: Any = None) -> None:
+    """``dense`` (N, K) = the weight of ``KINDS[kind]`` times its scales, one for ``depth`` elements of K."""
     tiles, groups = cute.size(dense, mode=[1]) // DEPTH, cute.size(weight.words, mode=[3])
-    widen_tiles(weight, dense, depth, bits).launch(
+    widen_tiles(weight, dense, depth, kind).launch(
         grid=(cute.ceil_div(tiles, TILES), groups, 1), block=(TILES * LANES, 1, 1), stream=stream, use_pdl=True
     )
 
 
 @cute.kernel
-def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, bits: Constexpr) -> None:
+def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, kind: Constexpr) -> None:
     """Each warp writes 8 rows and 128 elements of K: a lane four times 16 bytes."""
     block, group, _ = cute.arch.block_idx()
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    tiles, pieces = cute.size(dense, mode=[1]) // DEPTH, bits // 4
+    tiles, pieces = cute.size(dense, mode=[1]) // DEPTH, KINDS[kind].width // 4
     tile, row = block * TILES + warp, group * COLUMNS + lane // 4
     wait_then_let_next_begin()
     if tile < tiles:
@@ -47,8 +47,7 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, b
             zeros = cute.make_rmem_tensor(WORDS, Int32)
             for step in range_constexpr(WORDS):
                 zeros[step] = weight.zeros[row, (tile * DEPTH + step * STEP) // depth].to(Int32)
-        kind = dense.element_type
-        numbers = widened(words, kind, zeros=zeros) if bits == 4 else widened_bytes(words, kind)
+        numbers = widened_as(KINDS[kind], words, dense.element_type, zeros=zeros)
         for step in range_constexpr(WORDS):
             scale = weight.scales[row, (tile * DEPTH + step * STEP) // depth].to(Float32)
             eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))

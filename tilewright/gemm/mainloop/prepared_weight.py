@@ -16,10 +16,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Float16, Float32, Int32, cute, range_constexpr
+from tilewright import Float8E4M3FN, Float16, Float32, Int4, Int8, Int32, cute, range_constexpr
 
 COLUMNS, DEPTH, LANES, WORDS = 8, 128, 32, 4
 """Rows and elements of K of the weight that a warp loads at once; its threads, and the words of 32 bits of each."""
+
+KINDS = Int4, Int8, Float8E4M3FN
+"""What the numbers of a weight may be."""
 
 OFFSET = 8
 """A number q of -8 .. 7 is kept as q + 8, one with a zero point, of 0 .. 15, as it is."""
@@ -101,6 +104,25 @@ def widened_bytes(words: Any, dtype: Any) -> Any:
                 floats[4 * i + e] = cute.arch.prmt(words[i], 0x4B000000, 0x7440 + e)
         numbers.store((cute.recast_tensor(floats, Float32).load() - Float32(2**23 + OFFSET_OF_BYTES)).to(dtype))
     return numbers
+
+
+def widened_floats(words: Any, dtype: Any) -> Any:
+    """The Float8E4M3FN in registers ``words`` as floats of 16 bits, (4 x words), in the order of K: all are floats of
+    either type. NaN stays."""
+    kept = cute.make_rmem_tensor(cute.size(words), Int32)
+    for i in range_constexpr(cute.size(words)):
+        kept[i] = words[i]
+    numbers = cute.make_rmem_tensor(4 * cute.size(words), dtype)
+    # By way of Float16: cvt has no BFloat16 there.
+    numbers.store(cute.recast_tensor(kept, Float8E4M3FN).load().to(Float16).to(dtype))
+    return numbers
+
+
+def widened_as(kind: Any, words: Any, dtype: Any, mask: Any = LOW_BITS, zeros: Any = None) -> Any:
+    """The numbers of type ``kind``, Int4, Int8 or Float8E4M3FN, in ``words`` as floats of 16 bits."""
+    if kind.width == 4:
+        return widened(words, dtype, mask, zeros)
+    return widened_floats(words, dtype) if kind.is_float else widened_bytes(words, dtype)
 
 
 def exponents_of(dtype: Any) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tilewright import BFloat16, Float16, Float32, Int4, Int8, Int32, Uint8, cute
+from tilewright import BFloat16, Float8E4M3FN, Float16, Float32, Int4, Int8, Int32, Uint8, cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, operand_of
@@ -22,6 +22,7 @@ from tilewright.gemm.kernel.widen import widen
 from tilewright.gemm.mainloop.prepared_weight import (
     COLUMNS,
     DEPTH,
+    KINDS,
     LANES,
     OFFSET,
     OFFSET_OF_BYTES,
@@ -60,7 +61,8 @@ _COMPILED: dict[Any, Any] = {}
 
 @dataclass(frozen=True)
 class PreparedWeight:
-    """A weight (N, K) of integers of 4 or 8 ``bits`` in the order in which the kernels read it, with its scales.
+    """A weight (N, K) of integers of 4 or 8 ``bits``, or of Float8E4M3FN (``floats``), in the order in which kernels
+    read it, with its scales.
 
     ``words`` is (N / 8, K / 128, 32, 4) of int32, of 8 bits (N / 8, K / 64, 32, 4), ``scales`` (K / group, N),
     ``zeros`` None or (K / group, N) of uint8. :func:`prepare_weight` makes it.
@@ -74,6 +76,12 @@ class PreparedWeight:
     scales: Any
     zeros: Any = None
     bits: int = 4
+    floats: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        """The numeric class of the numbers."""
+        return Float8E4M3FN if self.floats else Int4 if self.bits == 4 else Int8
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,8 +98,8 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
     """Arrange a weight of integers of 4 or 8 bits for :func:`mixed_matmul`, once, on its device.
 
     Args:
-        weight: (N, K) integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a PyTorch tensor, or
-            a NumPy or CuPy array.
+        weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a
+            PyTorch tensor, or a NumPy or CuPy array.
         scales: (N, K / group) of Float16, BFloat16 or Float32: what the integers of a group of 32, 64 or 128 elements
             of K are multiplied by.
         zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
@@ -109,10 +117,12 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
     if kind == "jax" or framework(scales, "scales") != kind:
         raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy or of CuPy, both of the same")
     found = array_of(weight)
-    if len(found.shape) != 2 or found.dtype.__name__ != "Int8" or found.shape[0] % COLUMNS or found.shape[1] % DEPTH:
+    floats = found.dtype is Float8E4M3FN
+    whole = len(found.shape) == 2 and not (found.shape[0] % COLUMNS or found.shape[1] % DEPTH)
+    if not whole or not (floats or found.dtype is Int8):
         raise ArgumentError(
-            f"weight is an (N, K) matrix of int8 with N in {COLUMNS}s and K in {DEPTH}s, not {found.dtype.__name__} of "
-            f"shape {tuple(found.shape)}: fill it up with zeros"
+            f"weight is an (N, K) matrix of int8 or Float8E4M3FN with N in {COLUMNS}s and K in {DEPTH}s, not "
+            f"{found.dtype.__name__} of shape {tuple(found.shape)}: fill it up with zeros"
         )
     (n, k), given = found.shape, array_of(scales)
     if tuple(given.shape) not in [(n, k // group) for group in GROUPS]:
@@ -122,28 +132,33 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
         raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
     if given.device != found.device:
         raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
+    bits = 8 if floats else bits
     if bits not in SIZES or (bits == 8 and zeros is not None):
         raise ArgumentError(f"bits is 4, or 8 without zeros, not {bits}{'' if zeros is None else ' with zeros'}")
-    library = namespace(weight)
-    if bits == 8:
-        unsigned = weight.view(library.uint8) ^ OFFSET_OF_BYTES  # q + 128
-        words = new_result(weight, (n // COLUMNS, 2 * k // DEPTH, LANES, WORDS), Int32)
-        words.view(library.uint8)[...] = arranged(unsigned, n, k, 8).reshape((*words.shape[:3], 4 * WORDS))
-        return PreparedWeight(words, by_group_of(scales, given), bits=8)
     offset = OFFSET if zeros is None else 0
-    check_range("weight", weight, -offset)
-    in_order = arranged(weight + offset, n, k)
-    pairs = in_order.reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
-    pairs = pairs.to(library.uint8) if kind == "torch" else pairs.astype(library.uint8)
-    words = (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
-    return PreparedWeight(words, by_group_of(scales, given), None if zeros is None else zero_points(zeros, scales))
+    if bits == 4:
+        check_range("weight", weight, -offset)
+    words = words_of_bytes(weight, n, k, floats) if bits == 8 else words_of_pairs(weight + offset, n, k)
+    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
+    by_group[...] = scales.T
+    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales), bits, floats)
 
 
-def by_group_of(scales: Any, given: Any) -> Any:
-    """The scales (K / group, N), aligned, and not the caller's memory."""
-    made = new_result(scales, (given.shape[1], given.shape[0]), given.dtype)
-    made[...] = scales.T
-    return made
+def words_of_bytes(weight: Any, n: int, k: int, floats: bool) -> Any:
+    """The words of numbers of 8 bits."""
+    library = namespace(weight)
+    kept = weight.view(library.uint8) if floats else weight.view(library.uint8) ^ OFFSET_OF_BYTES  # q + 128
+    words = new_result(weight, (n // COLUMNS, 2 * k // DEPTH, LANES, WORDS), Int32)
+    words.view(library.uint8)[...] = arranged(kept, n, k, 8).reshape((*words.shape[:3], 4 * WORDS))
+    return words
+
+
+def words_of_pairs(numbers: Any, n: int, k: int) -> Any:
+    """The words of numbers of 0 to 15."""
+    library = namespace(numbers)
+    pairs = arranged(numbers, n, k).reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
+    pairs = pairs.to(library.uint8) if framework(numbers) == "torch" else pairs.astype(library.uint8)
+    return (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
 
 
 def check_range(name: str, x: Any, least: int) -> None:
@@ -258,7 +273,8 @@ def check_prepared(weight: PreparedWeight) -> None:
     """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
     lie in memory without gaps, and to begin at a multiple of 16 bytes."""
     words, scales = array_of(weight.words), array_of(weight.scales)
-    if weight.bits not in SIZES or (weight.bits != 4 and weight.zeros is not None):
+    of_bits = (weight.bits == 4 and not weight.floats) or (weight.bits == 8 and weight.zeros is None)
+    if not of_bits:
         raise ArgumentError(f"a prepared weight has 4 bits, or 8 without zero points, not {weight.bits}")
     n, k = weight.shape
     whole = (n // COLUMNS, k // DEPTH * weight.bits // 4, LANES, WORDS)
@@ -295,8 +311,8 @@ def written_out(weight: PreparedWeight, like: Any) -> Any:
     """The weight times its scales, (N, K), in the type of ``like``."""
     dense = new_result(like, weight.shape, array_of(like).dtype)
     target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
-    kind = "widen", weight.group, weight.bits
-    run(kind, widen, prepared_operand(weight), target, weight.group, weight.bits)
+    kind = "widen", weight.group, weight.dtype
+    run(kind, widen, prepared_operand(weight), target, weight.group, KINDS.index(weight.dtype))
     return dense
 
 
@@ -356,7 +372,7 @@ def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, mult
     rows = next(rows for rows in sizes if m <= rows)
     least, wide, narrow = sizes[rows]
     columns, stages, warps, blocks = wide if weight.shape[0] >= least * multiprocessors else narrow
-    b = Operand(Int4 if weight.bits == 4 else Int8, Major.K, 128)
+    b = Operand(weight.dtype, Major.K, 128)
     config = MixedSmallMConfig(
         a, b, c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=warps,
         stages=stages, depth=weight.group, blocks=blocks,

@@ -17,11 +17,12 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 def operator(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
     out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
+    floats: bool = False,
 ) -> Tensor:  # fmt: skip
     """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
     with torch.no_grad():
         result: Tensor = mixed_matmul(
-            a, PreparedWeight(words, scales, zeros, bits), bias, activation=activation, out_dtype=out_dtype
+            a, PreparedWeight(words, scales, zeros, bits, floats), bias, activation=activation, out_dtype=out_dtype
         )
     return result
 
@@ -30,6 +31,7 @@ def operator(
 def fake(
     a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
     out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
+    floats: bool = False,
 ) -> Tensor:  # fmt: skip
     n, k = PreparedWeight(words, scales, bits=bits).shape
     if a.shape[-1] != k:
@@ -50,6 +52,6 @@ def recorded(
     if out is not None and dtype is None:
         dtype = out.dtype
     result: Tensor = torch.ops.tilewright.mixed_matmul(
-        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits
+        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits, weight.floats
     )  # fmt: skip
     return result if out is None else out.copy_(result)
