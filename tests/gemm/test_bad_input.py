@@ -82,6 +82,7 @@ def test_one_clear_error_and_a_result_that_is_not_touched(way: str, changes: dic
     assert np.array_equal(np.asarray(given["out"]), before)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("made", "message"),

@@ -110,7 +110,8 @@ SUBJECTS = {
                 (Row("24 epilogues", "epilogues_h200_2026-11-24", {}, "torch_us"),), "of PyTorch",
             ),
         },
-        ("products-in-a-model", "products-of-models", "epilogues-and-host", "new-shapes", "other-programs"),
+        ("products-in-a-model", "products-of-models", "first-step", "epilogues-and-host", "new-shapes",
+         "other-programs"),  # fmt: skip
     ),
     "simulator": Subject(
         "The simulator and its checks",
