@@ -131,7 +131,7 @@ def test_the_machine_code_of_pairs(arch: str) -> None:
 
 def test_what_does_not_exist_is_refused() -> None:
     pair = Float32(1), Float32(2)
-    with pytest.raises(ConstraintError, match="fma_packed_f32x2: rnd='rna' is none of rn, rz, rm, rp"):
+    with pytest.raises(ConstraintError, match="fma_packed_f32x2: rnd='rna' is not one of rn, rz, rm, rp"):
         cute.arch.fma_packed_f32x2(pair, pair, pair, rnd="rna")
     with pytest.raises(ConstraintError, match="no div.rn.f32x2: operations add, sub, mul, fma"):
         PairArithmetic("div")

@@ -25,7 +25,7 @@ LANES = 32
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """Row m of the product's A is row ``index[m]`` of ``count`` rows in memory; where that is none of them, zeros."""
+    """Row m of the product's A is row ``index[m]`` of ``count`` rows in memory; zeros where it is not."""
 
     index: cute.Tensor  # (M,) of Int32
     count: Int32

@@ -28,7 +28,7 @@ def _arithmetic(operation: str, sources: tuple[Any, ...], rnd: Any, ftz: bool) -
     name = f"{operation}_packed_f32x2"
     mode = getattr(rnd, "value", rnd) or "rn"  # a text, or a member of nvvm.RoundingModeKind
     if mode not in ROUNDING:
-        raise ConstraintError(f"{name}: rnd={rnd!r} is none of {', '.join(ROUNDING)}")
+        raise ConstraintError(f"{name}: rnd={rnd!r} is not one of {', '.join(ROUNDING)}")
     atom = PairArithmetic(operation, mode, bool(ftz))
     numbers = [x for pair in sources for x in _pair(pair, name)]
     if any(isinstance(x.value, Value) for x in numbers):
