@@ -27,10 +27,9 @@ demo: $(BASE)  ## a product, a race that the checker finds, a timeline and a swi
 test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-lint: $(DEV)  ## ruff, mypy, the order of imports between packages, and whether each stub has its module
+lint: $(DEV)  ## ruff, mypy, and the order of imports between packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/python tools/stubs.py --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
