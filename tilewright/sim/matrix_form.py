@@ -140,7 +140,7 @@ def _call(op: Op, role: str) -> Any:
 
 
 def _operand_form(value: Value, ops: list[Op]) -> OperandForm | None:
-    """The form of a fragment that only its frag.alloc, ldmatrix and products name; None if there is none."""
+    """The form of a fragment that only its frag.alloc, ldmatrix and products name; None for another fragment."""
     kind = value.type
     assert isinstance(kind, FragType)
     loads = [op for op in ops[1:] if op.opcode == "call" and op.attrs["atom"].name == "ldmatrix"]

@@ -167,7 +167,7 @@ def _plan(
     return MovePlan(distances, aligned, fragment.strides[-1], (low, high), parts)
 
 
-# -- of whole warps, in the order of what is made of it ----------------------------------------------------------------
+# -- moves of whole warps, in the order of what consumes them ----------------------------------------------------------
 
 
 class Arrangement(NamedTuple):

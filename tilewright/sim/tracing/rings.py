@@ -42,7 +42,7 @@ class Rings:
             self._stages.setdefault(granule, group)
 
     def read(self, offsets: Any) -> int | None:
-        """The stage of what is read; None where ``cp.async`` has not written."""
+        """The stage that is read; None for memory that ``cp.async`` has not written."""
         return self._stages.get(int(offsets.flat[0]) // GRANULE) if self._stages and offsets.size else None
 
     def loaded(self, who: tuple[int, int], fragment: Any, registers: Iterable[int], stage: int) -> None:
