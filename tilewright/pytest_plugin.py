@@ -34,9 +34,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     getattr(pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("tilewright")
     group = parser.getgroup("tilewright", "kernels in Tilewright's simulator")
     group.addoption(
-        "--tilewright-check", nargs="?", const="all", default=None, metavar="CHECKS",
+        "--tilewright-check",
+        nargs="?",
+        const="all",
+        default=None,
+        metavar="CHECKS",
         help="run kernels under these checks of the simulator: all (when nothing is given), default, none, or names",
-    )  # fmt: skip
+    )
     group.addoption(
         "--tilewright-sarif", default=None, metavar="FILE", help="write what the checks find as SARIF, for code review"
     )

@@ -33,9 +33,14 @@ __all__ = [
 
 
 def per_thread(
-    function: Callable[..., Any], threads: int = 32, *, blocks: int = 1, cluster: int = 1, dtype: Any = None,
+    function: Callable[..., Any],
+    threads: int = 32,
+    *,
+    blocks: int = 1,
+    cluster: int = 1,
+    dtype: Any = None,
     memory: Sequence[Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The results of a device function in each thread of a small launch on the simulator: a list, block after block.
 
     ``function`` takes the thread's index in its block and, where ``memory`` (numbers) is given, a pointer to it in

@@ -60,9 +60,13 @@ class GaussianInitConfig:
 
 
 def create_and_permute_torch_tensor(
-    shape: tuple[int, ...], dtype: torch.dtype, permute_order: tuple[int, ...] | None = None,
-    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
-) -> torch.Tensor:  # fmt: skip
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    permute_order: tuple[int, ...] | None = None,
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: Any = None,
+    device: Any = None,
+) -> torch.Tensor:
     """A tensor of ``shape`` begun as ``init_type`` says, then permuted (a view)."""
     import torch
 
@@ -92,9 +96,15 @@ def _begun(shape: tuple[int, ...], init_type: TensorInitType, config: Any) -> to
 
 
 def matrix(
-    l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741 (the documented name)
-    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
-) -> torch.Tensor:  # fmt: skip
+    l: int,  # noqa: E741 (the documented name)
+    mode0: int,
+    mode1: int,
+    is_mode0_major: bool,
+    cutlass_dtype: Any,
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: Any = None,
+    device: Any = None,
+) -> torch.Tensor:
     """``l`` matrices (mode0, mode1, l) in float32 (or the integer's own type); mode 0 contiguous if asked."""
     import torch
 
