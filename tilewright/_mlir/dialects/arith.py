@@ -25,10 +25,13 @@ _BINARY = {
 _OF_NAN = {"maximumf": "max", "minimumf": "min"}  # what these give beside a NaN is a NaN
 _OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", "minui": "min"}
 _CASTS = {  # from integers or floats, to which, and whether to more bits (1), to fewer (-1) or to any (0)
-    "extsi": ("integer", "integer", 1), "trunci": ("integer", "integer", -1),
-    "extf": ("float", "float", 1), "truncf": ("float", "float", -1),
-    "sitofp": ("integer", "float", 0), "fptosi": ("float", "integer", 0),
-}  # fmt: skip
+    "extsi": ("integer", "integer", 1),
+    "trunci": ("integer", "integer", -1),
+    "extf": ("float", "float", 1),
+    "truncf": ("float", "float", -1),
+    "sitofp": ("integer", "float", 0),
+    "fptosi": ("float", "integer", 0),
+}
 _CASTS_OF_UNSIGNED = {"extui": ("integer", "integer", 1), "uitofp": ("integer", "float", 0)}
 
 __all__ = ["bitcast", "constant", "select", *_BINARY, *_OF_NAN, *_OF_UNSIGNED, *_CASTS, *_CASTS_OF_UNSIGNED]

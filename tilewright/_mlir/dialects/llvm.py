@@ -63,9 +63,12 @@ class PointerType:
 
 
 _MEMORIES: dict[Any, AddressSpace] = {
-    0: AddressSpace.generic, 1: AddressSpace.gmem, 3: AddressSpace.smem, 7: AddressSpace.dsmem,
+    0: AddressSpace.generic,
+    1: AddressSpace.gmem,
+    3: AddressSpace.smem,
+    7: AddressSpace.dsmem,
     **{memory.value: memory for memory in AddressSpace},
-}  # fmt: skip
+}
 
 
 def addrspacecast(res: Any, arg: Any, *, loc: Any = None, ip: Any = None) -> Any:

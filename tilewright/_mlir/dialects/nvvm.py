@@ -154,9 +154,17 @@ def _number(x: Any) -> Any:
 
 
 def atomicrmw(
-    *args: Any, res: Any = None, op: Any = None, ptr: Any = None, a: Any = None, b: Any = None, mem_order: Any = None,
-    syncscope: Any = None, loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    *args: Any,
+    res: Any = None,
+    op: Any = None,
+    ptr: Any = None,
+    a: Any = None,
+    b: Any = None,
+    mem_order: Any = None,
+    syncscope: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """``(op, ptr, a)``: an atomic read-modify-write of ``*ptr``; gives the old value, as a number of the type of ``a``.
     CAS compares ``*ptr`` with ``a`` and writes ``b``.
 
@@ -177,16 +185,28 @@ def atomicrmw(
         value = value.bitcast(Int32 if value.width == 32 else Int64)
     new, compare = (value, None) if other is None else (other, value)
     old = atomic.update(
-        kind, ptr, new, compare, sem=mem_order.value if mem_order is not None else None,
+        kind,
+        ptr,
+        new,
+        compare,
+        sem=mem_order.value if mem_order is not None else None,
         scope=syncscope.value if syncscope is not None else None,
-    )  # fmt: skip
+    )
     return old if type(old) is given else old.bitcast(given)
 
 
 def red(
-    *, op: Any, type_: Any, a: Any, b: Any, mem_order: Any = None, shared_space: Any = None, mem_scope: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    *,
+    op: Any,
+    type_: Any,
+    a: Any,
+    b: Any,
+    mem_order: Any = None,
+    shared_space: Any = None,
+    mem_scope: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """``*a = *a op b`` at once, without the old value; ``type_`` says what the bits of ``b`` are."""
     if not isinstance(op, ReductionOp) or not isinstance(type_, ReductionType):
         raise ConstraintError("nvvm.red takes a ReductionOp, a ReductionType, a pointer a and a value b")

@@ -42,18 +42,28 @@ def from_elements(result: Any, elements: Sequence[Any], *, loc: Any = None, ip: 
 
 
 def extract(
-    source: Any, dynamic_position: Sequence[Any] = (), static_position: Sequence[int] = (), *, result: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    source: Any,
+    dynamic_position: Sequence[Any] = (),
+    static_position: Sequence[int] = (),
+    *,
+    result: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """One element."""
     vector, kind = _vector(source, "extract")
     return wrap(Builder.current().extract(vector, _place(kind, dynamic_position, static_position, "extract")))
 
 
 def insert(
-    value_to_store: Any, dest: Any, dynamic_position: Sequence[Any] = (), static_position: Sequence[int] = (), *,
-    loc: Any = None, ip: Any = None,
-) -> Value:  # fmt: skip
+    value_to_store: Any,
+    dest: Any,
+    dynamic_position: Sequence[Any] = (),
+    static_position: Sequence[int] = (),
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> Value:
     """The vector with one element replaced."""
     vector, kind = _vector(dest, "insert")
     new, place = operand(value_to_store), _place(kind, dynamic_position, static_position, "insert")
