@@ -186,9 +186,14 @@ def analyse_copy(
     for atom, repetitions in staged.calls:
         counts[atom.mnemonic()] += repetitions
     return CopyReport(
-        f"{tiled_copy.instruction} of {tiled_copy.scalar}", tiled_copy.size, dict(counts),
-        -(-staged.register_bits // 32), reports[0], reports[1], assumed,
-    )  # fmt: skip
+        f"{tiled_copy.instruction} of {tiled_copy.scalar}",
+        tiled_copy.size,
+        dict(counts),
+        -(-staged.register_bits // 32),
+        reports[0],
+        reports[1],
+        assumed,
+    )
 
 
 def _check_copy(tiled_copy: TiledCopy) -> None:
@@ -203,9 +208,13 @@ def _check_copy(tiled_copy: TiledCopy) -> None:
 
 
 def _report_of(
-    copy: TiledCopy, memory: MemoryTile, name: str, issues: Sequence[Issue], where: Mapping[str, int],
+    copy: TiledCopy,
+    memory: MemoryTile,
+    name: str,
+    issues: Sequence[Issue],
+    where: Mapping[str, int],
     assumed: dict[str, int],
-) -> SideReport:  # fmt: skip
+) -> SideReport:
     """The costs of the side ``name``; numbers taken for its symbolic strides are added to ``assumed``."""
     layout, numbers = numbered(memory.layout, where)
     assumed |= numbers

@@ -51,9 +51,14 @@ class KernelReport(Report):
 
 
 def analyse_kernel(
-    kernel: Any, arch: str = "sm_90a", *, threads: int | None = None, smem: int | None = None,
-    grid: int | tuple[int, ...] | None = None, sms: int | None = None,
-) -> KernelReport:  # fmt: skip
+    kernel: Any,
+    arch: str = "sm_90a",
+    *,
+    threads: int | None = None,
+    smem: int | None = None,
+    grid: int | tuple[int, ...] | None = None,
+    sms: int | None = None,
+) -> KernelReport:
     """Compile ``kernel`` for ``arch`` (no GPU is needed) and say what it takes and how many blocks of it fit.
 
     Args:
