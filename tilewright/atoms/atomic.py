@@ -120,14 +120,20 @@ class Atomic(Instruction):
             len(values) == (2 if self.kind == "cas" else 1),
             f"atomic {self.kind} takes {'compare and value' if self.kind == 'cas' else 'one value'}",
         )
-        need(op, len({v.type for v in values}) == 1 and element_of(values[0].type) == element_of(pointer.type),
-              "the value must have the pointer's element type")  # fmt: skip
+        need(
+            op,
+            len({v.type for v in values}) == 1 and element_of(values[0].type) == element_of(pointer.type),
+            "the value must have the pointer's element type",
+        )
         need(
             op, _ptx_type(self.kind, values[0].type) is not None, f"there is no atomic {self.kind} on {values[0].type}"
         )
         need(op, [v.type for v in op.results] in ([], [values[0].type]), "an atomic gives the old value or nothing")
-        need(op, bool(op.results) or self.sem in ("relaxed", "release") or self.kind in ("exch", "cas"),
-              f"an atomic without a result cannot be {self.sem}: use its old value, or relaxed order")  # fmt: skip
+        need(
+            op,
+            bool(op.results) or self.sem in ("relaxed", "release") or self.kind in ("exch", "cas"),
+            f"an atomic without a result cannot be {self.sem}: use its old value, or relaxed order",
+        )
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         pointer, *values = operands

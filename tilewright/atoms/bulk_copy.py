@@ -164,10 +164,16 @@ class BulkStore(BulkCopy):
         return (
             Access("read", "source", SHARED, align=ALIGNMENT, agent=READS, proxy="async"),
             Access(
-                does, "destination", GLOBAL, align=ALIGNMENT, agent=WRITES, proxy="async",
-                order="relaxed" if self.reduction else "weak", scope="gpu",
+                does,
+                "destination",
+                GLOBAL,
+                align=ALIGNMENT,
+                agent=WRITES,
+                proxy="async",
+                order="relaxed" if self.reduction else "weak",
+                scope="gpu",
             ),
-        )  # fmt: skip
+        )
 
     @property
     def cute_name(self) -> str:

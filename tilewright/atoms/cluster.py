@@ -122,8 +122,14 @@ class Mapa(Instruction):
         out.line(f"{out.declare(op.result)} = map_shared_pointer({pointer}, {rank});")
 
 
-_ASYNC_SUFFIX = {("int", 32): "b32", ("uint", 32): "b32", ("float", 32): "b32",
-                 ("int", 64): "b64", ("uint", 64): "b64", ("float", 64): "b64"}  # fmt: skip
+_ASYNC_SUFFIX = {
+    ("int", 32): "b32",
+    ("uint", 32): "b32",
+    ("float", 32): "b32",
+    ("int", 64): "b64",
+    ("uint", 64): "b64",
+    ("float", 64): "b64",
+}
 
 
 @dataclass(frozen=True)

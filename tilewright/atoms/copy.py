@@ -232,9 +232,13 @@ def read_registers(fragment: Array, registers: tuple[int, ...]) -> Array:
 
 
 def move_each(
-    lanes: Lanes, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[Any],
-    masks: Sequence[Array | None], store: bool,
-) -> None:  # fmt: skip
+    lanes: Lanes,
+    fragment: Array,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[Any],
+    masks: Sequence[Array | None],
+    store: bool,
+) -> None:
     """What :meth:`Lanes.move` means: one load or store after the other."""
     for chosen, pointer, mask in zip(registers, pointers, masks, strict=True):
         if store:

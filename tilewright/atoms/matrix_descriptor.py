@@ -147,9 +147,15 @@ def in_units(layout: Layout, type_: ScalarType) -> Layout:
 
 
 def matrix_descriptor(
-    tile: Layout, swizzle: Any, major: str, type_: ScalarType, address: int = 0, whole: Any = None,
-    format: DescriptorFormat = WGMMA, pieces: int = 2,
-) -> MatrixDescriptor:  # fmt: skip
+    tile: Layout,
+    swizzle: Any,
+    major: str,
+    type_: ScalarType,
+    address: int = 0,
+    whole: Any = None,
+    format: DescriptorFormat = WGMMA,
+    pieces: int = 2,
+) -> MatrixDescriptor:
     """The descriptor of the tile ``(MN, K)`` (offsets in elements) that one instruction reads.
 
     ``swizzle`` acts on byte addresses (``Sw<0..3,4,3>``, of tcgen05 also ``Sw<2,5,2>``, or None), ``major`` is ``"K"``
@@ -247,9 +253,15 @@ def _kind_of(
 
 
 def _refusal(
-    tile: Layout, kind: str, major: str, type_: ScalarType, whole: tuple[int, int], why: str, format: DescriptorFormat,
+    tile: Layout,
+    kind: str,
+    major: str,
+    type_: ScalarType,
+    whole: tuple[int, int],
+    why: str,
+    format: DescriptorFormat,
     pieces: int,
-) -> ConstraintError:  # fmt: skip
+) -> ConstraintError:
     width, swizzled, rows_of_k = row_bytes(kind) // UNIT, kind != "INTER", 1 << BYTE_SWIZZLES[kind].shift
     rule = {
         ("K", False): f"((8,m),{pieces}):((1,SBO),LBO)",

@@ -239,9 +239,14 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
 
 @lru_cache(maxsize=2048)
 def make_plan(
-    atom: Mma, d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...],
-    d_registers: int, a_registers: int, b_registers: int,
-) -> MatrixIndices:  # fmt: skip
+    atom: Mma,
+    d_layout: Layout,
+    d_offset: int,
+    calls: tuple[tuple[Layout, int, Layout, int], ...],
+    d_registers: int,
+    a_registers: int,
+    b_registers: int,
+) -> MatrixIndices:
     """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
     all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk

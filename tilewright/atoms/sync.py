@@ -34,8 +34,11 @@ def _check_named(op: Op, name: str) -> None:
             op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15"
         )
     if isinstance(count, Constant):
-        need(op, count.value > 0 and count.value % WARP == 0,
-              f"{name}: {count.value} threads; a barrier counts whole warps, so give a multiple of 32")  # fmt: skip
+        need(
+            op,
+            count.value > 0 and count.value % WARP == 0,
+            f"{name}: {count.value} threads; a barrier counts whole warps, so give a multiple of 32",
+        )
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,14 @@ class Product:
     """One call of one warp. ``sides``: of each block that takes part, the number of its first warp and its memory."""
 
     def __init__(
-        self, atom: Tcgen05Mma, lanes: Lanes, op: Op, row: int, sides: list[tuple[int, TensorMemory]],
+        self,
+        atom: Tcgen05Mma,
+        lanes: Lanes,
+        op: Op,
+        row: int,
+        sides: list[tuple[int, TensorMemory]],
         words: tuple[int, int, int, bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.atom, self.lanes, self.op, self.row, self.sides = atom, lanes, op, row, sides
         d, self.a, self.b, self.keep = words
         self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)

@@ -121,9 +121,12 @@ def tmem_columns(layout: Layout, value_bits: int | Fraction) -> int:
 
 
 def tmem_layout(
-    shape: Any, value_bits: int, storage_bits: int = 32, ctas: int = 1,
+    shape: Any,
+    value_bits: int,
+    storage_bits: int = 32,
+    ctas: int = 1,
     alloc_mode: TmemAllocMode = TmemAllocMode.INTERLEAVED,
-) -> Layout:  # fmt: skip
+) -> Layout:
     """The layout of an accumulator, or of operand A, in one block's tensor memory, in elements of ``value_bits``.
 
     ``shape`` is ``((M, N), tiles...)``: the part of one MMA that this block has, and how many there are; for operand A
@@ -198,9 +201,15 @@ def metadata_layout(shape: Any, width: int) -> Layout:
 
 
 def accumulator_layout(
-    mma_mn: tuple[int, int], tile_mn: tuple[int, int], value_bits: int = 32, *, ctas: int = 1, stages: int = 1,
-    a_in_tmem: bool = False, overlap: int = 0,
-) -> Layout:  # fmt: skip
+    mma_mn: tuple[int, int],
+    tile_mn: tuple[int, int],
+    value_bits: int = 32,
+    *,
+    ctas: int = 1,
+    stages: int = 1,
+    a_in_tmem: bool = False,
+    overlap: int = 0,
+) -> Layout:
     """The accumulator ``((M, N), M tiles, N tiles, stages)`` in each block's tensor memory, in elements.
 
     ``mma_mn`` are M, N of the MMA and ``tile_mn`` those of the tile it computes, both of the whole pair where ``ctas``

@@ -175,9 +175,14 @@ class _Copy:
     """One copy of one warp; ``word`` are the low and high word of its descriptor."""
 
     def __init__(
-        self, atom: SmemToTmem, lanes: Lanes, row: int, sides: list[tuple[int, TensorMemory]], word: tuple[int, int],
+        self,
+        atom: SmemToTmem,
+        lanes: Lanes,
+        row: int,
+        sides: list[tuple[int, TensorMemory]],
+        word: tuple[int, int],
         to: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.atom, self.lanes, self.row, self.sides, self.word, self.to = atom, lanes, row, sides, word, to
         lane, column = _cells(atom.shape)
         self.where = lane + (to >> 16 & 0x3FFF), column + (to & 0xFFFF)

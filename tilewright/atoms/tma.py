@@ -215,10 +215,16 @@ class TmaStore(TmaCopy):
         return (
             Access("read", "source", (MemSpace.SMEM,), align=ALIGNMENT, lanes=1, agent=READS, proxy="async"),
             Access(
-                does, "destination", (MemSpace.GMEM,), lanes=1, agent=WRITES, proxy="async",
-                order="relaxed" if self.reduction else "weak", scope="gpu",
+                does,
+                "destination",
+                (MemSpace.GMEM,),
+                lanes=1,
+                agent=WRITES,
+                proxy="async",
+                order="relaxed" if self.reduction else "weak",
+                scope="gpu",
             ),
-        )  # fmt: skip
+        )
 
     def __post_init__(self) -> None:
         if self.reduction and self.reduction not in REDUCTIONS:

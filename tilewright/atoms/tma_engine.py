@@ -254,8 +254,14 @@ def reduced(kind: str, old: Array, new: Array) -> Array:
         return np.where(old >= new, old.dtype.type(0), old + one)
     if kind == "dec":
         return np.where((old == 0) | (old > new), new, old - one)
-    actions: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
-                               "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
+    actions: dict[str, Any] = {
+        "add": np.add,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }
     found: Array = actions[kind](old, new).astype(old.dtype, copy=False)
     return found
 

@@ -16,8 +16,12 @@ GC64 = ScalarType("gc64", "gauss", 192, "f8,f8,f8", "double3")
 # accumulator of such by Gauss' three products.
 BY_NAME: dict[str, ScalarType] = {
     **{kind.cute: kind for kind in NUMBERS if kind.cute},
-    "S4": I4, "U4": U4, "U1": B1, "C64": C64, "GC64": GC64,
-}  # fmt: skip
+    "S4": I4,
+    "U4": U4,
+    "U1": B1,
+    "C64": C64,
+    "GC64": GC64,
+}
 
 # How traits print: signed integers as s8, s32; the rest as the IR prints them.
 _SHOWN = {"i8": "s8", "i16": "s16", "i32": "s32", "i4": "s4"}

@@ -221,9 +221,13 @@ def _folded(lanes: Lanes, there: Array, mask: Any, fold: np.ufunc, value: Array,
 
 
 _REDUX: dict[str, Any] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

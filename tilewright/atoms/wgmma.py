@@ -162,11 +162,23 @@ _PATTERN = re.compile(
     r"_(SS|RS)(?:_TN|<(K|MN),(K|MN)>)(_SATURATE)?"
 )
 _PAIRS: dict[ScalarType, tuple[ScalarType, ...]] = {
-    F16: (F16,), BF16: (BF16,), TF32: (TF32,), E4M3: (E4M3, E5M2), E5M2: (E4M3, E5M2), I8: (I8, U8), U8: (I8, U8),
-}  # fmt: skip
+    F16: (F16,),
+    BF16: (BF16,),
+    TF32: (TF32,),
+    E4M3: (E4M3, E5M2),
+    E5M2: (E4M3, E5M2),
+    I8: (I8, U8),
+    U8: (I8, U8),
+}
 _ACCUMULATORS: dict[ScalarType, tuple[ScalarType, ...]] = {
-    F16: (F16, F32), BF16: (F32,), TF32: (F32,), E4M3: (F16, F32), E5M2: (F16, F32), I8: (I32,), U8: (I32,),
-}  # fmt: skip
+    F16: (F16, F32),
+    BF16: (F32,),
+    TF32: (F32,),
+    E4M3: (F16, F32),
+    E5M2: (F16, F32),
+    I8: (I32,),
+    U8: (I32,),
+}
 
 
 def atom_class(sparse: bool) -> type[WgmmaAtom]:

@@ -136,9 +136,15 @@ def _sign(step: Step) -> None:
 
 
 _FUNCTIONS = {
-    "ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh", "sqrt": "sqrt", "rsqrt": "rsqrt",
+    "ex2": "exp2",
+    "lg2": "log2",
+    "sin": "sin",
+    "cos": "cos",
+    "tanh": "tanh",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
     "rcp": "rcp",
-}  # fmt: skip
+}
 
 
 @known(*_FUNCTIONS)

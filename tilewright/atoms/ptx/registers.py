@@ -12,8 +12,14 @@ from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import BOOL, SCALARS, U128, ScalarType
 
-UNSIGNED = {1: np.dtype(bool), 8: np.dtype("u1"), 16: np.dtype("u2"), 32: np.dtype("u4"), 64: np.dtype("u8"),
-            128: np.dtype("V16")}  # fmt: skip
+UNSIGNED = {
+    1: np.dtype(bool),
+    8: np.dtype("u1"),
+    16: np.dtype("u2"),
+    32: np.dtype("u4"),
+    64: np.dtype("u8"),
+    128: np.dtype("V16"),
+}
 _HEX_FLOAT = {"0f": ("u4", "f4"), "0d": ("u8", "f8")}
 
 
