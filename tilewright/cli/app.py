@@ -211,9 +211,13 @@ def explore(
     run(port, runtime, browser, write)
 
 
-@app.command(context_settings={
-    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
-})  # fmt: skip
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+    }
+)
 def check(
     context: typer.Context,
     script: Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="a program that launches kernels")],
@@ -257,9 +261,13 @@ def check(
     raise typer.Exit(run(script, context.args, check=check, seed=seed, json_file=json, sarif_file=sarif))
 
 
-@app.command(context_settings={
-    "allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False,
-})  # fmt: skip
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+    }
+)
 def run(
     context: typer.Context,
     script: Annotated[str, typer.Argument(metavar="SCRIPT.py", help="a program that says `import cutlass`")],

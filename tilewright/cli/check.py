@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 
 
 def run(
-    script: Path, arguments: list[str], *, check: str = "all", seed: int = 0, json_file: Path | None = None,
+    script: Path,
+    arguments: list[str],
+    *,
+    check: str = "all",
+    seed: int = 0,
+    json_file: Path | None = None,
     sarif_file: Path | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Run ``script`` as the main program with ``arguments``; the exit code is 1 when something was found.
 
     A note about speed is a finding, too; a script that launches no kernel is an error. The script runs to its end, or

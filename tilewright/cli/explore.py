@@ -19,9 +19,11 @@ class Handler(SimpleHTTPRequestHandler):
     """Files of one folder, quietly; browsers load modules and WebAssembly by these types only."""
 
     extensions_map = {
-        **SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript", ".mjs": "text/javascript",
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
         ".wasm": "application/wasm",
-    }  # fmt: skip
+    }
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

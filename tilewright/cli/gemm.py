@@ -41,9 +41,16 @@ def run(
     with pending_output(output) as write:
         with ProgressBar("simulating") as progress:
             report = library.gemm(
-                a, b, c, alpha=alpha, beta=beta, kernel=kernel, decomposition=decomposition, machine=where,
+                a,
+                b,
+                c,
+                alpha=alpha,
+                beta=beta,
+                kernel=kernel,
+                decomposition=decomposition,
+                machine=where,
                 progress=progress,
-            )  # fmt: skip
+            )
         verdict: Check | None = compare(report.d, a, b, c, alpha, beta) if check else None
         if verdict is not None and not verdict.passed:
             raise SimulationError(f"{report.kernel} is wrong: {verdict}; {output} was not written")

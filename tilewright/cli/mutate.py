@@ -13,10 +13,17 @@ from tilewright.sim.mutation import KnownList, Outcome, as_json, study, table
 
 
 def run(
-    script: Path, arguments: list[str], *, seed: int, schedules: int, every: bool, launches: int, known: Path | None,
+    script: Path,
+    arguments: list[str],
+    *,
+    seed: int,
+    schedules: int,
+    every: bool,
+    launches: int,
+    known: Path | None,
     json: Path | None,
     verbose: bool,
-) -> int:  # fmt: skip
+) -> int:
     """Study the kernels of ``script``; the exit code is 1 when a mutant is missed."""
     console = Console(stderr=True)
 
@@ -28,9 +35,14 @@ def run(
     done = [0]
     with own_traceback(script), marking_empty_arrays():
         found = study(
-            lambda: run_script(script, arguments), every=every, seed=seed, schedules=schedules, launches=launches,
-            known=KnownList.read(known) if known is not None else None, progress=tell,
-        )  # fmt: skip
+            lambda: run_script(script, arguments),
+            every=every,
+            seed=seed,
+            schedules=schedules,
+            launches=launches,
+            known=KnownList.read(known) if known is not None else None,
+            progress=tell,
+        )
     if not found.outcomes:
         typer.echo("no kernel with a synchronisation operation was launched on the simulator")
         return 0

@@ -65,9 +65,13 @@ def compare(d: Array, a: Array, b: Array, c: Array | None, alpha: float, beta: f
 
 
 def print_report(
-    console: Console, report: GemmReport, shape: tuple[int, int, int], dtype: np.dtype[Any], check: Check | None,
+    console: Console,
+    report: GemmReport,
+    shape: tuple[int, int, int],
+    dtype: np.dtype[Any],
+    check: Check | None,
     instructions: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Print the table: kernel, machine, tiles, grid, ``instructions``, bank conflicts, time, error."""
     from rich.table import Table
 

@@ -15,9 +15,18 @@ from tilewright.sim.exploration import Exploration, ExplorationResult
 
 
 def run(
-    script: Path, arguments: list[str], *, check: str, seed: int, schedules: int, systematic: bool, limit: int,
-    compare: bool, json_file: Path | None = None, sarif_file: Path | None = None,
-) -> int:  # fmt: skip
+    script: Path,
+    arguments: list[str],
+    *,
+    check: str,
+    seed: int,
+    schedules: int,
+    systematic: bool,
+    limit: int,
+    compare: bool,
+    json_file: Path | None = None,
+    sarif_file: Path | None = None,
+) -> int:
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
     found = Exploration()
     try:
@@ -27,9 +36,14 @@ def run(
             sim.marking_empty_arrays(enabled_checkers(check).get("uninitialised", False)),
         ):
             found = sim.explore(
-                lambda: run_script(script, arguments), schedules=max(schedules, 1), seed=seed, systematic=systematic,
-                compare=compare, limit=limit, check=check,
-            )  # fmt: skip
+                lambda: run_script(script, arguments),
+                schedules=max(schedules, 1),
+                seed=seed,
+                systematic=systematic,
+                compare=compare,
+                limit=limit,
+                check=check,
+            )
     finally:
         write(found.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in found.launches])
     console = Console(stderr=True)
@@ -44,9 +58,13 @@ def run(
 def _as_json(launch: ExplorationResult) -> dict[str, Any]:
     """The exploration of a launch and its result."""
     said: dict[str, Any] = {
-        "kernel": launch.kernel, "grid": list(launch.config.grid), "block": list(launch.config.block),
-        "schedules": launch.schedules, "steps": launch.steps, "complete": launch.complete,
-    }  # fmt: skip
+        "kernel": launch.kernel,
+        "grid": list(launch.config.grid),
+        "block": list(launch.config.block),
+        "schedules": launch.schedules,
+        "steps": launch.steps,
+        "complete": launch.complete,
+    }
     if launch.claim:
         said["claim"] = launch.claim
     failure = launch.failure

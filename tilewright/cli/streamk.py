@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 
 
 def run(
-    problem: tuple[int, int, int], *, sms: int | None, available: int | None, occupancy: int | None, tile: str,
-    split: int, iterations: int, kernel: str, picture: Path | None, machine: str,
-) -> None:  # fmt: skip
+    problem: tuple[int, int, int],
+    *,
+    sms: int | None,
+    available: int | None,
+    occupancy: int | None,
+    tile: str,
+    split: int,
+    iterations: int,
+    kernel: str,
+    picture: Path | None,
+    machine: str,
+) -> None:
     """Print what the example program prints, and draw the schedules if asked. A wrong result ends in SimulationError,
     after all have been printed."""
     check_names(picture, None)
@@ -26,9 +35,15 @@ def run(
 
     where = where_to_run(machine)
     comparison = Comparison(
-        problem, machine=where, sms=sms, tile=parsed(tile), split=split, available=available, occupancy=occupancy,
+        problem,
+        machine=where,
+        sms=sms,
+        tile=parsed(tile),
+        split=split,
+        available=available,
+        occupancy=occupancy,
         kernel=kernel,
-    )  # fmt: skip
+    )
     console = Console(highlight=False)
     m, n, k = problem
     timed = f"{iterations} timing iterations of" if where == "gpu" else "Modelled times and simulated results of"

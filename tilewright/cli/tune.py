@@ -7,9 +7,14 @@ from rich.table import Table
 
 
 def run(
-    shape: tuple[int, int, int, int], dtype: str, out_dtype: str | None, a_major: str, b_major: str, candidates: int,
+    shape: tuple[int, int, int, int],
+    dtype: str,
+    out_dtype: str | None,
+    a_major: str,
+    b_major: str,
+    candidates: int,
     seconds: float,
-) -> None:  # fmt: skip
+) -> None:
     """Tune, and print a table of what was found."""
     from tilewright.gemm import tune
 
