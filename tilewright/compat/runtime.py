@@ -23,9 +23,14 @@ class cudaError_t(IntEnum):
 _OK = cudaError_t.cudaSuccess
 cudaMemcpyKind = IntEnum(
     "cudaMemcpyKind",
-    {"cudaMemcpyHostToHost": 0, "cudaMemcpyHostToDevice": 1, "cudaMemcpyDeviceToHost": 2,
-     "cudaMemcpyDeviceToDevice": 3, "cudaMemcpyDefault": 4},
-)  # fmt: skip
+    {
+        "cudaMemcpyHostToHost": 0,
+        "cudaMemcpyHostToDevice": 1,
+        "cudaMemcpyDeviceToHost": 2,
+        "cudaMemcpyDeviceToDevice": 3,
+        "cudaMemcpyDefault": 4,
+    },
+)
 cudaStream_t, cudaEvent_t = driver.CUstream, driver.CUevent
 
 

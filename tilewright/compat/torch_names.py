@@ -106,8 +106,12 @@ class CUDAGraph:
 
 
 @contextmanager
-def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global",
-          ) -> Iterator[None]:  # fmt: skip
+def graph(
+    cuda_graph: CUDAGraph,
+    pool: Any = None,
+    stream: Any = None,
+    capture_error_mode: str = "global",
+) -> Iterator[None]:
     """``torch.cuda.graph``: capture what is launched inside."""
     cuda_graph.capture_begin()
     try:
@@ -175,18 +179,20 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], 
         "max_memory_reserved": _zero, "reset_peak_memory_stats": _nothing, "can_device_access_peer": lambda *_: False,
     }  # fmt: skip
     return {
-        torch.cuda: {
-            name: _own(value) for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)
-        },
+        torch.cuda: {name: _own(value) for name, value in cuda.items() if name == "graph" or hasattr(torch.cuda, name)},
         torch.cuda.nvtx: {
-            "range_push": _own(_zero), "range_pop": _own(_zero), "mark": _own(_nothing), "range": nvtx_range,
+            "range_push": _own(_zero),
+            "range_pop": _own(_zero),
+            "mark": _own(_nothing),
+            "range": nvtx_range,
         },
         torch: {
             "set_default_device": set_device_by_default,
-            "Generator": _generator_class(torch.Generator, is_cuda), "compile": _as_written(torch.compile),
+            "Generator": _generator_class(torch.Generator, is_cuda),
+            "compile": _as_written(torch.compile),
         },
         torch.library: {"custom_op": _custom_op(torch.library.custom_op, is_cuda, mode)},
-    }  # fmt: skip
+    }
 
 
 def _own(function: Any) -> Any:
