@@ -34,8 +34,14 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "strides": self.strides, "typestr": self.dtype.str, "version": 3, "stream": None,
-                "data": (self.address, False)}  # fmt: skip
+        return {
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self.dtype.str,
+            "version": 3,
+            "stream": None,
+            "data": (self.address, False),
+        }
 
     def swapaxes(self, first: int, second: int) -> DeviceArray:
         """The same memory with two modes exchanged."""

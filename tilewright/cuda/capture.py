@@ -26,9 +26,15 @@ class _KernelNode(ctypes.Structure):
     """``CUDA_KERNEL_NODE_PARAMS``."""
 
     _fields_ = [
-        ("function", c_void_p), ("grid", c_uint * 3), ("block", c_uint * 3), ("smem", c_uint),
-        ("parameters", c_void_p), ("extra", c_void_p), ("kernel", c_void_p), ("context", c_void_p),
-    ]  # fmt: skip
+        ("function", c_void_p),
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("smem", c_uint),
+        ("parameters", c_void_p),
+        ("extra", c_void_p),
+        ("kernel", c_void_p),
+        ("context", c_void_p),
+    ]
 
 
 def remember_triggering(function: int) -> None:

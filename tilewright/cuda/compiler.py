@@ -27,9 +27,13 @@ _UNDER_WAY: dict[str, threading.Lock] = {}
 
 
 def compile(
-    function: Function, arch: str = "sm_90a", *, lineinfo: bool | None = None, options: tuple[str, ...] = (),
+    function: Function,
+    arch: str = "sm_90a",
+    *,
+    lineinfo: bool | None = None,
+    options: tuple[str, ...] = (),
     cache: bool = True,
-) -> Artifact:  # fmt: skip
+) -> Artifact:
     """Compile a kernel for ``arch`` (``sm_80``, ``sm_90a``, ``sm_120a``, ...); no GPU is needed.
 
     ``options`` are further NVRTC options (``--maxrregcount=128``); ``lineinfo`` None follows the environment.

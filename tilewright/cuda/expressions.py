@@ -83,8 +83,11 @@ def literal(elem: ScalarType, value: int | float | bool) -> Expr:
 def _integer(elem: ScalarType, value: int) -> Expr:
     if elem.width > 64:
         high, low = divmod(value, 1 << 64)
-        return Expr(f"{elem.cuda}({value}ll)" if -(1 << 63) < value < 1 << 63 else
-                    f"tw::wide<{elem.cuda}>({high % (1 << 64):#x}ull, {low:#x}ull)")  # fmt: skip
+        return Expr(
+            f"{elem.cuda}({value}ll)"
+            if -(1 << 63) < value < 1 << 63
+            else f"tw::wide<{elem.cuda}>({high % (1 << 64):#x}ull, {low:#x}ull)"
+        )
     suffix = {I64: "ll", U64: "ull", U32: "u"}.get(elem, "")
     # C++ has no negative literals: 2147483648, to be negated, would not fit into an int.
     if value == -(1 << (elem.width - 1)) and elem.width >= 32:

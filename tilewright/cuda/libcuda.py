@@ -47,9 +47,13 @@ class LaunchConfiguration(Structure):
     """``CUlaunchConfig``."""
 
     _fields_ = [
-        ("grid", c_uint * 3), ("block", c_uint * 3), ("smem", c_uint), ("stream", c_void_p),
-        ("attributes", POINTER(LaunchAttribute)), ("count", c_uint),
-    ]  # fmt: skip
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("smem", c_uint),
+        ("stream", c_void_p),
+        ("attributes", POINTER(LaunchAttribute)),
+        ("count", c_uint),
+    ]
 
 
 PROTOTYPES: dict[str, list[Any]] = {
@@ -105,22 +109,28 @@ PROTOTYPES: dict[str, list[Any]] = {
 
 #: Errors after which the context, and so the process, can run nothing more.
 STICKY = {
-    700: "a kernel read or wrote an address that is not its own", 714: "a kernel met a fault in hardware",
-    715: "a kernel ran an illegal instruction", 716: "a kernel used a misaligned address",
+    700: "a kernel read or wrote an address that is not its own",
+    714: "a kernel met a fault in hardware",
+    715: "a kernel ran an illegal instruction",
+    716: "a kernel used a misaligned address",
     717: "a kernel used an address that is not its own, in the window of another address space",
     718: "a kernel jumped out of its code",
-    719: "a kernel failed (an assertion, a trap, or a fault)", 710: "a device-side assertion failed",
+    719: "a kernel failed (an assertion, a trap, or a fault)",
+    710: "a device-side assertion failed",
     702: "a kernel ran longer than the display's time limit",
-}  # fmt: skip
+}
 
 
 _TOO_NEW = "The code is for another GPU, or newer than the driver: update the driver, or compile by an older NVRTC"
 HINTS = {
-    200: _TOO_NEW, 209: _TOO_NEW, 218: _TOO_NEW, 222: _TOO_NEW,
+    200: _TOO_NEW,
+    209: _TOO_NEW,
+    218: _TOO_NEW,
+    222: _TOO_NEW,
     701: "Registers times threads, or shared memory, exceed one multiprocessor: take smaller blocks or launch bounds",
     720: "Not all blocks of this cooperative launch fit on the device at once: launch fewer, or smaller ones",
     912: "No co-resident clusters of this shape fit on the device: take smaller clusters or less shared memory",
-}  # fmt: skip
+}
 
 
 @functools.cache

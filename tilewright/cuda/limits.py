@@ -44,10 +44,14 @@ def limits(device: int) -> Limits:
         return ask(x), ask(y), ask(z)
 
     return Limits(
-        libcuda.device_name(handle), (ask(libcuda.COMPUTE_MAJOR), ask(libcuda.COMPUTE_MINOR)),
-        ask(libcuda.MAX_THREADS_PER_BLOCK), three(libcuda.MAX_BLOCK_DIM), three(libcuda.MAX_GRID_DIM),
-        ask(libcuda.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), ask(libcuda.MULTIPROCESSORS),
-    )  # fmt: skip
+        libcuda.device_name(handle),
+        (ask(libcuda.COMPUTE_MAJOR), ask(libcuda.COMPUTE_MINOR)),
+        ask(libcuda.MAX_THREADS_PER_BLOCK),
+        three(libcuda.MAX_BLOCK_DIM),
+        three(libcuda.MAX_GRID_DIM),
+        ask(libcuda.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        ask(libcuda.MULTIPROCESSORS),
+    )
 
 
 def shared_bytes(function: Function) -> int:

@@ -100,9 +100,13 @@ def set_kernel_attribute(kernel: int, attribute: int, value: int, device_id: int
 
 
 def launch_kernel(
-    kernel: int, grid_dims: Sequence[int], block_dims: Sequence[int], stream: Any = 0, smem_size: int = 0,
+    kernel: int,
+    grid_dims: Sequence[int],
+    block_dims: Sequence[int],
+    stream: Any = 0,
+    smem_size: int = 0,
     kernel_args: Sequence[Any] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Launch a function on ``stream``. ``kernel_args``: numbers with a type (``Int32(3)``, ctypes, NumPy scalars), in
     the order of the kernel's parameters; device addresses are ``Int64`` or ``ctypes.c_void_p``.
 

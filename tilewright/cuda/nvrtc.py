@@ -26,7 +26,12 @@ ERROR_COMPILATION = 6
 PROTOTYPES: dict[str, list[Any]] = {
     "nvrtcVersion": [POINTER(c_int), POINTER(c_int)],
     "nvrtcCreateProgram": [
-        POINTER(c_void_p), c_char_p, c_char_p, c_int, POINTER(c_char_p), POINTER(c_char_p),
+        POINTER(c_void_p),
+        c_char_p,
+        c_char_p,
+        c_int,
+        POINTER(c_char_p),
+        POINTER(c_char_p),
     ],
     "nvrtcDestroyProgram": [POINTER(c_void_p)],
     "nvrtcCompileProgram": [c_void_p, c_int, POINTER(c_char_p)],
@@ -36,7 +41,7 @@ PROTOTYPES: dict[str, list[Any]] = {
     "nvrtcGetPTX": [c_void_p, c_char_p],
     "nvrtcGetCUBINSize": [c_void_p, POINTER(c_size_t)],
     "nvrtcGetCUBIN": [c_void_p, c_char_p],
-}  # fmt: skip
+}
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 
 
