@@ -21,9 +21,14 @@ from tilewright.tiled.atom import CopyAtom
 
 
 def allocate(
-    dtype: Any, address_space: AddressSpace, layout: Any, *, alignment: int | None = None, loc: Any = None,
+    dtype: Any,
+    address_space: AddressSpace,
+    layout: Any,
+    *,
+    alignment: int | None = None,
+    loc: Any = None,
     ip: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A fresh tensor in registers (``rmem``) or in the block's shared memory (``smem``), of a static layout.
 
     ``alignment`` is in bytes; registers have none.
@@ -48,9 +53,14 @@ def partition(
 
 
 def copy(
-    src: Tensor, dst: Tensor, *, copy_atom: CopyAtom, loc: Any = None, ip: Any = None,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    copy_atom: CopyAtom,
+    loc: Any = None,
+    ip: Any = None,
     **options: Unpack[staged_copy.CopyOptions],
-) -> None:  # fmt: skip
+) -> None:
     """``cute.copy(copy_atom, src, dst)`` of the elements that are inside the kernel's arguments.
 
     What a load into registers would read outside becomes zero; stores outside are left out. Where the extents are not

@@ -14,9 +14,16 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, scalar_of
 
 __all__ = [
-    "CacheEvictionPriority", "CopyG2ROp", "CopyR2GOp", "CopyUniversalOp", "LoadCacheMode", "MemoryOrder", "MemoryScope",
-    "MmaUniversalOp", "OperandMajorMode",
-]  # fmt: skip
+    "CacheEvictionPriority",
+    "CopyG2ROp",
+    "CopyR2GOp",
+    "CopyUniversalOp",
+    "LoadCacheMode",
+    "MemoryOrder",
+    "MemoryScope",
+    "MmaUniversalOp",
+    "OperandMajorMode",
+]
 
 
 class CacheEvictionPriority(Enum):

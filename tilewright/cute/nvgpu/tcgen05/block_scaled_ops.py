@@ -103,9 +103,14 @@ class MmaMXF4NVF4Op(_Packed):
 
 
 def block_scaled_op(
-    ab_dtype: Any, majors: tuple[OperandMajorMode, OperandMajorMode], sf_dtype: Any, sf_vec_size: int, shape: Any,
-    cta_group: CtaGroup, a_source: OperandSource,
-) -> BlockScaledMmaOp:  # fmt: skip
+    ab_dtype: Any,
+    majors: tuple[OperandMajorMode, OperandMajorMode],
+    sf_dtype: Any,
+    sf_vec_size: int,
+    shape: Any,
+    cta_group: CtaGroup,
+    a_source: OperandSource,
+) -> BlockScaledMmaOp:
     """The operation for these types. ConstraintError for types without one."""
     kind, scale = scalar_of(ab_dtype), scalar_of(sf_dtype)
     if kind in (E4M3, E5M2) and (scale, sf_vec_size) == (E8M0, 32):
