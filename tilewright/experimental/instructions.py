@@ -210,9 +210,15 @@ class ReductionKind(enum.Enum):
 
 
 def redux_sync(
-    val: Any, kind: ReductionKind, mask: Any = warps.FULL_MASK, *, abs: bool = False, nan: bool = False,
-    loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    val: Any,
+    kind: ReductionKind,
+    mask: Any = warps.FULL_MASK,
+    *,
+    abs: bool = False,
+    nan: bool = False,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """``cute.arch.warp_redux_sync``; UMIN and UMAX read the bits as unsigned.
 
     >>> from tilewright.testing import per_thread
