@@ -77,11 +77,14 @@ def program(name: str) -> str:
 
 NAMES = tuple(path.stem for path in sorted(PROGRAMS.glob("*.py")))
 KERNEL = Tab(
-    "kernel", "Kernel", "A kernel as Python, IR and CUDA C++; lines that belong together light up together.",
+    "kernel",
+    "Kernel",
+    "A kernel as Python, IR and CUDA C++; lines that belong together light up together.",
     (
         Field("program", "Program", program(NAMES[0]), rows=24),
         Field("arch", "Architecture", "sm_90a", ARCHITECTURES),
     ),
-    kernel, live=False,
+    kernel,
+    live=False,
     samples=tuple((name.replace("_", " "), {"program": program(name)}) for name in NAMES),
-)  # fmt: skip
+)

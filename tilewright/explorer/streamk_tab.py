@@ -11,12 +11,19 @@ from tilewright.viz import gantt, streamk_plan_figure
 MOST_TILES, MOST_SMS = 4096, 256
 KERNEL, SMEM = "tensorop_f16", get_smem_capacity_in_bytes("sm_90")
 NUMBERS = (
-    ("output tiles", "output_tiles"), ("k-iterations of a tile", "iters_per_tile"), ("tiles by Stream-K", "sk_tiles"),
-    ("blocks that share them", "sk_blocks"), ("waves of these blocks", "sk_waves"), ("regions", "sk_regions"),
-    ("k-iterations of a block", "sk_iters_per_normal_block"), ("blocks with one more", "big_blocks"),
-    ("data-parallel blocks", "dp_blocks"), ("reduction blocks", "reduction_blocks"),
-    ("blocks of the grid", "num_blocks"), ("bytes of flags", "barrier_workspace_size"),
-)  # fmt: skip
+    ("output tiles", "output_tiles"),
+    ("k-iterations of a tile", "iters_per_tile"),
+    ("tiles by Stream-K", "sk_tiles"),
+    ("blocks that share them", "sk_blocks"),
+    ("waves of these blocks", "sk_waves"),
+    ("regions", "sk_regions"),
+    ("k-iterations of a block", "sk_iters_per_normal_block"),
+    ("blocks with one more", "big_blocks"),
+    ("data-parallel blocks", "dp_blocks"),
+    ("reduction blocks", "reduction_blocks"),
+    ("blocks of the grid", "num_blocks"),
+    ("bytes of flags", "barrier_workspace_size"),
+)
 
 
 def stream_k(form: Form) -> Answer:
@@ -56,11 +63,17 @@ def stream_k(form: Form) -> Answer:
 
 
 STREAMK = Tab(
-    "streamk", "Stream-K", "Data-parallel, split-K and Stream-K on one product: when each block runs, and why.",
+    "streamk",
+    "Stream-K",
+    "Data-parallel, split-K and Stream-K on one product: when each block runs, and why.",
     (
-        Field("m", "M", "384"), Field("n", "N", "384"), Field("k", "K", "2048"),
-        Field("sms", "Multiprocessors", "8"), Field("occupancy", "Blocks of each", "1"),
-        Field("tile", "Tile", "128x128x32"), Field("split", "Split of split-K", "2"),
+        Field("m", "M", "384"),
+        Field("n", "N", "384"),
+        Field("k", "K", "2048"),
+        Field("sms", "Multiprocessors", "8"),
+        Field("occupancy", "Blocks of each", "1"),
+        Field("tile", "Tile", "128x128x32"),
+        Field("split", "Split of split-K", "2"),
     ),
     stream_k,
-)  # fmt: skip
+)

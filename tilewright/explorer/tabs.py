@@ -11,9 +11,13 @@ from tilewright.explorer.answer import Tab, answer, tex
 
 # Imported when they are asked for: the browser shows the first tab before it has read what the others need.
 MODULES = {
-    "layouts": "layouts_tab", "swizzle": "layouts_tab", "threads": "threads_tab", "tma": "threads_tab",
-    "streamk": "streamk_tab", "kernel": "kernel_tab",
-}  # fmt: skip
+    "layouts": "layouts_tab",
+    "swizzle": "layouts_tab",
+    "threads": "threads_tab",
+    "tma": "threads_tab",
+    "streamk": "streamk_tab",
+    "kernel": "kernel_tab",
+}
 
 
 def tab_of(name: str) -> Tab:
