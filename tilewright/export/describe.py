@@ -70,9 +70,13 @@ def _argument(argument: Argument) -> dict[str, Any]:
         return {**name, "kind": "pointer", **_pointer(template.dtype, pointer, template.wide)}
     layout = template.layout
     return {
-        **name, "kind": "tensor", "implicit": argument.convert is implicit_tensor, "shape": _tree(layout.shape),
-        "stride": _tree(layout.stride), **_pointer(template.element_type, argument.types()[0], template.engine.wide),
-    }  # fmt: skip
+        **name,
+        "kind": "tensor",
+        "implicit": argument.convert is implicit_tensor,
+        "shape": _tree(layout.shape),
+        "stride": _tree(layout.stride),
+        **_pointer(template.element_type, argument.types()[0], template.engine.wide),
+    }
 
 
 def _pointer(dtype: Any, kind: Any, wide: bool) -> dict[str, Any]:

@@ -233,12 +233,15 @@ def template_text(label: str, template: TensorMapTemplate) -> str:
     box = ", ".join(map(str, template.box))
     kind = DATA_TYPE_CODES[template.element.tensor_map]
     sizes = f"{template.source.bytes}, {template.element.bytes}, {kind}, {template.swizzle}"
-    return "\n".join([
-        f"static const tw_part {label}_parts[] = {{{', '.join(rows)}}};",
-        f"static const tw_template {label} = {{",
-        f"  {string(template.name)}, {string(template.tensor)}, {{{where}}},",
-        f"  {len(template.modes)}, {{{', '.join(ends)}}}, {{{box}}}, {sizes}, {len(template.scales)}, {label}_parts}};",
-    ])  # fmt: skip
+    counts = f"{len(template.modes)}, {{{', '.join(ends)}}}"
+    return "\n".join(
+        [
+            f"static const tw_part {label}_parts[] = {{{', '.join(rows)}}};",
+            f"static const tw_template {label} = {{",
+            f"  {string(template.name)}, {string(template.tensor)}, {{{where}}},",
+            f"  {counts}, {{{box}}}, {sizes}, {len(template.scales)}, {label}_parts}};",
+        ]
+    )
 
 
 def _part(extent: Leaf, stride: Leaf, contiguous: bool) -> str:

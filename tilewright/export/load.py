@@ -95,9 +95,12 @@ class ExportedCode(HostCode):
     kernels for the simulator, or None."""
 
     def __init__(
-        self, function: Function, codes: dict[Function, dict[str, bytes]], label: str,
+        self,
+        function: Function,
+        codes: dict[Function, dict[str, bytes]],
+        label: str,
         simulated: Callable[[], list[Function] | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(function)
         self.codes, self.label, self.simulated = codes, label, simulated
 

@@ -53,12 +53,18 @@ def launcher(
     fixed = piece("launcher.c").replace("@TABLES@", tables)
     fixed = fixed.replace("@PREFIX@", prefix).replace("@ARCHITECTURES@", ", ".join(compiled))
     pieces = [
-        _BEGIN.format(prefix=prefix, name=name, kernels=len(executor.kernels),
-                      math="#include <math.h>\n" if helpers.math else ""),
-        fixed, piece("arguments.c"), piece("tensormap.c") if writer.templates else "", piece("launch.c"),
+        _BEGIN.format(
+            prefix=prefix, name=name, kernels=len(executor.kernels), math="#include <math.h>\n" if helpers.math else ""
+        ),
+        fixed,
+        piece("arguments.c"),
+        piece("tensormap.c") if writer.templates else "",
+        piece("launch.c"),
         "/* ---- the host function -------------------------------------------------------------------------------"
         "-------------- */\n",
-        helpers.text(), *writer.templates, "",
+        helpers.text(),
+        *writer.templates,
+        "",
         f"{declaration(parameters, prefix)} {{",
         "  tw_place *place = NULL;",
         *(f"  {check}" for p in parameters for check in p.checks),
@@ -71,7 +77,7 @@ def launcher(
         "",
         _packed(parameters, prefix),
         *_tvm_ffi(executor, parameters, prefix),
-    ]  # fmt: skip
+    ]
     return "\n".join(pieces) + "\n"
 
 
