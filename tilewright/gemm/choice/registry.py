@@ -49,8 +49,14 @@ def small(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
 
 def granular(dtype: Any, acc: Any = Float32) -> tuple[GemmConfig, ...]:
     """Two stages, as registers hold the third; deep k tiles, as each waits for memory once."""
-    tiles = {(128, 128, 64): (2, 4), (64, 128, 64): (2, 4), (64, 64, 64): (2, 2), (32, 64, 64): (2, 2),
-             (64, 32, 64): (2, 2), (32, 32, 128): (2, 2)}  # fmt: skip
+    tiles = {
+        (128, 128, 64): (2, 4),
+        (64, 128, 64): (2, 4),
+        (64, 64, 64): (2, 2),
+        (32, 64, 64): (2, 2),
+        (64, 32, 64): (2, 2),
+        (32, 32, 128): (2, 2),
+    }
     sizes = (tensorop(dtype, acc=acc, tile=tile, warps=warps) for tile, warps in tiles.items())
     return tuple(replace(size, stages=2, granules=True) for size in sizes)
 
@@ -68,10 +74,14 @@ def small_m(name: str, title: str, dtype: Any) -> KernelEntry:
 def simt() -> GemmConfig:
     # Row-major A needs one 4-byte cp.async an element (shared memory holds it M-major); B and C move 16 bytes at once.
     return SimtConfig(
-        a=Operand(Float32, Major.K, 32), b=Operand(Float32, Major.MN, 128),
+        a=Operand(Float32, Major.K, 32),
+        b=Operand(Float32, Major.MN, 128),
         c=Operand(Float32, Major.K, 128),
-        acc_dtype=Float32, tile=(128, 128, 8), warps=(8, 1), stages=3,
-    )  # fmt: skip
+        acc_dtype=Float32,
+        tile=(128, 128, 8),
+        warps=(8, 1),
+        stages=3,
+    )
 
 
 def four_warps(name: str, title: str, config: GemmConfig, **others: Any) -> KernelEntry:
@@ -88,8 +98,14 @@ def four_warps(name: str, title: str, config: GemmConfig, **others: Any) -> Kern
 
 def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEntry:
     config = tensorop(dtype, acc=acc)
-    return four_warps(name, f"{title}: {TENSOR_CORES}", config, large=large(dtype, acc), small=small(dtype, acc),
-                      granular=granular(dtype, acc))  # fmt: skip
+    return four_warps(
+        name,
+        f"{title}: {TENSOR_CORES}",
+        config,
+        large=large(dtype, acc),
+        small=small(dtype, acc),
+        granular=granular(dtype, acc),
+    )
 
 
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"

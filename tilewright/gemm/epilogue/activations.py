@@ -102,8 +102,15 @@ def quick_gelu_tanh(x: Any) -> Any:
 
 
 LOG2_TAIL = (
-    -1.00004309, -1.15060994, -0.459956825, -0.0526353863, 7.94457942e-3, -8.07248237e-4, 4.82032792e-5, -1.26245763e-6
-)  # fmt: skip
+    -1.00004309,
+    -1.15060994,
+    -0.459956825,
+    -0.0526353863,
+    7.94457942e-3,
+    -8.07248237e-4,
+    4.82032792e-5,
+    -1.26245763e-6,
+)
 """A polynomial in a for log2(P(X > a)), X normal, 0 <= a <= 8, where it is off by 4.3e-5 at most (least squares,
 weighted until the extremes were even): 3e-5 of the probability. Beyond, it falls faster than the logarithm does."""
 
@@ -124,18 +131,22 @@ ACTIVATIONS = {
     ),
     "gelu": ActivationRow(gelu, lambda functional, x: functional.gelu(x), gelu_derivative, quick=quick_gelu, long=True),
     "gelu_tanh": ActivationRow(
-        gelu_tanh, lambda functional, x: functional.gelu(x, approximate="tanh"), gelu_tanh_derivative,
+        gelu_tanh,
+        lambda functional, x: functional.gelu(x, approximate="tanh"),
+        gelu_tanh_derivative,
         quick=quick_gelu_tanh,
     ),
     "sigmoid": ActivationRow(
         sigmoid, lambda functional, x: functional.sigmoid(x), sigmoid_derivative, quick=quick_sigmoid
     ),
     "silu": ActivationRow(
-        silu, lambda functional, x: functional.silu(x), lambda x: sigmoid(x) + x * sigmoid_derivative(x),
+        silu,
+        lambda functional, x: functional.silu(x),
+        lambda x: sigmoid(x) + x * sigmoid_derivative(x),
         quick=lambda x: x * quick_sigmoid(x),
     ),
     "tanh": ActivationRow(cute.math.tanh, lambda functional, x: functional.tanh(x), tanh_derivative, long=True),
-}  # fmt: skip
+}
 """A new activation is a row here; ``matmul`` and the operator of PyTorch find it by its name."""
 
 

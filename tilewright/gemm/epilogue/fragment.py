@@ -32,9 +32,18 @@ class FragmentEpilogue:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, sums: cute.Tensor, step: Any, gC: cute.Tensor, gD: cute.Tensor,
-        cD: cute.Tensor, extent: tuple, function: EpilogueFunction, scatter: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        tidx: Any,
+        sums: cute.Tensor,
+        step: Any,
+        gC: cute.Tensor,
+        gD: cute.Tensor,
+        cD: cute.Tensor,
+        extent: tuple,
+        function: EpilogueFunction,
+        scatter: Any = None,
+    ) -> None:
         """Write ``sums``, the accumulators of ``step``, to their place in the tile ``gD``."""
         thr_mma = tiled_mma.get_slice(tidx)
         tC, tD, tc = (thr_mma.partition_C(x)[None, None, step] for x in (gC, gD, cD))  # (MMA, MMA_M)

@@ -72,17 +72,26 @@ def exchanges_of(layout: Any, first: tuple[int, ...], width: int, columns: int) 
     count = len(places)
     if apart == COLUMNS and count % (QUAD * each) == 0:
         return [
-            Exchange(tuple(tuple(line[begin + each * j : begin + each * (j + 1)]) for j in range(QUAD)),
-                     (line[begin],), each * COLUMNS, True)
-            for line in numbers for begin in range(0, count, QUAD * each)
-        ]  # fmt: skip
+            Exchange(
+                tuple(tuple(line[begin + each * j : begin + each * (j + 1)]) for j in range(QUAD)),
+                (line[begin],),
+                each * COLUMNS,
+                True,
+            )
+            for line in numbers
+            for begin in range(0, count, QUAD * each)
+        ]
     if count % QUAD == 0 and len(numbers) % each == 0:
         return [
-            Exchange(tuple(tuple(line[begin + j] for line in some) for j in range(QUAD)),
-                     tuple(line[begin] for line in some), apart, False)
+            Exchange(
+                tuple(tuple(line[begin + j] for line in some) for j in range(QUAD)),
+                tuple(line[begin] for line in some),
+                apart,
+                False,
+            )
             for some in (numbers[i : i + each] for i in range(0, len(numbers), each))
             for begin in range(0, count, QUAD)
-        ]  # fmt: skip
+        ]
     return None
 
 

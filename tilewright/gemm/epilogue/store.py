@@ -73,9 +73,18 @@ class DirectEpilogue:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, function: EpilogueFunction, scatter: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        tidx: Any,
+        acc: cute.Tensor,
+        gC: cute.Tensor,
+        gD: cute.Tensor,
+        cD: cute.Tensor,
+        smem: Any,
+        extent: tuple,
+        function: EpilogueFunction,
+        scatter: Any = None,
+    ) -> None:
         thr_mma = tiled_mma.get_slice(tidx)
         atom = vector_atom(self.config)
         # (vector, vectors along the contiguous mode, other mode) of the partitions (MMA, MMA_M, MMA_N)
@@ -130,9 +139,18 @@ class SharedEpilogue:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, gC: cute.Tensor, gD: cute.Tensor, cD: cute.Tensor,
-        smem: Any, extent: tuple, function: EpilogueFunction, scatter: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        tidx: Any,
+        acc: cute.Tensor,
+        gC: cute.Tensor,
+        gD: cute.Tensor,
+        cD: cute.Tensor,
+        smem: Any,
+        extent: tuple,
+        function: EpilogueFunction,
+        scatter: Any = None,
+    ) -> None:
         bM, bN, _ = self.config.tile
         dtype = self.config.c.dtype
         sD = cute.make_tensor(cute.recast_ptr(smem, dtype=dtype), self.layout)

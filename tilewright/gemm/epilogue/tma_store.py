@@ -90,10 +90,21 @@ class TmaStoreEpilogue:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], atom: cute.CopyAtom,
-        gD: cute.Tensor, gC: cute.Tensor, cD: cute.Tensor, sD: cute.Tensor, extent: tuple, function: EpilogueFunction,
-        barrier: Any, descriptor: Any = None, outputs: tuple = (),
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        tidx: Any,
+        sums: list[tuple[Any, cute.Tensor]],
+        atom: cute.CopyAtom,
+        gD: cute.Tensor,
+        gC: cute.Tensor,
+        cD: cute.Tensor,
+        sD: cute.Tensor,
+        extent: tuple,
+        function: EpilogueFunction,
+        barrier: Any,
+        descriptor: Any = None,
+        outputs: tuple = (),
+    ) -> None:
         """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
@@ -140,15 +151,26 @@ class TmaStoreEpilogue:
     def store_partition(self, atom: cute.CopyAtom, sD: cute.Tensor, gD: cute.Tensor) -> Any:
         """((TMA), buffers) and ((TMA), parts) of one output, whose ``gD`` is (rows, columns, 1, parts)."""
         return cpasync.tma_partition(
-            atom, 0, cute.make_layout(1), cute.group_modes(sD, 0, 2),
+            atom,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(sD, 0, 2),
             cute.group_modes(gD[None, None, 0, None], 0, 2),
-        )  # fmt: skip
+        )
 
     @cute.jit
     def store(
-        self, copy: cute.TiledCopy, tRS_sD: cute.Tensor, storing: Any, barrier: Any, descriptor: Any,
-        fragment: cute.Tensor, buffer: int, output: tuple, i: Any,
-    ) -> None:  # fmt: skip
+        self,
+        copy: cute.TiledCopy,
+        tRS_sD: cute.Tensor,
+        storing: Any,
+        barrier: Any,
+        descriptor: Any,
+        fragment: cute.Tensor,
+        buffer: int,
+        output: tuple,
+        i: Any,
+    ) -> None:
         """Part ``i`` of an ``output``, ``fragment``, by way of ``buffer``."""
         cute.copy(copy, copy.retile(fragment), tRS_sD[None, None, None, buffer])
         # Threads wrote through the generic proxy; the TMA store reads through the async proxy.

@@ -113,9 +113,13 @@ class KernelFamily(ABC):
         return None
 
     def refusal(
-        self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, version: int,
+        self,
+        sizes: tuple[AnyConfig, ...],
+        product: ProductOperands,
+        decomposition: Any,
+        version: int,
         reduction: str | None = None,
-    ) -> str | None:  # fmt: skip
+    ) -> str | None:
         """Why a kernel, in the first of its ``sizes``, cannot multiply these operands on such a GPU; None where it
         can."""
         config = sizes[0]

@@ -110,9 +110,15 @@ def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def sized(
-    a: Operand, b: Operand, c: Operand, acc: Any, tile: tuple[int, int], consumers: tuple[int, int],
-    pingpong: bool = False, kind: type[HopperConfig] = HopperConfig,
-) -> HopperConfig:  # fmt: skip
+    a: Operand,
+    b: Operand,
+    c: Operand,
+    acc: Any,
+    tile: tuple[int, int],
+    consumers: tuple[int, int],
+    pingpong: bool = False,
+    kind: type[HopperConfig] = HopperConfig,
+) -> HopperConfig:
     """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
     columns = bN if pingpong else bN // consumers[1]

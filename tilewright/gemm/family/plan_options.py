@@ -64,9 +64,12 @@ class PlanOption:
 
 
 def plan_options(
-    configs: Sequence[AnyConfig], whole: Sequence[bool], shares: Sequence[bool], parts: Sequence[int],
+    configs: Sequence[AnyConfig],
+    whole: Sequence[bool],
+    shares: Sequence[bool],
+    parts: Sequence[int],
     shared_reduction: Sequence[AnyConfig] = (),
-) -> list[PlanOption]:  # fmt: skip
+) -> list[PlanOption]:
     """All options of a kernel: ``whole`` says of each size whether it may give each tile to a block, ``shares`` whether
     blocks may share tiles, in equal ``parts`` or evenly. Those of whole tiles come first, among them those whose
     warpgroups take turns last; then clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks

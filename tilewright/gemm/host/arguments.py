@@ -97,9 +97,14 @@ class GemmUniversalArguments:
         if self.epilogue is not None:
             raise ArgumentError("an epilogue of your own is written for rows and columns of D: transpose it yourself")
         return replace(
-            self, A=_transposed(self.B), B=_transposed(self.A), C=_transposed(self.C), D=_transposed(self.D),
-            gather_A_indices=self.gather_B_indices, gather_B_indices=self.gather_A_indices,
-        )  # fmt: skip
+            self,
+            A=_transposed(self.B),
+            B=_transposed(self.A),
+            C=_transposed(self.C),
+            D=_transposed(self.D),
+            gather_A_indices=self.gather_B_indices,
+            gather_B_indices=self.gather_A_indices,
+        )
 
 
 def _transposed(operand: Any) -> Any:

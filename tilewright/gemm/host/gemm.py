@@ -71,10 +71,21 @@ class GemmReport(Report):
 
 
 def gemm(
-    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, kernel: str | KernelEntry | None = None,
-    machine: str = "auto", out: Any = None, decomposition: Decomposition = "auto", reduction: str | None = None,
-    epilogue: EpilogueFunction | None = None, progress: Callable[[float], None] | None = None, check: str = "",
-) -> GemmReport:  # fmt: skip
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    kernel: str | KernelEntry | None = None,
+    machine: str = "auto",
+    out: Any = None,
+    decomposition: Decomposition = "auto",
+    reduction: str | None = None,
+    epilogue: EpilogueFunction | None = None,
+    progress: Callable[[float], None] | None = None,
+    check: str = "",
+) -> GemmReport:
     """D = alpha * a @ b + beta * c, or what ``epilogue`` makes of the sums (``gemm.epilogue.functions``).
 
     Args:
@@ -139,10 +150,18 @@ def gemm(
 
 
 def launcher(
-    a: Any, b: Any, out: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
-    kernel: str | KernelEntry | None = None, decomposition: Decomposition = "auto", reduction: str | None = None,
+    a: Any,
+    b: Any,
+    out: Any,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    kernel: str | KernelEntry | None = None,
+    decomposition: Decomposition = "auto",
+    reduction: str | None = None,
     epilogue: EpilogueFunction | None = None,
-) -> Callable[[], None]:  # fmt: skip
+) -> Callable[[], None]:
     """A callable that launches out = alpha * a @ b + beta * c on the arrays' machine and does nothing else.
 
     All checks and the compilation happen here, so the callable can be timed or captured into a CUDA graph. The arrays

@@ -79,8 +79,13 @@ class Handle:
             kept = Operand(config.acc_dtype, Major.K, 128)
             tensors: Any = slices.tensor(kept), C.tensor(config.c), D.tensor(config.c)
             indirect = seen.indirect.addressing(uploader_beside(target, D)) if seen.indirect is not None else None
-            following = handle_of(ReduceSplitK(config.acc_dtype, config.transposed), tensors,
-                        (function, indirect.scatter_D if indirect else None), config, (C, D))  # fmt: skip
+            following = handle_of(
+                ReduceSplitK(config.acc_dtype, config.transposed),
+                tensors,
+                (function, indirect.scatter_D if indirect else None),
+                config,
+                (C, D),
+            )
             function, config, C, D = sums_as_they_are(config.acc_dtype), replace(config, c=kept), slices, slices
         objects: tuple[Any, ...] = function, how
         if seen.indirect is not None:

@@ -57,9 +57,16 @@ class Plan:
 
     @classmethod
     def of(
-        cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str | None = None, split: int = 1, available: int = -1, may_pack: str = "",
-    ) -> Plan:  # fmt: skip
+        cls,
+        problem: Problem,
+        entries: list[KernelEntry],
+        decomposition: Decomposition,
+        machine: str,
+        reduction: str | None = None,
+        split: int = 1,
+        available: int = -1,
+        may_pack: str = "",
+    ) -> Plan:
         """The first of ``entries`` that can take the operands, in the size that suits the problem. ``reduction``: how
         blocks that share a tile add up, None as the decomposition has it. ``split`` and
         ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: which of A, B,
@@ -94,16 +101,29 @@ class Plan:
                 return replace(packed, passed_over=passed_over)
         numbered = isinstance(decomposition, StreamK) or numbers
         plan = cls(
-            entry, with_operands(entry, problem), added_up(shares, reduction), gpu[0], passed_over,
-            decomposition == "dynamic", adds_up(reduction), None, numbered,
-        )  # fmt: skip
+            entry,
+            with_operands(entry, problem),
+            added_up(shares, reduction),
+            gpu[0],
+            passed_over,
+            decomposition == "dynamic",
+            adds_up(reduction),
+            None,
+            numbered,
+        )
         return plan if numbered or shares is None else plan.renumbered()
 
     @classmethod
     def packed(
-        cls, problem: Problem, entries: list[KernelEntry], decomposition: Decomposition, machine: str,
-        reduction: str | None, otherwise: KernelEntry, may_pack: str,
-    ) -> Plan | None:  # fmt: skip
+        cls,
+        problem: Problem,
+        entries: list[KernelEntry],
+        decomposition: Decomposition,
+        machine: str,
+        reduction: str | None,
+        otherwise: KernelEntry,
+        may_pack: str,
+    ) -> Plan | None:
         """The first of the kernels, which were passed over, that takes the problem with its matrices copied to aligned
         rows, where that is faster than the kernel ``otherwise`` without."""
         gpu = limits(machine)
@@ -163,9 +183,13 @@ class Plan:
 
     @classmethod
     def scheduled(
-        cls, how: StreamKScheduleSm90, entry: KernelEntry, problem: Problem, passed_over: dict[str, str],
+        cls,
+        how: StreamKScheduleSm90,
+        entry: KernelEntry,
+        problem: Problem,
+        passed_over: dict[str, str],
         reduction: str | None,
-    ) -> Plan:  # fmt: skip
+    ) -> Plan:
         """Hopper's Stream-K schedule on the size whose tiles and clusters it is for, with its order of tiles."""
         if reduction is None and how.reduction_mode == "Nondeterministic" and shares_tiles(how):
             reduction = "atomic"
@@ -220,9 +244,14 @@ def first_taker(
 
 
 def check_reduction(
-    entry: KernelEntry, shares: StreamK | None, problem: Problem, decomposition: Decomposition, reduction: str | None,
-    split: int, available: int,
-) -> None:  # fmt: skip
+    entry: KernelEntry,
+    shares: StreamK | None,
+    problem: Problem,
+    decomposition: Decomposition,
+    reduction: str | None,
+    split: int,
+    available: int,
+) -> None:
     """ArgumentError where a reduction that was asked for finds nothing to add up, or where nothing may be added up and
     clusters split K."""
     if reduction == "none" and entry.config.cluster_k > 1:
@@ -238,9 +267,13 @@ def check_reduction(
 
 
 def packing_for(
-    entry: KernelEntry, problem: Problem, decomposition: Decomposition, machine: str, reduction: str | None,
+    entry: KernelEntry,
+    problem: Problem,
+    decomposition: Decomposition,
+    machine: str,
+    reduction: str | None,
     may_pack: str,
-) -> Packing | None:  # fmt: skip
+) -> Packing | None:
     """The copies, of matrices that may be copied, with which the kernel takes the problem; None if there are none."""
     packing = Packing.of(problem, entry)
     if packing is None or not set(packing.names) <= set(may_pack):
@@ -309,10 +342,14 @@ def shares_of(config: AnyConfig, problem: Problem, gpu: Limits, split: int, avai
     size = config.cluster_size
     workers = clusters_at_once(gpu[0], size)
     plan = StreamK.of(
-        (m, n, k), config.cluster_tile, multiprocessors=workers, occupancy=config.blocks_at_once(gpu[1]),
-        split=split, fragments=config.fragments,
+        (m, n, k),
+        config.cluster_tile,
+        multiprocessors=workers,
+        occupancy=config.blocks_at_once(gpu[1]),
+        split=split,
+        fragments=config.fragments,
         available=None if available == -1 else max(1, min(available // size, workers)),
-    )  # fmt: skip
+    )
     if size > 1:
         plan = replace(plan, reduction_blocks=0)  # they are single blocks
     return plan if plan.sk_tiles else None

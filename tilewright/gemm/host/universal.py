@@ -183,16 +183,29 @@ class GemmUniversal:
         if problem.is_empty:
             raise ArgumentError(f"D is empty ({problem.describe()}): there is nothing to launch")
         ready = self.ready(
-            problem, arguments.alpha, arguments.beta, arguments.epilogue, problem.machine, how, split,
+            problem,
+            arguments.alpha,
+            arguments.beta,
+            arguments.epilogue,
+            problem.machine,
+            how,
+            split,
             arguments.avail_sms,
-        )  # fmt: skip
+        )
         ready.asked = GemmUniversalMode(arguments.mode), arguments.batch_count, arguments.avail_sms
         return ready
 
     def ready(
-        self, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None, machine: str,
-        decomposition: Decomposition | None = None, split: int = 1, avail_sms: int = -1,
-    ) -> PreparedProblem:  # fmt: skip
+        self,
+        problem: Problem,
+        alpha: float,
+        beta: float,
+        epilogue: EpilogueFunction | None,
+        machine: str,
+        decomposition: Decomposition | None = None,
+        split: int = 1,
+        avail_sms: int = -1,
+    ) -> PreparedProblem:
         """A problem that was read, with its epilogue function and its plan for ``machine``."""
         entries = candidates(problem.A.dtype, self.kernel)
         function = epilogue_of(entries[0], problem, alpha, beta, epilogue)

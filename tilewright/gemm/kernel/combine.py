@@ -13,9 +13,13 @@ THREADS = 128
 
 @cute.jit
 def combine(
-    source: cute.Tensor, places: cute.Tensor, weights: cute.Tensor, result: cute.Tensor, vector: Constexpr,
+    source: cute.Tensor,
+    places: cute.Tensor,
+    weights: cute.Tensor,
+    result: cute.Tensor,
+    vector: Constexpr,
     stream: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """``result[t, n]`` = the sum over i of ``weights[t, i] * source[places[t, i], n]``, in the order of i, in float32;
     places that are no rows of ``source`` are left out. ``vector`` elements of a row are read at once."""
     tokens, columns = result.shape

@@ -19,9 +19,22 @@ class DenseGemm(WarpSpecializedGemm):
 
     @cute.jit
     def roles(
-        self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        warp: Any,
+        warpgroup: Any,
+        walk: Any,
+        loaded: Any,
+        ring: Any,
+        order: Any,
+        k_tiles: Any,
+        where: Any,
+        operands: Any,
+        fragments: Any,
+        scales: Any,
+        finish: Any,
+        reduce: Any,
+        tiled_mma: cute.TiledMma,
+    ) -> None:
         """All warps multiply; between k tiles the first of them also issues the copies."""
         stages, split = self.config.stages, self.config.split
         loaded_operands = operands()
@@ -30,9 +43,16 @@ class DenseGemm(WarpSpecializedGemm):
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, stages)
         consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, stages)
         piece = partial(
-            self.multiply_and_load, ring, tiled_mma, tCrA, tCrB, partial(finish, warpgroup, part), loaded_operands,
-            where, warp == 0,
-        )  # fmt: skip
+            self.multiply_and_load,
+            ring,
+            tiled_mma,
+            tCrA,
+            tCrB,
+            partial(finish, warpgroup, part),
+            loaded_operands,
+            where,
+            warp == 0,
+        )
         producer, consumer = walk(piece, (producer, consumer))
         loaded()
         reduce(warpgroup)
@@ -43,9 +63,20 @@ class DenseGemm(WarpSpecializedGemm):
 
     @cute.jit
     def multiply_and_load(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
-        operands: tuple[TmaOperand, ...], where: Any, loads: Any, tile: Any, k_begin: Any, k_end: Any, states: tuple,
-    ) -> Any:  # fmt: skip
+        self,
+        ring: Any,
+        tiled_mma: cute.TiledMma,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        finish: Any,
+        operands: tuple[TmaOperand, ...],
+        where: Any,
+        loads: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        states: tuple,
+    ) -> Any:
         """A warpgroup's part of one output tile."""
         acc, at = self.accumulators(tiled_mma), where(tile)
         states = self.mainloop.multiply_and_load(

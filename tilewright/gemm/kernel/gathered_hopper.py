@@ -64,9 +64,16 @@ class GatheredHopperGemm(GroupedHopperGemm):
 
     @cute.jit
     def produce(
-        self, warp: Any, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, maps: cute.Tensor, rows: Any,
+        self,
+        warp: Any,
+        ring: Any,
+        loads: tuple,
+        stages: tuple,
+        table: cute.Tensor,
+        maps: cute.Tensor,
+        rows: Any,
         walk: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The warpgroup that loads: all of it copies A, its first warp also B."""
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
         piece = partial(self.gather_tile, warp, ring, loads, stages, table, rows)
@@ -75,9 +82,19 @@ class GatheredHopperGemm(GroupedHopperGemm):
 
     @cute.jit
     def gather_tile(
-        self, warp: Any, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, rows: GatheredRows, problem: Any,
-        place: tuple, k_tiles: Any, descriptors: tuple, state: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        warp: Any,
+        ring: Any,
+        loads: tuple,
+        stages: tuple,
+        table: cute.Tensor,
+        rows: GatheredRows,
+        problem: Any,
+        place: tuple,
+        k_tiles: Any,
+        descriptors: tuple,
+        state: Any,
+    ) -> Any:
         """The part of one output tile of the warps that load."""
         (bM, _, bK), dtype = self.config.tile, self.config.a.dtype
         (m, n, k), (last_m, _, last_k) = numbers(table, problem, ORIGIN), numbers(table, problem, EXTENT)

@@ -44,10 +44,16 @@ class GroupedGemm(MultistageGemm):
 
     @cute.kernel
     def kernel(  # type: ignore[override]  # a table in place of matrices
-        self, table: cute.Tensor, rows: Any, function: EpilogueFunction,
-        sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
-        copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        table: cute.Tensor,
+        rows: Any,
+        function: EpilogueFunction,
+        sA_layout: cutlass.Constexpr,
+        sB_layout: cutlass.Constexpr,
+        copy_A: cute.TiledCopy,
+        copy_B: cute.TiledCopy,
+        tiled_mma: cute.TiledMma,
+    ) -> None:
         first, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)

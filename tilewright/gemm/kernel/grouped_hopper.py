@@ -43,9 +43,17 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def __call__(  # type: ignore[override]  # a table in place of matrices
-        self, mA: cute.Tensor, mB: cute.Tensor, mD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
-        blocks: Int32, groups: Groups, function: EpilogueFunction, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mD: cute.Tensor,
+        table: cute.Tensor,
+        maps: cute.Tensor,
+        blocks: Int32,
+        groups: Groups,
+        function: EpilogueFunction,
+        stream: Any = None,
+    ) -> None:
         """Launch ``blocks`` blocks for the tiles of the problems in ``table`` (problems + 1, COLUMNS), which ``groups``
         fill in first where they are known on the device alone; ``maps`` is memory for (problems, MAPS, MAP_WORDS)
         Int64, at a multiple of 128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems: the tensor
@@ -64,9 +72,14 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.kernel
     def make_maps(
-        self, tma_A: cute.CopyAtom, tma_B: cute.CopyAtom, tma_D: cute.CopyAtom, table: cute.Tensor, maps: cute.Tensor,
+        self,
+        tma_A: cute.CopyAtom,
+        tma_B: cute.CopyAtom,
+        tma_D: cute.CopyAtom,
+        table: cute.Tensor,
+        maps: cute.Tensor,
         groups: Groups,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Block i makes the tensor maps of problem i."""
         problem, _, _ = cute.arch.block_idx()
         wait_then_let_next_begin()
@@ -81,10 +94,19 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.kernel
     def multiply_all(
-        self, loads: tuple, rows: Any, tma_D: cute.CopyAtom, tD: cute.Tensor, table: cute.Tensor, maps: cute.Tensor,
-        function: EpilogueFunction, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
-        tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        loads: tuple,
+        rows: Any,
+        tma_D: cute.CopyAtom,
+        tD: cute.Tensor,
+        table: cute.Tensor,
+        maps: cute.Tensor,
+        function: EpilogueFunction,
+        stage_layouts: cutlass.Constexpr,
+        sD_layout: cutlass.Constexpr,
+        tiled_mma: cute.TiledMma,
+        epilogue_mma: cute.TiledMma,
+    ) -> None:
         """The tiles of all problems by persistent blocks: one warp loads, the other warpgroups multiply and store."""
         config = self.config
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -116,9 +138,16 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def produce(
-        self, warp: Any, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, maps: cute.Tensor, rows: Any,
+        self,
+        warp: Any,
+        ring: Any,
+        loads: tuple,
+        stages: tuple,
+        table: cute.Tensor,
+        maps: cute.Tensor,
+        rows: Any,
         walk: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The warpgroup that loads: one warp of it."""
         if warp == 0:
             producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
@@ -159,9 +188,17 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def load_tile(
-        self, ring: Any, loads: tuple, stages: tuple, table: cute.Tensor, problem: Any, place: tuple, k_tiles: Any,
-        descriptors: tuple, state: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        ring: Any,
+        loads: tuple,
+        stages: tuple,
+        table: cute.Tensor,
+        problem: Any,
+        place: tuple,
+        k_tiles: Any,
+        descriptors: tuple,
+        state: Any,
+    ) -> Any:
         """The producer's part of one output tile."""
         m, n, k = numbers(table, problem, ORIGIN)
         operands = []
@@ -173,9 +210,18 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def multiply_tile(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, finish: Any,
-        problem: Any, place: tuple, k_tiles: Any, descriptors: tuple, state: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        ring: Any,
+        tiled_mma: cute.TiledMma,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        finish: Any,
+        problem: Any,
+        place: tuple,
+        k_tiles: Any,
+        descriptors: tuple,
+        state: Any,
+    ) -> Any:
         """A consumer warpgroup's part of one output tile."""
         acc = self.accumulators(tiled_mma)
         state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
@@ -184,10 +230,20 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def write_tile(
-        self, epilogue_mma: cute.TiledMma, tma_D: cute.CopyAtom, tD: cute.Tensor, sD: cute.Tensor,
-        table: cute.Tensor, function: EpilogueFunction, mine: Any, part: tuple, problem: Any, place: tuple,
-        descriptor: Any, acc: cute.Tensor,
-    ) -> None:  # fmt: skip
+        self,
+        epilogue_mma: cute.TiledMma,
+        tma_D: cute.CopyAtom,
+        tD: cute.Tensor,
+        sD: cute.Tensor,
+        table: cute.Tensor,
+        function: EpilogueFunction,
+        mine: Any,
+        part: tuple,
+        problem: Any,
+        place: tuple,
+        descriptor: Any,
+        acc: cute.Tensor,
+    ) -> None:
         """Write a consumer warpgroup's sums of one output tile."""
         config = self.config
         _, _, mC, _ = matrices(table, problem, config)

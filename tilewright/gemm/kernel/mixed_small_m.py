@@ -78,9 +78,15 @@ class MixedSmallMGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: PreparedOperand, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: Any = None, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: PreparedOperand,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Any = None,
+        stream: Any = None,
+    ) -> None:
         """Launch the product."""
         config = self.config
         mA, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mA, config.a), (mC, config.c), (mD, config.c)))
@@ -89,15 +95,24 @@ class MixedSmallMGemm:
         m, n = cute.size(mD, mode=[0]), cute.size(mD, mode=[1])
         tiled_mma = cute.make_tiled_mma(op, cute.make_layout((1, 1, 1)))
         self.kernel(mA, mB, mC, mD, function, tiled_mma, Int32(LOW_BITS)).launch(
-            grid=(cute.ceil_div(n, columns), cute.ceil_div(m, rows), 1), block=(config.threads, 1, 1), stream=stream,
-            min_blocks_per_mp=config.blocks, use_pdl=True,
-        )  # fmt: skip
+            grid=(cute.ceil_div(n, columns), cute.ceil_div(m, rows), 1),
+            block=(config.threads, 1, 1),
+            stream=stream,
+            min_blocks_per_mp=config.blocks,
+            use_pdl=True,
+        )
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: PreparedOperand, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        tiled_mma: cute.TiledMma, mask: Int32,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: PreparedOperand,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        tiled_mma: cute.TiledMma,
+        mask: Int32,
+    ) -> None:
         column, row, _ = cute.arch.block_idx()
         lane, (warp, side) = cute.arch.lane_idx(), self.role(cute.arch.warp_idx())
         rows, columns, _ = self.config.tile
@@ -216,9 +231,17 @@ class MixedSmallMGemm:
 
     @cute.jit
     def finish(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        place: tuple[Any, Any], side: Any, warp: Any, lane: Any,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        place: tuple[Any, Any],
+        side: Any,
+        warp: Any,
+        lane: Any,
+    ) -> None:
         """Add up the sums of the warps that share K, in their order, and write them at ``place``, counted in rows of a
         block and columns of a warp: each warp units of 16 columns and 8 rows."""
         units, count = self.blocks * self.groups, 4

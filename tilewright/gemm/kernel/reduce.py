@@ -34,9 +34,14 @@ class ReduceSplitK:
 
     @cute.jit
     def __call__(
-        self, slices: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        scatter: Any = None, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        slices: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        scatter: Any = None,
+        stream: Any = None,
+    ) -> None:
         """``scatter``: None, or the row of D and C for each row of the slices."""
         rows, columns = THREADS // 32, 32 * self.vector
         grid = cute.ceil_div(cute.size(mD, mode=[1]), columns), cute.ceil_div(cute.size(slices, mode=[0]), rows), 1

@@ -52,9 +52,15 @@ class SmallMGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: Any, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: Any = None, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: Any,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Any = None,
+        stream: Any = None,
+    ) -> None:
         """Launch the product; each block makes ``config.tile[1]`` columns of it."""
         config = self.config
         mA, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mA, config.a), (mC, config.c), (mD, config.c)))
@@ -67,9 +73,14 @@ class SmallMGemm:
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: Any, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
+        self,
+        mA: cute.Tensor,
+        mB: Any,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
         tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+    ) -> None:
         column, _, batch = cute.arch.block_idx()
         mA, mC, mD = (tensor[None, None, batch] for tensor in (mA, mC, mD))
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()

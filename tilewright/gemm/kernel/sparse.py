@@ -38,9 +38,15 @@ class SparseGemm(WarpSpecializedGemm):
 
     @cute.jit
     def __call__(  # type: ignore[override]  # a sparse operand in place of a matrix
-        self, mA: SparseOperand, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: Decomposition, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: SparseOperand,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Decomposition,
+        stream: Any = None,
+    ) -> None:
         """Launch the product."""
         self.launch((mA.stored, mB, mA.metadata), mC, mD, function, decomposition, stream)
 

@@ -30,9 +30,17 @@ class GranuleLoader:
     ACCESS = AccessRequirement("the loader of granules", along=(Major.K,), least_stride=0)
 
     def __init__(
-        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,
+        self,
+        operand: Operand,
+        tiled_copy: Any,
+        thread: Any,
+        gX: Any,
+        cX: Any,
+        sX: Any,
+        extent: Any,
+        k_begin: Any,
         matrix: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.dtype, self.k_begin = operand.dtype, k_begin
         self.bytes = operand.dtype.width // 8
         self.elements = GRANULE // self.bytes  # of a vector

@@ -20,9 +20,19 @@ class TileLoader:
     """
 
     def __init__(
-        self, operand: Operand, tiled_copy: Any, thread: Any, gX: Any, cX: Any, sX: Any, extent: Any, k_begin: Any,
-        gather: Any = None, stride: Any = None, count: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        operand: Operand,
+        tiled_copy: Any,
+        thread: Any,
+        gX: Any,
+        cX: Any,
+        sX: Any,
+        extent: Any,
+        k_begin: Any,
+        gather: Any = None,
+        stride: Any = None,
+        count: Any = None,
+    ) -> None:
         self.atom = tiled_copy
         self.k_begin = k_begin
         self.asynchronous = operand.copy_bits >= LEAST_ASYNCHRONOUS

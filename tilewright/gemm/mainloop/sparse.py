@@ -47,9 +47,16 @@ class SparseTmaMainloop(TmaMainloop):
 
     @cute.jit
     def multiply_stages(  # type: ignore[override]  # a sparse operand's fragments in place of a tensor
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: SparseFragments, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
-    ) -> Any:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: SparseFragments,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        k_tiles: Any,
+        issued: Callable[[], None],
+    ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages."""
         # One stage behind ``state``: the stage that the wgmma in flight may still read.
         release = state.clone()
@@ -82,9 +89,14 @@ class SparseTmaMainloop(TmaMainloop):
 
     @cute.jit
     def multiply_sparse_stage(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: SparseFragments, tCrB: cute.Tensor,
-        registers: cute.Tensor, stage: Any,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: SparseFragments,
+        tCrB: cute.Tensor,
+        registers: cute.Tensor,
+        stage: Any,
+    ) -> None:
         """Load the metadata of one stage and issue its wgmma as one group."""
         _, rows, words = registers.shape
         for m in cutlass.range_constexpr(rows):

@@ -71,17 +71,31 @@ class TensorMemoryMainloop(TmaMainloop):
 
     @cute.jit
     def load_pair(
-        self, operands: tuple[TmaOperand, ...], ring: Any, state: Any, v: Any, tile_m: Any, tile_n: Any, batch: Any,
-        k_begin: Any, k_end: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        operands: tuple[TmaOperand, ...],
+        ring: Any,
+        state: Any,
+        v: Any,
+        tile_m: Any,
+        tile_n: Any,
+        batch: Any,
+        k_begin: Any,
+        k_end: Any,
+    ) -> Any:
         """As ``load``; block ``v`` of a pair loads its half of B's rows."""
         return self.load(operands, ring, state, tile_m, tile_n * self.config.ctas + v, batch, k_begin, k_end)
 
     @cute.jit
     def multiply_tile(
-        self, mma: cute.TiledMma, sums: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, ring: Any, state: Any,
+        self,
+        mma: cute.TiledMma,
+        sums: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: Any,
+        state: Any,
         k_tiles: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """sums = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warp."""
         mma.set(tcgen05.Field.ACCUMULATE, False)
         for _ in cutlass.range(k_tiles, unroll=1):

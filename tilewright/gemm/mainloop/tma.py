@@ -96,9 +96,16 @@ class TmaMainloop:
 
     @cute.jit
     def load(
-        self, operands: tuple[TmaOperand, ...], ring: pipeline.PipelineTmaAsync, state: Any, tile_m: Any, tile_n: Any,
-        batch: Any, k_begin: Any, k_end: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        operands: tuple[TmaOperand, ...],
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        tile_m: Any,
+        tile_n: Any,
+        batch: Any,
+        k_begin: Any,
+        k_end: Any,
+    ) -> Any:
         """Issue the loads of one output tile; gives the pipeline's state after them. One warp."""
         for k_tile in cutlass.range(k_begin, k_end, unroll=1):
             ring.producer_acquire(state)
@@ -127,9 +134,16 @@ class TmaMainloop:
 
     @cute.jit
     def multiply(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None] = _nothing,
-    ) -> Any:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        k_tiles: Any,
+        issued: Callable[[], None] = _nothing,
+    ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
 
         One group of wgmma stays in flight: a stage is released when that of the next stage has been issued. ``issued``
@@ -150,9 +164,16 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_scaled(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, scales: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        k_tiles: Any,
+        scales: Any,
+    ) -> Any:
         """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``).
 
         Scales come from global memory, which takes longer than the wgmma of a stage: those of the next few stages are
@@ -176,9 +197,16 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_stages(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, issued: Callable[[], None],
-    ) -> Any:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        k_tiles: Any,
+        issued: Callable[[], None],
+    ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
         # One stage behind ``state``: the stage that the wgmma in flight may still read.
         release = state.clone()
@@ -219,10 +247,22 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_and_load(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor,
-        operands: tuple[TmaOperand, ...], ring: pipeline.PipelineTmaAsync, producer: Any, consumer: Any, loads: Any,
-        tile_m: Any, tile_n: Any, batch: Any, k_begin: Any, k_end: Any,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        operands: tuple[TmaOperand, ...],
+        ring: pipeline.PipelineTmaAsync,
+        producer: Any,
+        consumer: Any,
+        loads: Any,
+        tile_m: Any,
+        tile_n: Any,
+        batch: Any,
+        k_begin: Any,
+        k_end: Any,
+    ) -> tuple[Any, Any]:
         """acc = the sum over one output tile's k tiles, k_end > k_begin, by warps that all multiply; where ``loads`` is
         true the warp also loads, ``stages - 1`` k tiles ahead. Gives both states of the pipeline after them.
 

@@ -82,9 +82,11 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
     vector = math.gcd(*(aligned_elements(x, Major.K, True) for x in (S, D)), VECTOR // S.dtype.bytes)
     align = vector * S.dtype.bytes
     tensors = (
-        from_dlpack(S.source, assumed_align=align), from_dlpack(places), from_dlpack(weights),
+        from_dlpack(S.source, assumed_align=align),
+        from_dlpack(places),
+        from_dlpack(weights),
         from_dlpack(result, assumed_align=align),
-    )  # fmt: skip
+    )
     dynamic = [x.mark_all_dynamic(contiguous=None) for x in tensors]
     run(("combine", vector), combine, *dynamic, vector)
     return result

@@ -66,9 +66,16 @@ class Decompositions:
     """
 
     def __init__(
-        self, problem: tuple[int, int, int], entry: KernelEntry, *, sms: int, smem: int, split: int = 2,
-        available: int | None = None, occupancy: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        problem: tuple[int, int, int],
+        entry: KernelEntry,
+        *,
+        sms: int,
+        smem: int,
+        split: int = 2,
+        available: int | None = None,
+        occupancy: int | None = None,
+    ) -> None:
         self.problem, self.entry = problem, entry
         config = entry.config
         assert isinstance(config, GemmConfig)
@@ -78,9 +85,13 @@ class Decompositions:
 
         def plan(**numbers: Any) -> StreamK:
             return StreamK.of(
-                problem, config.tile, multiprocessors=self.sms, occupancy=self.occupancy,
-                fragments=config.fragments, **numbers,
-            )  # fmt: skip
+                problem,
+                config.tile,
+                multiprocessors=self.sms,
+                occupancy=self.occupancy,
+                fragments=config.fragments,
+                **numbers,
+            )
 
         default, alone, split_plan = plan(available=available), plan(available=1), plan(split=split)
         basic, basic_split = "Basic data-parallel GEMM", f"Basic split-K GEMM with tile-splitting factor {split}"
@@ -89,9 +100,13 @@ class Decompositions:
             Variant("StreamK GEMM with default load-balancing", default, stream_k(default), basic),
             Variant("StreamK emulating basic data-parallel GEMM", alone, stream_k(alone), basic),
             Variant(basic_split, SplitK(split), split_k(self.tiles, self.k_tiles, split)),
-            Variant(f"StreamK emulating Split-K GEMM with tile-splitting factor {split}", split_plan,
-                    stream_k(split_plan), basic_split),
-        ]  # fmt: skip
+            Variant(
+                f"StreamK emulating Split-K GEMM with tile-splitting factor {split}",
+                split_plan,
+                stream_k(split_plan),
+                basic_split,
+            ),
+        ]
         # Blocks that share a multiprocessor share its tensor cores: a k tile takes them longer.
         full, lone = k_tile_us(config, smem)
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
@@ -109,10 +124,17 @@ class Comparison(Decompositions):
     """
 
     def __init__(
-        self, problem: tuple[int, int, int], *, machine: str = "cpu", sms: int | None = None,
-        tile: tuple[int, int, int] | None = None, split: int = 2, available: int | None = None,
-        occupancy: int | None = None, kernel: str = "tensorop_f16",
-    ) -> None:  # fmt: skip
+        self,
+        problem: tuple[int, int, int],
+        *,
+        machine: str = "cpu",
+        sms: int | None = None,
+        tile: tuple[int, int, int] | None = None,
+        split: int = 2,
+        available: int | None = None,
+        occupancy: int | None = None,
+        kernel: str = "tensorop_f16",
+    ) -> None:
         self.machine = machine
         here, smem = limits(machine)
         entry = entry_of(kernel, tile)

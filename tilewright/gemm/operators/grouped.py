@@ -50,9 +50,15 @@ class GroupResults(list[Any]):
 
 
 def gemm_grouped(
-    problems: Sequence[Sequence[Any]], out: Sequence[Any] | None = None, *, alpha: float = 1.0, beta: float = 0.0,
-    bias: Sequence[Any] | None = None, activation: str | None = None, kernel: str | KernelEntry | None = None,
-) -> GroupResults:  # fmt: skip
+    problems: Sequence[Sequence[Any]],
+    out: Sequence[Any] | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    bias: Sequence[Any] | None = None,
+    activation: str | None = None,
+    kernel: str | KernelEntry | None = None,
+) -> GroupResults:
     """D_i = activation(alpha * A_i @ B_i + beta * C_i + bias_i) for a list of problems of any sizes, in one launch.
 
     Persistent blocks take the tiles of all problems in turn, so small

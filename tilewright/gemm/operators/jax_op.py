@@ -27,10 +27,14 @@ from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 jnp = jax.numpy
 JAX_ACTIVATIONS = {
-    "relu": jax.nn.relu, "squared_relu": lambda x: jnp.square(jax.nn.relu(x)), "sigmoid": jax.nn.sigmoid,
-    "gelu": partial(jax.nn.gelu, approximate=False), "gelu_tanh": partial(jax.nn.gelu, approximate=True),
-    "silu": jax.nn.silu, "tanh": jnp.tanh,
-}  # fmt: skip
+    "relu": jax.nn.relu,
+    "squared_relu": lambda x: jnp.square(jax.nn.relu(x)),
+    "sigmoid": jax.nn.sigmoid,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
 assert JAX_ACTIVATIONS.keys() == ACTIVATIONS.keys()
 
 _numbers: dict[Any, int] = {}

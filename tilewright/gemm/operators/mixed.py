@@ -195,9 +195,14 @@ def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
 
 
 def mixed_matmul(
-    a: Any, weight: PreparedWeight, bias: Any = None, *, out: Any = None, activation: str | None = None,
+    a: Any,
+    weight: PreparedWeight,
+    bias: Any = None,
+    *,
+    out: Any = None,
+    activation: str | None = None,
     out_dtype: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of 4- or 8-bit integers.
 
     Up to 64 rows are multiplied by a kernel that reads 4 or 8 bits for each element of the weight, once; its sums of a
@@ -288,8 +293,10 @@ def check_prepared(weight: PreparedWeight) -> None:
         raise ArgumentError(f"{scales.shape[0]} rows of scales do not divide K = {k} into groups of 32, 64 or 128")
     for name, array in (("words", words), ("scales", scales)):
         dense = [prod(array.shape[i + 1 :]) for i in range(len(array.shape))]
-        gaps = any(extent > 1 and stride != expected
-                   for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True))  # fmt: skip
+        gaps = any(
+            extent > 1 and stride != expected
+            for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True)
+        )
         if gaps or array.address % VECTOR:
             raise ArgumentError(
                 f"the {name} of a prepared weight are a part of a larger array, or do not begin at a multiple of "
@@ -374,8 +381,15 @@ def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, mult
     columns, stages, warps, blocks = wide if weight.shape[0] >= least * multiprocessors else narrow
     b = Operand(weight.dtype, Major.K, 128)
     config = MixedSmallMConfig(
-        a, b, c, acc_dtype=Float32, tile=(rows, columns, DEPTH), warps=warps,
-        stages=stages, depth=weight.group, blocks=blocks,
-    )  # fmt: skip
+        a,
+        b,
+        c,
+        acc_dtype=Float32,
+        tile=(rows, columns, DEPTH),
+        warps=warps,
+        stages=stages,
+        depth=weight.group,
+        blocks=blocks,
+    )
     found: MixedSmallMConfig = config.with_operands(a, config.b, c, 0)
     return found

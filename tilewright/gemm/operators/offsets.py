@@ -43,10 +43,16 @@ CUT = {(2, 3): 0, (3, 2): 1, (2, 2): 2}
 
 
 def grouped_matmul(
-    a: Any, b: Any, offsets: Any = None, *, rows: Any = None, out: Any = None, out_dtype: Any = None,
+    a: Any,
+    b: Any,
+    offsets: Any = None,
+    *,
+    rows: Any = None,
+    out: Any = None,
+    out_dtype: Any = None,
     kernel: str | KernelEntry | None = None,
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The products of groups, whose sizes only the device has to know: mixtures of experts.
 
     Group i is what is between ``offsets[i - 1]`` (0 for the first group) and ``offsets[i]`` of the mode that is cut:

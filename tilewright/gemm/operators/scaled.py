@@ -49,10 +49,19 @@ RESULTS = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2)
 
 
 def scaled_matmul(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, out: Any = None, activation: str | None = None,
-    out_dtype: Any = None, use_fast_accum: bool = False, kernel: str | KernelEntry | None = None,
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any = None,
+    *,
+    out: Any = None,
+    activation: str | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+    kernel: str | KernelEntry | None = None,
     scale_result: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 8, 16 or 32 bits out.
 
     Args:

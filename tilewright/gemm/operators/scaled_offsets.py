@@ -24,9 +24,17 @@ from tilewright.lang.numbers.numeric import Float32
 
 
 def scaled_grouped_matmul(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, *, out: Any = None, out_dtype: Any = None,
-    use_fast_accum: bool = False, kernel: str | KernelEntry | None = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    offsets: Any,
+    *,
+    out: Any = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+    kernel: str | KernelEntry | None = None,
+) -> Any:
     """The products of groups, as :func:`grouped_matmul` has them, of scaled operands of 8 bits.
 
     | a | b | scale_a | scale_b | result |

@@ -125,8 +125,12 @@ def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
     them; rows and columns that fill up blocks of 64 x 64 have the places 0 and 1."""
     m, groups, _ = places.shape
     down, across = -(-m // METADATA_ROWS), -(-groups * CHUNK // METADATA_K)
-    codes = library.full((down * METADATA_ROWS, across * METADATA_K // CHUNK), 4, dtype=library.int64,
-                         **({"device": places.device} if kind == "torch" else {}))  # fmt: skip
+    codes = library.full(
+        (down * METADATA_ROWS, across * METADATA_K // CHUNK),
+        4,
+        dtype=library.int64,
+        **({"device": places.device} if kind == "torch" else {}),
+    )
     codes[:m, :groups] = places[..., 0] | places[..., 1] << 2
     where = offsets(metadata_layout(width)).reshape(4 * CHUNKS, THREADS).T[:, ::CHUNK]  # (thread, group of its word)
     rows, columns = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK
@@ -147,10 +151,20 @@ def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
 
 
 def sparse_matmul(
-    a: CompressedMatrix, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
-    bias: Any = None, activation: str | None = None, out_dtype: Any = None, kernel: str | KernelEntry | None = None,
-    decomposition: Any = "auto", epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
-) -> Any:  # fmt: skip
+    a: CompressedMatrix,
+    b: Any,
+    out: Any = None,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    bias: Any = None,
+    activation: str | None = None,
+    out_dtype: Any = None,
+    kernel: str | KernelEntry | None = None,
+    decomposition: Any = "auto",
+    epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
+) -> Any:
     """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on Hopper's sparse tensor cores.
 
     Args:

@@ -15,10 +15,16 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 
 @torch.library.custom_op("tilewright::mixed_matmul", mutates_args=())
 def operator(
-    a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
+    a: Tensor,
+    words: Tensor,
+    scales: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    zeros: Tensor | None = None,
+    bits: int = 4,
     floats: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
     with torch.no_grad():
         result: Tensor = mixed_matmul(
@@ -29,10 +35,16 @@ def operator(
 
 @operator.register_fake
 def fake(
-    a: Tensor, words: Tensor, scales: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, zeros: Tensor | None = None, bits: int = 4,
+    a: Tensor,
+    words: Tensor,
+    scales: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    zeros: Tensor | None = None,
+    bits: int = 4,
     floats: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     n, k = PreparedWeight(words, scales, bits=bits).shape
     if a.shape[-1] != k:
         raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
@@ -53,5 +65,5 @@ def recorded(
         dtype = out.dtype
     result: Tensor = torch.ops.tilewright.mixed_matmul(
         a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits, weight.floats
-    )  # fmt: skip
+    )
     return result if out is None else out.copy_(result)

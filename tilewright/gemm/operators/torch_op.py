@@ -28,18 +28,30 @@ LIBRARY.define(
 
 
 def operator(
-    a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
-    activation: str | None = None, out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
     """activation(alpha * a @ b + beta * c + bias) of matrices and stacks of them."""
     with torch.no_grad():
         return product_of(a, b, c, bias, alpha, beta, activation, out_dtype)
 
 
 def product_of(
-    a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
-    activation: str | None = None, out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
     """:func:`matmul` by the operator's arguments."""
     from tilewright.gemm.operators.matmul import matmul
 
@@ -53,9 +65,15 @@ LIBRARY.impl("matmul", operator, "CompositeExplicitAutograd")
 
 
 def fake(
-    a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
-    activation: str | None = None, out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
     if a.dtype != b.dtype:
         raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
     if a.shape[-1] != b.shape[-2]:
@@ -256,9 +274,16 @@ def is_eager(*tensors: Tensor | None) -> bool:
 
 
 def recorded(
-    a: Tensor, b: Tensor, out: Tensor | None, c: Tensor | None, alpha: float, beta: float, bias: Tensor | None,
-    activation: str | None, out_dtype: torch.dtype | None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | None,
+    c: Tensor | None,
+    alpha: float,
+    beta: float,
+    bias: Tensor | None,
+    activation: str | None,
+    out_dtype: torch.dtype | None,
+) -> Tensor:
     """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
     its own gradient needs."""
     if a.is_nested or b.is_nested:
@@ -290,9 +315,15 @@ def register_sharding() -> None:
     from torch.distributed.tensor.experimental import register_sharding as register
 
     def shardings(
-        a: Any, b: Any, c: Any = None, bias: Any = None, alpha: float = 1.0, beta: float = 0.0,
-        activation: str | None = None, out_dtype: Any = None,
-    ) -> list[Any]:  # fmt: skip
+        a: Any,
+        b: Any,
+        c: Any = None,
+        bias: Any = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        activation: str | None = None,
+        out_dtype: Any = None,
+    ) -> list[Any]:
         rank_a, rank_b = a.ndim, b.ndim
         rank = max(rank_a, rank_b)
         rest = [None] * 4  # alpha and all that follows are not tensors

@@ -15,10 +15,17 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 
 @torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
 def operator(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+    kernel: str | None = None,
     scale_result: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
         result: Tensor = scaled_matmul(
@@ -30,10 +37,17 @@ def operator(
 
 @operator.register_fake
 def fake(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, activation: str | None = None,
-    out_dtype: torch.dtype | None = None, use_fast_accum: bool = False, kernel: str | None = None,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+    kernel: str | None = None,
     scale_result: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
     if a.dtype != b.dtype:
@@ -42,10 +56,18 @@ def fake(
 
 
 def recorded(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None, out: Tensor | None,
-    activation: str | None, out_dtype: Any, use_fast_accum: bool, kernel: str | None,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None,
+    out: Tensor | None,
+    activation: str | None,
+    out_dtype: Any,
+    use_fast_accum: bool,
+    kernel: str | None,
     scale_result: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """:func:`scaled_matmul` through the operator."""
     if torch.is_grad_enabled() and any(
         x is not None and x.requires_grad for x in (scale_a, scale_b, bias, out, scale_result)

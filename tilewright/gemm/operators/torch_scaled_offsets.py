@@ -16,9 +16,15 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 
 @torch.library.custom_op("tilewright::scaled_grouped_matmul", mutates_args=())
 def operator(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out_dtype: torch.dtype | None = None,
-    use_fast_accum: bool = False, kernel: str | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    offsets: Tensor,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+    kernel: str | None = None,
+) -> Tensor:
     """(scale_a * a) @ (scale_b * b) for each group."""
     with torch.no_grad():
         result: Tensor = scaled_grouped_matmul(
@@ -29,9 +35,15 @@ def operator(
 
 @operator.register_fake
 def fake(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out_dtype: torch.dtype | None = None,
-    use_fast_accum: bool = False, kernel: str | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    offsets: Tensor,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+    kernel: str | None = None,
+) -> Tensor:
     if a.dtype != b.dtype:
         raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
     _, shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))
@@ -39,9 +51,16 @@ def fake(
 
 
 def recorded(
-    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, offsets: Tensor, out: Tensor | None, out_dtype: Any,
-    use_fast_accum: bool, kernel: str | None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    offsets: Tensor,
+    out: Tensor | None,
+    out_dtype: Any,
+    use_fast_accum: bool,
+    kernel: str | None,
+) -> Tensor:
     """:func:`scaled_grouped_matmul` through the operator."""
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (scale_a, scale_b, out)):
         raise ArgumentError(

@@ -17,9 +17,13 @@ from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 @torch.library.custom_op("tilewright::sparse_matmul", mutates_args=())
 def operator(
-    values: Tensor, metadata: Tensor, b: Tensor, bias: Tensor | None = None, activation: str | None = None,
+    values: Tensor,
+    metadata: Tensor,
+    b: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
     out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """activation(a @ b + bias), for the two parts of a compressed a."""
     with torch.no_grad():
         a = CompressedMatrix(values, metadata)
@@ -29,9 +33,13 @@ def operator(
 
 @operator.register_fake
 def fake(
-    values: Tensor, metadata: Tensor, b: Tensor, bias: Tensor | None = None, activation: str | None = None,
+    values: Tensor,
+    metadata: Tensor,
+    b: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
     out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if b.ndim != 2 or b.shape[0] != SPARSITY * values.shape[1]:
         whole = values.shape[0], SPARSITY * values.shape[1]
         raise ArgumentError(f"inner dimensions differ: a is a sparse {whole} matrix, b has the shape {tuple(b.shape)}")

@@ -15,9 +15,17 @@ from tilewright.lang.arguments.arrays import array_of
 
 
 def warm_up(
-    b: Any, rows: Iterable[int], *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
-    activation: str | None = None, out_dtype: Any = None, precision: str = "ieee", kernel: str | None = None,
-) -> int:  # fmt: skip
+    b: Any,
+    rows: Iterable[int],
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    bias: Any = None,
+    activation: str | None = None,
+    out_dtype: Any = None,
+    precision: str = "ieee",
+    kernel: str | None = None,
+) -> int:
     """Compile and load every kernel that ``matmul(x, b, ...)`` takes for an ``x`` of one of these ``rows``; launch
     nothing.
 

@@ -69,9 +69,17 @@ class DataParallel(StaticSchedule):
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
-        feed: None = None, draws: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        block: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        turn: Any = 0,
+        turns: int = 1,
+        feed: None = None,
+        draws: bool = False,
+    ) -> Any:
         """``turn`` of ``turns``: the first caller takes the tile, the others none."""
         if const_expr(turns == 1):
             state = piece(block, 0, k_tiles, state)
@@ -94,9 +102,17 @@ class PersistentTiles(StaticSchedule):
 
     @cute.jit
     def run(
-        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
-        feed: Any = None, draws: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        worker: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        turn: Any = 0,
+        turns: int = 1,
+        feed: Any = None,
+        draws: bool = False,
+    ) -> Any:
         """``turn`` of ``turns``: this caller takes every ``turns``-th of the worker's tiles."""
         workers = self.blocks(tiles)
         tile = worker + turn * workers
@@ -123,9 +139,17 @@ class DynamicTiles(PersistentTiles):
 
     @cute.jit
     def run(
-        self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, turn: Any = 0, turns: int = 1,
-        feed: Any = None, draws: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        worker: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        turn: Any = 0,
+        turns: int = 1,
+        feed: Any = None,
+        draws: bool = False,
+    ) -> Any:
         place = first_place()
         tile = self.next(feed, draws, tiles, place)
         place.advance()

@@ -162,9 +162,17 @@ class Fixup:
 
     @cute.jit
     def reduce_together(
-        self, shared: SharedTiles, tidx: Any, sums: SumPartition, write: Callable[..., None], k_tiles: Any,
-        tile: Any, k_begin: Any, k_end: Any, state: None = None,
-    ) -> None:  # fmt: skip
+        self,
+        shared: SharedTiles,
+        tidx: Any,
+        sums: SumPartition,
+        write: Callable[..., None],
+        k_tiles: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: None = None,
+    ) -> None:
         """This block's share of a tile of which it has handed over k tiles [k_begin, k_end)."""
         if (k_begin > 0) | (k_end < k_tiles):
             first = shared.first_block(tile)
@@ -180,9 +188,15 @@ class Fixup:
 
     @cute.jit
     def add_up(
-        self, shared: SharedTiles, tidx: Any, sums: SumPartition, write: Callable[..., None], tile: Any, index: Any,
+        self,
+        shared: SharedTiles,
+        tidx: Any,
+        sums: SumPartition,
+        write: Callable[..., None],
+        tile: Any,
+        index: Any,
         count: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Block ``index`` of ``count``: every ``count``-th part of the tile, dealt out to the groups of the block in
         turn. Sums are those of the tile's blocks in their order."""
         apart = shared.block_stride
@@ -191,9 +205,13 @@ class Fixup:
         for number in cutlass.range(index + count * group, sums.parts * groups, count * groups, unroll=1):
             part, whose = number // groups, number % groups
             from_slot = partial(
-                self.partials.piece, shared.workspace.iterator, whose * sums.threads + tidx % sums.threads, part,
-                sums.run, sums.apart,
-            )  # fmt: skip
+                self.partials.piece,
+                shared.workspace.iterator,
+                whose * sums.threads + tidx % sums.threads,
+                part,
+                sums.run,
+                sums.apart,
+            )
             total = cute.make_rmem_tensor(from_slot(0).shape, self.partials.dtype)
             total.fill(0)
             for begin in cutlass.range(first, last + 1, sums.at_once * apart, unroll=1):
@@ -205,9 +223,15 @@ class Fixup:
 
     @cute.jit
     def fetch(
-        self, from_slot: Callable[[Any], Any], sums: SumPartition, tidx: Any, begin: Any, count: Any, first: Any,
+        self,
+        from_slot: Callable[[Any], Any],
+        sums: SumPartition,
+        tidx: Any,
+        begin: Any,
+        count: Any,
+        first: Any,
         apart: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Copy what ``count`` blocks from ``begin`` on have for this thread to its own elements of shared memory: more
         loads are then in flight at once than a thread has registers for."""
         atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), self.partials.dtype, num_bits_per_copy=128)

@@ -84,9 +84,15 @@ def padded(n: int, dtype: Any) -> int:
 
 
 def decomposition_of(
-    plan: Shares, config: AnyConfig, partials: Any, flags: Any, multiprocessors: int, dynamic: bool = False,
-    reduction: str = "mixed", numbered: bool = False,
-) -> Decomposition:  # fmt: skip
+    plan: Shares,
+    config: AnyConfig,
+    partials: Any,
+    flags: Any,
+    multiprocessors: int,
+    dynamic: bool = False,
+    reduction: str = "mixed",
+    numbered: bool = False,
+) -> Decomposition:
     """The kernel's argument, with the arrays of a :class:`Workspace` (any where it needs none). ``dynamic``: tiles are
     dealt at run time. ``numbered``: blocks and tiles are numbered as Stream-K's plan has them, on Ampere."""
     # The blocks of a cluster add up in shared memory: no plan, and no workspace.

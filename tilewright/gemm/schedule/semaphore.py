@@ -30,9 +30,15 @@ class SerialSplitK(StaticSchedule):
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        self,
+        block: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        feed: None = None,
         draws: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         begin, end = slice_of(k_tiles, self.slices, self.turn())
         return piece(block, begin, end, state)
 
@@ -75,8 +81,14 @@ class KeptSlices(StaticSchedule):
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        self,
+        block: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        feed: None = None,
         draws: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         begin, end = slice_of(k_tiles, self.slices, cute.arch.block_idx()[1])
         return piece(block, begin, end, state)

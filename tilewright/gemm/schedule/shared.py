@@ -68,9 +68,15 @@ class SharedTiles(StaticSchedule):
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        self,
+        block: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        feed: None = None,
         draws: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         return self.pieces(*self.share(self.number(block), k_tiles), k_tiles, piece, state)
 
     @cute.jit
@@ -181,9 +187,15 @@ class PersistentSharedTiles(SharedTiles):
 
     @cute.jit
     def run(
-        self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        self,
+        block: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        feed: None = None,
         draws: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         state = self.pieces(*self.share(block, k_tiles), k_tiles, piece, state)
         first = self.plan.sk_tiles + block
         if const_expr(self.separate):

@@ -53,10 +53,19 @@ class StreamKScheduleSm90:
 
     @classmethod
     def of(
-        cls, problem: tuple[int, int, int, int], tile: tuple[int, int, int], cluster: tuple[int, int] = (1, 1), *,
-        sm_count: int, max_active_clusters: int = 0, max_swizzle: int = 1, raster: str = "Heuristic", splits: int = 1,
-        reduction_mode: str = "Deterministic", decomposition_mode: str = "Heuristic",
-    ) -> StreamKScheduleSm90:  # fmt: skip
+        cls,
+        problem: tuple[int, int, int, int],
+        tile: tuple[int, int, int],
+        cluster: tuple[int, int] = (1, 1),
+        *,
+        sm_count: int,
+        max_active_clusters: int = 0,
+        max_swizzle: int = 1,
+        raster: str = "Heuristic",
+        splits: int = 1,
+        reduction_mode: str = "Deterministic",
+        decomposition_mode: str = "Heuristic",
+    ) -> StreamKScheduleSm90:
         """The schedule of an (M, N, K, L) problem in (bM, bN, bK) tiles on a GPU of ``sm_count`` multiprocessors.
 
         ``decomposition_mode`` Heuristic chooses; ``splits`` > 1 asks it for split-K. Raises ArgumentError for numbers
@@ -163,9 +172,14 @@ class StreamKScheduleSm90:
         groups = next((g for g in fine if tiles % g == 0), fine[0] if fine else 1)
         per_group = self.tiles_per_output_tile * (tiles // groups) * size
         return replace(
-            self, sk_tiles=sk_tiles, sk_units=sk_units, sk_groups=groups, big_groups=tiles % groups,
-            big_units=per_group % sk_units // size, k_tiles_per_sk_unit=per_group // (sk_units // groups),
-        )  # fmt: skip
+            self,
+            sk_tiles=sk_tiles,
+            sk_units=sk_units,
+            sk_groups=groups,
+            big_groups=tiles % groups,
+            big_units=per_group % sk_units // size,
+            k_tiles_per_sk_unit=per_group // (sk_units // groups),
+        )
 
     def per_unit(self, cluster_tiles: int, sk_units: int, groups: int) -> int:
         """k tiles of a unit with this many groups."""

@@ -71,9 +71,15 @@ class ClusterSlices(StaticSchedule):
 
     @cute.jit
     def run(
-        self, cluster: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, feed: None = None,
+        self,
+        cluster: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        feed: None = None,
         draws: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
         begin, end = slice_of(k_tiles, self.slices, rank)
         return piece(cluster, begin, end, state)

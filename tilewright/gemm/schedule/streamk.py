@@ -90,10 +90,18 @@ class StreamK:
 
     @classmethod
     def of(
-        cls, problem: tuple[int, int, int], tile: tuple[int, int, int], *, multiprocessors: int, occupancy: int,
-        fragments: int, available: int | None = None, split: int = 1, batch: int | None = None,
+        cls,
+        problem: tuple[int, int, int],
+        tile: tuple[int, int, int],
+        *,
+        multiprocessors: int,
+        occupancy: int,
+        fragments: int,
+        available: int | None = None,
+        split: int = 1,
+        batch: int | None = None,
         shared: tuple[int, int] | None = None,
-    ) -> StreamK:  # fmt: skip
+    ) -> StreamK:
         """The decomposition of an (M, N, K) problem into (bM, bN, bK) tiles.
 
         ``multiprocessors`` of the device hold ``occupancy`` blocks of the kernel each; ``available`` of them are
@@ -139,9 +147,17 @@ class StreamK:
 
     @classmethod
     def dealt(
-        cls, tiled_shape: tuple[int, int, int], iters: int, multiprocessors: int, occupancy: int, fragments: int,
-        avail_sms: int, sk_tiles: int, sk_blocks: int, shared_reduction: bool = False,
-    ) -> StreamK:  # fmt: skip
+        cls,
+        tiled_shape: tuple[int, int, int],
+        iters: int,
+        multiprocessors: int,
+        occupancy: int,
+        fragments: int,
+        avail_sms: int,
+        sk_tiles: int,
+        sk_blocks: int,
+        shared_reduction: bool = False,
+    ) -> StreamK:
         """The first ``sk_tiles`` tiles of ``iters`` k-iterations for ``sk_blocks`` blocks: what :meth:`of` does with
         numbers that it has checked. Raises ConstraintError where indices would not fit into 32 bits."""
         output_tiles = tiled_shape[0] * tiled_shape[1]
@@ -153,11 +169,16 @@ class StreamK:
         remap = sk_tiles > 0 and occupancy > 1 and multiprocessors == avail_sms
         fields |= data_parallel(tiled_shape, dp_tiles, sk_tiles, sk_waves, avail_sms, multiprocessors, occupancy)
         fields |= {
-            "tiled_shape": tiled_shape, "iters_per_tile": iters, "avail_sms": avail_sms, "sk_tiles": sk_tiles,
-            "sk_waves": sk_waves, "reduction_blocks": reduction_blocks, "shared_reduction": shared_reduction,
+            "tiled_shape": tiled_shape,
+            "iters_per_tile": iters,
+            "avail_sms": avail_sms,
+            "sk_tiles": sk_tiles,
+            "sk_waves": sk_waves,
+            "reduction_blocks": reduction_blocks,
+            "shared_reduction": shared_reduction,
             # Upstream decides this before it knows the data-parallel blocks.
             "remap_block_indices": remap and sk_waves * avail_sms + reduction_blocks > 2 * avail_sms,
-        }  # fmt: skip
+        }
         made = object.__new__(cls)
         made.__dict__.update(fields)  # the constructor of a frozen class takes as long as all the above
         largest = max(sk_tiles * iters, output_tiles, sk_waves * avail_sms + fields["dp_blocks"] + reduction_blocks)

@@ -131,9 +131,12 @@ def shares(sk_tiles: int, sk_blocks: int, iters_per_tile: int) -> dict[str, Any]
     blocks = min(sk_blocks, iters)
     if not blocks:
         return {
-            "sk_regions": 1, "sk_blocks_per_region": 1, "sk_big_blocks_per_region": 0,
-            "sk_iters_per_normal_block": 1, "sk_iters_per_region": 0,
-        }  # fmt: skip
+            "sk_regions": 1,
+            "sk_blocks_per_region": 1,
+            "sk_big_blocks_per_region": 0,
+            "sk_iters_per_normal_block": 1,
+            "sk_iters_per_region": 0,
+        }
     normal, big = divmod(iters, blocks)
     regions = sk_tiles if blocks > sk_tiles and blocks % sk_tiles == 0 else 1
     return {
@@ -146,9 +149,14 @@ def shares(sk_tiles: int, sk_blocks: int, iters_per_tile: int) -> dict[str, Any]
 
 
 def data_parallel(
-    tiled_shape: tuple[int, int, int], dp_tiles: int, sk_tiles: int, sk_waves: int, avail_sms: int,
-    multiprocessors: int, occupancy: int,
-) -> dict[str, Any]:  # fmt: skip
+    tiled_shape: tuple[int, int, int],
+    dp_tiles: int,
+    sk_tiles: int,
+    sk_waves: int,
+    avail_sms: int,
+    multiprocessors: int,
+    occupancy: int,
+) -> dict[str, Any]:
     """The DP blocks, and whether tiles are numbered by cohorts."""
     if dp_tiles >= 2 * multiprocessors * occupancy:
         tiles_m, tiles_n, _ = tiled_shape
@@ -165,8 +173,10 @@ def data_parallel(
     if 1 + excess > dp_tiles // avail_sms:
         excess = 0
     return {
-        "dp_blocks": dp_tiles - excess * avail_sms, "dp_first_wave_tiles": 1 + excess, "cohort_raster": False,
-    }  # fmt: skip
+        "dp_blocks": dp_tiles - excess * avail_sms,
+        "dp_first_wave_tiles": 1 + excess,
+        "cohort_raster": False,
+    }
 
 
 def float32(x: float) -> float:

@@ -66,9 +66,13 @@ class Candidate:
         m, n = kernel_extents(config, problem[:2])
         workers = clusters_at_once(multiprocessors, config.cluster_size)
         plan = StreamK.of(
-            (m, n, problem[2]), config.cluster_tile, multiprocessors=workers,
-            occupancy=config.blocks_at_once(smem), fragments=config.fragments, shared=self.shares,
-        )  # fmt: skip
+            (m, n, problem[2]),
+            config.cluster_tile,
+            multiprocessors=workers,
+            occupancy=config.blocks_at_once(smem),
+            fragments=config.fragments,
+            shared=self.shares,
+        )
         return replace(plan, shared_reduction=self.together)
 
     def plan(self, problem: Product, machine: str, may_pack: str = "ABCD") -> Plan:

@@ -66,9 +66,17 @@ class Tuned(Report):
 
 
 def tune(
-    shape: Sequence[int], dtype: Any = "float16", *, out_dtype: Any = None, a_major: str = "k", b_major: str = "n",
-    candidates: int = 48, seconds: float = 120.0, progress: bool = True, command: Sequence[str] = COMMAND,
-) -> Tuned:  # fmt: skip
+    shape: Sequence[int],
+    dtype: Any = "float16",
+    *,
+    out_dtype: Any = None,
+    a_major: str = "k",
+    b_major: str = "n",
+    candidates: int = 48,
+    seconds: float = 120.0,
+    progress: bool = True,
+    command: Sequence[str] = COMMAND,
+) -> Tuned:
     """Measure the ways to multiply that the model finds best, and remember the fastest for :func:`matmul`.
 
     Args:
@@ -131,9 +139,15 @@ def search(
     best = min(us, key=us.__getitem__)
     default = ways[0]
     return Tuned(
-        problem.shape, best, us[best], default, us.get(default, float("nan")), len(times), failed,
+        problem.shape,
+        best,
+        us[best],
+        default,
+        us.get(default, float("nan")),
+        len(times),
+        failed,
         complete=len(times) + len(failed) >= len(ways),
-    )  # fmt: skip
+    )
 
 
 def best_by_model(problem: Problem, count: int) -> list[Candidate]:

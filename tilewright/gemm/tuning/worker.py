@@ -63,9 +63,14 @@ class Worker:
         # The library may be one that this process found by other ways than being installed.
         paths = [str(Path(tilewright.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, encoding="utf-8",
-        )  # fmt: skip
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            encoding="utf-8",
+        )
         threading.Thread(target=self.listen, args=(self.process, self.answers), daemon=True).start()
         answer = self.ask(self.spec, START_SECONDS)
         if answer is None or "ready" not in answer:
