@@ -175,9 +175,13 @@ class Lanes(Protocol):
         ...
 
     def eventually(
-        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0,
+        self,
+        effect: Callable[[], None],
+        after: str = "",
+        lane: int | None = None,
+        size: int = 0,
         places: np.ndarray[Any, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
         Observers are told which ``lane`` issued it (None: all), how many bytes it moves, and the ``places`` of the

@@ -53,9 +53,12 @@ class _Printer:
             carried = self.carried(op.regions[0].args, op.operands)
             after = ", ".join(self.name(a) for a in op.regions[1].args)
             return [
-                f"{indent}{head}while ({carried}){self.types(op)} {{{where}", *self.block(op.regions[0], indent + "  "),
-                f"{indent}}} do ({after}) {{", *self.block(op.regions[1], indent + "  "), f"{indent}}}",
-            ]  # fmt: skip
+                f"{indent}{head}while ({carried}){self.types(op)} {{{where}",
+                *self.block(op.regions[0], indent + "  "),
+                f"{indent}}} do ({after}) {{",
+                *self.block(op.regions[1], indent + "  "),
+                f"{indent}}}",
+            ]
         operands = ", ".join(self.use(v) for v in op.operands)
         name = op.attrs["atom"].mnemonic() if op.opcode == "call" else op.opcode
         attrs = ", ".join(
