@@ -40,16 +40,23 @@ class _MetadataExtension(Structure):
 
 class _Buffer(Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("extension", c_void_p), ("dtype", c_int), ("data", c_void_p), ("rank", c_int64),
+        ("struct_size", c_size_t),
+        ("extension", c_void_p),
+        ("dtype", c_int),
+        ("data", c_void_p),
+        ("rank", c_int64),
         ("dims", POINTER(c_int64)),
-    ]  # fmt: skip
+    ]
 
 
 class _Buffers(Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("extension", c_void_p), ("size", c_int64), ("types", POINTER(c_int)),
+        ("struct_size", c_size_t),
+        ("extension", c_void_p),
+        ("size", c_int64),
+        ("types", POINTER(c_int)),
         ("items", POINTER(POINTER(_Buffer))),
-    ]  # fmt: skip
+    ]
 
 
 class _Span(Structure):
@@ -62,9 +69,13 @@ class _Scalar(Structure):
 
 class _Attributes(Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("extension", c_void_p), ("size", c_int64), ("types", POINTER(c_int)),
-        ("names", POINTER(POINTER(_Span))), ("items", POINTER(POINTER(_Scalar))),
-    ]  # fmt: skip
+        ("struct_size", c_size_t),
+        ("extension", c_void_p),
+        ("size", c_int64),
+        ("types", POINTER(c_int)),
+        ("names", POINTER(POINTER(_Span))),
+        ("items", POINTER(POINTER(_Scalar))),
+    ]
 
 
 class _ErrorArguments(Structure):
@@ -77,18 +88,29 @@ class _StreamArguments(Structure):
 
 class _Api(Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version), ("internal", c_void_p),
-        ("error_create", ctypes.CFUNCTYPE(c_void_p, POINTER(_ErrorArguments))), ("error_message", c_void_p),
-        ("error_destroy", c_void_p), ("register", c_void_p),
+        ("struct_size", c_size_t),
+        ("extension", c_void_p),
+        ("version", _Version),
+        ("internal", c_void_p),
+        ("error_create", ctypes.CFUNCTYPE(c_void_p, POINTER(_ErrorArguments))),
+        ("error_message", c_void_p),
+        ("error_destroy", c_void_p),
+        ("register", c_void_p),
         ("stream_get", ctypes.CFUNCTYPE(c_void_p, POINTER(_StreamArguments))),
-    ]  # fmt: skip
+    ]
 
 
 class _CallFrame(Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("extension", POINTER(_Extension)), ("api", POINTER(_Api)), ("ctx", c_void_p),
-        ("stage", c_int), ("args", _Buffers), ("rets", _Buffers), ("attrs", _Attributes),
-    ]  # fmt: skip
+        ("struct_size", c_size_t),
+        ("extension", POINTER(_Extension)),
+        ("api", POINTER(_Api)),
+        ("ctx", c_void_p),
+        ("stage", c_int),
+        ("args", _Buffers),
+        ("rets", _Buffers),
+        ("attrs", _Attributes),
+    ]
 
 
 class Buffer(NamedTuple):

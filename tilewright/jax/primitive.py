@@ -22,10 +22,17 @@ _known: dict[Any, int] = {}
 
 
 def cutlass_call(
-    fn: Callable[..., None], *, output_shape_dtype: Any, input_spec: Any = None, output_spec: Any = None,
-    input_output_aliases: Mapping[int, int] | None = None, allow_cuda_graph: bool = True,
-    compile_options: Any = None, use_static_tensors: bool = False, **kwargs: Any,
-) -> Callable[..., Any]:  # fmt: skip
+    fn: Callable[..., None],
+    *,
+    output_shape_dtype: Any,
+    input_spec: Any = None,
+    output_spec: Any = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    allow_cuda_graph: bool = True,
+    compile_options: Any = None,
+    use_static_tensors: bool = False,
+    **kwargs: Any,
+) -> Callable[..., Any]:
     """A function of JAX arrays that runs ``fn(stream, *inputs, *outputs, **kwargs)``; also inside ``jax.jit``. Outputs
     that share the buffer of an input are not among ``outputs``: ``fn`` writes that input.
 
@@ -65,9 +72,13 @@ def cutlass_call(
             for k, many in enumerate((arrays, outputs))
         ]
         run = jax.ffi.ffi_call(
-            ffi.TARGET, [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in outputs], vmap_method="sequential",
-            input_output_aliases=aliases, input_layouts=layouts[0], output_layouts=layouts[1],
-        )  # fmt: skip
+            ffi.TARGET,
+            [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in outputs],
+            vmap_method="sequential",
+            input_output_aliases=aliases,
+            input_layouts=layouts[0],
+            output_layouts=layouts[1],
+        )
         return jax.tree.unflatten(structure, run(*arrays, call=_numbered(work)))
 
     return call
@@ -123,9 +134,14 @@ class _StagedCall:
     """One call: a function with how it sees its arrays."""
 
     def __init__(
-        self, fn: Any, specs: tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]], static: bool, options: Any,
-        kwargs: dict[str, Any], aliases: Mapping[int, int],
-    ) -> None:  # fmt: skip
+        self,
+        fn: Any,
+        specs: tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]],
+        static: bool,
+        options: Any,
+        kwargs: dict[str, Any],
+        aliases: Mapping[int, int],
+    ) -> None:
         self.fn, self.specs, self.static, self.kwargs, self.aliases = fn, specs, static, kwargs, aliases
         self.options = options
         self.executors: dict[Any, Callable[..., Any]] = {}

@@ -10,9 +10,15 @@ __all__ = ["create_tensor"]
 
 
 def create_tensor(
-    shape: tuple[int, ...], dtype: Any, key: Any = None, *, minval: float = -2.0, maxval: float = 2.0,
-    fill_value: float | None = None, fill_arange: bool = False,
-) -> Any:  # fmt: skip
+    shape: tuple[int, ...],
+    dtype: Any,
+    key: Any = None,
+    *,
+    minval: float = -2.0,
+    maxval: float = 2.0,
+    fill_value: float | None = None,
+    fill_arange: bool = False,
+) -> Any:
     """A JAX array of ``shape``: random numbers from ``minval`` up to and without ``maxval``, whole ones for integers.
 
     With ``fill_value`` all elements are that, with ``fill_arange`` they count up. ``key`` is JAX's key of random
