@@ -57,9 +57,16 @@ REDUCTIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
 def red(
-    ptr: Any, val: Any, *, op: str, dtype: Any, sem: str = "relaxed", scope: str = "gpu", loc: Any = None,
+    ptr: Any,
+    val: Any,
+    *,
+    op: str,
+    dtype: Any,
+    sem: str = "relaxed",
+    scope: str = "gpu",
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """``*ptr = *ptr op val`` at once, without the old value. ``val`` may be a vector: its elements go one after
     another, each at once.
 

@@ -16,9 +16,16 @@ from tilewright.lang.numbers.numeric import Int16, Int64
 
 
 def load_bytes(
-    dst_mem: Any, src_mem: Any, mbar: Any, size: Any, *, multicast_mask: Any = None, l2_cache_hint: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    dst_mem: Any,
+    src_mem: Any,
+    mbar: Any,
+    size: Any,
+    *,
+    multicast_mask: Any = None,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Copy ``size`` bytes (a number known while staging) from global to shared memory; they complete transactions of
     the mbarrier ``mbar``. ``multicast_mask``: into the same place of these blocks of the cluster.
 

@@ -35,9 +35,18 @@ class TMAReduxKind(Enum):
 
 
 def load_tensor(
-    dst_mem: Any, tma_descriptor: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
-    multicast_mask: Any = None, l2_cache_hint: Any = None, predicate: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    dst_mem: Any,
+    tma_descriptor: Any,
+    coordinates: Sequence[Any],
+    mbar: Any,
+    im2col_offsets: Sequence[Any] = (),
+    *,
+    multicast_mask: Any = None,
+    l2_cache_hint: Any = None,
+    predicate: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Copy the box at ``coordinates`` (the contiguous mode first) of the tensor map in memory at ``tma_descriptor`` to
     shared memory, 128 bytes aligned; its bytes complete transactions of the mbarrier ``mbar``. ``multicast_mask``: into
     the same place of these blocks of the cluster. Each thread that is here issues a copy."""
@@ -51,9 +60,15 @@ def load_tensor(
 
 
 def store_tensor(
-    tma_descriptor: Any, src_mem: Any, coordinates: Sequence[Any], *, l2_cache_hint: Any = None, predicate: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    tma_descriptor: Any,
+    src_mem: Any,
+    coordinates: Sequence[Any],
+    *,
+    l2_cache_hint: Any = None,
+    predicate: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Copy a box from shared memory to ``coordinates`` of the tensor map at ``tma_descriptor``, as part of this
     thread's next bulk group."""
     what = "cp_async_bulk_tensor_global_shared_cta"
@@ -62,9 +77,15 @@ def store_tensor(
 
 
 def reduce_tensor(
-    tma_descriptor: Any, src_mem: Any, red_kind: Any, coordinates: Sequence[Any], *, l2_cache_hint: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    tma_descriptor: Any,
+    src_mem: Any,
+    red_kind: Any,
+    coordinates: Sequence[Any],
+    *,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """:func:`store_tensor`, which joins each element with the one in global memory by ``red_kind``, atomically."""
     what = "cp_async_bulk_tensor_reduce"
     if not isinstance(red_kind, TMAReduxKind):
@@ -74,9 +95,15 @@ def reduce_tensor(
 
 
 def prefetch_tensor(
-    tma_descriptor: Any, coordinates: Sequence[Any], im2col_offsets: Sequence[Any] = (), *, l2_cache_hint: Any = None,
-    predicate: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    tma_descriptor: Any,
+    coordinates: Sequence[Any],
+    im2col_offsets: Sequence[Any] = (),
+    *,
+    l2_cache_hint: Any = None,
+    predicate: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Bring the box at ``coordinates`` of the tensor map at ``tma_descriptor`` to the L2 cache."""
     what = "cp_async_bulk_tensor_prefetch"
     _tiles_only(what, im2col_offsets, predicate)
@@ -95,9 +122,14 @@ def _box(x: Any, what: str) -> Value:
 
 
 def _issue(
-    what: str, instruction: TmaCopy, tensor_map: Any, shared: list[Value], box: list[Value], coordinates: Sequence[Any],
+    what: str,
+    instruction: TmaCopy,
+    tensor_map: Any,
+    shared: list[Value],
+    box: list[Value],
+    coordinates: Sequence[Any],
     hint: Any,
-) -> None:  # fmt: skip
+) -> None:
     if not 1 <= len(coordinates) <= 5:
         raise ConstraintError(
             f"nvvm.{what}: a tensor map has 1 to 5 modes, and {len(coordinates)} coordinates are given"

@@ -94,9 +94,16 @@ def exp_packed_f32x2(src_a: Any, *, loc: Any = None, ip: Any = None) -> tuple[An
 
 
 def calc_packed_f32x2_op(
-    src_a: Any, src_b: Any, src_c: Any, calc_func: Any, *, rnd: Any = "rn", ftz: bool = False, loc: Any = None,
+    src_a: Any,
+    src_b: Any,
+    src_c: Any,
+    calc_func: Any,
+    *,
+    rnd: Any = "rn",
+    ftz: bool = False,
+    loc: Any = None,
     ip: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """What the operation ``calc_func`` of ``nvvm`` gives, number by number; ``src_c`` is None but for fma.
 
     >>> from tilewright._mlir.dialects import nvvm

@@ -42,9 +42,11 @@ class SaturationModeKind(Enum):
 
 
 _KINDS: dict[CVTPackFloatKind, tuple[Any, Any]] = {
-    CVTPackFloatKind.F16x2: (Float16, Uint16), CVTPackFloatKind.BF16x2: (BFloat16, Uint16),
-    CVTPackFloatKind.E4M3x2: (Float8E4M3FN, Uint8), CVTPackFloatKind.E5M2x2: (Float8E5M2, Uint8),
-}  # fmt: skip
+    CVTPackFloatKind.F16x2: (Float16, Uint16),
+    CVTPackFloatKind.BF16x2: (BFloat16, Uint16),
+    CVTPackFloatKind.E4M3x2: (Float8E4M3FN, Uint8),
+    CVTPackFloatKind.E5M2x2: (Float8E5M2, Uint8),
+}
 """The float of each kind, and the integer of its bits."""
 
 

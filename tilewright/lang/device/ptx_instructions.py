@@ -63,9 +63,11 @@ def as_load(text: str, values: list[Any], result: Any) -> Value | None:
 
 
 _SPACES = {
-    "global": (MemSpace.GMEM, MemSpace.GENERIC), "shared": (MemSpace.SMEM,), "shared::cta": (MemSpace.SMEM,),
+    "global": (MemSpace.GMEM, MemSpace.GENERIC),
+    "shared": (MemSpace.SMEM,),
+    "shared::cta": (MemSpace.SMEM,),
     "shared::cluster": (MemSpace.SMEM, MemSpace.DSMEM),
-}  # fmt: skip
+}
 """The memories that a load of a state space may read."""
 
 

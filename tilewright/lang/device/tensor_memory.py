@@ -15,9 +15,14 @@ from tilewright.lang.tensors.tensor_memory import TensorMemory
 
 
 def alloc_tmem(
-    num_columns: Any, smem_ptr_to_write_address: Pointer, is_two_cta: Any = None, *, arch: str = "sm_100",
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    num_columns: Any,
+    smem_ptr_to_write_address: Pointer,
+    is_two_cta: Any = None,
+    *,
+    arch: str = "sm_100",
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """``tcgen05.alloc``: allocate columns of tensor memory; their address is written to shared memory (an Int32).
 
     One warp executes it.
@@ -94,9 +99,14 @@ def retrieve_tmem_ptr(
 
 
 def dealloc_tmem(
-    tmem_ptr: TensorMemory, num_columns: Any, is_two_cta: Any = None, *, arch: str = "sm_100", loc: Any = None,
+    tmem_ptr: TensorMemory,
+    num_columns: Any,
+    is_two_cta: Any = None,
+    *,
+    arch: str = "sm_100",
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """``tcgen05.dealloc``: free what ``alloc_tmem`` allocated. One warp executes it, after the last access of all.
 
     >>> from tilewright import Float32, Int32, cute

@@ -52,9 +52,15 @@ class Calls:
         code reads. Of an array these are its bounds, relative to its address, and its run-time extents and strides."""
         self.call: Callable[..., Any] = self.general
         scope: dict[str, Any] = {
-            **code.scope, "general": self.general, "learn": self.learn, "known": self.known,
-            "HostTensor": HostTensor, "DevicePointer": DevicePointer, "last": (unlike,), "Unlike": ValueError,
-        }  # fmt: skip
+            **code.scope,
+            "general": self.general,
+            "learn": self.learn,
+            "known": self.known,
+            "HostTensor": HostTensor,
+            "DevicePointer": DevicePointer,
+            "last": (unlike,),
+            "Unlike": ValueError,
+        }
         if text := self._short(scope):
             exec(compile(text, f"{GENERATED}calls of {code.function.name}>", "exec"), scope)
             self.call = scope["call"]

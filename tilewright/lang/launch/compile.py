@@ -113,9 +113,13 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
 
 
 def _compile(
-    target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int, options: opts.CompileOptions,
+    target: JitFunction,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    skip: int,
+    options: opts.CompileOptions,
     key: Any = None,
-) -> Executor:  # fmt: skip
+) -> Executor:
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
     name = stored.name_of(key) if key is not None and options == opts.CompileOptions() else None

@@ -139,10 +139,16 @@ class Executor(CompiledFunction):
         return preformatted(repr(self)) + folded([*functions, (f"host function {self.host.name}", str(self.host))])
 
     def export_to_c(
-        self, file_path: str | PathLike[str] | None = None, file_name: str | None = None, function_prefix: str = "", *,
-        object_file_path: str | PathLike[str] | None = None, function_name: str = "",
-        gpu_arch: str | Sequence[str] = (), constants: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        file_path: str | PathLike[str] | None = None,
+        file_name: str | None = None,
+        function_prefix: str = "",
+        *,
+        object_file_path: str | PathLike[str] | None = None,
+        function_name: str = "",
+        gpu_arch: str | Sequence[str] = (),
+        constants: Mapping[str, int] | None = None,
+    ) -> None:
         """Write the function as C, to be built into a program that has no Python (docs/ahead_of_time.md).
 
         Files in the folder ``file_path``: ``{file_name}.h``, the C interface; ``{file_name}.c``, the launcher with the

@@ -378,7 +378,10 @@ def _divide(opcode: str, kind: ScalarType, a: int, b: int, place: str) -> Any:
 
 
 _SCOPE: dict[str, Any] = {
-    "pointer": _pointer, "LaunchConfig": LaunchConfig, "MachineError": MachineError, "make": tuple.__new__,
+    "pointer": _pointer,
+    "LaunchConfig": LaunchConfig,
+    "MachineError": MachineError,
+    "make": tuple.__new__,
     "float32": ctypes.c_float,
-}  # fmt: skip
+}
 """The names that every generated host function may use."""

@@ -92,11 +92,20 @@ class KernelCall:
         self.waiting[self] = here(2)
 
     def launch(
-        self, *, grid: Extents = (1, 1, 1), block: Extents | None = None, cluster: Extents | None = None,
-        smem: int | Integer | None = None, stream: Any = None, min_blocks_per_mp: int | None = None,
-        max_number_threads: Extents | None = None, use_pdl: bool = False, cooperative: bool = False,
-        non_portable_cluster: bool = False, **other: Never,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        grid: Extents = (1, 1, 1),
+        block: Extents | None = None,
+        cluster: Extents | None = None,
+        smem: int | Integer | None = None,
+        stream: Any = None,
+        min_blocks_per_mp: int | None = None,
+        max_number_threads: Extents | None = None,
+        use_pdl: bool = False,
+        cooperative: bool = False,
+        non_portable_cluster: bool = False,
+        **other: Never,
+    ) -> None:
         """Append the launch to the host function. An extent is an int, or up to three ints or run-time integers along
         x, y and z; what is left out is 1.
 
@@ -328,9 +337,13 @@ def _learn(spec: Spec, value: Any) -> None:
 
 
 def _trace(
-    kernel: KernelFunction[...], bound: Any, given: list[Any], shapes: list[Spec], bounds: dict[str, Any],
+    kernel: KernelFunction[...],
+    bound: Any,
+    given: list[Any],
+    shapes: list[Spec],
+    bounds: dict[str, Any],
     block_shape: tuple[int | None, ...],
-) -> tuple[Function, list[int], list[Value]]:  # fmt: skip
+) -> tuple[Function, list[int], list[Value]]:
     host = HostBuilder.now()
     params: list[Value] = []
     for (name, _, value), spec in zip(given, shapes, strict=True):

@@ -198,9 +198,14 @@ def _install(cls: Any, table: dict[str, str]) -> None:
 
 
 ARITHMETIC = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "truediv",
-    "floordiv": "floordiv", "mod": "floormod", "pow": "pow",
-}  # fmt: skip
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "truediv",
+    "floordiv": "floordiv",
+    "mod": "floormod",
+    "pow": "pow",
+}
 BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr"}
 
 

@@ -35,9 +35,13 @@ class If:
     __slots__ = ("arms", "first", "region", "state", "test")
 
     def __init__(
-        self, test: Any, names: tuple[str, ...], variables: tuple[Any, ...], touched: tuple[str, ...],
+        self,
+        test: Any,
+        names: tuple[str, ...],
+        variables: tuple[Any, ...],
+        touched: tuple[str, ...],
         objects: tuple[Any, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.test = decide(test)
         if isinstance(self.test, Value):
             self.state = RegionState(names, variables, touched, objects)

@@ -162,9 +162,11 @@ _STATE = Store("contents", _ITEM, _pickled, state=True)
 _POSITION = Store("position", _SAME, _of_iterator, shared=False)
 _METHODS = (FunctionType, staticmethod, classmethod, property)
 _RANDOM: dict[str, Callable[[Any], Any]] = {
-    "random": lambda module: module._inst, "numpy": lambda module: module.random.mtrand._rand,
-    "numpy.random": lambda module: module.mtrand._rand, "torch": lambda module: module.default_generator,
-}  # fmt: skip
+    "random": lambda module: module._inst,
+    "numpy": lambda module: module.random.mtrand._rand,
+    "numpy.random": lambda module: module.mtrand._rand,
+    "torch": lambda module: module.default_generator,
+}
 """The generators of random numbers behind the functions of modules, by the names of these."""
 _NATIVE: dict[Any, Store | None] = {
     list: Store("length", _ITEM, _numbered, True, list.__getitem__, list.__setitem__),
@@ -202,15 +204,18 @@ _BY_NAME = {
     **dict.fromkeys(("_thread.lock", "_thread.RLock"), Store("owner", _ITEM, lambda lock: {0: repr(lock)}, state=True)),
     "torch._C.Generator": Store("contents", _ITEM, lambda g: {0: g.get_state().numpy().tobytes()}, state=True),
     "_ctypes._CData": Store(
-        "contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}, objects=lambda c: [c._objects]),
+        "contents", _ITEM, lambda c: {0: memoryview(c).tobytes(), 1: c._objects}, objects=lambda c: [c._objects]
+    ),
     "_contextvars.Context": Store("values", _ITEM, lambda c: dict(c.items())),
     "decimal.Context": _STATE,
     "torch.Tensor": Store("contents", _ITEM, _of_torch, objects=lambda x: list(x.__dict__.values())),
     "torch.nn.modules.module.Module": Store(
-        "attributes", _ATTRIBUTE, lambda m: dict(m.__dict__), True, getattr, object.__setattr__),
+        "attributes", _ATTRIBUTE, lambda m: dict(m.__dict__), True, getattr, object.__setattr__
+    ),
     **dict.fromkeys(("tvm_ffi.container.List", "tvm_ffi.container.Dict"), _STATE),
-    "numpy.random._generator.Generator": _STATE, "numpy.random.mtrand.RandomState": _STATE,
-}  # fmt: skip
+    "numpy.random._generator.Generator": _STATE,
+    "numpy.random.mtrand.RandomState": _STATE,
+}
 _MARKED = Store("function", _NAME, lambda marked: {marked.__name__: marked.function}, shared=False)
 
 

@@ -179,10 +179,12 @@ def _bool(*args: Any) -> Any:
 
 
 _BUILTINS: dict[Any, Any] = {
-    builtins.min: _extreme("min", builtins.min), builtins.max: _extreme("max", builtins.max),
-    builtins.any: functools.partial(_quantifier, "or"), builtins.all: functools.partial(_quantifier, "and"),
+    builtins.min: _extreme("min", builtins.min),
+    builtins.max: _extreme("max", builtins.max),
+    builtins.any: functools.partial(_quantifier, "or"),
+    builtins.all: functools.partial(_quantifier, "and"),
     builtins.bool: _bool,
-}  # fmt: skip
+}
 
 
 def builtin(function: Any, reach: Objects | None = None) -> Any:

@@ -43,9 +43,15 @@ class For:
     __slots__ = ("arguments", "block", "bounds", "done", "iterable", "level", "region", "target", "values")
 
     def __init__(
-        self, iterable: Any, names: tuple[str, ...], variables: tuple[Any, ...], temporaries: tuple[str, ...],
-        targets: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...],
-    ) -> None:  # fmt: skip
+        self,
+        iterable: Any,
+        names: tuple[str, ...],
+        variables: tuple[Any, ...],
+        temporaries: tuple[str, ...],
+        targets: tuple[str, ...],
+        touched: tuple[str, ...],
+        objects: tuple[Any, ...],
+    ) -> None:
         self.level = depth()
         if isinstance(iterable, Range) and iterable.unroll_full and iterable.is_static:
             iterable = iterable.python()

@@ -10,9 +10,15 @@ from tilewright.lang.staging import expressions
 
 
 def if_generate(
-    cond: Any, then_body: Callable[..., Any], else_body: Callable[..., Any] | None = None, *,
-    input_args: Sequence[Any] = (), return_types: Sequence[Any] = (), loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    cond: Any,
+    then_body: Callable[..., Any],
+    else_body: Callable[..., Any] | None = None,
+    *,
+    input_args: Sequence[Any] = (),
+    return_types: Sequence[Any] = (),
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """``then_body(*input_args)`` where ``cond`` holds, else ``else_body(*input_args)``; gives what they give.
 
     ``return_types`` are the numeric types that results are converted to, so that both bodies agree.

@@ -47,9 +47,15 @@ class _Loop(Region):
 
 
 def for_generate(
-    start: Any, stop: Any = None, step: Any = None, iter_args: Sequence[Any] | None = None, *,
-    unroll: int | None = None, loc: Any = None, ip: Any = None,
-) -> Iterator[Any]:  # fmt: skip
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    iter_args: Sequence[Any] | None = None,
+    *,
+    unroll: int | None = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Iterator[Any]:
     """A run-time loop, traced once: ``for i in for_generate(0, n): ...; yield_out()``.
 
     ``iter_args`` are carried from turn to turn: ``for i, x, result in for_generate(0, n, 1, [x]): ...; yield_out([x +

@@ -144,9 +144,14 @@ class LoopValues:
         return bool(new)
 
     def close(
-        self, opcode: str, operands: Sequence[Value], blocks: Sequence[Block], arguments: Sequence[list[Value]],
-        ends: Sequence[tuple[str, list[Value], list[Value]]], attrs: dict[str, Any] | None = None,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        self,
+        opcode: str,
+        operands: Sequence[Value],
+        blocks: Sequence[Block],
+        arguments: Sequence[list[Value]],
+        ends: Sequence[tuple[str, list[Value], list[Value]]],
+        attrs: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:
         """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the begin of the k-th
         block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
         the loop does not travel."""

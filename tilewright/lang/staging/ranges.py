@@ -38,9 +38,15 @@ class Range:
     """
 
     def __init__(
-        self, *bounds: Any, unroll: int | None = None, unroll_full: bool = False, prefetch_stages: int | None = None,
-        vectorize: bool | None = None, loc: Any = None, ip: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *bounds: Any,
+        unroll: int | None = None,
+        unroll_full: bool = False,
+        prefetch_stages: int | None = None,
+        vectorize: bool | None = None,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> None:
         if not 1 <= len(bounds) <= 3:
             raise StagingError(f"range takes 1 to 3 bounds, got {len(bounds)}")
         for bound in bounds:

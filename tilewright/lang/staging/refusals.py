@@ -14,9 +14,11 @@ from tilewright.lang.staging.location import fail
 
 _GUARD = "compute a flag and guard the rest of the body with `if`, or use a `while` with the condition in its head"
 _INSTEAD = {
-    "break": _GUARD, "continue": _GUARD, "return": "assign the result to a variable and return it at the end",
+    "break": _GUARD,
+    "continue": _GUARD,
+    "return": "assign the result to a variable and return it at the end",
     "raise": "use `assert`",
-}  # fmt: skip
+}
 
 
 def leave(word: str, left: Any) -> None:

@@ -28,13 +28,19 @@ _OUTER = (
     "the value, or write it into a tensor"
 )
 _REFUSED = {
-    "Yield": ("yield", _ONE_RUN), "YieldFrom": ("yield from", _ONE_RUN), "Await": ("await", _ONE_RUN),
-    "AsyncFor": ("async for", _ONE_RUN), "AsyncWith": ("async with", _ONE_RUN),
-    "AsyncFunctionDef": ("async def", _ONE_RUN), "Try": ("try", _NO_EXCEPTIONS), "TryStar": ("except*", _NO_EXCEPTIONS),
+    "Yield": ("yield", _ONE_RUN),
+    "YieldFrom": ("yield from", _ONE_RUN),
+    "Await": ("await", _ONE_RUN),
+    "AsyncFor": ("async for", _ONE_RUN),
+    "AsyncWith": ("async with", _ONE_RUN),
+    "AsyncFunctionDef": ("async def", _ONE_RUN),
+    "Try": ("try", _NO_EXCEPTIONS),
+    "TryStar": ("except*", _NO_EXCEPTIONS),
     "Match": ("match", "Python looks for its case while staging; write `if n == 0:`, `elif n == 1:`, ..."),
     "Delete": ("del", "a program cannot remove elements and attributes while it runs"),
-    "Global": ("global", _OUTER), "Nonlocal": ("nonlocal", _OUTER),
-}  # fmt: skip
+    "Global": ("global", _OUTER),
+    "Nonlocal": ("nonlocal", _OUTER),
+}
 """Statements by the names of their nodes: the word, and why it is refused."""
 
 DEPTH = "level = _tw.depth()"
@@ -159,10 +165,17 @@ class _Function(Expressions):
             return node
         assigned, touched = self.variables(*node.body, *node.orelse)
         return statements(
-            node, IF, branch=self.fresh("if"), test=self.visit(node.test), names=texts(assigned),
-            variables=assigned, touched=texts(touched), objects=touched, body=self.nested(node.body),
+            node,
+            IF,
+            branch=self.fresh("if"),
+            test=self.visit(node.test),
+            names=texts(assigned),
+            variables=assigned,
+            touched=texts(touched),
+            objects=touched,
+            body=self.nested(node.body),
             orelse=self.nested(node.orelse),
-        )  # fmt: skip
+        )
 
     def visit_For(self, node: ast.For) -> Any:
         loop = self.fresh("for")
@@ -190,10 +203,17 @@ class _Function(Expressions):
         assigned, touched = self.variables(node.test, *node.body)
         temporaries = tuple(sorted(assigned_first(node.body) - NameUses([node.test]).read.keys()))
         made = statements(
-            node, WHILE, loop=loop, names=texts(assigned), variables=assigned,
-            temporaries=texts(temporaries), touched=texts(touched), objects=touched,
-            test=self.visit(node.test), body=self.loop_body(node.body, loop),
-        )  # fmt: skip
+            node,
+            WHILE,
+            loop=loop,
+            names=texts(assigned),
+            variables=assigned,
+            temporaries=texts(temporaries),
+            touched=texts(touched),
+            objects=touched,
+            test=self.visit(node.test),
+            body=self.loop_body(node.body, loop),
+        )
         made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is the loop
         return made
 
@@ -230,12 +250,20 @@ class _Function(Expressions):
         assigned, touched = self.variables(*node.body)
         block = self.fresh("with")
         node.items = [self.visit(item) for item in node.items]
-        node.body = [*statements(node, "block.enter(variables)", block=block, variables=assigned),
-                     *self.nested(node.body)]  # fmt: skip
+        node.body = [
+            *statements(node, "block.enter(variables)", block=block, variables=assigned),
+            *self.nested(node.body),
+        ]
         return statements(
-            node, WITH, block=block, names=texts(assigned), variables=assigned, touched=texts(touched),
-            objects=touched, statement=[node],
-        )  # fmt: skip
+            node,
+            WITH,
+            block=block,
+            names=texts(assigned),
+            variables=assigned,
+            touched=texts(touched),
+            objects=touched,
+            statement=[node],
+        )
 
     # -- assignments ---------------------------------------------------------------------------------------------
 

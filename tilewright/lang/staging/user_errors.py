@@ -108,8 +108,13 @@ def _explained(wrong: Exception, place: UserLine) -> str:
 
 def _is_of_ours(name: str) -> bool:
     """Whether a class of the language that run-time values have is called ``name``."""
-    values = ("lang.numbers.numeric", "lang.numbers.wide", "lang.tensors.tensor", "lang.tensors.tensor_ssa",
-              "lang.tensors.pointer")  # fmt: skip
+    values = (
+        "lang.numbers.numeric",
+        "lang.numbers.wide",
+        "lang.tensors.tensor",
+        "lang.tensors.tensor_ssa",
+        "lang.tensors.pointer",
+    )
     return any(hasattr(sys.modules.get(f"tilewright.{module}"), name) for module in values)
 
 

@@ -148,9 +148,13 @@ class CompoundSpec(Spec):
     __slots__ = ("labels", "make", "parts", "split", "type")
 
     def __init__(
-        self, type_: type, labels: Sequence[str], parts: list[Spec],
-        split: Callable[[Any], list[Any]], make: Callable[[list[Any]], Any],
-    ) -> None:  # fmt: skip
+        self,
+        type_: type,
+        labels: Sequence[str],
+        parts: list[Spec],
+        split: Callable[[Any], list[Any]],
+        make: Callable[[list[Any]], Any],
+    ) -> None:
         self.type, self.labels, self.parts, self.split, self.make = type_, tuple(labels), parts, split, make
 
     def types(self) -> list[Type]:

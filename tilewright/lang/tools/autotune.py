@@ -17,10 +17,13 @@ from tilewright.lang.tools.tuning import CantImplementError, tune
 
 
 def autotune_jit(
-    params_dict: dict[str, Sequence[Any]] | None = None, update_on_change: Sequence[str] | None = None,
-    warmup_iterations: int = 10, iterations: int = 100, derived_params: Mapping[str, Callable[..., Any]] | None = None,
+    params_dict: dict[str, Sequence[Any]] | None = None,
+    update_on_change: Sequence[str] | None = None,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    derived_params: Mapping[str, Callable[..., Any]] | None = None,
     prune_configs: Callable[..., bool] | None = None,
-) -> Callable[[Any], Any]:  # fmt: skip
+) -> Callable[[Any], Any]:
     """Decorator of a ``@cute.jit`` function: its keyword parameters in ``params_dict`` are chosen by timing. Of a
     class, those of its constructor are, and its ``__call__`` is timed.
 
@@ -129,12 +132,20 @@ def _hashable(value: Any) -> Any:
 
 
 def autotune_suite(
-    func: Any, make_arguments: Callable[..., Sequence[Any]], cases: Sequence[Sequence[Any]],
-    params_dict: dict[str, Sequence[Any]], *, prune_configs: Callable[..., bool] | None = None,
-    derived_params: Mapping[str, Callable[..., Any]] | None = None, accept_percentile: float = 50,
-    workspace_count: int = 1, warmup_iterations: int = 10, iterations: int = 100, print_summary: bool = False,
+    func: Any,
+    make_arguments: Callable[..., Sequence[Any]],
+    cases: Sequence[Sequence[Any]],
+    params_dict: dict[str, Sequence[Any]],
+    *,
+    prune_configs: Callable[..., bool] | None = None,
+    derived_params: Mapping[str, Callable[..., Any]] | None = None,
+    accept_percentile: float = 50,
+    workspace_count: int = 1,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    print_summary: bool = False,
     stream: Any = None,
-) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:  # fmt: skip
+) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
     """Times every configuration of ``func`` (a jit function, or a class whose constructor takes the parameters) on
     every case, and ranks them.
 
@@ -165,9 +176,13 @@ def _timed(func: Any, config: dict[str, Any], sets: list[JitArguments], warmup: 
         run: Any = func(**config) if inspect.isclass(func) else _with(func, config)
         turn = iter(range(1 << 62))
         took = benchmark(
-            run, warmup_iterations=warmup, iterations=count, stream=stream, workspace_count=len(sets),
+            run,
+            warmup_iterations=warmup,
+            iterations=count,
+            stream=stream,
+            workspace_count=len(sets),
             workspace_generator=lambda: sets[next(turn)],
-        )  # fmt: skip
+        )
     except Exception as error:
         return {"config": config, "time_us": None, "error": error}
     return {"config": config, "time_us": took}

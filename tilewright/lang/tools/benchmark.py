@@ -29,10 +29,17 @@ class JitArguments:
 
 
 def benchmark(
-    callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
-    kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
-    workspace_count: int = 1, use_cuda_graphs: bool = False, nvtx_tag: str | None = None,
-) -> float:  # fmt: skip
+    callable: Callable[..., Any],
+    *,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    stream: Any = None,
+    kernel_arguments: JitArguments | None = None,
+    workspace_generator: Callable[[], JitArguments] | None = None,
+    workspace_count: int = 1,
+    use_cuda_graphs: bool = False,
+    nvtx_tag: str | None = None,
+) -> float:
     """Microseconds of one call of ``callable`` (a compiled function), on average over ``iterations`` calls.
 
     Args:
@@ -91,9 +98,14 @@ def benchmark(
 
 @measuring()
 def time_of(
-    calls: Callable[[int], None], sets: Sequence[JitArguments], warmup_iterations: int, iterations: int,
-    stream: Any = None, nvtx_tag: str | None = None, use_cuda_graphs: bool = False,
-) -> float:  # fmt: skip
+    calls: Callable[[int], None],
+    sets: Sequence[JitArguments],
+    warmup_iterations: int,
+    iterations: int,
+    stream: Any = None,
+    nvtx_tag: str | None = None,
+    use_cuda_graphs: bool = False,
+) -> float:
     """Microseconds of one of the calls that ``calls(count)`` makes; ``sets`` are their arguments, which show whether a
     GPU runs them."""
     if not any(_on_gpu(value) for chosen in sets for value in (*chosen.args, *chosen.kwargs.values())):

@@ -18,10 +18,13 @@ class CantImplementError(TilewrightError):
 
 
 def tune(
-    func: Callable[..., Callable[[], Any]], params_dict: dict[str, Sequence[Any]] | None = None,
-    kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
+    func: Callable[..., Callable[[], Any]],
+    params_dict: dict[str, Sequence[Any]] | None = None,
+    kernel_arguments: JitArguments | None = None,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
     stream: Any = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The fastest choice of parameters, one from each list of ``params_dict``.
 
     ``func(*arguments, **parameters)`` compiles one configuration and gives a function without arguments that runs it.
