@@ -18,9 +18,12 @@ from tilewright.layout.recast import recast_layout
 from tilewright.layout.swizzle import Swizzle
 
 BYTE_SWIZZLES = {
-    "INTER": Swizzle(0, 4, 3), "SW32": Swizzle(1, 4, 3), "SW64": Swizzle(2, 4, 3), "SW128": Swizzle(3, 4, 3),
+    "INTER": Swizzle(0, 4, 3),
+    "SW32": Swizzle(1, 4, 3),
+    "SW64": Swizzle(2, 4, 3),
+    "SW128": Swizzle(3, 4, 3),
     "SW128_32B": Swizzle(2, 5, 2),
-}  # fmt: skip
+}
 """The swizzle of byte addresses of each kind of atom."""
 _BY_WIDTH = ("SW128", "SW64", "SW32", "INTER")
 
