@@ -57,10 +57,20 @@ class PipelineClcFetchAsync(PipelineAsync):
 
     @classmethod
     def create(
-        cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: CooperativeGroup,
-        tx_count: int = ANSWER, barrier_storage: Any = None, producer_mask: Any = None, consumer_mask: Any = None,
-        cta_layout_vmnk: Layout | None = None, defer_sync: bool = False, loc: Any = None, ip: Any = None,
-    ) -> PipelineClcFetchAsync:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group: CooperativeGroup,
+        tx_count: int = ANSWER,
+        barrier_storage: Any = None,
+        producer_mask: Any = None,
+        consumer_mask: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineClcFetchAsync:
         """A pipeline whose stages are all empty; called by all threads of the cluster.
 
         ``consumer_group``: the threads of all blocks of the cluster that release a stage. ``tx_count`` is 16, the bytes

@@ -31,9 +31,16 @@ class MbarrierArray(SyncObject):
     __slots__ = ("group", "num_stages", "op_type", "storage", "tx_count")
 
     def __init__(
-        self, barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], tx_count: int = 0, *,
-        initialise: bool = True, loc: Any = None, ip: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        barrier_storage: Any,
+        num_stages: int,
+        agent: tuple[PipelineOp, CooperativeGroup],
+        tx_count: int = 0,
+        *,
+        initialise: bool = True,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> None:
         if not isinstance(num_stages, int) or num_stages < 1:
             raise ConstraintError(f"a pipeline of {num_stages!r} stages; their number is a Python int of at least 1")
         if not isinstance(barrier_storage, Pointer) or element_bytes(barrier_storage.dtype) != 8:

@@ -58,9 +58,16 @@ class PipelineOrder:
 
     @staticmethod
     def create(
-        *, depth: int, length: int, group_id: Any, producer_group: CooperativeGroup, barrier_storage: Any = None,
-        defer_sync: bool = False, loc: Any = None, ip: Any = None,
-    ) -> PipelineOrder:  # fmt: skip
+        *,
+        depth: int,
+        length: int,
+        group_id: Any,
+        producer_group: CooperativeGroup,
+        barrier_storage: Any = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineOrder:
         """Called by all threads of the block.
 
         Args:

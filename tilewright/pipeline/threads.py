@@ -66,10 +66,18 @@ class PipelineAsync:
 
     @classmethod
     def create(
-        cls, *, num_stages: int, producer_group: CooperativeGroup, consumer_group: CooperativeGroup,
-        barrier_storage: Any = None, producer_mask: Any = None, consumer_mask: Any = None, defer_sync: bool = False,
-        loc: Any = None, ip: Any = None,
-    ) -> PipelineAsync:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup,
+        consumer_group: CooperativeGroup,
+        barrier_storage: Any = None,
+        producer_mask: Any = None,
+        consumer_mask: Any = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineAsync:
         """A pipeline whose stages are all empty.
 
         The groups say who commits and who releases: every thread of them, once a stage; the mbarriers' counts follow

@@ -44,11 +44,21 @@ class PipelineTmaAsync(PipelineAsync):
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: Any,
-        tx_count: int | None = None, barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None,
-        tidx: Any = None, mcast_mode_mn: tuple[int, int] = (1, 1), defer_sync: bool = False,
-        stage_tensors: Sequence[Any] | None = None, loc: Any = None, ip: Any = None,
-    ) -> PipelineTmaAsync:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group: Any,
+        tx_count: int | None = None,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        tidx: Any = None,
+        mcast_mode_mn: tuple[int, int] = (1, 1),
+        defer_sync: bool = False,
+        stage_tensors: Sequence[Any] | None = None,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineTmaAsync:
         """A pipeline whose stages are all empty; called by all threads of the block.
 
         Args:
@@ -127,10 +137,19 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group_umma: CooperativeGroup,
-        consumer_group_async: CooperativeGroup, tx_count: int, barrier_storage: Any = None,
-        cta_layout_vmnk: Layout | None = None, defer_sync: bool = False, loc: Any = None, ip: Any = None,
-    ) -> PipelineTmaMultiConsumersAsync:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group_umma: CooperativeGroup,
+        consumer_group_async: CooperativeGroup,
+        tx_count: int,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineTmaMultiConsumersAsync:
         """As :meth:`PipelineTmaAsync.create`; a stage is empty when both groups have released it."""
         if consumer_group_umma.agent is not consumer_group_async.agent:
             raise ConstraintError(
@@ -138,9 +157,14 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
             )
         both = CooperativeGroup(consumer_group_async.agent, consumer_group_umma.size + consumer_group_async.size)
         return super().create(  # type: ignore[return-value]  # of this class, as cls says
-            num_stages=num_stages, producer_group=producer_group, consumer_group=both, tx_count=tx_count,
-            barrier_storage=barrier_storage, cta_layout_vmnk=cta_layout_vmnk, defer_sync=defer_sync,
-        )  # fmt: skip
+            num_stages=num_stages,
+            producer_group=producer_group,
+            consumer_group=both,
+            tx_count=tx_count,
+            barrier_storage=barrier_storage,
+            cta_layout_vmnk=cta_layout_vmnk,
+            defer_sync=defer_sync,
+        )
 
     def consumer_release(
         self, state: PipelineState, op_type: PipelineOp = PipelineOp.AsyncThread, *, loc: Any = None, ip: Any = None

@@ -100,10 +100,19 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: CooperativeGroup = ONE,
-        tx_count: int, barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None,
-        mcast_mode_mn: tuple[int, int] = (1, 1), defer_sync: bool = False, loc: Any = None, ip: Any = None,
-    ) -> PipelineTmaUmma:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group: CooperativeGroup = ONE,
+        tx_count: int,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        mcast_mode_mn: tuple[int, int] = (1, 1),
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineTmaUmma:
         """As :meth:`PipelineTmaAsync.create`. ``consumer_group``: the commits that make a stage empty, those of all
         MMAs of the cluster that read what this block loads: one, or with multicast as many as blocks along M and N
         that share an operand, less one.
@@ -115,9 +124,13 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
             told, wanted = commit_mask(cta_layout_vmnk, coord, mcast_mode_mn), peers(cta_layout_vmnk, mcast_mode_mn)
         _arrivals(cls, "consumer_group", consumer_group, wanted)
         made: Any = super().create(
-            num_stages=num_stages, producer_group=producer_group, consumer_group=CooperativeGroup(Agent.Thread, wanted),
-            tx_count=tx_count, barrier_storage=barrier_storage, defer_sync=True,
-        )  # fmt: skip
+            num_stages=num_stages,
+            producer_group=producer_group,
+            consumer_group=CooperativeGroup(Agent.Thread, wanted),
+            tx_count=tx_count,
+            barrier_storage=barrier_storage,
+            defer_sync=True,
+        )
         if not defer_sync:
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, told=told, cluster=cluster)
@@ -155,18 +168,29 @@ class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        cls, *, num_stages: int, producer_group: CooperativeGroup, consumer_group: CooperativeGroup = ONE,
-        barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None, defer_sync: bool = False,
-        loc: Any = None, ip: Any = None,
-    ) -> PipelineAsyncUmma:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup,
+        consumer_group: CooperativeGroup = ONE,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineAsyncUmma:
         """As :meth:`PipelineAsync.create`. ``consumer_group``: the one warp that issues the MMAs. ``producer_group``:
         the threads of all blocks of one MMA that write a stage."""
         cluster = _Cluster.of(cta_layout_vmnk)
         _arrivals(cls, "consumer_group", consumer_group, 1)
         made: Any = super().create(
-            num_stages=num_stages, producer_group=producer_group, consumer_group=consumer_group,
-            barrier_storage=barrier_storage, producer_mask=cluster.leader, defer_sync=True,
-        )  # fmt: skip
+            num_stages=num_stages,
+            producer_group=producer_group,
+            consumer_group=consumer_group,
+            barrier_storage=barrier_storage,
+            producer_mask=cluster.leader,
+            defer_sync=True,
+        )
         if not defer_sync:
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, told=cluster.pair, cluster=cluster)
@@ -218,18 +242,30 @@ class PipelineUmmaAsync(_OfMma, PipelineAsync):
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        cls, *, num_stages: int, producer_group: CooperativeGroup = ONE, consumer_group: CooperativeGroup,
-        barrier_storage: Any = None, cta_layout_vmnk: Layout | None = None, defer_sync: bool = False,
-        loc: Any = None, ip: Any = None,
-    ) -> PipelineUmmaAsync:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group: CooperativeGroup,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineUmmaAsync:
         """As :meth:`PipelineAsync.create`. ``producer_group``: the one warp that issues the MMAs. ``consumer_group``:
         the threads of all blocks of one MMA that release a stage."""
         cluster = _Cluster.of(cta_layout_vmnk)
         _arrivals(cls, "producer_group", producer_group, 1)
         made: Any = super().create(
-            num_stages=num_stages, producer_group=producer_group, consumer_group=consumer_group,
-            barrier_storage=barrier_storage, producer_mask=cluster.pair, consumer_mask=cluster.leader, defer_sync=True,
-        )  # fmt: skip
+            num_stages=num_stages,
+            producer_group=producer_group,
+            consumer_group=consumer_group,
+            barrier_storage=barrier_storage,
+            producer_mask=cluster.pair,
+            consumer_mask=cluster.leader,
+            defer_sync=True,
+        )
         if not defer_sync:
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, cluster=cluster)
