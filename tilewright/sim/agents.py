@@ -19,9 +19,14 @@ class Effect:
     __slots__ = ("action", "lane", "size", "places", "lanes", "mask", "op", "done", "notes")
 
     def __init__(
-        self, action: Callable[[], None], lanes: Any, op: Any, lane: int | None = None, size: int = 0,
+        self,
+        action: Callable[[], None],
+        lanes: Any,
+        op: Any,
+        lane: int | None = None,
+        size: int = 0,
         places: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.action = action
         self.lane, self.size, self.places = lane, size, places
         self.lanes = lanes

@@ -30,9 +30,16 @@ def step(kind: str, access: VectorAccess) -> Callable[[Any, Any, Any], Any]:
 
 
 def atomic(
-    buffer: Buffer, group: Any, off: np.ndarray, access: VectorAccess, kind: str, value: np.ndarray, compare: Any,
-    mask: Mask, want_old: bool,
-) -> np.ndarray | None:  # fmt: skip
+    buffer: Buffer,
+    group: Any,
+    off: np.ndarray,
+    access: VectorAccess,
+    kind: str,
+    value: np.ndarray,
+    compare: Any,
+    mask: Mask,
+    want_old: bool,
+) -> np.ndarray | None:
     """One element per lane: ``off``, ``value`` (and ``compare``) are ``[L]``; gives the old values ``[L]``."""
     if isinstance(buffer, AbsoluteMemory):
         return _anywhere(buffer, group, off, access, kind, value, compare, mask, want_old)
@@ -60,9 +67,16 @@ def atomic(
 
 
 def _anywhere(
-    buffer: AbsoluteMemory, group: Any, off: np.ndarray, access: VectorAccess, kind: str, value: np.ndarray,
-    compare: Any, mask: Mask, want_old: bool,
-) -> np.ndarray:  # fmt: skip
+    buffer: AbsoluteMemory,
+    group: Any,
+    off: np.ndarray,
+    access: VectorAccess,
+    kind: str,
+    value: np.ndarray,
+    compare: Any,
+    mask: Mask,
+    want_old: bool,
+) -> np.ndarray:
     """The same through absolute addresses, array by array."""
     old = np.zeros(off.shape, access.dtype)
     for real, shift, lanes in buffer.resolve(group, off, access, "atomic", mask):

@@ -80,9 +80,7 @@ class Columns:
 # -- where they are used -----------------------------------------------------------------------------------------------
 
 # Operations that give an element the same bits wherever in an array it stands (NumPy's exp does not promise that).
-EXACT = frozenset(
-    "add sub mul div min max neg abs sqrt and or xor not shl shr eq ne lt le gt ge fma cast".split()
-)  # fmt: skip
+EXACT = frozenset("add sub mul div min max neg abs sqrt and or xor not shl shr eq ne lt le gt ge fma cast".split())
 
 
 def use_columns(fragments: list[Any], readers: Counter[Value], slot: Callable[[Value], int]) -> None:

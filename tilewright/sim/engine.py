@@ -49,9 +49,16 @@ class Launch:
     looks_on = True
 
     def __init__(
-        self, program: Program, config: LaunchConfig, smem: int, integers: list[tuple[int, int]], space: AddressSpace,
-        arguments: list[Any], options: SimulatorOptions, events: Events | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        program: Program,
+        config: LaunchConfig,
+        smem: int,
+        integers: list[tuple[int, int]],
+        space: AddressSpace,
+        arguments: list[Any],
+        options: SimulatorOptions,
+        events: Events | None = None,
+    ) -> None:
         self.program, self.config = program, config
         self.geometry = Geometry(config)
         self.smem = smem

@@ -111,9 +111,14 @@ class Fragment:
     ``aliases``, what results of loads were stored under, and ``sources``, the values that forwarded loads read."""
 
     def __init__(
-        self, value: Value, uses: list[Use], slot: Slot, readers: Counter[Value], aliases: dict[Value, Value],
+        self,
+        value: Value,
+        uses: list[Use],
+        slot: Slot,
+        readers: Counter[Value],
+        aliases: dict[Value, Value],
         sources: set[Value],
-    ) -> None:  # fmt: skip
+    ) -> None:
         kind = value.type
         assert isinstance(kind, FragType)
         self.value, self.uses, self.slot, self.readers = value, uses, slot, readers

@@ -32,42 +32,50 @@ def deadlock_text(launch: Launch) -> str:
     blocks = [block_text(launch, group.wave, slot) for slot in range(first // size * size, first // size * size + size)]
     chain = cycle_text(launch, group)
     fixes = list(dict.fromkeys(fix for g in launch.groups if (fix := getattr(g.wait, "fix", ""))))
-    return "\n  ".join((
-        f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
-        *blocks[1:],
-        *([chain] if chain else []),
-        f"to fix: {'; '.join(fixes) or BARRIERS}",
-    ))  # fmt: skip
+    return "\n  ".join(
+        (
+            f"deadlock in kernel {launch.program.name!r}: no warp can go on; {blocks[0]}",
+            *blocks[1:],
+            *([chain] if chain else []),
+            f"to fix: {'; '.join(fixes) or BARRIERS}",
+        )
+    )
 
 
 def hang_text(launch: Launch, spinning: list[Group]) -> str:
     """Loops repeat, and no other warp changes what they read."""
     first = min(spinning, key=lambda g: int(g.warps[0]))
-    return "\n  ".join((
-        f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
-        block_text(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
-        "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes that "
-        "leave a loop wait for those of their warp that still turn in it",
-    ))  # fmt: skip
+    return "\n  ".join(
+        (
+            f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
+            block_text(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
+            "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes "
+            "that leave a loop wait for those of their warp that still turn in it",
+        )
+    )
 
 
 def waits(launch: Launch, group: Group, turns: int) -> str:
     """A loop turns and writes memory, but what its condition is computed from stays as it is."""
-    return "\n  ".join((
-        f"kernel {launch.program.name!r} hangs: a while loop has turned {turns} times, and nothing has changed what "
-        "its condition is computed from",
-        block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
-        "to fix: let a turn of the loop, or another warp, change what the condition reads; a loop that does so later "
-        "needs a higher tilewright.sim.options(idle_turns=...)",
-    ))  # fmt: skip
+    return "\n  ".join(
+        (
+            f"kernel {launch.program.name!r} hangs: a while loop has turned {turns} times, and nothing has changed "
+            "what its condition is computed from",
+            block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+            "to fix: let a turn of the loop, or another warp, change what the condition reads; a loop that does so "
+            "later needs a higher tilewright.sim.options(idle_turns=...)",
+        )
+    )
 
 
 def endless_loop_text(launch: Launch, group: Group) -> str:
-    return "\n  ".join((
-        f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
-        block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
-        "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
-    ))  # fmt: skip
+    return "\n  ".join(
+        (
+            f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
+            block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
+            "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
+        )
+    )
 
 
 def waiting_ops(groups: list[Group]) -> tuple[Op | None, list[Op]]:

@@ -58,9 +58,13 @@ class GroupLanes:
             pointer.buf.put(self.group, pointer.pointer, values, access, both)
 
     def move(
-        self, fragment: np.ndarray, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
-        masks: Sequence[np.ndarray | None], store: bool,
-    ) -> None:  # fmt: skip
+        self,
+        fragment: np.ndarray,
+        registers: Sequence[tuple[int, ...]],
+        pointers: Sequence[TypedPointer],
+        masks: Sequence[np.ndarray | None],
+        store: bool,
+    ) -> None:
         move(self.group, fragment, registers, pointers, masks, store)
 
     def atomic(self, pointer: TypedPointer, kind: str, value: Any, compare: Any = None) -> np.ndarray:
@@ -172,9 +176,12 @@ class GroupLanes:
             self.group.events.cluster(self.group, clusters.threads(self.group, self.mask, False), True)
 
     def wait_until(
-        self, ready: Callable[[], np.ndarray], reason: str | Callable[[int], str],
-        missing: Callable[[int], list[tuple[int, int]]] | None = None, fix: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        ready: Callable[[], np.ndarray],
+        reason: str | Callable[[int], str],
+        missing: Callable[[int], list[tuple[int, int]]] | None = None,
+        fix: str = "",
+    ) -> None:
         self.request = ConditionWait(ready, reason, self.op, np.arange(self.warps), missing, fix)
 
     # -- asynchronous effects ------------------------------------------------------------------------------------------
@@ -207,9 +214,13 @@ class GroupLanes:
         self.group.queues.wait(agent, pending)
 
     def eventually(
-        self, effect: Callable[[], None], after: str = "", lane: int | None = None, size: int = 0,
+        self,
+        effect: Callable[[], None],
+        after: str = "",
+        lane: int | None = None,
+        size: int = 0,
         places: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         # A completion mechanism that stands for earlier effects (cp.async.mbarrier.arrive) lands them first.
         before = self.group.queues.issued(after) if after else []
 

@@ -214,9 +214,16 @@ def lower_while(low: Lowering, op: Op) -> None:
 
 
 def _condition(
-    cond: int, values: list[int], results: list[int], inner: list[int], kinds: list[int], saved: int, splits: bool,
-    inside: Label, end: Label,
-) -> Closure:  # fmt: skip
+    cond: int,
+    values: list[int],
+    results: list[int],
+    inner: list[int],
+    kinds: list[int],
+    saved: int,
+    splits: bool,
+    inside: Label,
+    end: Label,
+) -> Closure:
     def control(g: Any, s: list[Any]) -> int:
         c, m = s[cond], g.mask
         fresh = [s[v] for v in values]

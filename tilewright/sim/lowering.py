@@ -118,9 +118,14 @@ class Lowering:
         node.note(uses, defs)
 
     def control(
-        self, closure: Closure, op: Op | None, uses: Iterable[int], defs: Iterable[int] = (),
-        targets: Sequence[Label] = (), fallthrough: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        closure: Closure,
+        op: Op | None,
+        uses: Iterable[int],
+        defs: Iterable[int] = (),
+        targets: Sequence[Label] = (),
+        fallthrough: bool = False,
+    ) -> None:
         """End the node with ``closure`` and begin the next one."""
         node = self.nodes[-1]
         node.control, node.op = closure, op

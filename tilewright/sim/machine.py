@@ -56,9 +56,13 @@ class SimKernel:
             self.run(config, args)
 
     def run(
-        self, config: LaunchConfig, args: Sequence[Any], program: Program | None = None,
-        more: Sequence[Observer] = (), make: Callable[..., Launch] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        config: LaunchConfig,
+        args: Sequence[Any],
+        program: Program | None = None,
+        more: Sequence[Observer] = (),
+        make: Callable[..., Launch] | None = None,
+    ) -> None:
         """Run one launch to its end. ``program`` replaces the kernel's own (a mutant); ``more``: observers besides the
         checks; ``make``: what makes the launch, if not :class:`Launch`."""
         smem = self.smem if config.smem is None else int(config.smem)

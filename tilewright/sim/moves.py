@@ -27,9 +27,13 @@ Mask = Array | None
 
 
 def move(
-    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
-    masks: Sequence[Mask], store: bool,
-) -> None:  # fmt: skip
+    group: Group,
+    fragment: Array | Columns,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[TypedPointer],
+    masks: Sequence[Mask],
+    store: bool,
+) -> None:
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
     whole = _all_lanes(masks)
     if not any(mask is not None for mask in whole):
@@ -83,9 +87,13 @@ class MovePlan(NamedTuple):
 
 
 def move_by_plan(
-    group: Group, fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[Ptr],
-    kinds: Sequence[tuple[ScalarType, int]], store: bool,
-) -> bool:  # fmt: skip
+    group: Group,
+    fragment: Array | Columns,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[Ptr],
+    kinds: Sequence[tuple[ScalarType, int]],
+    store: bool,
+) -> bool:
     """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside.
     ``kinds``: the element type and the alignment of each pointer."""
     pointer, tell = pointers[0], None if group.events is None else group.events.quick
@@ -144,9 +152,12 @@ def _write(fragment: Array | Columns, part: GroupedMove, found: Array) -> None:
 
 
 def _plan(
-    fragment: Array | Columns, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer],
-    distances: list[int], aligned: int,
-) -> MovePlan:  # fmt: skip
+    fragment: Array | Columns,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[TypedPointer],
+    distances: list[int],
+    aligned: int,
+) -> MovePlan:
     """A plan; one without parts where an access is not aligned, or not of whole items."""
     parts, low, high, size = [], 0, 0, fragment.itemsize
     for first, stop in _runs(registers, pointers, [None] * len(pointers)):
@@ -229,9 +240,15 @@ def _equal(a: Mask, b: Mask) -> bool:
 
 
 def _as_one_access(
-    group: Group, fragment: Array, registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], mask: Mask,
-    store: bool, first: int, stop: int,
-) -> bool:  # fmt: skip
+    group: Group,
+    fragment: Array,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[TypedPointer],
+    mask: Mask,
+    store: bool,
+    first: int,
+    stop: int,
+) -> bool:
     """Do the repetitions ``first`` to ``stop`` as one access, if it is known to be inside and aligned."""
     handle, chosen = pointers[first], sum(registers[first:stop], ())
     root = handle.pointer.root
@@ -244,9 +261,15 @@ def _as_one_access(
 
 
 def _access(
-    group: Group, fragment: Array, chosen: tuple[int, ...], handle: TypedPointer, mask: Mask, store: bool,
-    access: VectorAccess, each: VectorAccess | None = None,
-) -> bool:  # fmt: skip
+    group: Group,
+    fragment: Array,
+    chosen: tuple[int, ...],
+    handle: TypedPointer,
+    mask: Mask,
+    store: bool,
+    access: VectorAccess,
+    each: VectorAccess | None = None,
+) -> bool:
     """One access; with ``each``, one that stands for several: False if it cannot."""
     if mask is not None and not mask.any():
         return True

@@ -75,9 +75,11 @@ class SimProfile(RunProfile):
             lines.update(kernel.conflicts_by_line())
         return [
             *super().rows(),
-            *((f"  {verb}", f"{extra:,} at {f'{loc.file}:{loc.line}' if loc else 'an unknown line'}")
-              for (verb, loc), extra in lines.most_common(MOST_LINES)),
-        ]  # fmt: skip
+            *(
+                (f"  {verb}", f"{extra:,} at {f'{loc.file}:{loc.line}' if loc else 'an unknown line'}")
+                for (verb, loc), extra in lines.most_common(MOST_LINES)
+            ),
+        ]
 
     def add(self, kernel: KernelProfile) -> None:
         self.launches.append((kernel.name, kernel.config))

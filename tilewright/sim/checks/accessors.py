@@ -32,9 +32,14 @@ class Accessors:
     """
 
     def __init__(
-        self, order: HappensBefore, group: Group, agent: str, mask: Array | None = None, lanes: Array | None = None,
+        self,
+        order: HappensBefore,
+        group: Group,
+        agent: str,
+        mask: Array | None = None,
+        lanes: Array | None = None,
         each: int = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.group, self.mask, self.each, self.listed = group, mask, each, lanes is not None
         self.clocks: Clocks = order.waves[group.wave]
         self.layout = order.layout

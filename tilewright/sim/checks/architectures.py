@@ -26,11 +26,14 @@ class Architectures(Checker):
             if lacking := atom.lacking(arch, op):
                 self.findings.add(
                     Finding(
-                        "architecture", f"{atom.mnemonic()} needs {lacking}; the kernel is meant for {arch}",
-                        [Party("used", op)], None, "that GPU has no such instruction",
+                        "architecture",
+                        f"{atom.mnemonic()} needs {lacking}; the kernel is meant for {arch}",
+                        [Party("used", op)],
+                        None,
+                        "that GPU has no such instruction",
                         f"take an instruction of {arch}, or name another GPU in sim.options(arch=...)",
                     )
-                )  # fmt: skip
+                )
         if launch.geometry.cluster_size > 1 and arch.capability < CLUSTERS:
             text = f"clusters need sm_90; the kernel is meant for {arch}"
             self.findings.add(Finding("architecture", text, [], None, "", "launch without cluster="))

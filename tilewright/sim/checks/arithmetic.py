@@ -80,10 +80,17 @@ class Arithmetic(Checker):
             what = f"{text} does not fit into {elem}"
             fix = "compute in Int64, or in Uint32 or Uint64 where wrapping around is meant"
         self.findings.add(
-            Finding("overflow", what, [Party("computed", op, thread_of(group, lane))], None,
-                    "signed numbers that leave their range wrap around here, and are undefined in C++", fix, count),
+            Finding(
+                "overflow",
+                what,
+                [Party("computed", op, thread_of(group, lane))],
+                None,
+                "signed numbers that leave their range wrap around here, and are undefined in C++",
+                fix,
+                count,
+            ),
             ("overflow", str(op.loc or id(op)), op.opcode),
-        )  # fmt: skip
+        )
 
 
 def _shown(value: Array, lane: int, bad: Array, lanes: int) -> Any:

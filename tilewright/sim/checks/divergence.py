@@ -203,13 +203,17 @@ class Divergence(Checker):
         other, (their, _) = next(iter(state.last.items()))
         self.findings.add(
             Finding(
-                "barrier-shared", f"two uses of barrier {number} are not kept apart: a warp could be counted in either",
-                [Party("arrives", op, warp_of(group, row)),
-                 Party("after a phase with", their, actor_in_wave(group.wave, other))], None,
+                "barrier-shared",
+                f"two uses of barrier {number} are not kept apart: a warp could be counted in either",
+                [
+                    Party("arrives", op, warp_of(group, row)),
+                    Party("after a phase with", their, actor_in_wave(group.wave, other)),
+                ],
+                None,
                 "this warp did not wait in the phase before, and nothing orders its arrival after that phase",
                 "give each use a barrier id of its own, or order them by another barrier",
             )
-        )  # fmt: skip
+        )
 
     def _divergent(self, group: Group, row: int, op: Op, state: BarrierPhase) -> None:
         """Warps of one block wait at different ``sync_threads``: the first pair is reported."""
@@ -217,15 +221,19 @@ class Divergence(Checker):
             if their is not op:
                 self.findings.add(
                     Finding(
-                        "barrier-divergent", "warps of one block meet at different sync_threads",
-                        [Party("arrives", op, warp_of(group, row)),
-                         Party("while here", their, actor_in_wave(group.wave, other))], None,
+                        "barrier-divergent",
+                        "warps of one block meet at different sync_threads",
+                        [
+                            Party("arrives", op, warp_of(group, row)),
+                            Party("while here", their, actor_in_wave(group.wave, other)),
+                        ],
+                        None,
                         "sync_threads is for all threads of the block at one place of the program: in a branch, its "
                         "condition must be the same for the whole block",
                         "move the barrier out of the branch, or use named barriers (barrier_id, number_of_threads) for "
                         "the warps of each side",
                     )
-                )  # fmt: skip
+                )
                 return
 
     # -- sync_warp -----------------------------------------------------------------------------------------------------
@@ -303,8 +311,11 @@ class Divergence(Checker):
     def _outside(self, group: Group, row: int, op: Op, lanes: int) -> None:
         self.findings.add(
             Finding(
-                "warp-divergent", f"lane {(lanes & -lanes).bit_length() - 1} executes a sync_warp whose mask does not "
-                "name it", [Party("waits", op, warp_of(group, row))], None,
-                "a lane must be in the mask of the sync_warp that it executes", "give the mask of the lanes that come",
+                "warp-divergent",
+                f"lane {(lanes & -lanes).bit_length() - 1} executes a sync_warp whose mask does not name it",
+                [Party("waits", op, warp_of(group, row))],
+                None,
+                "a lane must be in the mask of the sync_warp that it executes",
+                "give the mask of the lanes that come",
             )
-        )  # fmt: skip
+        )

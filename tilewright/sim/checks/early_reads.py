@@ -149,14 +149,18 @@ class Stages:
         # completed phases cannot both have waited for new bytes.
         if completed == 0 or any(self._completed(w, reader.warp, copy.barrier) == completed for w in waits[:-1]):
             phase = "the phase before the first one" if completed == 0 else f"phase {completed - 1}, an earlier one,"
-            return (f"wrong parity: the wait {source_line(last.op)} is for {phase} of {name}; it is over at "
-                    "once, whether or not this copy has come"), fix  # fmt: skip
+            return (
+                f"wrong parity: the wait {source_line(last.op)} is for {phase} of {name}; it is over at "
+                "once, whether or not this copy has come"
+            ), fix
         at = max(number for number, step in enumerate(steps) if step is last)
         # An arrival gives the stage back: what is read after it, without another wait, may be the next turn's bytes.
         released = next((step for step in steps[at + 1 :] if not step.waits), None)
         if released is not None:
-            return (f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
-                    f"{source_line(released.op)}"), fix  # fmt: skip
+            return (
+                f"this warp has not waited for the copy's mbarrier {name} since it gave the stage before back, "
+                f"{source_line(released.op)}"
+            ), fix
         return None
 
     def not_announced(self, wave: Wave, copy: Copy) -> tuple[str, str] | None:
@@ -167,10 +171,12 @@ class Stages:
         if row < 0 or table.bytes[row] >= 0:
             return None
         name = self._name(copy.barrier)
-        return (f"fewer bytes were announced to the copy's mbarrier {name} than copies bring, so its phase is complete "
-                "before these bytes come, and so is the wait for it",
-                f"cute.arch.mbarrier_arrive_and_expect_tx({name}, bytes) with the sum of the bytes of all copies that "
-                "name it in one phase, in place of a plain arrival or of fewer bytes")  # fmt: skip
+        return (
+            f"fewer bytes were announced to the copy's mbarrier {name} than copies bring, so its phase is complete "
+            "before these bytes come, and so is the wait for it",
+            f"cute.arch.mbarrier_arrive_and_expect_tx({name}, bytes) with the sum of the bytes of all copies that "
+            "name it in one phase, in place of a plain arrival or of fewer bytes",
+        )
 
     def _before(self, step: Step, reader: Reader) -> bool:
         return bool(((step.warps == reader.warp) & (step.clocks <= reader.clock)).any())

@@ -112,19 +112,29 @@ class Exits(SharedChecker):
 
     def _not_begun(self, wave: Wave, block: int, warp: int, remote: RemoteAccess) -> None:
         self._add(
-            "unstarted-block", "nothing shows that the block has begun", wave, block, warp, remote,
+            "unstarted-block",
+            "nothing shows that the block has begun",
+            wave,
+            block,
+            warp,
+            remote,
             "the blocks of a cluster are resident together, but do not begin together; before it begins, a block's "
             "shared memory may not be its own yet",
             "cluster_arrive(); cluster_wait() by all threads before the first access to another block's memory",
-        )  # fmt: skip
+        )
 
     def _not_kept(self, wave: Wave, block: int, warp: int, remote: RemoteAccess) -> None:
         self._add(
-            "exited-block", "nothing keeps that block from ending first", wave, block, warp, remote,
+            "exited-block",
+            "nothing keeps that block from ending first",
+            wave,
+            block,
+            warp,
+            remote,
             "no barrier, and no release and acquire, orders the access before the end of the block whose memory it is",
             "cluster_arrive(); cluster_wait() by all threads at the end of the kernel (a pipeline's producer_tail "
             "does it for its mbarriers)",
-        )  # fmt: skip
+        )
 
     def _add(
         self, kind: str, lack: str, wave: Wave, block: int, warp: int, remote: RemoteAccess, why: str, fix: str
@@ -133,8 +143,11 @@ class Exits(SharedChecker):
         owner = tuple(int(v) for v in wave.coords[block])
         self.findings.add(
             Finding(
-                kind, f"shared memory of block {owner} is accessed by another block, and {lack}",
+                kind,
+                f"shared memory of block {owner} is accessed by another block, and {lack}",
                 [Party("access", remote.op, actor_in_wave(wave, warp, remote.lane))],
-                shared_memory(remote.offset, 1, self.names), why, fix,
+                shared_memory(remote.offset, 1, self.names),
+                why,
+                fix,
             )
-        )  # fmt: skip
+        )

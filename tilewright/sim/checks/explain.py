@@ -28,22 +28,28 @@ def explain(
     # From the particular to the general: the first case that applies names the repair best.
     if now.scope != THREAD and then.scope != THREAD:
         narrow = SCOPES[min(now.scope, then.scope)]
-        return (f"both are strong, but scope {narrow} does not cover both threads",
-                "give both the scope that covers the two threads: cluster, gpu")  # fmt: skip
+        return (
+            f"both are strong, but scope {narrow} does not cover both threads",
+            "give both the scope that covers the two threads: cluster, gpu",
+        )
     if words := _of_a_copy_or_wgmma(agent, now.agent, now.verb == "load" and shared):
         return words
     if (now.scope != THREAD) != (then.scope != THREAD) and block == other_block and warp != other_warp:
-        return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain access, "
-                "which nothing orders with it",
-                "cute.arch.load(..., sem=\"acquire\") and cute.arch.store(..., sem=\"release\") for flags; a barrier "
-                "between atomics and plain accesses")  # fmt: skip
+        return (
+            "one of the two is strong (an atomic, or a load or store with an order), the other is a plain access, "
+            "which nothing orders with it",
+            'cute.arch.load(..., sem="acquire") and cute.arch.store(..., sem="release") for flags; a barrier '
+            "between atomics and plain accesses",
+        )
     if block != other_block:
         return _of_two_blocks(now, then, shared, known)
     if now.op is not None and then.op is not None and now.op.loc is not None and now.op.loc == then.op.loc:
         return _one_line({now.verb, then.verb}, "sync_warp" if warp == other_warp else "sync_threads")
     if warp == other_warp:
-        return ("lanes of one warp run apart; only a sync_warp (or a barrier) orders their accesses",
-                "cute.arch.sync_warp() between the two")  # fmt: skip
+        return (
+            "lanes of one warp run apart; only a sync_warp (or a barrier) orders their accesses",
+            "cute.arch.sync_warp() between the two",
+        )
     fix = "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two"
     if known.mbarriers:
         fix += (
@@ -57,45 +63,61 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str
     """Words for the agents that act after the issue of an instruction; '' where the thread acts itself. ``reads``:
     whether the later one reads shared memory."""
     if earlier == "cp.async":
-        return ("the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
-                "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
-                "other threads touch the bytes")  # fmt: skip
+        return (
+            "the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
+            "cp_async_commit_group(); cp_async_wait_group(n); then a barrier (sync_threads, or sync_warp) before "
+            "other threads touch the bytes",
+        )
     if earlier == "wgmma":
-        return ("wgmma may still read its operands: its group has not been waited for",
-                "warpgroup.wait_group(n) before the buffer is released or written again")  # fmt: skip
+        return (
+            "wgmma may still read its operands: its group has not been waited for",
+            "warpgroup.wait_group(n) before the buffer is released or written again",
+        )
     if earlier == "tma":
-        return ("the bytes of a TMA copy have arrived when their mbarrier's phase is complete, and this thread has not "
-                "waited for that",
-                "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access")  # fmt: skip
+        return (
+            "the bytes of a TMA copy have arrived when their mbarrier's phase is complete, and this thread has not "
+            "waited for that",
+            "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access",
+        )
     if earlier.startswith("cp.async.bulk"):
         what, how = ("written", "0") if earlier == "cp.async.bulk" else ("read", "0, read=True")
-        return (f"the bulk copy has been issued, but nothing orders its end (all bytes {what}) before this access",
-                f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
-                "barrier before other threads touch the bytes")  # fmt: skip
+        return (
+            f"the bulk copy has been issued, but nothing orders its end (all bytes {what}) before this access",
+            f"cp_async_bulk_commit_group(); cp_async_bulk_wait_group({how}) by the thread that issued it, then a "
+            "barrier before other threads touch the bytes",
+        )
     if later:
         name = {"tma": "TMA", "cp.async.bulk.read": "the copy"}.get(later, later)
         if reads:
             wait = READS_UNTIL.get(later, "a wait for it")
-            return (f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
-                    "write before the one or after the other",
-                    "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
-                    f"later, {wait} by who issued it, then a barrier, before the write")  # fmt: skip
-        return (f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
-                "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
-                "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
-                "in use, a barrier")  # fmt: skip
+            return (
+                f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
+                "write before the one or after the other",
+                "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
+                f"later, {wait} by who issued it, then a barrier, before the write",
+            )
+        return (
+            f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
+            "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
+            "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
+            "in use, a barrier",
+        )
     return None
 
 
 def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> tuple[str, str]:
     if shared:
-        return ("the two threads are in different blocks of the cluster",
-                "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope")  # fmt: skip
+        return (
+            "the two threads are in different blocks of the cluster",
+            "cluster_arrive(); cluster_wait() between the two, or an mbarrier with cluster scope",
+        )
     if (now.scope != THREAD) != (then.scope != THREAD):
-        return ("one of the two is strong (an atomic, or a load or store with an order), the other is a plain "
-                "access of another block, which nothing orders with it",
-                "flags, locks and counters by strong accesses alone: cute.arch.load(..., sem=\"acquire\"), "
-                "cute.arch.store(..., sem=\"release\"), atomics")  # fmt: skip
+        return (
+            "one of the two is strong (an atomic, or a load or store with an order), the other is a plain "
+            "access of another block, which nothing orders with it",
+            'flags, locks and counters by strong accesses alone: cute.arch.load(..., sem="acquire"), '
+            'cute.arch.store(..., sem="release"), atomics',
+        )
     return (
         f"blocks run in any order, and no release and acquire of scope gpu orders these two; {_meeting(known.calls)}",
         "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
@@ -108,11 +130,15 @@ def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
     """Two accesses of one block by one line of Python, between which nothing can stand but the turns of a loop."""
     turns = f"; where the turns of a loop hand elements from thread to thread: cute.arch.{barrier}() in each turn"
     if verbs == {"store"}:
-        return ("two threads write one element by this line",
-                f"let one thread write it (if tidx == 0), or each its own element{turns}")  # fmt: skip
-    return ("one thread reads by this line what another one writes by it",
-            "to add to elements that threads share: cute.arch.atomic_add (or atomic_max, ...); to read what another "
-            f"thread overwrites: read into a variable, cute.arch.{barrier}(), then write{turns}")  # fmt: skip
+        return (
+            "two threads write one element by this line",
+            f"let one thread write it (if tidx == 0), or each its own element{turns}",
+        )
+    return (
+        "one thread reads by this line what another one writes by it",
+        "to add to elements that threads share: cute.arch.atomic_add (or atomic_max, ...); to read what another "
+        f"thread overwrites: read into a variable, cute.arch.{barrier}(), then write{turns}",
+    )
 
 
 def _meeting(calls: list[Op]) -> str:

@@ -47,8 +47,13 @@ def _location(where: Location | None) -> Json | None:
 
 
 def _actor(who: Actor) -> Json:
-    known = {"warp": who.warp, "lane": who.lane, "thread": who.thread, "agent": who.agent or None,
-             "role": who.role or None}  # fmt: skip
+    known = {
+        "warp": who.warp,
+        "lane": who.lane,
+        "thread": who.thread,
+        "agent": who.agent or None,
+        "role": who.role or None,
+    }
     return {"block": list(who.block)} | {
         name: list(value) if isinstance(value, tuple) else value for name, value in known.items() if value is not None
     }
@@ -91,11 +96,15 @@ def _result(finding: Json, rule: int, base: Path) -> Json:
     ]
     more = [f"{name}: {finding[name]}" for name in ("why", "fix", "schedule") if name in finding]
     found: Json = {
-        "ruleId": finding["rule"], "ruleIndex": rule, "level": LEVELS[finding["level"]],
+        "ruleId": finding["rule"],
+        "ruleIndex": rule,
+        "level": LEVELS[finding["level"]],
         "message": {"text": "\n".join([finding["what"], *more])},
-        "locations": places[:1], "relatedLocations": [{"id": k, **place} for k, place in enumerate(places[1:], 1)],
-        "occurrenceCount": finding["count"], "properties": {"kernel": finding["kernel"], "text": finding["text"]},
-    }  # fmt: skip
+        "locations": places[:1],
+        "relatedLocations": [{"id": k, **place} for k, place in enumerate(places[1:], 1)],
+        "occurrenceCount": finding["count"],
+        "properties": {"kernel": finding["kernel"], "text": finding["text"]},
+    }
     # Without folders, so that a finding keeps its fingerprint in every checkout.
     lines = [
         f"{party['location']['file']}:{party['location']['line']}" for party in finding["parties"] if party["location"]

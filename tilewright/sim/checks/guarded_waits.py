@@ -35,8 +35,12 @@ def _sources(function: Function) -> dict[Value, list[Value]]:
             pairs = [(to, end) for to in (carried, op.results) for end in (op.operands[3:], *ends)]
         elif op.opcode == "while":
             before, after = op.regions
-            pairs = [(before.args, op.operands), (before.args, ends[1]), (after.args, ends[0][1:]),
-                     (op.results, ends[0][1:])]  # fmt: skip
+            pairs = [
+                (before.args, op.operands),
+                (before.args, ends[1]),
+                (after.args, ends[0][1:]),
+                (op.results, ends[0][1:]),
+            ]
         else:
             continue
         for to, end in pairs:

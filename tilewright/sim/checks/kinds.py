@@ -13,9 +13,13 @@ from tilewright.ir.types import MemSpace, PtrType, ScalarType, element_of
 
 # By opcode: how what is read compares with a bound on its right, and on its left.
 COMPARISONS = {
-    "lt": (operator.lt, operator.gt), "gt": (operator.gt, operator.lt), "le": (operator.le, operator.ge),
-    "ge": (operator.ge, operator.le), "eq": (operator.eq, operator.eq), "ne": (operator.ne, operator.ne),
-}  # fmt: skip
+    "lt": (operator.lt, operator.gt),
+    "gt": (operator.gt, operator.lt),
+    "le": (operator.le, operator.ge),
+    "ge": (operator.ge, operator.le),
+    "eq": (operator.eq, operator.eq),
+    "ne": (operator.ne, operator.ne),
+}
 OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 SIGNED = ("add", "sub", "mul", "neg", "abs", "div", "floordiv")
 

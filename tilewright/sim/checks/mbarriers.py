@@ -153,17 +153,24 @@ class MbarrierRules(SharedChecker):
         """Report a thread to which the init need not be visible; across blocks of a cluster the repair differs."""
         wave, per = group.wave, group.wave.geometry.warps
         same = barrier.warp // per == int(group.warps[lane // WARP]) // per
+        waits = (
+            "sync_threads() by all"
+            if same
+            else "cluster_arrive_relaxed(); cluster_wait() by all threads of the cluster"
+        )
         self.findings.add(
             Finding(
-                "mbarrier-init", "an mbarrier is used by a thread to which its init need not be visible",
-                [Party("used", op, thread_of(group, lane)),
-                 Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane))],
-                self._place(wave, place), "no barrier orders the init before this use",
-                "mbarrier_init_fence() by the thread that initialises, then sync_threads() by all" if same else
-                "mbarrier_init_fence() by the thread that initialises, then cluster_arrive_relaxed(); cluster_wait() "
-                "by all threads of the cluster",
+                "mbarrier-init",
+                "an mbarrier is used by a thread to which its init need not be visible",
+                [
+                    Party("used", op, thread_of(group, lane)),
+                    Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane)),
+                ],
+                self._place(wave, place),
+                "no barrier orders the init before this use",
+                f"mbarrier_init_fence() by the thread that initialises, then {waits}",
             )
-        )  # fmt: skip
+        )
 
     def ordered(self, group: Group, op: Op) -> None:
         if op.attrs["atom"].publishes_init:
@@ -231,14 +238,18 @@ class MbarrierRules(SharedChecker):
     def _unfenced(self, wave: Wave, op: Op, barrier: Barrier, place: int, issuer: Actor) -> None:
         self.findings.add(
             Finding(
-                "mbarrier-init", "TMA signals an mbarrier whose init it need not see",
-                [Party("signalled", op, issuer),
-                 Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane))],
-                self._place(wave, place), "no fence makes the init visible to the async proxy",
+                "mbarrier-init",
+                "TMA signals an mbarrier whose init it need not see",
+                [
+                    Party("signalled", op, issuer),
+                    Party("after the init", barrier.op, actor_in_wave(wave, barrier.warp, barrier.lane)),
+                ],
+                self._place(wave, place),
+                "no fence makes the init visible to the async proxy",
                 "cute.arch.mbarrier_init_fence() by the thread that initialises, after mbarrier_init and before the "
                 "barrier",
             )
-        )  # fmt: skip
+        )
 
     def _check_phase_is_open(
         self, wave: Wave, table: Mbarriers, effect: Effect, op: Op, barrier: Barrier, place: int, row: int
@@ -260,13 +271,16 @@ class MbarrierRules(SharedChecker):
         parties = parties or [Party("initialised", barrier.op)]
         self.findings.add(
             Finding(
-                "mbarrier-bytes", "the bytes that an mbarrier's phase waits for are not those that come", parties,
-                self._place(wave, place), why,
+                "mbarrier-bytes",
+                "the bytes that an mbarrier's phase waits for are not those that come",
+                parties,
+                self._place(wave, place),
+                why,
                 "expect the sum of the bytes of all copies that name this mbarrier in one phase (boxes count whole, "
                 "also where they hang over the edge; multicast counts what each block receives): size_in_bytes(dtype, "
                 "layout) for each",
             )
-        )  # fmt: skip
+        )
 
     def end(self, launch: Launch) -> None:
         self._left_over("when the kernel ends")
@@ -354,11 +368,14 @@ class MbarrierRules(SharedChecker):
         op = group.lanes.op
         self.findings.add(
             Finding(
-                "mbarrier-memory", "the bytes of an mbarrier are accessed as data while it is in use",
-                [Party("read" if verb == "load" else "write", op, thread_of(group, lane)),
-                 Party("an mbarrier since", barrier.op)],
+                "mbarrier-memory",
+                "the bytes of an mbarrier are accessed as data while it is in use",
+                [
+                    Party("read" if verb == "load" else "write", op, thread_of(group, lane)),
+                    Party("an mbarrier since", barrier.op),
+                ],
                 shared_memory(start, BYTES, self.names),
                 "the bytes of an mbarrier are opaque until mbarrier.inval",
                 "give data and mbarriers memory of their own; mbarrier.inval ends an mbarrier's life",
             )
-        )  # fmt: skip
+        )

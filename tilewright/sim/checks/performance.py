@@ -43,8 +43,12 @@ class Performance(Checker):
         }
         self._waves(launch)
         for first, second in redundant(kernel_facts(launch.program).function):
-            self._note("redundant-barrier", "two barriers with no access to memory between them",
-                       [Party("barrier", second), Party("after", first)], "leave one of them out")  # fmt: skip
+            self._note(
+                "redundant-barrier",
+                "two barriers with no access to memory between them",
+                [Party("barrier", second), Party("after", first)],
+                "leave one of them out",
+            )
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -78,10 +82,14 @@ class Performance(Checker):
             block = words * WORD >> RANK_SHIFT  # each block of a cluster has banks of its own
             worst = max(worst, int(np.unique(block * BANKS + words % BANKS, return_counts=True)[1].max()))
         if worst > 1:
-            self._note("bank-conflict", f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
-                       "lanes name different words of one bank", [Party(verb, group.lanes.op, warp_of(group, row))],
-                       self._bank_advice(group.lanes.op, size),
-                       shared_memory(int(off[0]) & (1 << RANK_SHIFT) - 1, size, self.names))  # fmt: skip
+            self._note(
+                "bank-conflict",
+                f"a shared-memory access of {size} bytes a thread takes {worst} times as long: "
+                "lanes name different words of one bank",
+                [Party(verb, group.lanes.op, warp_of(group, row))],
+                self._bank_advice(group.lanes.op, size),
+                shared_memory(int(off[0]) & (1 << RANK_SHIFT) - 1, size, self.names),
+            )
 
     def _bank_advice(self, op: Op, size: int) -> str:
         if self.filled_by_tma & {origin(value) for value in op.operands}:
@@ -102,8 +110,12 @@ class Performance(Checker):
         least = -(-np.unique(off).size * size // SECTOR)
         if sectors >= 2 * least + 2:
             what = f"a global access of a warp touches {sectors} sectors of 32 bytes, where {least} would do"
-            self._note("uncoalesced", what, [Party(verb, group.lanes.op, warp_of(group, row))],
-                       "let neighbouring threads access neighbouring elements")  # fmt: skip
+            self._note(
+                "uncoalesced",
+                what,
+                [Party(verb, group.lanes.op, warp_of(group, row))],
+                "let neighbouring threads access neighbouring elements",
+            )
 
     def _waves(self, launch: Launch) -> None:
         geometry = launch.geometry
@@ -111,8 +123,12 @@ class Performance(Checker):
         full, rest = divmod(geometry.blocks, held)
         if full and 0 < rest < held // 4:
             what = f"{geometry.blocks} blocks are {full} full waves of {held} and one of {rest}"
-            self._note("partial-wave", f"{what}: most of the GPU waits for the last", [],
-                       "choose tiles so that the waves fill, or share the work among persistent blocks")  # fmt: skip
+            self._note(
+                "partial-wave",
+                f"{what}: most of the GPU waits for the last",
+                [],
+                "choose tiles so that the waves fill, or share the work among persistent blocks",
+            )
 
     def _note(self, rule: str, what: str, parties: list[Party], fix: str, memory: MemoryPlace | None = None) -> None:
         key = (rule, *(str(p.op.loc) if p.op is not None else "" for p in parties))

@@ -293,9 +293,16 @@ class Proxies(SharedChecker):
         return op is not None and op.opcode == "call" and CP_ASYNC in op.attrs["atom"].agents
 
     def _verdict(
-        self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int, copied: bool,
+        self,
+        wave: Wave,
+        effect: Effect,
+        rows: list[int],
+        lane: int,
+        clock: int,
+        fences: int,
+        copied: bool,
         whole: bool = False,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """``fenced``, ``by the issuer``, ``unordered`` or ``missing``. ``whole``: only fences count that all lanes of
         the warp executed, and what all lanes know of them."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
@@ -344,13 +351,19 @@ class Proxies(SharedChecker):
             "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued: a fence "
             "after the barrier is too late",
         }[verdict]
-        self.findings.add(Finding(
-            RULE, f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
-            [
-                Party("issued", op, actor_in_wave(wave, issuer, None if effect.lane is None else effect.lane % WARP)),
-                Party("after a write", self.ops[number], actor_in_wave(wave, lane // WARP, lane % WARP)),
-            ],
-            shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names), why,
-            "cute.arch.fence_view_async_shared() (fence_proxy(\"async.shared\", space=\"cta\")) by every thread that "
-            "writes, after its writes and before the barrier that the issuing warp waits at",
-        ))  # fmt: skip
+        self.findings.add(
+            Finding(
+                RULE,
+                f"{agent} {does} shared memory that threads wrote and have not fenced for the async proxy",
+                [
+                    Party(
+                        "issued", op, actor_in_wave(wave, issuer, None if effect.lane is None else effect.lane % WARP)
+                    ),
+                    Party("after a write", self.ops[number], actor_in_wave(wave, lane // WARP, lane % WARP)),
+                ],
+                shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names),
+                why,
+                'cute.arch.fence_view_async_shared() (fence_proxy("async.shared", space="cta")) by every thread that '
+                "writes, after its writes and before the barrier that the issuing warp waits at",
+            )
+        )

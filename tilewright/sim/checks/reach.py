@@ -98,9 +98,14 @@ class Threads(Reach):
     __slots__ = ("group", "pointer", "off", "nbytes", "mask", "aligned", "_flat")
 
     def __init__(
-        self, group: Group, pointer: Any, nbytes: int, mask: Array | None, off: Array | None = None,
+        self,
+        group: Group,
+        pointer: Any,
+        nbytes: int,
+        mask: Array | None,
+        off: Array | None = None,
         aligned: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.group, self.pointer, self.off, self.nbytes, self.mask = group, pointer, off, nbytes, mask
         self.aligned = aligned
         self._flat: Array | None = None

@@ -245,9 +245,16 @@ class RegisterOrigins(FromArrays):
         return True
 
     def _write(
-        self, registers: Registers, group: Group, value: Any, bad: Array, old: Origins, origin: int, keep: bool = False,
+        self,
+        registers: Registers,
+        group: Group,
+        value: Any,
+        bad: Array,
+        old: Origins,
+        origin: int,
+        keep: bool = False,
         fresh: Array | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A fragment now holds ``bad`` undefined; what was undefined before keeps its origin, but not in the lanes that
         have loaded something ``fresh``."""
         new = np.where(bad, ORIGIN(origin), ORIGIN(0))

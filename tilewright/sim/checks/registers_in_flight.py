@@ -228,14 +228,18 @@ class RegistersInFlight(Checker):
         made = access.opcode == "frag.alloc"
         self.findings.add(
             Finding(
-                "wgmma-fence", "wgmma uses registers that are accessed before, and no wgmma.fence is between the two",
-                [Party("multiplies", op, warp_of(group, 0)),
-                 Party("after its registers are made" if made else "after an access to its registers", access)], None,
+                "wgmma-fence",
+                "wgmma uses registers that are accessed before, and no wgmma.fence is between the two",
+                [
+                    Party("multiplies", op, warp_of(group, 0)),
+                    Party("after its registers are made" if made else "after an access to its registers", access),
+                ],
+                None,
                 "wgmma.fence is needed before the first wgmma and whenever other code has accessed its registers; "
                 "ptxas accepts a kernel without it, and may insert one (C7519)",
                 "cute.nvgpu.warpgroup.fence() before the gemm",
             )
-        )  # fmt: skip
+        )
 
     def _report(self, group: Group, row: int, op: Op, value: Value, does: str, flight: InFlight) -> None:
         kind = value.type
@@ -245,7 +249,11 @@ class RegistersInFlight(Checker):
         memory = MemoryPlace("registers", kind.n * kind.elem.bytes, 0, value.hint or "a fragment")
         self.findings.add(
             Finding(
-                rule, written if flight.writes else read,
-                [Party(does, op, warp_of(group, row)), Party("still in flight: issued", flight.op)], memory, why, fix,
+                rule,
+                written if flight.writes else read,
+                [Party(does, op, warp_of(group, row)), Party("still in flight: issued", flight.op)],
+                memory,
+                why,
+                fix,
             )
-        )  # fmt: skip
+        )

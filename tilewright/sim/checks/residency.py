@@ -125,9 +125,17 @@ class Residency(Checker):
             self._report(op, poll.wrote[int(writer[k])][0], int(blocks[k]), int(writer[k]), poll, buffer, int(off[k]))
 
     def _wrote(
-        self, group: Group, op: Op, poll: Poll, buffer: Any, off: Array, lanes: Array, cells: Array, blocks: Array,
+        self,
+        group: Group,
+        op: Op,
+        poll: Poll,
+        buffer: Any,
+        off: Array,
+        lanes: Array,
+        cells: Array,
+        blocks: Array,
         verb: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if verb == "atomic" and op.attrs["atom"].atomic in ("cas", "exch"):
             poll.locks[cells] = True
         poll.writer[cells] = np.maximum(poll.writer[cells], blocks + 1)

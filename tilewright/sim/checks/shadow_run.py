@@ -93,8 +93,10 @@ def run_product(group: Group, op: Op, values: list[Any], a: Origins, b: Origins)
     for undefined_a, undefined_b in ((a, None), (None, b)):
         if undefined_a is None and undefined_b is None:
             continue
-        ones = [np.ones(left.shape, left.dtype) if undefined_a is None else _flags(undefined_a, left),
-                np.ones(right.shape, right.dtype) if undefined_b is None else _flags(undefined_b, right)]  # fmt: skip
+        ones = [
+            np.ones(left.shape, left.dtype) if undefined_a is None else _flags(undefined_a, left),
+            np.ones(right.shape, right.dtype) if undefined_b is None else _flags(undefined_b, right),
+        ]
         total = np.zeros(d.shape, d.dtype)
         op.attrs["atom"].simulate(group.lanes, op, [total, *ones, *values[3:]])
         found |= total != 0

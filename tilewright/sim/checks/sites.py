@@ -192,9 +192,14 @@ class KernelFacts:
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.maybe_unwritten = maybe_unwritten(function)  # fragments that may be read before they are written
         self.least_shared_element = min(
-            [self.granules[True]] + [v.type.elem.bytes for op in ops for v in (*op.operands, *op.results)
-                                     if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES]
-        )  # fmt: skip
+            [self.granules[True]]
+            + [
+                v.type.elem.bytes
+                for op in ops
+                for v in (*op.operands, *op.results)
+                if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES
+            ]
+        )
         self.within = {op: op.attrs["within"] for op in ops if "within" in op.attrs}  # coordinates to stay in extents
         self.polling_reads = polling_reads(ops)  # what a block waits for others with
         self.guarded_waits = guarded_waits(function)  # by the answers of which try_wait

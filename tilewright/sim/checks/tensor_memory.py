@@ -161,28 +161,39 @@ class TensorMemoryOrder(Checker):
             return
         if not self._knows(wave, warp, use.warp, use.clock):
             self._report(
-                group, row, use, "tensor-memory-race", "nothing orders these two accesses to tensor memory",
+                group,
+                row,
+                use,
+                "tensor-memory-race",
+                "nothing orders these two accesses to tensor memory",
                 "no barrier or mbarrier is between the two on every path",
                 "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
                 "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
-            )  # fmt: skip
+            )
         elif self.thorough:
             now = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0))
             if now > use.points:
                 self._report(
-                    group, row, use, "tcgen05-fence", "no tcgen05.fence::after_thread_sync is between the "
+                    group,
+                    row,
+                    use,
+                    "tcgen05-fence",
+                    "no tcgen05.fence::after_thread_sync is between the "
                     "synchronisation with the other warp and this access",
                     "tcgen05 instructions are asynchronous: without the fence one may be executed before the wait that "
                     "stands above it",
                     "cute.arch.tcgen05_fence_after_thread_sync() behind the wait",
-                )  # fmt: skip
+                )
             else:
                 self._report(
-                    group, row, use, "tcgen05-fence", "no tcgen05.fence::before_thread_sync is between the other "
-                    "warp's access and the synchronisation",
+                    group,
+                    row,
+                    use,
+                    "tcgen05-fence",
+                    "no tcgen05.fence::before_thread_sync is between the other warp's access and the synchronisation",
                     "tcgen05 instructions are asynchronous: without the fence the synchronisation does not cover them",
                     "cute.arch.tcgen05_fence_before_thread_sync() before that warp's barrier or arrival",
-                )  # fmt: skip
+                )
 
     def _report(self, group: Group, row: int, use: _Use, rule: str, what: str, why: str, fix: str) -> None:
         op = group.lanes.op

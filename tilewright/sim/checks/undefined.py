@@ -61,7 +61,12 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
             "first, or read only what has been written (what beta = 0 multiplies is not to be read)"
         )
     finding = Finding(
-        "uninitialised", f"an uninitialised value ({place}) {SINKS[sink]}", parties, memory, why, fix,
-    )  # fmt: skip
+        "uninitialised",
+        f"an uninitialised value ({place}) {SINKS[sink]}",
+        parties,
+        memory,
+        why,
+        fix,
+    )
     finding.count = count
     return finding

@@ -83,8 +83,12 @@ class Uninitialised(RegisterOrigins):
                 memory = shared_memory(offset, 1 << self.shift, self.names)
             elif op.opcode == "frag.alloc":
                 kind = op.result.type
-                memory = MemoryPlace("registers", kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0, 0,
-                                op.result.hint or "a fragment")  # fmt: skip
+                memory = MemoryPlace(
+                    "registers",
+                    kind.n * kind.elem.bytes if isinstance(kind, FragType) else 0,
+                    0,
+                    op.result.hint or "a fragment",
+                )
             self.origins.append(Origin(op, memory))
             found = self.numbers[op] = min(len(self.origins) - 1, np.iinfo(ORIGIN).max)
         return found

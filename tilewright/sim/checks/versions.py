@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 KEPT = 64  # of the newest values of a place
 # Atomics that give the same value in whatever order they come.
 COMMUTE: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add, "max": max, "min": min, "or": operator.or_, "and": operator.and_, "xor": operator.xor,
-}  # fmt: skip
+    "add": operator.add,
+    "max": max,
+    "min": min,
+    "or": operator.or_,
+    "and": operator.and_,
+    "xor": operator.xor,
+}
 FlagPlace = tuple[int, int]  # the id of the buffer (0: shared memory) and the offset in it
 Released = dict[tuple[int, int], "SparseClock"]
 
@@ -103,9 +108,15 @@ class Versions:
         return Update(partial(COMMUTE[kind], int(operand)), {}, after)
 
     def written(
-        self, place: FlagPlace, held: Any, released: Released, clocks: Clocks, warp: int, lane: int | None,
+        self,
+        place: FlagPlace,
+        held: Any,
+        released: Released,
+        clocks: Clocks,
+        warp: int,
+        lane: int | None,
         update: Update | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A strong write to a place that holds ``held`` (None: not known) before it."""
         flag = self.flags.get(place)
         if flag is None:
@@ -116,9 +127,16 @@ class Versions:
         flag.add(Version(dict(released), who, int(clocks.now[warp]), update))
 
     def acquired(
-        self, op: Op, place: FlagPlace, held: Any, newest: Released, clocks: Clocks, group: Group, warp: int,
+        self,
+        op: Op,
+        place: FlagPlace,
+        held: Any,
+        newest: Released,
+        clocks: Clocks,
+        group: Group,
+        warp: int,
         lane: int | None,
-    ) -> Released:  # fmt: skip
+    ) -> Released:
         """What has surely been acquired by who reads ``held`` now; ``newest``: what that releases."""
         flag, block = self.flags.get(place), clocks.first + warp // self.layout.warps
         if flag is None:

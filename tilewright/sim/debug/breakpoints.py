@@ -73,9 +73,14 @@ class Breakpoint:
 
 
 def break_at(
-    where: str | int, *, block: Any = None, warp: int | None = None, lane: int | None = None,
-    action: Action | None = None, times: int | None = None,
-) -> Breakpoint:  # fmt: skip
+    where: str | int,
+    *,
+    block: Any = None,
+    warp: int | None = None,
+    lane: int | None = None,
+    action: Action | None = None,
+    times: int | None = None,
+) -> Breakpoint:
     """Stop where a kernel comes to a Python line.
 
     Args:

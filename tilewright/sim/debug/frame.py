@@ -136,15 +136,24 @@ class Frame:
         for name in range(NAMED):
             key = self.slot * NAMED + name
             if state.arrived[key] or state.completed[key]:
-                found.append(BarrierState("barrier", name, int(state.completed[key]), int(state.arrived[key]),
-                                     int(state.expected[key])))  # fmt: skip
+                found.append(
+                    BarrierState(
+                        "barrier", name, int(state.completed[key]), int(state.arrived[key]), int(state.expected[key])
+                    )
+                )
         if wave.geometry.cluster_size > 1:
             clusters = wave.clusters
             number = self.slot // wave.geometry.cluster_size
             span = slice(number * clusters.per_cluster, (number + 1) * clusters.per_cluster)
-            found.append(BarrierState("cluster", number, int(clusters.completed[number]),
-                                      int(clusters.arrived[span].sum()),
-                                      int((~clusters.gone[span]).sum())))  # fmt: skip
+            found.append(
+                BarrierState(
+                    "cluster",
+                    number,
+                    int(clusters.completed[number]),
+                    int(clusters.arrived[span].sum()),
+                    int((~clusters.gone[span]).sum()),
+                )
+            )
         return found
 
     def waits(self) -> str:

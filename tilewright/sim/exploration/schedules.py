@@ -62,9 +62,16 @@ class Exploration(Shown):
 
 
 def explore(
-    act: Callable[[], Any], schedules: int = 100, seed: int = 0, *, systematic: bool = False, compare: bool = True,
-    launches: int = 1, limit: int = 2000, check: str = "all",
-) -> Exploration:  # fmt: skip
+    act: Callable[[], Any],
+    schedules: int = 100,
+    seed: int = 0,
+    *,
+    systematic: bool = False,
+    compare: bool = True,
+    launches: int = 1,
+    limit: int = 2000,
+    check: str = "all",
+) -> Exploration:
     """Run ``act``, and each kernel that it launches on the simulator under many schedules, with all checks.
 
     Args:
@@ -106,9 +113,15 @@ def explore(
 
 @contextlib.contextmanager
 def exploring(
-    found: Exploration, schedules: int, seed: int, systematic: bool = False, compare: bool = True, launches: int = 1,
-    limit: int = 2000, check: str = "all",
-) -> Iterator[None]:  # fmt: skip
+    found: Exploration,
+    schedules: int,
+    seed: int,
+    systematic: bool = False,
+    compare: bool = True,
+    launches: int = 1,
+    limit: int = 2000,
+    check: str = "all",
+) -> Iterator[None]:
     """Explore the launches inside the block, and write what is found into ``found``."""
 
     def take(replay: Replay) -> None:

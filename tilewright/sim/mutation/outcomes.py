@@ -69,9 +69,15 @@ class Study(Shown):
 
 
 def study(
-    act: Callable[[], Any], *, every: bool = False, seed: int = 0, schedules: int = 0, launches: int = 1,
-    known: KnownList | None = None, progress: Callable[[Outcome], Any] = lambda outcome: None,
-) -> Study:  # fmt: skip
+    act: Callable[[], Any],
+    *,
+    every: bool = False,
+    seed: int = 0,
+    schedules: int = 0,
+    launches: int = 1,
+    known: KnownList | None = None,
+    progress: Callable[[Outcome], Any] = lambda outcome: None,
+) -> Study:
     """Run ``act`` and study the kernels that it launches on the simulator.
 
     Args:

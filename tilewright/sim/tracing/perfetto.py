@@ -13,8 +13,15 @@ if TYPE_CHECKING:
 
 UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003, "ldmatrix": 1004, "mma": 1005, "multicast": 1006}
 """Thread numbers of the units; those of a warp's wgmma are further on, one for each warp."""
-NAMES = {"load": "TMA loads", "store": "TMA stores", "wgmma": "wgmma", "cp.async": "cp.async",
-         "ldmatrix": "ldmatrix", "mma": "mma.sync", "multicast": "multicast to this block"}  # fmt: skip
+NAMES = {
+    "load": "TMA loads",
+    "store": "TMA stores",
+    "wgmma": "wgmma",
+    "cp.async": "cp.async",
+    "ldmatrix": "ldmatrix",
+    "mma": "mma.sync",
+    "multicast": "multicast to this block",
+}
 BARRIERS = 1 << 16  # thread numbers of barriers begin here
 SCALE = 1e-3  # times are in microseconds: a cycle is a nanosecond
 
@@ -36,8 +43,15 @@ def events(trace: Trace) -> list[dict[str, Any]]:
     found += _counters(trace)
     for number, arrow in enumerate(trace.arrows):
         flow = {"name": arrow.name or "arrival", "cat": "arrival", "id": number}
-        found.append({**flow, "ph": "s", "pid": _process(arrow.launch, arrow.block),
-                      "tid": _thread(arrow.kind, arrow.warp), "ts": arrow.time * SCALE})  # fmt: skip
+        found.append(
+            {
+                **flow,
+                "ph": "s",
+                "pid": _process(arrow.launch, arrow.block),
+                "tid": _thread(arrow.kind, arrow.warp),
+                "ts": arrow.time * SCALE,
+            }
+        )
         found.append({**flow, "ph": "f", "bp": "e", "pid": _process(arrow.launch, arrow.to_block),
                       "tid": arrow.to_warp, "ts": arrow.to_time * SCALE})  # fmt: skip
     return found
@@ -96,8 +110,13 @@ def _thread(kind: str, warp: int) -> int:
 
 
 def _arguments(span: Span) -> dict[str, Any]:
-    given = {"stage": span.stage, "line": str(span.loc) if span.loc else None, "bytes": span.bytes or None,
-             "issued": span.begun, "phase": span.phase}  # fmt: skip
+    given = {
+        "stage": span.stage,
+        "line": str(span.loc) if span.loc else None,
+        "bytes": span.bytes or None,
+        "issued": span.begun,
+        "phase": span.phase,
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -110,6 +129,13 @@ def _names(trace: Trace) -> list[dict[str, Any]]:
     for launch, block, kind, warp in sorted(threads):
         role = trace.roles.get((launch, block, warp), "")
         name = f"warp {warp}{f' ({role})' if role else ''}" if not kind else f"{NAMES[kind]} of warp {warp}"
-        found.append({"ph": "M", "pid": _process(launch, block), "tid": _thread(kind or "run", warp),
-                      "name": "thread_name", "args": {"name": name}})  # fmt: skip
+        found.append(
+            {
+                "ph": "M",
+                "pid": _process(launch, block),
+                "tid": _thread(kind or "run", warp),
+                "name": "thread_name",
+                "args": {"name": name},
+            }
+        )
     return found

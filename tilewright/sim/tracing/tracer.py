@@ -230,9 +230,15 @@ class Tracer(Observer):
     # -- waits ---------------------------------------------------------------------------------------------------------
 
     def _resume(
-        self, wave: Any, warp: int, source: WaitSource, name: str, loc: Location | None, offset: int | None = None,
+        self,
+        wave: Any,
+        warp: int,
+        source: WaitSource,
+        name: str,
+        loc: Location | None,
+        offset: int | None = None,
         phase: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A wait is over; nothing is noted of one that took no time."""
         clocks, who = self.clocks[wave], self._who(wave, warp)
         now, until = float(clocks.now[warp]), source.time + (costs.BARRIER_LATENCY if source.block >= 0 else 0.0)
