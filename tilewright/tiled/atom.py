@@ -184,10 +184,13 @@ class MmaAtom(Atom):
     def _lines(self) -> list[str]:
         m, n, k = self.shape_mnk
         return [
-            "MMA Atom", f"  ThrID:           {self.thr_id}", f"  Shape MNK:       ({m},{n},{k})",
-            f"  TV Layout A:     {self.tv_layout_A}", f"  TV Layout B:     {self.tv_layout_B}",
+            "MMA Atom",
+            f"  ThrID:           {self.thr_id}",
+            f"  Shape MNK:       ({m},{n},{k})",
+            f"  TV Layout A:     {self.tv_layout_A}",
+            f"  TV Layout B:     {self.tv_layout_B}",
             f"  TV Layout C:     {self.tv_layout_C}",
-        ]  # fmt: skip
+        ]
 
 
 def _in_a_kernel() -> bool:
@@ -251,9 +254,12 @@ class CopyAtom(Atom):
 
     def _lines(self) -> list[str]:
         return [
-            "Copy Atom", f"  ThrID:           {self.thr_id}", f"  TV Layout Src:   {self.layout_src_tv}",
-            f"  TV Layout Dst:   {self.layout_dst_tv}", f"  Value type:      {self.scalar}",
-        ]  # fmt: skip
+            "Copy Atom",
+            f"  ThrID:           {self.thr_id}",
+            f"  TV Layout Src:   {self.layout_src_tv}",
+            f"  TV Layout Dst:   {self.layout_dst_tv}",
+            f"  Value type:      {self.scalar}",
+        ]
 
 
 def _check_access(order: Any, scope: Any) -> None:
@@ -304,10 +310,19 @@ def make_mma_atom(op: Any, *, loc: Any = None, ip: Any = None) -> MmaAtom:
 
 
 def make_copy_atom(
-    op: Any, copy_internal_type: Any, *, num_bits_per_copy: int = 0, l1c_evict_priority: Any = None,
-    load_cache_mode: Any = None, store_cache_mode: Any = None, invariant: bool = False, memory_order: Any = None,
-    memory_scope: Any = None, loc: Any = None, ip: Any = None,
-) -> CopyAtom:  # fmt: skip
+    op: Any,
+    copy_internal_type: Any,
+    *,
+    num_bits_per_copy: int = 0,
+    l1c_evict_priority: Any = None,
+    load_cache_mode: Any = None,
+    store_cache_mode: Any = None,
+    invariant: bool = False,
+    memory_order: Any = None,
+    memory_scope: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> CopyAtom:
     """The atom of a copy operation for elements of ``copy_internal_type``.
 
     ``num_bits_per_copy`` is what one instruction of one thread moves; when left out, the universal copy moves one

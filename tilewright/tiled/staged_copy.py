@@ -40,10 +40,20 @@ Split = tuple[Layout, Layout, Layout, Layout]
 
 
 def copy(
-    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, tma_bar_ptr: Pointer | None = None,
-    mbar_ptr: Pointer | None = None, mcast_mask: Any = None, tma_desc_ptr: Pointer | None = None,
-    cache_policy: Any = None, loc: Any = None, ip: Any = None, **unknown: Never,
-) -> None:  # fmt: skip
+    atom: CopyAtom,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    pred: Any = None,
+    tma_bar_ptr: Pointer | None = None,
+    mbar_ptr: Pointer | None = None,
+    mcast_mask: Any = None,
+    tma_desc_ptr: Pointer | None = None,
+    cache_policy: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+    **unknown: Never,
+) -> None:
     """Copy ``src`` to ``dst`` with the instruction of ``atom``, as often as the modes after the first ask for.
 
     Args:
@@ -339,9 +349,15 @@ def _select_registers(pred: Any, src: Tensor, dst: Tensor) -> None:
 
 
 def copy_atom_call(
-    atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, loc: Any = None, ip: Any = None,
+    atom: CopyAtom,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    pred: Any = None,
+    loc: Any = None,
+    ip: Any = None,
     **options: Unpack[CopyOptions],
-) -> None:  # fmt: skip
+) -> None:
     """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread.
 
     >>> from tilewright import Int32, cute

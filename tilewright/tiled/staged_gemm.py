@@ -21,9 +21,15 @@ from tilewright.tiled.vectors import autovec_copy
 
 
 def gemm(
-    atom: MmaAtom, d: Tensor, a: Tensor | tuple[Tensor, Tensor], b: Tensor, c: Tensor, *, loc: Any = None,
+    atom: MmaAtom,
+    d: Tensor,
+    a: Tensor | tuple[Tensor, Tensor],
+    b: Tensor,
+    c: Tensor,
+    *,
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """``d = a * b + c`` with the instruction of ``atom``.
 
     Shapes: (V) x (V) -> (V); (V,M) x (V,N) -> (V,M,N); (V,M,K) x (V,N,K) -> (V,M,N); and for instructions with one

@@ -99,9 +99,16 @@ class TmaInfo:
 
 
 def make_tiled_tma_atom(
-    op: Any, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
-    internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> TmaInfo:  # fmt: skip
+    op: Any,
+    gmem_tensor: Tensor,
+    smem_layout: Any,
+    cta_tiler: Any,
+    num_multicast: int = 1,
+    *,
+    internal_type: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TmaInfo:
     """``(atom, TMA tensor)`` to copy tiles ``cta_tiler`` of ``gmem_tensor`` to or from shared memory.
 
     Called in a host function; both results are passed to the kernel. The TMA tensor has the shape of ``gmem_tensor``
@@ -157,15 +164,29 @@ def make_tiled_tma_atom(
     True
     """
     return _make(
-        "make_tiled_tma_atom", op, gmem_tensor, smem_layout, lambda layout: None, cta_tiler, num_multicast,
+        "make_tiled_tma_atom",
+        op,
+        gmem_tensor,
+        smem_layout,
+        lambda layout: None,
+        cta_tiler,
+        num_multicast,
         internal_type,
-    )  # fmt: skip
+    )
 
 
 def make_tiled_tma_atom_A(
-    op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
-    cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> TmaInfo:  # fmt: skip
+    op: Any,
+    gmem_tensor: Tensor,
+    smem_layout: Any,
+    mma_tiler_mnk: Any,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Any = None,
+    *,
+    internal_type: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TmaInfo:
     """``make_tiled_tma_atom`` for operand A of a tiled MMA that reads it from shared memory.
 
     ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of one stage as the MMA partitions it, (MMA, MMA_M,
@@ -194,9 +215,17 @@ def make_tiled_tma_atom_A(
 
 
 def make_tiled_tma_atom_B(
-    op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma,
-    cluster_shape_vmnk: Any = None, *, internal_type: Any = None, loc: Any = None, ip: Any = None,
-) -> TmaInfo:  # fmt: skip
+    op: Any,
+    gmem_tensor: Tensor,
+    smem_layout: Any,
+    mma_tiler_mnk: Any,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Any = None,
+    *,
+    internal_type: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TmaInfo:
     """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op``
     multicasts.
 
@@ -223,9 +252,15 @@ def make_tiled_tma_atom_B(
 
 
 def _make_for_mma(
-    which: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: TiledMma, cluster: Any,
+    which: str,
+    op: Any,
+    gmem_tensor: Tensor,
+    smem_layout: Any,
+    mma_tiler_mnk: Any,
+    tiled_mma: TiledMma,
+    cluster: Any,
     internal_type: Any,
-) -> TmaInfo:  # fmt: skip
+) -> TmaInfo:
     what = f"make_tiled_tma_atom_{which}"
     if not isinstance(tiled_mma, TiledMma):
         raise ConstraintError(f"{what} takes a tiled MMA after the tiler, not {tiled_mma!r}")
@@ -254,9 +289,15 @@ def _make_for_mma(
 
 
 def _make(
-    what: str, op: Any, gmem_tensor: Tensor, smem_layout: Any, values: Callable[[Layout], Layout | None], tiler: Any,
-    num_multicast: int, internal_type: Any,
-) -> TmaInfo:  # fmt: skip
+    what: str,
+    op: Any,
+    gmem_tensor: Tensor,
+    smem_layout: Any,
+    values: Callable[[Layout], Layout | None],
+    tiler: Any,
+    num_multicast: int,
+    internal_type: Any,
+) -> TmaInfo:
     make = getattr(op, "tma_instruction", None)
     if make is None:
         raise ConstraintError(f"{what} takes a bulk tensor operation of cute.nvgpu.cpasync, not {op!r}")

@@ -28,9 +28,16 @@ class BulkCopyAtom(CopyAtom):
         return (*super()._key(), self.num_bits_per_copy)
 
     def stage_copy(
-        self, src: Tensor, dst: Tensor, *, pred: Any = None, mbar_ptr: Any = None, mcast_mask: Any = None,
-        cache_policy: Any = None, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        src: Tensor,
+        dst: Tensor,
+        *,
+        pred: Any = None,
+        mbar_ptr: Any = None,
+        mcast_mask: Any = None,
+        cache_policy: Any = None,
+        **options: Any,
+    ) -> None:
         """``cute.copy`` with this atom: each thread that is here issues the copies."""
         instruction = self.instruction
         assert isinstance(instruction, BulkCopy)

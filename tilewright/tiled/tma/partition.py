@@ -138,9 +138,12 @@ def tma_partition(
     _check_grouped(atom.plan, smem_tensor, gmem_tensor)
     try:
         smem, gmem, start = partition_layouts(
-            atom.plan.elements_per_instruction, unwrap_tree(cta_coord), cta_layout, smem_tensor.linear,
+            atom.plan.elements_per_instruction,
+            unwrap_tree(cta_coord),
+            cta_layout,
+            smem_tensor.linear,
             gmem_tensor.linear,
-        )  # fmt: skip
+        )
     except LayoutError as error:
         raise ConstraintError(
             f"tma_partition: {smem_tensor} and {gmem_tensor} are not tiles of boxes of "

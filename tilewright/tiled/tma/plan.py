@@ -434,9 +434,14 @@ def _shared_in_tensor(plan: TmaPlan) -> bool:
 
 
 def plan_of(
-    gmem: Any, smem: Any, tiler: Any, source: ScalarType, element: ScalarType, num_multicast: int,
+    gmem: Any,
+    smem: Any,
+    tiler: Any,
+    source: ScalarType,
+    element: ScalarType,
+    num_multicast: int,
     values: Layout | None = None,
-) -> TmaPlan:  # fmt: skip
+) -> TmaPlan:
     """The plan of a copy, complete: what cannot be copied is an error now."""
     if not isinstance(gmem, Layout):
         raise ConstraintError(f"TMA copies from and to tensors with a plain layout, not {gmem}")

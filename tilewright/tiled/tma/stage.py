@@ -21,15 +21,25 @@ if TYPE_CHECKING:
     from tilewright.tiled.tma.atom import TmaCopyAtom
 
 CACHE_POLICIES = {
-    "EVICT_NORMAL": 0x1000000000000000, "EVICT_FIRST": 0x12F0000000000000, "EVICT_LAST": 0x14F0000000000000,
-}  # fmt: skip
+    "EVICT_NORMAL": 0x1000000000000000,
+    "EVICT_FIRST": 0x12F0000000000000,
+    "EVICT_LAST": 0x14F0000000000000,
+}
 """What ``createpolicy.fractional`` gives for a whole access on sm_90 (CUTLASS: ``TMA::CacheHintSm90``)."""
 
 
 def stage_copy(
-    atom: TmaCopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, tma_bar_ptr: Any = None, mcast_mask: Any = None,
-    cache_policy: Any = None, tma_desc_ptr: Any = None, mbar_ptr: Any = None,
-) -> None:  # fmt: skip
+    atom: TmaCopyAtom,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    pred: Any = None,
+    tma_bar_ptr: Any = None,
+    mcast_mask: Any = None,
+    cache_policy: Any = None,
+    tma_desc_ptr: Any = None,
+    mbar_ptr: Any = None,
+) -> None:
     """``cute.copy`` between a TMA tensor and shared memory.
 
     A load's bytes count at the mbarrier ``tma_bar_ptr``; ``mcast_mask`` names the blocks of the cluster that receive
