@@ -64,9 +64,14 @@ DATAPATHS = 32
 
 
 def compute_epilogue_tile_size(
-    cta_tile_m: int, cta_tile_n: int, use_2cta: bool, elem_width_d: int, elem_width_c: int | None = None,
-    d_is_m_major: bool = True, c_is_m_major: bool = True,
-) -> tuple[int, int]:  # fmt: skip
+    cta_tile_m: int,
+    cta_tile_n: int,
+    use_2cta: bool,
+    elem_width_d: int,
+    elem_width_c: int | None = None,
+    d_is_m_major: bool = True,
+    c_is_m_major: bool = True,
+) -> tuple[int, int]:
     """The part (M, N) of a block's tile that the epilogue stores at a time. Widths are in bits; no C: None.
 
     ConstraintError where the tile is smaller than what four warps store at a time.
@@ -111,9 +116,16 @@ def _columns(m: int, cta_m: int, cta_n: int, d: int, c: int | None) -> int:
 
 
 def compute_epilogue_tile_shape(
-    cta_tile_shape: Any, use_2cta_instrs: bool, layout_d: LayoutEnum, elem_ty_d: Any, *,
-    layout_c: LayoutEnum | None = None, elem_ty_c: Any = None, loc: Any = None, ip: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    cta_tile_shape: Any,
+    use_2cta_instrs: bool,
+    layout_d: LayoutEnum,
+    elem_ty_d: Any,
+    *,
+    layout_c: LayoutEnum | None = None,
+    elem_ty_c: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> tuple[Any, Any]:
     """The tiler (M, N) of the epilogue's parts of a block's tile ``(M, N, ...)``; see
     :func:`compute_epilogue_tile_size`. Where two warps share the columns, N is not contiguous.
 
@@ -133,14 +145,25 @@ def compute_epilogue_tile_shape(
 
 
 _LOADS = {
-    "32x32b": Ld32x32bOp, "16x64b": Ld16x64bOp, "16x128b": Ld16x128bOp, "16x256b": Ld16x256bOp, "16x32bx2": Ld16x32bx2Op
-}  # fmt: skip
+    "32x32b": Ld32x32bOp,
+    "16x64b": Ld16x64bOp,
+    "16x128b": Ld16x128bOp,
+    "16x256b": Ld16x256bOp,
+    "16x32bx2": Ld16x32bx2Op,
+}
 
 
 def get_tmem_load_op(
-    cta_tile_shape: Any, layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, epi_tile: Any,
-    use_2cta_instrs: bool, *, loc: Any = None, ip: Any = None,
-) -> CopyAtom:  # fmt: skip
+    cta_tile_shape: Any,
+    layout_d: LayoutEnum,
+    elem_ty_d: Any,
+    elem_ty_acc: Any,
+    epi_tile: Any,
+    use_2cta_instrs: bool,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> CopyAtom:
     """The atom of the ``tcgen05.ld`` with which four warps load the epilogue's part ``epi_tile`` of an accumulator: its
     registers are what the widest store to shared memory takes.
 
@@ -209,9 +232,14 @@ def get_smem_layout_atom_ab(
 
 
 def make_smem_layout_a(
-    tiled_mma: TiledMma, mma_tiler_mnk: tuple[int, int, int], a_dtype: Any, num_stages: int, *, loc: Any = None,
+    tiled_mma: TiledMma,
+    mma_tiler_mnk: tuple[int, int, int],
+    a_dtype: Any,
+    num_stages: int,
+    *,
+    loc: Any = None,
     ip: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The shared memory of operand A for ``num_stages`` tiles: ``(MMA, MMA_M, MMA_K, STAGE)``, of the widest atom.
 
     >>> from tilewright.cute import Float16, Float32
@@ -224,9 +252,14 @@ def make_smem_layout_a(
 
 
 def make_smem_layout_b(
-    tiled_mma: TiledMma, mma_tiler_mnk: tuple[int, int, int], b_dtype: Any, num_stages: int, *, loc: Any = None,
+    tiled_mma: TiledMma,
+    mma_tiler_mnk: tuple[int, int, int],
+    b_dtype: Any,
+    num_stages: int,
+    *,
+    loc: Any = None,
     ip: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The shared memory of operand B for ``num_stages`` tiles: ``(MMA, MMA_N, MMA_K, STAGE)``, of the widest atom.
 
     >>> from tilewright.cute import Float16, Float32
@@ -247,10 +280,18 @@ def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: 
 
 
 def make_trivial_tiled_mma(
-    a_dtype: Any, b_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, acc_dtype: Any,
-    cta_group: CtaGroup, mma_tiler_mn: tuple[int, int], a_source: OperandSource = OperandSource.SMEM, *,
-    loc: Any = None, ip: Any = None,
-) -> TiledMma:  # fmt: skip
+    a_dtype: Any,
+    b_dtype: Any,
+    a_leading_mode: OperandMajorMode,
+    b_leading_mode: OperandMajorMode,
+    acc_dtype: Any,
+    cta_group: CtaGroup,
+    mma_tiler_mn: tuple[int, int],
+    a_source: OperandSource = OperandSource.SMEM,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> TiledMma:
     """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``. ConstraintError for types that
     tcgen05 does not multiply, and shapes that it does not have.
 
@@ -272,10 +313,18 @@ def make_trivial_tiled_mma(
 
 
 def make_blockscaled_trivial_tiled_mma(
-    ab_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, sf_dtype: Any, sf_vec_size: int,
-    cta_group: CtaGroup, mma_tiler_mn: tuple[int, int], a_source: OperandSource = OperandSource.SMEM, *,
-    loc: Any = None, ip: Any = None,
-) -> TiledMma:  # fmt: skip
+    ab_dtype: Any,
+    a_leading_mode: OperandMajorMode,
+    b_leading_mode: OperandMajorMode,
+    sf_dtype: Any,
+    sf_vec_size: int,
+    cta_group: CtaGroup,
+    mma_tiler_mn: tuple[int, int],
+    a_source: OperandSource = OperandSource.SMEM,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> TiledMma:
     """The tiled MMA of one instruction with block scales, accumulating in Float32. ConstraintError for types, vectors
     and shapes that tcgen05 does not have.
 

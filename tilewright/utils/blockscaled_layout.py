@@ -16,9 +16,13 @@ from tilewright.errors import ConstraintError
 from tilewright.layout import Layout, ceil_div, make_layout, size, tile_to_shape
 
 __all__ = [
-    "BlockScaledBasicChunk", "make_smem_layout_sfa", "make_smem_layout_sfb", "make_tmem_layout_sfa",
-    "make_tmem_layout_sfb", "tile_atom_to_shape_SF",
-]  # fmt: skip
+    "BlockScaledBasicChunk",
+    "make_smem_layout_sfa",
+    "make_smem_layout_sfb",
+    "make_tmem_layout_sfa",
+    "make_tmem_layout_sfb",
+    "tile_atom_to_shape_SF",
+]
 
 
 @dataclass(frozen=True)

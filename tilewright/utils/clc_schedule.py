@@ -34,9 +34,12 @@ class PersistentScheduleSm100:
 
     @staticmethod
     def create(
-        problem_mnl: tuple[int, int, int], cta_tile_mn: tuple[int, int], cluster_mn: tuple[int, int] = (1, 1),
-        max_swizzle_size: int = 1, raster_order: str = "Heuristic",
-    ) -> PersistentScheduleSm100:  # fmt: skip
+        problem_mnl: tuple[int, int, int],
+        cta_tile_mn: tuple[int, int],
+        cluster_mn: tuple[int, int] = (1, 1),
+        max_swizzle_size: int = 1,
+        raster_order: str = "Heuristic",
+    ) -> PersistentScheduleSm100:
         """``cta_tile_mn``: the tile of one block, half of the MMA's M where two blocks work on it.
 
         ``raster_order``: ``AlongM``, ``AlongN``, or ``Heuristic``: along M where the problem has more clusters along N,

@@ -90,18 +90,27 @@ class ClcDynamicPersistentTileScheduler:
     __slots__ = ("_executed", "_first", "clc_response_ptr", "cta_id_in_cluster", "params")
 
     def __init__(
-        self, params: ClcDynamicPersistentTileSchedulerParams, cta_id_in_cluster: Any, num_tiles_executed: Any,
-        clc_response_ptr: Any, block_idx: Any,
-    ) -> None:  # fmt: skip
+        self,
+        params: ClcDynamicPersistentTileSchedulerParams,
+        cta_id_in_cluster: Any,
+        num_tiles_executed: Any,
+        clc_response_ptr: Any,
+        block_idx: Any,
+    ) -> None:
         self.params, self.cta_id_in_cluster, self.clc_response_ptr = params, cta_id_in_cluster, clc_response_ptr
         self._executed: Any = Int32(num_tiles_executed)
         self._first = tuple(map(Int32, block_idx))
 
     @staticmethod
     def create(
-        params: ClcDynamicPersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, clc_response_ptr: Any, *,
-        loc: Any = None, ip: Any = None,
-    ) -> ClcDynamicPersistentTileScheduler:  # fmt: skip
+        params: ClcDynamicPersistentTileSchedulerParams,
+        block_idx: Any,
+        grid_dim: Any,
+        clc_response_ptr: Any,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> ClcDynamicPersistentTileScheduler:
         """The scheduler of this block, in a grid of :meth:`get_grid_shape`. ``clc_response_ptr``: where answers are
         written, 16 bytes of shared memory."""
         a, b, _ = params.cluster_shape_mnk

@@ -59,9 +59,12 @@ class GroupedGemmTileSchedulerHelper:
     """
 
     def __init__(
-        self, group_count: Any, tile_sched_params: PersistentTileSchedulerParams,
-        cluster_tile_shape_mnk: tuple[int, int, int], search_state: GroupedGemmGroupSearchState,
-    ) -> None:  # fmt: skip
+        self,
+        group_count: Any,
+        tile_sched_params: PersistentTileSchedulerParams,
+        cluster_tile_shape_mnk: tuple[int, int, int],
+        search_state: GroupedGemmGroupSearchState,
+    ) -> None:
         if len(cluster_tile_shape_mnk) != 3:
             raise ConstraintError(f"the tile of a cluster is (M, N, K), not {cluster_tile_shape_mnk}")
         self.group_count, self.tile_sched_params = group_count, tile_sched_params
@@ -147,10 +150,15 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
     __slots__ = ("helper", "problem_shape_mnkl")
 
     def __init__(
-        self, params: PersistentTileSchedulerParams, num_persistent_clusters: Any, current_work_linear_idx: Any,
-        cta_id_in_cluster: Any, num_tiles_executed: Any, helper: GroupedGemmTileSchedulerHelper,
+        self,
+        params: PersistentTileSchedulerParams,
+        num_persistent_clusters: Any,
+        current_work_linear_idx: Any,
+        cta_id_in_cluster: Any,
+        num_tiles_executed: Any,
+        helper: GroupedGemmTileSchedulerHelper,
         problem_shape_mnkl: Tensor,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             params, num_persistent_clusters, current_work_linear_idx, cta_id_in_cluster, num_tiles_executed
         )
@@ -158,10 +166,17 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
 
     @staticmethod
     def create(  # type: ignore[override]  # other parameters, as documented
-        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any,
-        cluster_tile_shape_mnk: tuple[int, int, int], initial_search_state: GroupedGemmGroupSearchState,
-        group_count: Any, problem_shape_mnkl: Tensor, *, loc: Any = None, ip: Any = None,
-    ) -> StaticPersistentGroupTileScheduler:  # fmt: skip
+        params: PersistentTileSchedulerParams,
+        block_idx: Any,
+        grid_dim: Any,
+        cluster_tile_shape_mnk: tuple[int, int, int],
+        initial_search_state: GroupedGemmGroupSearchState,
+        group_count: Any,
+        problem_shape_mnkl: Tensor,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> StaticPersistentGroupTileScheduler:
         """The scheduler of this block, in a grid of ``get_grid_shape``; the last arguments are those of
         :class:`GroupedGemmTileSchedulerHelper`."""
         helper = GroupedGemmTileSchedulerHelper(group_count, params, cluster_tile_shape_mnk, initial_search_state)
@@ -193,9 +208,14 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
     def __new_from_mlir_values__(self, values: list[Value]) -> StaticPersistentGroupTileScheduler:
         plain = super().__new_from_mlir_values__(values[:2])
         return StaticPersistentGroupTileScheduler(
-            self.params, self.num_persistent_clusters, plain._linear, self.cta_id_in_cluster, plain._executed,
-            self.helper.__new_from_mlir_values__(values[2:]), self.problem_shape_mnkl,
-        )  # fmt: skip
+            self.params,
+            self.num_persistent_clusters,
+            plain._linear,
+            self.cta_id_in_cluster,
+            plain._executed,
+            self.helper.__new_from_mlir_values__(values[2:]),
+            self.problem_shape_mnkl,
+        )
 
 
 class StaticPersistentRuntimeTileScheduler(StaticPersistentTileScheduler):
@@ -205,9 +225,14 @@ class StaticPersistentRuntimeTileScheduler(StaticPersistentTileScheduler):
 
     @staticmethod
     def create(
-        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, inner_mode: int = 1, *,
-        loc: Any = None, ip: Any = None,
-    ) -> StaticPersistentTileScheduler:  # fmt: skip
+        params: PersistentTileSchedulerParams,
+        block_idx: Any,
+        grid_dim: Any,
+        inner_mode: int = 1,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> StaticPersistentTileScheduler:
         if inner_mode not in (0, 1):
             raise ConstraintError(f"inner_mode={inner_mode!r}; 0 is along M, 1 along N")
         ordered = PersistentTileSchedulerParams(

@@ -37,9 +37,12 @@ class PersistentScheduleSm90:
 
     @staticmethod
     def create(
-        problem_mnl: tuple[int, int, int], cta_tile_mn: tuple[int, int], cluster_mn: tuple[int, int] = (1, 1),
-        max_swizzle_size: int = 1, raster_order: str = "Heuristic",
-    ) -> PersistentScheduleSm90:  # fmt: skip
+        problem_mnl: tuple[int, int, int],
+        cta_tile_mn: tuple[int, int],
+        cluster_mn: tuple[int, int] = (1, 1),
+        max_swizzle_size: int = 1,
+        raster_order: str = "Heuristic",
+    ) -> PersistentScheduleSm90:
         """``raster_order``: ``AlongM``, ``AlongN``, or ``Heuristic``: along M where the problem is wider than high."""
         if raster_order not in ("Heuristic", "AlongM", "AlongN"):
             raise ConstraintError(f"raster_order is {raster_order!r}; it is Heuristic, AlongM or AlongN")

@@ -29,10 +29,18 @@ from tilewright.utils.layout_enum import LayoutEnum
 
 
 def make_trivial_tiled_mma(
-    a_dtype: Any, b_dtype: Any, a_leading_mode: OperandMajorMode, b_leading_mode: OperandMajorMode, acc_dtype: Any,
-    atom_layout_mnk: Any, tiler_mn: Any, a_source: OperandSource = OperandSource.SMEM, *,
-    loc: Any = None, ip: Any = None,
-) -> TiledMma:  # fmt: skip
+    a_dtype: Any,
+    b_dtype: Any,
+    a_leading_mode: OperandMajorMode,
+    b_leading_mode: OperandMajorMode,
+    acc_dtype: Any,
+    atom_layout_mnk: Any,
+    tiler_mn: Any,
+    a_source: OperandSource = OperandSource.SMEM,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> TiledMma:
     """A tiled MMA of wgmma atoms (64, ``tiler_mn[1]``, 32 bytes of K), ``atom_layout_mnk`` warpgroups side by side.
 
     Args:
@@ -123,9 +131,16 @@ def make_smem_layout_b(
 
 
 def make_smem_layout_epi(
-    epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
-    smem_order: Any = None, *, loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
+    epi_dtype: Any,
+    epi_layout: LayoutEnum,
+    epi_tile: Any,
+    epi_stage: int,
+    smem_trg_shape: Any = None,
+    smem_order: Any = None,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
     """The shared-memory layout of the epilogue's tiles (M, N, stages).
 
     Args:

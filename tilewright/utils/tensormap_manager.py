@@ -80,10 +80,16 @@ class TensorMapManager:
         descriptors.fence_tma_desc_acquire(tensormap_ptr)
 
     def update_tensormap(
-        self, tensor_gmem: tuple[Tensor, ...], tma_copy_atom: tuple[CopyAtom, ...],
-        tensormap_gmem_ptr: tuple[Pointer, ...], warp_id: int, tensormap_smem_ptr: tuple[Pointer, ...] = (), *,
-        loc: Any = None, ip: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        tensor_gmem: tuple[Tensor, ...],
+        tma_copy_atom: tuple[CopyAtom, ...],
+        tensormap_gmem_ptr: tuple[Pointer, ...],
+        warp_id: int,
+        tensormap_smem_ptr: tuple[Pointer, ...] = (),
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> None:
         """Warp ``warp_id`` makes each tensor map describe its tensor, and releases it. ``tensormap_smem_ptr`` are the
         places in shared memory where mode SMEM changes them."""
         in_shared = self.tensormap_update_mode is TensorMapUpdateMode.SMEM

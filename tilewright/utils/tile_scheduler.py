@@ -114,9 +114,13 @@ class StaticPersistentTileScheduler:
     __slots__ = ("_executed", "_linear", "cta_id_in_cluster", "num_persistent_clusters", "params")
 
     def __init__(
-        self, params: PersistentTileSchedulerParams, num_persistent_clusters: Any, current_work_linear_idx: Any,
-        cta_id_in_cluster: Any, num_tiles_executed: Any = 0,
-    ) -> None:  # fmt: skip
+        self,
+        params: PersistentTileSchedulerParams,
+        num_persistent_clusters: Any,
+        current_work_linear_idx: Any,
+        cta_id_in_cluster: Any,
+        num_tiles_executed: Any = 0,
+    ) -> None:
         self.params, self.num_persistent_clusters = params, num_persistent_clusters
         self.cta_id_in_cluster = cta_id_in_cluster
         self._linear: Any = Int32(current_work_linear_idx)

@@ -67,10 +67,17 @@ class TmemAllocator:
     """
 
     def __init__(
-        self, alloc_result_dst_smem_ptr: Any, barrier_for_retrieve: Any, allocator_warp_id: int = 0,
-        is_two_cta: bool = False, num_allocated_columns: int = 0, two_cta_tmem_dealloc_mbar_ptr: Any = None, *,
-        loc: Any = None, ip: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        alloc_result_dst_smem_ptr: Any,
+        barrier_for_retrieve: Any,
+        allocator_warp_id: int = 0,
+        is_two_cta: bool = False,
+        num_allocated_columns: int = 0,
+        two_cta_tmem_dealloc_mbar_ptr: Any = None,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> None:
         self._pair, self._freed, self._frees = bool(is_two_cta), two_cta_tmem_dealloc_mbar_ptr, 0
         if self._pair and self._freed is None:
             raise ConstraintError(
