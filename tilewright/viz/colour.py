@@ -9,9 +9,15 @@ from functools import cache
 # colours that maximised the least CIEDE2000 distance between any two, as seen with normal sight and with simulated
 # protanopia, deuteranopia and tritanopia; the first eight and sixteen of the list are the furthest apart.
 HUES = (
-    (0.78, 0.10, 255), (0.93, 0.10, 105), (0.78, 0.075, 15), (0.93, 0.05, 180),
-    (0.78, 0.10, 135), (0.88, 0.05, 60), (0.78, 0.05, 315), (0.88, 0.10, 210),
-)  # fmt: skip
+    (0.78, 0.10, 255),
+    (0.93, 0.10, 105),
+    (0.78, 0.075, 15),
+    (0.93, 0.05, 180),
+    (0.78, 0.10, 135),
+    (0.88, 0.05, 60),
+    (0.78, 0.05, 315),
+    (0.88, 0.10, 210),
+)
 COLOURS = (
     "#8cbaf7", "#f1ec9d", "#e3a4a8", "#c5f3e9", "#9cc685", "#f1d0b7", "#c4aece", "#82eafc",  # the hues above
     "#a48e2f", "#8c83d1", "#c2719b", "#8b9475", "#36a0aa", "#9b8b89", "#b6b559", "#b9cac6",

@@ -140,8 +140,13 @@ def _draw_panel(canvas: Canvas, panel: Panel, metrics: PanelMetrics, x: float, y
     canvas.close_group()
 
 
-def _steps(panel: Panel, rows: dict[int, float], columns: dict[int, float], width: float, height: float,
-           ) -> list[Segment]:  # fmt: skip
+def _steps(
+    panel: Panel,
+    rows: dict[int, float],
+    columns: dict[int, float],
+    width: float,
+    height: float,
+) -> list[Segment]:
     """The steps of the panel's path between cells that are drawn. They leave out what is written in the middle."""
     seen = [
         (columns[column] + width / 2, rows[row] + height / 2) if row in rows and column in columns else None
@@ -158,9 +163,13 @@ def _steps(panel: Panel, rows: dict[int, float], columns: dict[int, float], widt
 
 
 def _draw_axes(
-    canvas: Canvas, panel: Panel, rows: dict[int, float], columns: dict[int, float], metrics: PanelMetrics,
+    canvas: Canvas,
+    panel: Panel,
+    rows: dict[int, float],
+    columns: dict[int, float],
+    metrics: PanelMetrics,
     corner: tuple[float, float],
-) -> None:  # fmt: skip
+) -> None:
     left, top = corner
     width, height = metrics.cell_width, metrics.cell_height
     for column, x in _every(columns, _names(panel.column_axis, panel.drawn_columns) + PADDING, width):
@@ -200,8 +209,13 @@ def _gaps(at: dict[int, float], size: float) -> list[float]:
     return [at[b] - size / 2 for a, b in zip(drawn, drawn[1:], strict=False) if b != a + 1]
 
 
-def _breaks(panel: Panel, rows: dict[int, float], columns: dict[int, float], width: float, height: float,
-            ) -> list[Segment]:  # fmt: skip
+def _breaks(
+    panel: Panel,
+    rows: dict[int, float],
+    columns: dict[int, float],
+    width: float,
+    height: float,
+) -> list[Segment]:
     found: list[Segment] = []
     for y in (rows[row] for row in panel.row_breaks if row in rows and row - 1 in rows):
         found += [(x1, y, x2, y) for x1, x2 in _stretches(columns, width)]
@@ -221,8 +235,13 @@ def _stretches(at: dict[int, float], size: float) -> list[tuple[float, float]]:
     return found
 
 
-def _edges(border: Border, rows: dict[int, float], columns: dict[int, float], width: float, height: float,
-           ) -> list[Segment]:  # fmt: skip
+def _edges(
+    border: Border,
+    rows: dict[int, float],
+    columns: dict[int, float],
+    width: float,
+    height: float,
+) -> list[Segment]:
     """The lines of a border, neighbours in one line put together."""
     found: list[Segment] = []
     for column, x in columns.items():

@@ -10,9 +10,14 @@ from tilewright.gemm.schedule.gantt import EPILOGUE, EXCHANGE, WAIT, BlockSpan, 
 from tilewright.viz.timeline_figure import Bar, Timeline, TimelineLink
 
 COLOURS = {
-    DATA_PARALLEL: "#9cc3ea", STREAM_K: "#f0c893", SPLIT_K: "#9cc685", REDUCTION: "#c4aece", EXCHANGE: "#d98388",
-    EPILOGUE: "#bcc3ca", WAIT: "#ffffff",
-}  # fmt: skip
+    DATA_PARALLEL: "#9cc3ea",
+    STREAM_K: "#f0c893",
+    SPLIT_K: "#9cc685",
+    REDUCTION: "#c4aece",
+    EXCHANGE: "#d98388",
+    EPILOGUE: "#bcc3ca",
+    WAIT: "#ffffff",
+}
 PIXELS, THIN, THICK = 420.0, 3.0, 22.0  # of the rows of one schedule, of one row at least and at most
 MOST_ARROWS = 400
 FARTHEST = 2  # rows that an arrow crosses at the most

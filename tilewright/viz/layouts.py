@@ -25,9 +25,14 @@ Colouring = Callable[[ElementDescription], str]
 
 
 def layout_figure(
-    layout: AnyLayout, *, show: str | Sequence[str] = "offset", title: str | None = None,
-    color_by: ColorBy = "offset", element_bits: int | None = None, flatten_hierarchical: bool = False,
-) -> Figure:  # fmt: skip
+    layout: AnyLayout,
+    *,
+    show: str | Sequence[str] = "offset",
+    title: str | None = None,
+    color_by: ColorBy = "offset",
+    element_bits: int | None = None,
+    flatten_hierarchical: bool = False,
+) -> Figure:
     """Draw a layout of any rank: mode 0 down, mode 1 across, a panel for each index of the modes after them.
 
     Args:
@@ -193,9 +198,13 @@ def grid_shape(layout: AnyLayout) -> tuple[Any, Any]:
 
 
 def panels_of(
-    layout: AnyLayout, show: tuple[str, ...], colour: Colouring, flat: bool = False, most: int = MOST_CELLS,
+    layout: AnyLayout,
+    show: tuple[str, ...],
+    colour: Colouring,
+    flat: bool = False,
+    most: int = MOST_CELLS,
     word: Callable[[int], str] | None = None,
-) -> tuple[tuple[Panel, ...], tuple[str, ...]]:  # fmt: skip
+) -> tuple[tuple[Panel, ...], tuple[str, ...]]:
     """The panels of a layout, and what is left out of them; ``word`` gives the "value" of an index."""
     down, across = grid_shape(layout)
     extents = int(product(down)), int(product(across))
@@ -239,9 +248,14 @@ def _index(layout: AnyLayout, row: int, column: int, rest: tuple[int, ...]) -> i
 
 
 def _cell(
-    layout: AnyLayout, row: int, column: int, rest: tuple[int, ...], show: tuple[str, ...], colour: Colouring,
+    layout: AnyLayout,
+    row: int,
+    column: int,
+    rest: tuple[int, ...],
+    show: tuple[str, ...],
+    colour: Colouring,
     word: Callable[[int], str] | None,
-) -> Cell:  # fmt: skip
+) -> Cell:
     index = _index(layout, row, column, rest)
     offset = layout(index)
     natural = format_tree(idx2crd(index, layout.shape))

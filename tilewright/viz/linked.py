@@ -163,10 +163,12 @@ def complement_figure(layout: Layout, cotarget: Any = None) -> Figure:
         (f"A = {layout}", layout, layout, lambda i: distinct(0)),
         (f"complement = {copies}: where copies of A begin", copies, copies, distinct),
         (
-            f"memory, offsets 0 to {total - 1}: (copy, element of A)", memory, owner,
+            f"memory, offsets 0 to {total - 1}: (copy, element of A)",
+            memory,
+            owner,
             lambda i: distinct(owner(i)[0]) if owner(i) else BLANK,
         ),
-    ]  # fmt: skip
+    ]
     meaning = colours_of("the copy", size(copies)) + "; white: past the end of memory" * (total % width > 0)
     given = "" if cotarget is None else f", {format_tree(cotarget)}"
     figure = _figure(f"complement({layout}{given}) = {copies}", shown, meaning)

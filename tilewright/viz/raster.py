@@ -125,9 +125,15 @@ def raster_figure(order: str | Sequence[Tile], tiles: Tile, *, group: int = 8, c
     )
     down, across = (Axis(groups=((0, tiles[at], f"tiles along {'MN'[at]}"),)) for at in (0, 1))
     panel = Panel(
-        "", *tiles, tuple(cells), row_axis=down, column_axis=across, row_window=rows, column_window=columns,
+        "",
+        *tiles,
+        tuple(cells),
+        row_axis=down,
+        column_axis=across,
+        row_window=rows,
+        column_window=columns,
         path=tuple(sequence),
-    )  # fmt: skip
+    )
     return Figure(f"{name}, {tiles[0]} x {tiles[1]} tiles", (panel,), legend, figures)
 
 

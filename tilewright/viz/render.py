@@ -122,9 +122,14 @@ def render_tv_layout_svg(
 
 
 def render_copy_layout_svg(
-    layout_s: AnyLayout, layout_d: AnyLayout, tile_mn: Any, output_file: FilePath, *, thread: int | None = None,
+    layout_s: AnyLayout,
+    layout_d: AnyLayout,
+    tile_mn: Any,
+    output_file: FilePath,
+    *,
+    thread: int | None = None,
     color_by: ColorBy = "thread",
-) -> None:  # fmt: skip
+) -> None:
     """Draw the source and destination of a copy, from their thread-value layouts or from ``tidfrg_S`` and ``tidfrg_D``
     (see :func:`~tilewright.viz.copy_figure`).
 

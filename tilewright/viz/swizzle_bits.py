@@ -50,8 +50,13 @@ def swizzle_bits_figure(swizzle: Swizzle, offset: int) -> Figure:
         cells.append(Cell(2, column, (_bit(result, bit),), role, f"bit {bit} of the result: {name}"))
     axis = Axis(tuple(str(bit) for bit in reversed(range(bits))))
     panel = Panel("", len(ROWS), bits, tuple(cells), row_axis=Axis(ROWS), column_axis=axis)
-    legend = swatches([(colour, f"{name}: {_where(mask)}") for colour, name, mask in
-                       ((source, "YYY", yyy), (target, "ZZZ", zzz)) if mask])  # fmt: skip
+    legend = swatches(
+        [
+            (colour, f"{name}: {_where(mask)}")
+            for colour, name, mask in ((source, "YYY", yyy), (target, "ZZZ", zzz))
+            if mask
+        ]
+    )
     note = "ZZZ of the result is ZZZ ^ YYY; all other bits stay"
     return Figure(f"{swizzle}: {offset} -> {result}", (panel,), legend, (note,))
 

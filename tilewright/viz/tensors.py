@@ -19,9 +19,13 @@ SHOWN = ("value", "offset", "index", "coordinate")
 
 
 def tensor_figure(
-    tensor: Any, *, show: str | Sequence[str] = "value", title: str | None = None, color_by: ColorBy = "value",
+    tensor: Any,
+    *,
+    show: str | Sequence[str] = "value",
+    title: str | None = None,
+    color_by: ColorBy = "value",
     flatten_hierarchical: bool = False,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw a tensor: mode 0 down, mode 1 across, a panel for each index of the modes after them.
 
     Args:

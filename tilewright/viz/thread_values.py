@@ -47,10 +47,17 @@ def tv_figure(tv_layout: AnyLayout, tile_mn: Any, *, thread: int | None = None, 
 
 
 def mma_figure(
-    a: AnyLayout, b: AnyLayout, c: AnyLayout, tile_mnk: Any, *, title: str = "", shown: Any = None,
-    thread: int | None = None, color_by: ColorBy = "thread",
+    a: AnyLayout,
+    b: AnyLayout,
+    c: AnyLayout,
+    tile_mnk: Any,
+    *,
+    title: str = "",
+    shown: Any = None,
+    thread: int | None = None,
+    color_by: ColorBy = "thread",
     atoms: tuple[AnyLayout, AnyLayout, AnyLayout] | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw A, B and C of a matrix instruction as one multiplies by hand: A to the left of C, B above it.
 
     Args:
@@ -232,11 +239,18 @@ def copy_figure(
 
 
 def _source_and_destination(
-    title: str, source: AnyLayout, destination: AnyLayout, extents: tuple[int, int], *,
-    shown: tuple[int, int] | None = None, transposed: bool = False, thread: int | None = None,
-    color_by: ColorBy = "thread", atoms: tuple[Any, ...] = (None, None),
+    title: str,
+    source: AnyLayout,
+    destination: AnyLayout,
+    extents: tuple[int, int],
+    *,
+    shown: tuple[int, int] | None = None,
+    transposed: bool = False,
+    thread: int | None = None,
+    color_by: ColorBy = "thread",
+    atoms: tuple[Any, ...] = (None, None),
     names: tuple[str, str] = ("source", "destination"),
-) -> Figure:  # fmt: skip
+) -> Figure:
     both = [ElementOwners.of(tv, extents, atom) for tv, atom in zip((source, destination), atoms, strict=True)]
     colours = ThreadColours(color_by, max(o.threads for o in both), max(o.values for o in both))
     panels: list[Panel] = []

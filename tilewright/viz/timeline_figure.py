@@ -20,9 +20,14 @@ MOST_STALLS = 5  # that are named
 ENDS = {"a warp": "#f6d5d0", "TMA": "#cfe3f5", "tensor cores": "#f7e7b4", "cp.async": "#d8ecd2"}
 """What ends a wait, and the colour that says so."""
 KINDS = {
-    "load": "TMA loads", "multicast": "multicast to it", "wgmma": "wgmma", "store": "TMA stores",
-    "cp.async": "cp.async", "ldmatrix": "ldmatrix", "mma": "mma.sync",
-}  # fmt: skip
+    "load": "TMA loads",
+    "multicast": "multicast to it",
+    "wgmma": "wgmma",
+    "store": "TMA stores",
+    "cp.async": "cp.async",
+    "ldmatrix": "ldmatrix",
+    "mma": "mma.sync",
+}
 OF_A_WARP = ("ldmatrix", "mma")  # one row shows those of the warps that are drawn
 
 
@@ -120,9 +125,16 @@ def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
 
 
 def timeline(
-    trace: Trace, *, launch: int = 0, blocks: Sequence[int] = (0,), start: float | None = None,
-    end: float | None = None, title: str | None = None, barriers: bool = False, stalls: bool = False,
-) -> Timeline:  # fmt: skip
+    trace: Trace,
+    *,
+    launch: int = 0,
+    blocks: Sequence[int] = (0,),
+    start: float | None = None,
+    end: float | None = None,
+    title: str | None = None,
+    barriers: bool = False,
+    stalls: bool = False,
+) -> Timeline:
     """Draw one launch of a trace.
 
     A row stands for the warps of a warpgroup with one role, and shows the first of them: grey where it runs, white
@@ -190,10 +202,15 @@ def timeline(
         for b in bars
     )
     return Timeline(
-        launched.name if title is None else title, tuple(rows.labels), shifted, tuple(links),
-        first - launched.start, last - launched.start, tuple(entry for entry in legend if entry[0] in drawn),
+        launched.name if title is None else title,
+        tuple(rows.labels),
+        shifted,
+        tuple(links),
+        first - launched.start,
+        last - launched.start,
+        tuple(entry for entry in legend if entry[0] in drawn),
         ("times in cycles of the model of tilewright.sim.tracing.costs", *worst),
-    )  # fmt: skip
+    )
 
 
 class _Rows:

@@ -131,10 +131,16 @@ def _tensor_panel(cell: Any, own: Any, rows: int, columns: int, inside: Any) -> 
             elif inside(*place):
                 cells.append(Cell(row, column, (), BLANK, f"line {place[0]}: not in the box"))
     return Panel(
-        f"the tensor: lines of {columns} chunks of {CHUNK} bytes", len(down), len(across), tuple(cells), (0, 0),
-        row_axis=Axis(tuple(map(str, down))), column_axis=Axis(tuple(map(str, across))),
-        row_window=window, column_window=beside,
-    )  # fmt: skip
+        f"the tensor: lines of {columns} chunks of {CHUNK} bytes",
+        len(down),
+        len(across),
+        tuple(cells),
+        (0, 0),
+        row_axis=Axis(tuple(map(str, down))),
+        column_axis=Axis(tuple(map(str, across))),
+        row_window=window,
+        column_window=beside,
+    )
 
 
 def _memory_panel(cell: Any, own: Any, chunks: int, bits: int) -> Panel:
