@@ -19,6 +19,7 @@ from tilewright.atoms.matrix_descriptor import TCGEN05
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
+from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
 from tilewright.atoms.tensor_memory import LANES, elements_per_column
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op
@@ -34,15 +35,7 @@ if TYPE_CHECKING:
 
 def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     """Hand a call's instructions to the unit, for each active warp one thread's."""
-    active = lanes.active().reshape(-1, WARP)
-    torn = active.any(1) & ~active.all(1)
-    if torn.any():
-        raise lanes.fault(
-            f"{atom.mnemonic()} by {int(active[torn][0].sum())} threads of a warp: the warp elects the thread that "
-            "issues, for which all 32 must be here",
-            np.repeat(torn, WARP),
-            "call cute.gemm from a whole warp (if warp_idx == 0:), not inside `with elect_one():`",
-        )
+    need_whole_warps(lanes, atom.mnemonic(), "cute.gemm")
     names = ("the address of D", "the place of A", "the descriptor of B", "whether it accumulates")
     d, a, b, keep = (uniform(lanes, f"{atom.mnemonic()}: {n}", v) for n, v in zip(names, operands[:4], strict=True))
     make = atom.product_of(lanes, operands)
@@ -54,8 +47,10 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
         lanes.eventually(product, lane=WARP * row)
 
 
-class Product:
-    """One call of one warp. ``sides``: of each block that takes part, the number of its first warp and its memory."""
+class Product(UnitWork):
+    """One call of one warp."""
+
+    atom: Tcgen05Mma
 
     def __init__(
         self,
@@ -66,7 +61,8 @@ class Product:
         sides: list[tuple[int, TensorMemory]],
         words: tuple[int, int, int, bool],
     ) -> None:
-        self.atom, self.lanes, self.op, self.row, self.sides = atom, lanes, op, row, sides
+        super().__init__(atom, lanes, row, sides)
+        self.op = op
         d, self.a, self.b, self.keep = words
         self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)
         self.in_memory = None if atom.reads_shared("A") else _cells(op.attrs["a_layout"], atom.type_a.width, self.a)
@@ -80,7 +76,7 @@ class Product:
             for lanes, columns in (*sums, *operand):
                 what = memory.busy(lanes, columns)
                 if what is not None:
-                    raise self._fault(*what)
+                    raise self.fault(*what)
             if operand:
                 self.lanes.tensor_memory(self.row, memory, False, operand)
             self.lanes.tensor_memory(self.row, memory, True, sums)
@@ -97,17 +93,10 @@ class Product:
             cells.append((self.in_memory[0], self.in_memory[1]))
         for lanes, columns in cells:
             if lanes.max() >= LANES:
-                raise self._fault(
+                raise self.fault(
                     f"reaches lane {lanes.max()} of tensor memory, which has lanes 0 to {LANES - 1}", "begin at lane 0"
                 )
-            for _, memory in self.sides:
-                wrong = memory.wrong(columns)
-                if wrong is not None:
-                    raise self._fault(*wrong)
-
-    def _fault(self, text: str, fix: str) -> Exception:
-        chosen = np.arange(WARP * self.lanes.warps) // WARP == self.row
-        return self.lanes.fault(f"{self.atom.mnemonic()} {text}", chosen, fix)
+            self.need_allocated(columns)
 
     def __call__(self) -> None:
         self._check()
@@ -161,7 +150,7 @@ class Product:
     def _accumulators(self, memory: TensorMemory) -> Array:
         atom = self.atom
         if not all(memory.written[where].all() for row in self.d.where for where in row):
-            raise self._fault(
+            raise self.fault(
                 "adds to accumulators in tensor memory that nothing has written",
                 "set(tcgen05.Field.ACCUMULATE, False) before the first MMA into them, or store zeros there first",
             )
@@ -202,11 +191,7 @@ class Product:
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
         k = self.atom.shape_mnk[2]
         address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, type_)
-        warp = np.array([first])
-        if self.lanes.observed:
-            self.lanes.reads_shared(address, np.array([self.row]), warp)
-        found = self.lanes.read_shared(address, warp)
-        return matrices(found, self._rests(role.lower()), major, rows, type_)
+        return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_)
 
 
 class _Tiles(NamedTuple):

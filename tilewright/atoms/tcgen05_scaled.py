@@ -138,9 +138,9 @@ class ScaledProduct(Product):
             for _, memory in self.sides:
                 wrong = memory.wrong(np.array([first, first + -(-rows // WARP) - 1]))
                 if wrong is not None:
-                    raise self._fault(f"({name}) {wrong[0]}", wrong[1])
+                    raise self.fault(f"({name}) {wrong[0]}", wrong[1])
             if lane or byte % self.atom.factors or byte + self.atom.factors > FACTORS:
-                raise self._fault(
+                raise self.fault(
                     f"takes {name} from {place:#x}: lane {lane}, byte {byte} of the columns, where the "
                     f"{self.atom.factors} factors of a row begin in lane 0 and at a multiple of {self.atom.factors}",
                     "take the address of make_tmem_layout_sfa (sfb) for this K block: tensor[None, None, k].iterator",
@@ -162,7 +162,7 @@ class ScaledProduct(Product):
         quarters = [(lane + WARP * q, column) for q in range(LANES // WARP)]
         words = [memory.words[at][:, None] >> shift & 0xFF for at in quarters]
         if not all(memory.written[at].all() for at in quarters) or any((w != words[0]).any() for w in words):
-            raise self._fault(
+            raise self.fault(
                 f"reads factors ({name}) that are not in all four quarters of the lanes: nothing, or something else, "
                 "has been written there",
                 "copy them from shared memory by tcgen05.Cp4x32x128bOp before the MMA, in the same warp",

@@ -20,6 +20,7 @@ from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import UNIT, MatrixDescriptor
 from tilewright.atoms.matrix_tiles import FIELD, addresses
 from tilewright.atoms.tcgen05_mma import AGENT
+from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
 from tilewright.atoms.tensor_memory import LANES, tmem_place
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_copy import SmemToTmemLayouts, smem_to_tmem_layouts
@@ -115,14 +116,7 @@ class SmemToTmem(CopyInstruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         what, memories = self.mnemonic(), lanes.beside(TensorMemories)
-        active = lanes.active().reshape(-1, WARP)
-        torn = active.any(1) & ~active.all(1)
-        if torn.any():
-            raise lanes.fault(
-                f"{what} by {int(active[torn][0].sum())} threads of a warp: the warp elects the thread that issues",
-                np.repeat(torn, WARP),
-                "call cute.copy from a whole warp, not inside `with elect_one():`",
-            )
+        need_whole_warps(lanes, what, "cute.copy")
         memories.agree(lanes, what, self.ctas)
         to, word = (
             uniform(lanes, f"{what}: {name}", value).astype(np.int64) & 0xFFFFFFFF
@@ -171,8 +165,10 @@ def _cells(shape: str) -> tuple[Array, Array]:
     return cells[..., 0], cells[..., 1]
 
 
-class _Copy:
+class _Copy(UnitWork):
     """One copy of one warp; ``word`` are the low and high word of its descriptor."""
+
+    atom: SmemToTmem
 
     def __init__(
         self,
@@ -183,7 +179,8 @@ class _Copy:
         word: tuple[int, int],
         to: int,
     ) -> None:
-        self.atom, self.lanes, self.row, self.sides, self.word, self.to = atom, lanes, row, sides, word, to
+        super().__init__(atom, lanes, row, sides)
+        self.word, self.to = word, to
         lane, column = _cells(atom.shape)
         self.where = lane + (to >> 16 & 0x3FFF), column + (to & 0xFFFF)
 
@@ -193,21 +190,14 @@ class _Copy:
         for _, memory in self.sides:
             what = memory.busy(*self.where)
             if what is not None:
-                raise self._fault(*what)
+                raise self.fault(*what)
             self.lanes.tensor_memory(self.row, memory, True, [self.where])
             memory.products[self.where] += 1
 
     def _check(self) -> None:
         if self.to >> 16:
-            raise self._fault(f"writes to lane {self.to >> 16}: a copy begins at lane 0", "take the address of lane 0")
-        for _, memory in self.sides:
-            wrong = memory.wrong(self.where[1])
-            if wrong is not None:
-                raise self._fault(*wrong)
-
-    def _fault(self, text: str, fix: str) -> Exception:
-        chosen = np.arange(WARP * self.lanes.warps) // WARP == self.row
-        return self.lanes.fault(f"{self.atom.mnemonic()} {text}", chosen, fix)
+            raise self.fault(f"writes to lane {self.to >> 16}: a copy begins at lane 0", "take the address of lane 0")
+        self.need_allocated(self.where[1])
 
     def __call__(self) -> None:
         self._check()
@@ -216,10 +206,7 @@ class _Copy:
         one = Layout((1, 1, 1), (0, 0, 0))
         place = addresses((low & 0xFFFFFFFF,), one, "K", swizzle, high & FIELD, atom.rows, atom.row_bytes, U8)
         for first, memory in self.sides:
-            warp = np.array([first])
-            if self.lanes.observed:
-                self.lanes.reads_shared(place, np.array([self.row]), warp)
-            found = self.lanes.read_shared(place, warp).reshape(atom.rows, -1).view(np.uint32)
+            found = self.read_shared(place, first).reshape(atom.rows, -1).view(np.uint32)
             memory.write(*self.where, np.broadcast_to(found, self.where[0].shape))
             memory.products[self.where] -= 1
 

@@ -84,6 +84,26 @@ class _ReadByMma(_OfMma):
 
 
 @dataclass(frozen=True, eq=False)
+class _FencedWaits(_OfMma, PipelineAsync):
+    """Threads on one side, MMAs on the other. Tensor memory is reached by tcgen05 instructions only, and a wait alone
+    does not order those: a ``tcgen05.fence`` behind it does."""
+
+    def producer_acquire(
+        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the stage has been read, by the MMAs or of accumulators by the threads."""
+        super().producer_acquire(state, try_acquire_token)
+        tcgen05_fence_after_thread_sync()
+
+    def consumer_wait(
+        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Wait until the stage is full: the threads have written it, or the MMAs of accumulators are done."""
+        super().consumer_wait(state, try_wait_token)
+        tcgen05_fence_after_thread_sync()
+
+
+@dataclass(frozen=True, eq=False)
 class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
     """TMA fills the stages, ``tcgen05.mma`` reads them. Make one with :meth:`create`.
 
@@ -144,7 +164,7 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
 
 
 @dataclass(frozen=True, eq=False)
-class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
+class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
     """Threads fill the stages (operands in shared or tensor memory), ``tcgen05.mma`` reads them. The fences
     ``tcgen05.fence`` that stages in tensor memory need are in its methods.
 
@@ -195,28 +215,14 @@ class PipelineAsyncUmma(_ReadByMma, PipelineAsync):
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, told=cluster.pair, cluster=cluster)
 
-    def producer_acquire(
-        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
-    ) -> None:
-        """Wait until the MMAs have read the stage."""
-        super().producer_acquire(state, try_acquire_token)
-        tcgen05_fence_after_thread_sync()
-
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has written its part of the stage."""
         tcgen05_fence_before_thread_sync()
         super().producer_commit(state)
 
-    def consumer_wait(
-        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
-    ) -> None:
-        """Wait until all threads have written the stage."""
-        super().consumer_wait(state, try_wait_token)
-        tcgen05_fence_after_thread_sync()
-
 
 @dataclass(frozen=True, eq=False)
-class PipelineUmmaAsync(_OfMma, PipelineAsync):
+class PipelineUmmaAsync(_FencedWaits):
     """``tcgen05.mma`` fills the stages, accumulators in tensor memory; threads read them. The fences ``tcgen05.fence``
     that this needs are in its methods.
 
@@ -270,13 +276,6 @@ class PipelineUmmaAsync(_OfMma, PipelineAsync):
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, cluster=cluster)
 
-    def producer_acquire(
-        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
-    ) -> None:
-        """Wait until the accumulators have been read."""
-        super().producer_acquire(state, try_acquire_token)
-        tcgen05_fence_after_thread_sync()
-
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """The accumulators are there when the MMAs that this warp has issued are done."""
         self.sync_object_full.arrive(state.index, self.producer_mask, self.cluster.ctas)
@@ -284,13 +283,6 @@ class PipelineUmmaAsync(_OfMma, PipelineAsync):
     def producer_tail(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until all accumulators have been read, in the block that issues MMAs. ``state`` stays where it is."""
         self._if_leads(lambda: super(PipelineUmmaAsync, self).producer_tail(state))
-
-    def consumer_wait(
-        self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
-    ) -> None:
-        """Wait until the MMAs are done."""
-        super().consumer_wait(state, try_wait_token)
-        tcgen05_fence_after_thread_sync()
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has loaded its part of the accumulators."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_scaled import Tcgen05ScaledMma
 from tilewright.cute.nvgpu.common import OperandMajorMode
-from tilewright.cute.nvgpu.tcgen05.mma_ops import CtaGroup, MmaOp, OperandSource
+from tilewright.cute.nvgpu.tcgen05.mma_ops import CtaGroup, InputType, MmaOp, OperandSource, ShapeFields
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import E2M1, E4M3, E5M2, E8M0, F32, scalar_of
 
@@ -31,7 +31,7 @@ class BlockScaledMmaOp(MmaOp):
 
 
 @dataclass(frozen=True)
-class MmaMXF8Op(BlockScaledMmaOp):
+class MmaMXF8Op(ShapeFields, BlockScaledMmaOp, InputType):
     """``tcgen05.mma`` of kind mxf8f6f4 on Float8E4M3FN or Float8E5M2, K 32: factors of type Float8E8M0FNU for 32
     elements each. M is 128 (of a pair of blocks 256), N 8 to 256.
 
@@ -40,13 +40,6 @@ class MmaMXF8Op(BlockScaledMmaOp):
     >>> MmaMXF8Op(Float8E4M3FN, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
     SM100_128x64x32_F32E4M3E4M3_SS<K,K>_UE8M0x32
     """
-
-    ab_dtype: Any
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
 
     _kind = "mxf8f6f4"
     _inputs = (E4M3, E5M2)

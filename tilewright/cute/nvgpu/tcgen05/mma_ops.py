@@ -46,7 +46,11 @@ class OperandSource(Enum):
 
 
 class MmaOp:
-    """The common class of tcgen05's MMA operations."""
+    """The common class of tcgen05's MMA operations.
+
+    The documented constructors take the data types first and then what :class:`ShapeFields` has. ``dataclass`` puts
+    the fields of later bases first, so an operation has the bases ``ShapeFields`` and then the class of its types.
+    """
 
     _kind: ClassVar[str]
     _inputs: ClassVar[tuple[ScalarType, ...]]
@@ -94,7 +98,47 @@ class MmaOp:
 
 
 @dataclass(frozen=True)
-class MmaF16BF16Op(MmaOp):
+class ShapeFields:
+    """The fields of all operations but those of packed 4-bit floats, whose operands are always K-major."""
+
+    instruction_shape: tuple[int, ...]
+    cta_group: CtaGroup
+    a_src: OperandSource
+    a_major_mode: OperandMajorMode
+    b_major_mode: OperandMajorMode
+
+
+@dataclass(frozen=True)
+class InputType(MmaOp):
+    """A and B have one type, which the program chooses."""
+
+    ab_dtype: Any
+
+
+@dataclass(frozen=True)
+class InputAndSumTypes(InputType):
+    """The program chooses the type of A and B, and that of the accumulators."""
+
+    acc_dtype: Any
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return self.acc_dtype, self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class ThreeTypes(MmaOp):
+    """The program chooses the types of A, of B and of the accumulators."""
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return self.acc_dtype, self.a_dtype, self.b_dtype
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(ShapeFields, InputAndSumTypes):
     """``tcgen05.mma`` of kind f16: Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32), K 16.
 
     M is 64 or 128, N 8 to 256 in steps of 8; A and B in either major (A in tensor memory: K-major). Of a pair of blocks
@@ -106,35 +150,18 @@ class MmaF16BF16Op(MmaOp):
     SM100_128x256x16_F32BF16BF16_SS<K,K>
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
-
     _kind = "f16"
     _inputs = (F16, BF16)
 
-    def _types(self) -> tuple[Any, Any, Any]:
-        return self.acc_dtype, self.ab_dtype, self.ab_dtype
-
 
 @dataclass(frozen=True)
-class MmaTF32Op(MmaOp):
+class MmaTF32Op(ShapeFields, MmaOp):
     """``tcgen05.mma`` of kind tf32: TFloat32 (the upper 19 bits of Float32), accumulating in Float32, K 8.
 
     >>> K = OperandMajorMode.K
     >>> MmaTF32Op((64, 32, 8), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
     SM100_64x32x8_F32TF32TF32_SS<K,K>
     """
-
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
 
     _kind = "tf32"
     _inputs = (TF32,)
@@ -144,7 +171,7 @@ class MmaTF32Op(MmaOp):
 
 
 @dataclass(frozen=True)
-class MmaI8Op(MmaOp):
+class MmaI8Op(ShapeFields, InputType):
     """``tcgen05.mma`` of kind i8: Int8 or Uint8, accumulating in Int32, K 32.
 
     >>> from tilewright.cute import Int8
@@ -152,13 +179,6 @@ class MmaI8Op(MmaOp):
     >>> MmaI8Op(Int8, (128, 64, 32), CtaGroup.ONE, OperandSource.SMEM, K, K).instruction()
     SM100_128x64x32_S32S8S8_SS<K,K>
     """
-
-    ab_dtype: Any
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
 
     _kind = "i8"
     _inputs = (I8, U8)
@@ -168,7 +188,7 @@ class MmaI8Op(MmaOp):
 
 
 @dataclass(frozen=True)
-class MmaFP8Op(MmaOp):
+class MmaFP8Op(ShapeFields, InputAndSumTypes):
     """``tcgen05.mma`` of kind f8f6f4 on Float8E4M3FN or Float8E5M2, accumulating in Float16 or Float32, K 32.
 
     >>> from tilewright.cute import Float8E4M3FN, Float32
@@ -177,23 +197,12 @@ class MmaFP8Op(MmaOp):
     SM100_128x64x32_F32E4M3E4M3_SS<K,K>
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
-
     _kind = "f8f6f4"
     _inputs = (E4M3, E5M2)
 
-    def _types(self) -> tuple[Any, Any, Any]:
-        return self.acc_dtype, self.ab_dtype, self.ab_dtype
-
 
 @dataclass(frozen=True)
-class MmaF8F6F4Op(MmaOp):
+class MmaF8F6F4Op(ShapeFields, ThreeTypes):
     """``tcgen05.mma`` of kind f8f6f4 on A and B of types of their own. Numbers of 4 and 6 bits are not here yet.
 
     >>> from tilewright.cute import Float8E4M3FN, Float8E5M2, Float32
@@ -202,20 +211,8 @@ class MmaF8F6F4Op(MmaOp):
     SM100_128x64x32_F32E4M3E5M2_SS<K,K>
     """
 
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: tuple[int, ...]
-    cta_group: CtaGroup
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode
-    b_major_mode: OperandMajorMode
-
     _kind = "f8f6f4"
     _inputs = (E4M3, E5M2)
-
-    def _types(self) -> tuple[Any, Any, Any]:
-        return self.acc_dtype, self.a_dtype, self.b_dtype
 
 
 def commit(
