@@ -92,10 +92,14 @@ def main() -> None:
     shapes = [tuple(map(int, text.split(","))) for text in args.shapes]
     records = [measure(shape, name, args.rounds) for name in args.dtypes for shape in shapes]
     rows = [
-        (f"{one['dtype']} {'x'.join(map(str, one['bmnk']))}", f"{one['us']:.1f}",
-         f"{one['torch_us'] / one['us']:.3f}", f"{one['torch_eager_us'] / one['eager_us']:.3f}")
+        (
+            f"{one['dtype']} {'x'.join(map(str, one['bmnk']))}",
+            f"{one['us']:.1f}",
+            f"{one['torch_us'] / one['us']:.3f}",
+            f"{one['torch_eager_us'] / one['eager_us']:.3f}",
+        )
         for one in records
-    ]  # fmt: skip
+    ]
     table("stacks of products", rows, ("batch x m x n x k", "us", "of torch.bmm, graphs", "eager"))
     if args.write:
         write_results("batched", gpu_model(), records, args.write)

@@ -8,9 +8,14 @@ from tilewright import cute
 
 @cute.kernel
 def add_kernel(
-    gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor, cC: cute.Tensor, shape: cute.Shape, threads: cute.Layout,
+    gA: cute.Tensor,
+    gB: cute.Tensor,
+    gC: cute.Tensor,
+    cC: cute.Tensor,
+    shape: cute.Shape,
+    threads: cute.Layout,
     values: cute.Layout,
-) -> None:  # fmt: skip
+) -> None:
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     block = ((None, None), bidx)

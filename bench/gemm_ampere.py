@@ -129,13 +129,18 @@ def main() -> None:
     for regime in ("interleaved", "sustained"):
         rows = [
             (
-                r["kernel"], "x".join(map(str, r["mnk"])), r["set"], f"{r['tflops']:.0f}", f"{r['ratio']:.3f}",
-                "" if r["mhz"] is None else f"{r['mhz']:.0f}", "" if r["watt"] is None else f"{r['watt']:.0f}",
+                r["kernel"],
+                "x".join(map(str, r["mnk"])),
+                r["set"],
+                f"{r['tflops']:.0f}",
+                f"{r['ratio']:.3f}",
+                "" if r["mhz"] is None else f"{r['mhz']:.0f}",
+                "" if r["watt"] is None else f"{r['watt']:.0f}",
                 f"{r['error']:.1e}",
             )
             for r in records
             if r["regime"] == regime
-        ]  # fmt: skip
+        ]
         heads = ("accumulators", "m x n x k", "inputs", "TFLOP/s", "of cuBLAS", "MHz", "W", "error")
         table(f"fp16 GEMM with mma.sync, {regime}", rows, heads)
     if args.write:

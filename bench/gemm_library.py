@@ -99,9 +99,13 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
         named.append(("shapes", [tuple(map(int, shape.split(","))) for shape in args.shapes]))
     found = [
         Job("compare", name, shape, dtype, b, behind="" if behind == "itself" else behind, a=a, **how)
-        for name, shapes in named for behind in args.behind for dtype in args.dtypes
-        for a in args.a for b in args.b for shape in shapes[: args.limit]
-    ]  # fmt: skip
+        for name, shapes in named
+        for behind in args.behind
+        for dtype in args.dtypes
+        for a in args.a
+        for b in args.b
+        for shape in shapes[: args.limit]
+    ]
     if args.few:
         found += [Job("few", "few rows", shape, d, "k", **how) for d in args.dtypes for shape in FEW[: args.limit]]
     if args.sharing:

@@ -135,8 +135,14 @@ def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: boo
     error = max(x.error(x.ours) for x in sets)
     # bf16 keeps 8 bits, and the tensor cores 14 of a sum of 8-bit floats.
     assert error < (2e-2 if form == "fp8" else 4e-3), f"{shape} {spread} {form}: relative error {error}"
-    rest = {"set": f"{form} {spread}", "experts_tokens_n_k": list(shape), "error": error,
-            "dtype": "e4m3" if form == "fp8" else "bf16", "bytes": size, "torch_us": found.get("torch")}  # fmt: skip
+    rest = {
+        "set": f"{form} {spread}",
+        "experts_tokens_n_k": list(shape),
+        "error": error,
+        "dtype": "e4m3" if form == "fp8" else "bf16",
+        "bytes": size,
+        "torch_us": found.get("torch"),
+    }
     return [{**rest, "kernel": name, "us": us} for name, us in found.items() if name != "torch"]
 
 
@@ -168,8 +174,11 @@ def main() -> None:
                 torch.cuda.empty_cache()
         columns = ("experts,tokens,n,k", "spread", "kernel", "us", "TFLOP/s", "TB/s", "of torch's")
         table(form, rows, columns)
-        ratios = [r["torch_us"] / r["us"] for r in records
-                  if r["set"].startswith(form) and r["kernel"] == "ours" and r["torch_us"]]  # fmt: skip
+        ratios = [
+            r["torch_us"] / r["us"]
+            for r in records
+            if r["set"].startswith(form) and r["kernel"] == "ours" and r["torch_us"]
+        ]
         if ratios:
             print(f"{form}: geometric mean {statistics.geometric_mean(ratios):.3f}, worst {min(ratios):.3f}")
 

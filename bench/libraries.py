@@ -47,9 +47,11 @@ def run(program: Path, folder: str, gpu: bool) -> list[str]:
     """The lines that a program prints, without the folder of the wheels."""
     places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {
-        "PYTHONPATH": os.pathsep.join(places), "TILEWRIGHT_SIM_CHECK": "all", "QUACK_CACHE_ENABLED": "0",
+        "PYTHONPATH": os.pathsep.join(places),
+        "TILEWRIGHT_SIM_CHECK": "all",
+        "QUACK_CACHE_ENABLED": "0",
         "TILEWRIGHT_OUTSIDE_REGISTERS": "undefined",
-    }  # fmt: skip
+    }
     done = subprocess.run(
         [sys.executable, "-m", "tilewright", "run", *([] if gpu else ["--cpu"]), str(program)],
         env={**os.environ, **settings},

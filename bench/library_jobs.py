@@ -18,11 +18,15 @@ Record = dict[str, Any]
 NAMES = {"f16": "float16", "bf16": "bfloat16"}
 
 EXAMPLE = {
-    (2048, 2048, 2048): (484, 454, 425, 420), (4096, 4096, 4096): (538, 525, 513, 511),
-    (5120, 5120, 5120): (507, 535, 518, 511), (8192, 8192, 8192): (495, 531, 489, 489),
-    (1408, 664, 7424): (191, 299, 317, 299), (320, 1736, 6592): (114, 117, 191, 176),
-    (128, 4096, 14336): (113, 167, 201, 189), (3816, 272, 1440): (186, 174, 157, 156),
-}  # fmt: skip
+    (2048, 2048, 2048): (484, 454, 425, 420),
+    (4096, 4096, 4096): (538, 525, 513, 511),
+    (5120, 5120, 5120): (507, 535, 518, 511),
+    (8192, 8192, 8192): (495, 531, 489, 489),
+    (1408, 664, 7424): (191, 299, 317, 299),
+    (320, 1736, 6592): (114, 117, 191, 176),
+    (128, 4096, 14336): (113, 167, 201, 189),
+    (3816, 272, 1440): (186, 174, 157, 156),
+}
 """TFLOP/s of CUTLASS's example program of Stream-K (fp16, 128 x 128 x 32 tiles, integer inputs) on one H200: basic
 data-parallel, Stream-K, basic split-K 2, Stream-K as split-K 2."""
 EXAMPLE_SIDES = ("data-parallel", "Stream-K", "split-K 2", "Stream-K as split-K 2")
@@ -142,13 +146,20 @@ def ampere_ways(shape: Shape) -> list[Variant]:
     for size in (entry.config, entry.shared, entry.large):
         assert size is not None
         plan = StreamK.of(
-            shape, size.tile, multiprocessors=multiprocessors, occupancy=size.blocks_at_once(smem),
-            fragments=size.fragments, split=2,
-        )  # fmt: skip
-        whole = StreamK.of(
-            shape, size.tile, multiprocessors=multiprocessors, occupancy=size.blocks_at_once(smem),
+            shape,
+            size.tile,
+            multiprocessors=multiprocessors,
+            occupancy=size.blocks_at_once(smem),
             fragments=size.fragments,
-        )  # fmt: skip
+            split=2,
+        )
+        whole = StreamK.of(
+            shape,
+            size.tile,
+            multiprocessors=multiprocessors,
+            occupancy=size.blocks_at_once(smem),
+            fragments=size.fragments,
+        )
         name = "x".join(map(str, size.tile))
         found.append(Variant(f"data-parallel{IN}{name}", entry.only(size), "data_parallel"))
         found.append(Variant(f"Stream-K{IN}{name}", entry.only(size), whole))
@@ -212,10 +223,17 @@ def measure(job: Job, ways: list[Variant], answer: Answer) -> None:
         answer.text = f"{job}: {line(job, us)}"
         for side in sides:
             one: Record = {
-                "set": job.set, "mnk": list(job.shape), "dtype": job.dtype, "a": job.a, "b": job.b,
-                "behind": job.behind, "kernel": side.name,
-                "us": us[side.name], "cublas_us": us[CUBLAS], "error": side.error,
-            }  # fmt: skip
+                "set": job.set,
+                "mnk": list(job.shape),
+                "dtype": job.dtype,
+                "a": job.a,
+                "b": job.b,
+                "behind": job.behind,
+                "kernel": side.name,
+                "us": us[side.name],
+                "cublas_us": us[CUBLAS],
+                "error": side.error,
+            }
             if job.kind == "ampere" and side.name in EXAMPLE_SIDES:
                 example = EXAMPLE[job.shape][EXAMPLE_SIDES.index(side.name)]
                 one |= {"tflops": side.tflops(us[side.name]), "example_tflops": example}

@@ -107,10 +107,17 @@ def measure(m: int, n: int, k: int, bits: int, sizes: bool, rounds: int) -> list
     gigabytes = (n * k * bits / 8 + 2 * n * k / GROUP + 2 * m * (n + k)) * 1e-9
     found = medians(sides, [(x,) for x in sets], max(2.0 * m * n * k, gigabytes * 3e11), rounds)  # as long as 3 TB/s
     return [
-        {"mnk": [m, n, k], "bits": bits, "kernel": name, "us": us, "gb_s": gigabytes / us * 1e6, "error": error,
-         "cublas_us": found["cublas"]}
+        {
+            "mnk": [m, n, k],
+            "bits": bits,
+            "kernel": name,
+            "us": us,
+            "gb_s": gigabytes / us * 1e6,
+            "error": error,
+            "cublas_us": found["cublas"],
+        }
         for name, us in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

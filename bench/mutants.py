@@ -66,8 +66,12 @@ def options() -> list[str]:
     import hypothesis
 
     hypothesis.settings.register_profile(
-        "mutants", deadline=None, derandomize=True, database=None, phases=["explicit", "generate"],
-    )  # fmt: skip
+        "mutants",
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=["explicit", "generate"],
+    )
     given = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutants"]
     return [*given, "-o", "faulthandler_timeout=0"]
 
@@ -166,8 +170,11 @@ class Study:
             self.results.append(
                 {"verdict": verdict, "by": test, **vars(mutant), "seconds": seconds, "unsound": unsound}
             )
-            print(f"{verdict:10} {seconds:6.1f} s  {mutant.kind:9} {mutant.file}:{mutant.line} {mutant.before}  ->  "
-                  f"{mutant.after}   [{test}]", flush=True)  # fmt: skip
+            print(
+                f"{verdict:10} {seconds:6.1f} s  {mutant.kind:9} {mutant.file}:{mutant.line} {mutant.before}  ->  "
+                f"{mutant.after}   [{test}]",
+                flush=True,
+            )
             self.after(self.results)
         return True
 
@@ -272,8 +279,9 @@ def again(paths: list[str]) -> list[Mutant]:
     listed = [r for p in paths for r in json.loads(Path(p).read_text(encoding="utf-8"))["mutants"]]
     names = {
         f"{r['file']}:{r['function']}: {r['before']} -> {r['after']}"
-        for r in listed if r["verdict"] in ("missed", "unexecuted")
-    }  # fmt: skip
+        for r in listed
+        if r["verdict"] in ("missed", "unexecuted")
+    }
     present = {m.name: m for file in sources() for m in mutants(file)}
     return [m for name, m in present.items() if name in names and name not in known()]
 

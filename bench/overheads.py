@@ -33,8 +33,11 @@ from tilewright.gemm.tuning.stand_in import stand_in
 
 ROUNDS = 11
 STAGED = ("simt_f32", "tensorop_f16", "hopper_f16")
-SIMULATED = (("simt_f32", 128, np.float32, False), ("tensorop_f16", 256, np.float16, False),
-             ("hopper_f16", 256, np.float16, True))  # fmt: skip
+SIMULATED = (
+    ("simt_f32", 128, np.float32, False),
+    ("tensorop_f16", 256, np.float16, False),
+    ("hopper_f16", 256, np.float16, True),
+)
 IMPORT = "import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
 
 

@@ -157,12 +157,19 @@ def measure(size: int, dtype: str, rounds: int, seconds: float) -> list[dict[str
         sides.append(Side(way.name, run, sets, flops, seconds=seconds))
     us = interleaved(sides, rounds)
     return [
-        {"set": "programs", "mnk": [size] * 3, "dtype": dtype, "kernel": side.name, "us": us[side.name],
-         "cublas_us": us["cuBLAS"], "error": side.error,
-         "cutedsl_us": ways[side.name].peer.get(size) if side.name in ways else None,
-         "cutedsl_cublas_us": CUBLAS.get(size) if dtype == "f16" else None}
+        {
+            "set": "programs",
+            "mnk": [size] * 3,
+            "dtype": dtype,
+            "kernel": side.name,
+            "us": us[side.name],
+            "cublas_us": us["cuBLAS"],
+            "error": side.error,
+            "cutedsl_us": ways[side.name].peer.get(size) if side.name in ways else None,
+            "cutedsl_cublas_us": CUBLAS.get(size) if dtype == "f16" else None,
+        }
         for side in sides
-    ]  # fmt: skip
+    ]
 
 
 def rows_of(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
@@ -192,8 +199,12 @@ def main(given: list[str] | None = None) -> int:
             made = artifact(way)
             print(f"{way.name}: {made.registers} registers, {made.spills} bytes spilled {' '.join(made.warnings)}")
         return 0
-    records = [record for size in args.sizes for dtype in ("f16", "f32")
-               for record in measure(size, dtype, args.rounds, args.seconds)]  # fmt: skip
+    records = [
+        record
+        for size in args.sizes
+        for dtype in ("f16", "f32")
+        for record in measure(size, dtype, args.rounds, args.seconds)
+    ]
     header = ("n", "program", "us", "of cuBLAS", "CuTe DSL us", "of its cuBLAS", "speed against it")
     table("programs in the CuTe DSL's style", rows_of(records), header)
     if args.write:

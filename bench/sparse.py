@@ -109,10 +109,17 @@ def measure(m: int, n: int, k: int, args: argparse.Namespace) -> list[dict[str, 
         assert error_of < 2e-3 * (1 if dtype is torch.float16 else 8), f"{name} {m} {n} {k}: relative error {error_of}"
     found = medians(sides, [(x,) for x in sets], 2.0 * m * n * k, args.rounds)
     return [
-        {"mnk": [m, n, k], "dtype": args.dtype, "kernel": name, "us": us, "cublas_us": found["cublas"],
-         "semi_structured_us": found.get("semi_structured"), "tflops": 2e-6 * m * n * k / us}
+        {
+            "mnk": [m, n, k],
+            "dtype": args.dtype,
+            "kernel": name,
+            "us": us,
+            "cublas_us": found["cublas"],
+            "semi_structured_us": found.get("semi_structured"),
+            "tflops": 2e-6 * m * n * k / us,
+        }
         for name, us in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:
