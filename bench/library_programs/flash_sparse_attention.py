@@ -16,9 +16,14 @@ import tilewright.sim
 
 
 def attention(
-    rows: int = 128, heads: int = 2, shared: int = 1, depth: int = 64, causal: bool = False, train: bool = False,
+    rows: int = 128,
+    heads: int = 2,
+    shared: int = 1,
+    depth: int = 64,
+    causal: bool = False,
+    train: bool = False,
     check: str = "all,-races,-proxies",
-) -> bool:  # fmt: skip
+) -> bool:
     given = [
         torch.randn(1, rows, n, depth, device="cuda", dtype=torch.bfloat16, requires_grad=train)
         for n in (heads, heads // shared, heads // shared)

@@ -60,8 +60,9 @@ def cross_entropy(rows: int = 8, n: int = 512, dtype: torch.dtype = torch.bfloat
     target = torch.randint(0, n, (rows,), device="cuda")
     return both_ways(
         lambda x: ops.LigerCrossEntropyFunction.apply(x * 1, target, None)[0],
-        lambda x: functional.cross_entropy(x, target), draw(rows, n, dtype=dtype),
-    )  # fmt: skip
+        lambda x: functional.cross_entropy(x, target),
+        draw(rows, n, dtype=dtype),
+    )
 
 
 def jsd() -> bool:
@@ -118,7 +119,11 @@ FORMS: dict[str, Callable[[], bool]] = {
     "RMS norm of a sum": fused_add,
     "layer norm": lambda: both_ways(
         lambda x, w, b: backend("layer_norm", "layer_norm_cutedsl")(x, w, b, 1e-6),
-        lambda x, w, b: functional.layer_norm(x, (256,), w, b, 1e-6), draw(6, 256), draw(256), draw(256), by=4e-2,
+        lambda x, w, b: functional.layer_norm(x, (256,), w, b, 1e-6),
+        draw(6, 256),
+        draw(256),
+        draw(256),
+        by=4e-2,
     ),
     "softmax": lambda: both_ways(
         backend("softmax", "softmax_cutedsl"), lambda x: torch.softmax(x, -1), draw(6, 512, dtype=torch.float32)
@@ -132,7 +137,7 @@ FORMS: dict[str, Callable[[], bool]] = {
     "scaled linear cross-entropy": lambda: linear_cross_entropy(True),
     "scaled linear cross-entropy, -divergence,-exits": lambda: linear_cross_entropy(True, "all,-divergence,-exits"),
     "rotary embedding": rope,
-}  # fmt: skip
+}
 
 torch.manual_seed(0)
 for name, form in FORMS.items():

@@ -107,8 +107,11 @@ def linear() -> bool:
     x, weight, dy = draw(128, 64).requires_grad_(), draw(128, 64).requires_grad_(), draw(128, 128)
     y = linear_func(x, weight, tuned=False)
     y.backward(dy)
-    pairs = [(y, x.double() @ weight.double().T), (x.grad, dy.double() @ weight.double()),
-             (weight.grad, dy.double().T @ x.double())]  # fmt: skip
+    pairs = [
+        (y, x.double() @ weight.double().T),
+        (x.grad, dy.double() @ weight.double()),
+        (weight.grad, dy.double().T @ x.double()),
+    ]
     return all(torch.equal(got.double(), wanted) for got, wanted in pairs)
 
 

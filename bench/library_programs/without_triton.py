@@ -30,9 +30,13 @@ class Modules(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> MagicMock:  # it stands for a module
         return MagicMock(
-            __spec__=spec, __path__=[], __version__="3.6.0", Config=Config, FileCacheManager=object,
+            __spec__=spec,
+            __path__=[],
+            __version__="3.6.0",
+            Config=Config,
+            FileCacheManager=object,
             JITFunction=type("JITFunction", (), {}),
-        )  # fmt: skip
+        )
 
     def exec_module(self, module: object) -> None:
         """Nothing is run."""
