@@ -58,9 +58,16 @@ class Gemm:
 
     @cute.kernel
     def kernel(
-        self, mma: cute.TiledMma, load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b: cute.Tensor,
-        d: cute.Tensor, layout_a: cute.ComposedLayout, layout_b: cute.ComposedLayout,
-    ):  # fmt: skip
+        self,
+        mma: cute.TiledMma,
+        load_a: cute.CopyAtom,
+        a: cute.Tensor,
+        load_b: cute.CopyAtom,
+        b: cute.Tensor,
+        d: cute.Tensor,
+        layout_a: cute.ComposedLayout,
+        layout_b: cute.ComposedLayout,
+    ):
         """Warp 0 of each block loads its part, warp 1 of a leader multiplies, and all warps store."""
         thread, _, _ = cute.arch.thread_idx()
         bm, n, _ = cute.arch.block_idx()
@@ -72,9 +79,11 @@ class Gemm:
         s_a = smem.allocate_tensor(cutlass.Float16, layout_a.outer, 1024, layout_a.inner)  # (MMA, MMA_M, MMA_K, STAGE)
         s_b = smem.allocate_tensor(cutlass.Float16, layout_b.outer, 1024, layout_b.inner)
         tmem = utils.TmemAllocator(
-            smem.allocate_array(cutlass.Int32, 1), pipeline.NamedBarrier(1, THREADS), is_two_cta=self.ctas == 2,
+            smem.allocate_array(cutlass.Int32, 1),
+            pipeline.NamedBarrier(1, THREADS),
+            is_two_cta=self.ctas == 2,
             two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
-        )  # fmt: skip
+        )
         along_m, along_n = self.cluster[0] // self.ctas, self.cluster[1]
         loads, multiplies = pipeline.PipelineTmaUmma.create(
             num_stages=self.stages,

@@ -58,9 +58,13 @@ class ElementwiseAdd:
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tiler_mn: cutlass.Constexpr,
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        tiler_mn: cutlass.Constexpr,
         tv_layout: cutlass.Constexpr,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         tile_n, tile_m, outer = cute.arch.block_idx()
         rest = cute.idx2crd(outer, mC.shape[2:])

@@ -61,9 +61,15 @@ class Experts(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, weights: torch.Tensor, first: torch.Tensor, second: torch.Tensor,
-        tokens: torch.Tensor, ends: torch.Tensor, places: torch.Tensor,
-    ) -> torch.Tensor:  # fmt: skip
+        ctx: Any,
+        x: torch.Tensor,
+        weights: torch.Tensor,
+        first: torch.Tensor,
+        second: torch.Tensor,
+        tokens: torch.Tensor,
+        ends: torch.Tensor,
+        places: torch.Tensor,
+    ) -> torch.Tensor:
         gated = x.new_empty(len(tokens), first.shape[2] // 2)
         both = grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated))  # columns taking turns
         given = grouped_matmul(gated, second, ends)
@@ -104,9 +110,14 @@ def mixture(
 
 
 def without_gradient(
-    x: torch.Tensor, weights: torch.Tensor, first: torch.Tensor, second: torch.Tensor, tokens: torch.Tensor,
-    ends: torch.Tensor, places: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    first: torch.Tensor,
+    second: torch.Tensor,
+    tokens: torch.Tensor,
+    ends: torch.Tensor,
+    places: torch.Tensor,
+) -> torch.Tensor:
     gate = Gated("silu", x.new_empty(len(tokens), first.shape[2] // 2), store_preact=False)
     gated = grouped_matmul(x, first, ends, rows=tokens, epilogue=gate)
     return combine_rows(grouped_matmul(gated, second, ends), places, weights)

@@ -29,9 +29,11 @@ from tilewright.gemm import gemm
 
 PROGRAMS = {"simt_f32": np.float32, "tensorop_f16": np.float16, "tensorop_bf16": ml_dtypes.bfloat16}
 PROBLEMS = (
-    (256, 128, 64, "row", "row"), (136, 72, 72, "row", "column"), (130, 70, 70, "column", "row"),
+    (256, 128, 64, "row", "row"),
+    (136, 72, 72, "row", "column"),
+    (130, 70, 70, "column", "row"),
     (65, 33, 17, "column", "column"),
-)  # fmt: skip
+)
 """M, N, K and how A and B lie."""
 
 

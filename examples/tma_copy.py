@@ -72,9 +72,14 @@ class TmaCopy:
 
     @cute.kernel
     def kernel(
-        self, load: cute.CopyAtom, a: cute.Tensor, store: cute.CopyAtom, b: cute.Tensor, dtype: cutlass.Constexpr,
+        self,
+        load: cute.CopyAtom,
+        a: cute.Tensor,
+        store: cute.CopyAtom,
+        b: cute.Tensor,
+        dtype: cutlass.Constexpr,
         blocks: cutlass.Int32,
-    ):  # fmt: skip
+    ):
         cpasync.prefetch_descriptor(load)
         cpasync.prefetch_descriptor(store)
         smem = utils.SmemAllocator()
