@@ -37,10 +37,15 @@ def fields_of(desc: MatrixDescriptor) -> dict[str, Any]:
     low_bits = desc._replace(address=desc.address & 0x3FFFF)
     assert MatrixDescriptor.of_word(desc.word, TCGEN05) == low_bits
     return {
-        "desc": f"0x{desc.word:016x}", "start_address": desc.start_address, "leading_byte_offset": desc.leading,
-        "stride_byte_offset": desc.stride, "version": 1, "base_offset": 0, "lbo_mode": 0,
+        "desc": f"0x{desc.word:016x}",
+        "start_address": desc.start_address,
+        "leading_byte_offset": desc.leading,
+        "stride_byte_offset": desc.stride,
+        "version": 1,
+        "base_offset": 0,
+        "lbo_mode": 0,
         "layout_type": desc.layout_type,
-    }  # fmt: skip
+    }
 
 
 def _smem_tile(args: dict[str, Any]) -> tuple[str, Any, Any, Layout]:
@@ -63,10 +68,8 @@ def _descriptor(line: dict[str, Any]) -> dict[str, Any]:
     words = [f"0x{desc.word + steps(i):016x}" for i in range(size(steps))]
     instruction_tile = tuple(size(x) for x in tile)
     return {
-        "result": fields_of(desc) | {
-            "instruction_tile": instruction_tile, "kblock_layout": steps, "kblock_desc": words
-        }
-    }  # fmt: skip
+        "result": fields_of(desc) | {"instruction_tile": instruction_tile, "kblock_layout": steps, "kblock_desc": words}
+    }
 
 
 @handler("umma_smem_address")

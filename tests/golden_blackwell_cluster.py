@@ -22,12 +22,15 @@ def _mask(line: dict[str, Any]) -> dict[str, Any]:
     coord = layout.get_flat_coord(args["cta"])
     return {
         "result": {
-            "cluster_layout_vmnk": layout, "cta_coord_vmnk": coord,
-            "tma_mask_A": operand_mask(layout, coord, "A"), "tma_mask_B": operand_mask(layout, coord, "B"),
-            "mma_mask_C": commit_mask(layout, coord), "num_participants": commit_arrivals(layout),
+            "cluster_layout_vmnk": layout,
+            "cta_coord_vmnk": coord,
+            "tma_mask_A": operand_mask(layout, coord, "A"),
+            "tma_mask_B": operand_mask(layout, coord, "B"),
+            "mma_mask_C": commit_mask(layout, coord),
+            "num_participants": commit_arrivals(layout),
             "leader": coord[0] == 0,
         }
-    }  # fmt: skip
+    }
 
 
 @handler("sm100_schedule")
@@ -38,9 +41,12 @@ def _schedule(line: dict[str, Any]) -> dict[str, Any]:
     tile = (m // args["num_sm"], n)
     made = PersistentScheduleSm100.create(shapes[0], tile, shapes[1], args["max_swizzle"], args["raster"])
     result = {
-        "raster_order": "AlongN" if made.along_n else "AlongM", "ctas_mnl": list(made.tiles_mnl),
-        "clusters_mnl": list(made.clusters_mnl), "swizzle_size": made.swizzle, "grid": list(made.grid_shape()),
-    }  # fmt: skip
+        "raster_order": "AlongN" if made.along_n else "AlongM",
+        "ctas_mnl": list(made.tiles_mnl),
+        "clusters_mnl": list(made.clusters_mnl),
+        "swizzle_size": made.swizzle,
+        "grid": list(made.grid_shape()),
+    }
     if "work" in line["result"]:
         result["work"] = [list(tile) for tile in made.blocks()]
     return {"result": result}

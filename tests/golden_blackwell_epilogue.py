@@ -57,8 +57,13 @@ def _epilogue(line: dict[str, Any]) -> dict[str, Any]:
     warps = (2, 2) if tile[0] == 64 and two else (4, 1)
     order_c, order_d = ORDERS[args["layout_C"]], ORDERS[args["layout_D"]]
     found = compute_epilogue_tile_shape(
-        tile, two, order_d, class_of(d), layout_c=order_c, elem_ty_c=None if c is None else class_of(c),
-    )  # fmt: skip
+        tile,
+        two,
+        order_d,
+        class_of(d),
+        layout_c=order_c,
+        elem_ty_c=None if c is None else class_of(c),
+    )
     special = block_scaled_epilogue_tile(*tile[:2]) if args["block_scaled"] else None
     found = special or found
     shape = special or tuple(int(size(mode)) for mode in found)
@@ -72,12 +77,16 @@ def _epilogue(line: dict[str, Any]) -> dict[str, Any]:
     major, swizzle = atom_kind(name)
     return {
         "result": {
-            "cta_tile": tile, "tmem_warps": warps,
+            "cta_tile": tile,
+            "tmem_warps": warps,
             "epilogue_tile": f"({found[0]},{found[1]})",
-            "epilogue_tile_shape": shape, "warp_tile": part, "tmem_load_op": _load_name(load),
+            "epilogue_tile_shape": shape,
+            "warp_tile": part,
+            "tmem_load_op": _load_name(load),
             "smem_store_op": _copy_name(matrix_store(load, acc.width, d.width, m_major), "STSM"),
-            "smem_load_op": "none" if c is None else _copy_name(source, "LDSM"), "smem_atom_D": name,
+            "smem_load_op": "none" if c is None else _copy_name(source, "LDSM"),
+            "smem_atom_D": name,
             "smem_swizzle_D": BYTE_SWIZZLES[swizzle],
             "smem_layout_D": get_nonswizzle_portion(make_smem_atom(major, swizzle, d.width)),
         }
-    }  # fmt: skip
+    }

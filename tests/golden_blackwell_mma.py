@@ -57,9 +57,15 @@ class Case:
         self.shape = (args["M"], args["N"], instruction_k(kind))
         check_mma_shape(self.form, self.shape, self.majors)
         self.desc = InstructionDescriptor(
-            kind, self.types[0], self.types[1], self.types[2], args["M"], args["N"], self.majors,
+            kind,
+            self.types[0],
+            self.types[1],
+            self.types[2],
+            args["M"],
+            args["N"],
+            self.majors,
             scale=args["type_SF"] if kind in SCALED_KINDS else None,
-        )  # fmt: skip
+        )
         self.tiled: TiledMma = make_tiled_mma(
             self.instruction() or BlockMma(self.shape, self.form.ctas), parse(args.get("atom_layout", "(1,1,1)"))
         )
@@ -113,9 +119,7 @@ class Case:
 
 def _in_tmem(layout: Layout, value_bits: int, wanted: dict[str, Any]) -> dict[str, Any]:
     places = [[i, list(tmem_place(layout(i), value_bits))] for i, _ in wanted["points"]]
-    return {
-        "value_bits": value_bits, "layout": layout, "columns": tmem_columns(layout, value_bits), "points": places
-    }  # fmt: skip
+    return {"value_bits": value_bits, "layout": layout, "columns": tmem_columns(layout, value_bits), "points": places}
 
 
 @handler("sm100_tiled_mma")
@@ -124,11 +128,17 @@ def _tiled(line: dict[str, Any]) -> dict[str, Any]:
     mma = case.tiled
     made = cta_layouts(case.shape, case.form.ctas)
     result = {
-        "thr_id": made.thr_id, "shape_mnk": case.shape, "ALayout": made.a, "BLayout": made.b, "CLayout": made.c,
-        "threads": mma.size, "thr_layout_vmnk": mma.thr_layout_vmnk, "tile_mnk": mma.tile_shape_mnk,
+        "thr_id": made.thr_id,
+        "shape_mnk": case.shape,
+        "ALayout": made.a,
+        "BLayout": made.b,
+        "CLayout": made.c,
+        "threads": mma.size,
+        "thr_layout_vmnk": mma.thr_layout_vmnk,
+        "tile_mnk": mma.tile_shape_mnk,
         "desc": f"0x{case.desc.word:08x}",
         "fragment_C": _in_tmem(case.accumulator(), case.types[2].width, wanted["fragment_C"]),
-    }  # fmt: skip
+    }
     for x in "ABC":
         result[f"layout{x}_TV"] = mma.tv_layout_tiled(x)
         result[f"partition_shape_{x}"] = mma.partition_shape(x, case.face(x))
@@ -152,11 +162,13 @@ def _fragment(line: dict[str, Any]) -> dict[str, Any]:
     points = [[at, f"0x{desc.word + layout((0, *at)):016x}"] for at, _ in line["result"]["fragment"]["points"]]
     return {
         "result": {
-            "mma_shape": plain.shape, "smem_swizzle": swizzle, "smem_layout": plain,
+            "mma_shape": plain.shape,
+            "smem_swizzle": swizzle,
+            "smem_layout": plain,
             "smem_bytes": (max(offsets(plain)) + 1) * width // 8,
             "fragment": fields_of(desc) | {"layout": layout, "points": points},
         }
-    }  # fmt: skip
+    }
 
 
 def _word(address: int) -> str:
@@ -225,8 +237,4 @@ def _sf_layout(line: dict[str, Any]) -> dict[str, Any]:
     theirs = parse(wanted["layout"])
     same = layout.shape == theirs.shape and (offsets(layout) == offsets(theirs)).all()
     # The headers' extents are run-time numbers: an extent of 1 keeps a stride, which no element has.
-    return {
-        "result": {
-            "sf_atom": atom, "layout": theirs if same else layout, "cosize": int(offsets(layout).max()) + 1
-        }
-    }  # fmt: skip
+    return {"result": {"sf_atom": atom, "layout": theirs if same else layout, "cosize": int(offsets(layout).max()) + 1}}

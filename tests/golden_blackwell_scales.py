@@ -28,11 +28,17 @@ def _copy(tile: ScaleTile, ctas: int, stages: int, address: int) -> dict[str, An
     source, _ = one.partition_S(smem)
     target, _ = one.partition_D(tmem)
     return {
-        "op": atom.cute_name, "smem_compact": smem, "tmem_compact": tmem,
-        "tiler_mn": tiled.tiler, "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
-        "smem_partition": source, "smem_desc_layout": in_units(source), "tmem_partition": target,
+        "op": atom.cute_name,
+        "smem_compact": smem,
+        "tmem_compact": tmem,
+        "tiler_mn": tiled.tiler,
+        "layoutS_TV": tiled.layout_src_tv_tiled,
+        "layoutD_TV": tiled.layout_dst_tv_tiled,
+        "smem_partition": source,
+        "smem_desc_layout": in_units(source),
+        "tmem_partition": target,
         "smem_desc": fields_of(copy_descriptor(source[0], "INTER", atom)._replace(address=address)),
-    }  # fmt: skip
+    }
 
 
 @handler("sm100_blockscaled")
@@ -44,10 +50,12 @@ def _scales(line: dict[str, Any]) -> dict[str, Any]:
     tiles = [ScaleTile(rows, k, args["sf_vec_size"], case.shape[2]) for rows in (m // ctas, n)]
     columns = tmem_columns(case.accumulator(), 32)
     result: dict[str, Any] = {
-        "acc_columns": columns, "SFA_column": columns, "SFB_column": columns + tiles[0].columns,
+        "acc_columns": columns,
+        "SFA_column": columns,
+        "SFB_column": columns + tiles[0].columns,
         "end_column": columns + tiles[0].columns + tiles[1].columns,
         "kblock_address": [[i, *(_word(tile.address(0, i)) for tile in tiles)] for i in range(k // case.shape[2])],
-    }  # fmt: skip
+    }
     for x, tile in zip("AB", tiles, strict=True):
         result[f"smem_layout_SF{x}"] = tile.smem_layout()
         result[f"smem_staged_SF{x}"] = tile.smem_layout(args["stages"])

@@ -49,9 +49,15 @@ class Load(Case):
         values, _ = self.mma.get_slice(0).partition(self.which, whole)
         type_ = TYPES[args["type"]]
         self.plan = TmaPlan(
-            gmem, parse(args["smem_layout"]), self.tile, type_, type_, int(args["smem_swizzle"][3]), self.multicast,
+            gmem,
+            parse(args["smem_layout"]),
+            self.tile,
+            type_,
+            type_,
+            int(args["smem_swizzle"][3]),
+            self.multicast,
             values,
-        )  # fmt: skip
+        )
 
     def slices(self, cta: int) -> tuple[int, int, int]:
         """Of block ``cta``: which tile of the tensor its MMA has, which part of the MMA, which part of the load."""
@@ -64,9 +70,12 @@ class Load(Case):
         tiles, start = local_tile(coordinates, self.tile, (tile, None))
         part, offset = ThrMma(self.mma, part_of_mma).partition(self.which[-1], tiles)
         smem, gmem, first = partition_layouts(
-            self.plan.elements_per_instruction, share, make_layout(self.multicast),
-            group_modes(make_layout(*self.plan.smem), 0, 3), group_modes(part, 0, 3),
-        )  # fmt: skip
+            self.plan.elements_per_instruction,
+            share,
+            make_layout(self.multicast),
+            group_modes(make_layout(*self.plan.smem), 0, 3),
+            group_modes(part, 0, 3),
+        )
         return part, add_coords(start, offset), smem, gmem, first
 
 
@@ -112,19 +121,28 @@ def _answer(load: Load, wanted: dict[str, Any]) -> dict[str, Any]:
         part, begin, smem, gmem, first = load.parts(coordinates, side["cta"])
         ahead = [x(((first, 0), *[0] * (len(x) - 1))) for x in (gmem, smem)]
         layouts = {"mma_gmem_layout": load.known(part), "tma_gmem_layout": load.known(gmem), "tma_smem_layout": smem}
-        sides.append({
-            "cta": side["cta"], "cta_coord_vmnk": coord, "multicast_mask": operand_mask(load.vmnk, coord, load.which),
-            "mma_gmem_coord": _start(side["mma_gmem_coord"], begin),
-            "smem_byte_offset": ahead[1] * plan.source.bytes,
-            "tma_gmem_coord": _start(side["tma_gmem_coord"], add_coords(begin, ahead[0])),
-        })  # fmt: skip
+        sides.append(
+            {
+                "cta": side["cta"],
+                "cta_coord_vmnk": coord,
+                "multicast_mask": operand_mask(load.vmnk, coord, load.which),
+                "mma_gmem_coord": _start(side["mma_gmem_coord"], begin),
+                "smem_byte_offset": ahead[1] * plan.source.bytes,
+                "tma_gmem_coord": _start(side["tma_gmem_coord"], add_coords(begin, ahead[0])),
+            }
+        )
     arrive = int(size(filter_zeros(plan.smem))) * plan.source.bytes
     return {
-        "cluster_layout_vmnk": load.vmnk, "descriptor": _descriptor(made), "tma_tensor": load.known(coordinates),
-        "box_elements": math.prod(plan.box), "transaction_bytes_cta": arrive,
-        "transaction_bytes_mma": arrive * load.ctas, "partition": sides, "driver_rules_broken": _broken(plan),
+        "cluster_layout_vmnk": load.vmnk,
+        "descriptor": _descriptor(made),
+        "tma_tensor": load.known(coordinates),
+        "box_elements": math.prod(plan.box),
+        "transaction_bytes_cta": arrive,
+        "transaction_bytes_mma": arrive * load.ctas,
+        "partition": sides,
+        "driver_rules_broken": _broken(plan),
         **layouts,
-    }  # fmt: skip
+    }
 
 
 @handler("sm100_tma")

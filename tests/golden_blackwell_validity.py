@@ -11,9 +11,14 @@ from tilewright.atoms.tcgen05_validity import MmaForm, mma_columns
 from tilewright.errors import ConstraintError
 
 KINDS = {
-    "F16BF16": "f16", "TF32": "tf32", "F8F6F4": "f8f6f4", "S8": "i8", "MXF8F6F4": "mxf8f6f4", "MXF4": "mxf4",
+    "F16BF16": "f16",
+    "TF32": "tf32",
+    "F8F6F4": "f8f6f4",
+    "S8": "i8",
+    "MXF8F6F4": "mxf8f6f4",
+    "MXF4": "mxf4",
     "MXF4NVF4": "mxf4nvf4",
-}  # fmt: skip
+}
 
 
 def form_of(atom: str) -> MmaForm:

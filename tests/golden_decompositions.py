@@ -64,8 +64,15 @@ def _persistent(line: dict[str, Any]) -> dict[str, Any]:
 @handler("PersistentTileSchedulerSm90StreamKParams")
 def _persistent_stream_k(line: dict[str, Any]) -> dict[str, Any]:
     args = line["args"]
-    options = ("sm_count", "max_active_clusters", "max_swizzle", "raster", "splits", "reduction_mode",
-               "decomposition_mode")  # fmt: skip
+    options = (
+        "sm_count",
+        "max_active_clusters",
+        "max_swizzle",
+        "raster",
+        "splits",
+        "reduction_mode",
+        "decomposition_mode",
+    )
     made = StreamKScheduleSm90.of(
         tuple(args["problem"]), tuple(args["tile"]), tuple(args["cluster"][:2]), **{key: args[key] for key in options}
     )
@@ -83,10 +90,15 @@ def stream_k(args: dict[str, Any]) -> StreamK:
     """The decomposition of a golden line. Element sizes change nothing; a width below 1 means 1 upstream."""
     batched = args["mode"] == "kBatched"
     return StreamK.of(
-        tuple(args["problem"]), tuple(args["tile"]), multiprocessors=args["device_sms"], occupancy=args["sm_occupancy"],
-        available=max(1, args["avail_sms"]), split=1 if batched else args["batch_split"],
-        batch=args["batch_split"] if batched else None, fragments=args["epilogue_acc_fragments"],
-    )  # fmt: skip
+        tuple(args["problem"]),
+        tuple(args["tile"]),
+        multiprocessors=args["device_sms"],
+        occupancy=args["sm_occupancy"],
+        available=max(1, args["avail_sms"]),
+        split=1 if batched else args["batch_split"],
+        batch=args["batch_split"] if batched else None,
+        fragments=args["epilogue_acc_fragments"],
+    )
 
 
 @handler("ThreadblockSwizzleStreamK")

@@ -47,10 +47,14 @@ def _accumulator(line: dict[str, Any]) -> dict[str, Any]:
     args, width = line["args"], WIDTHS[line["args"]["type_C"]]
     overlap = parse(args["epilogue_tile"])[1] if args["overlapping"] else 0
     layout = T.accumulator_layout(
-        (args["M"], args["N"]), parse(args["mma_tile_mn"]), width,
-        ctas=2 if "_2x1SM_" in args["atom"] else 1, stages=2 if overlap else args["stages"],
-        a_in_tmem="_TS" in args["atom"], overlap=overlap,
-    )  # fmt: skip
+        (args["M"], args["N"]),
+        parse(args["mma_tile_mn"]),
+        width,
+        ctas=2 if "_2x1SM_" in args["atom"] else 1,
+        stages=2 if overlap else args["stages"],
+        a_in_tmem="_TS" in args["atom"],
+        overlap=overlap,
+    )
     return {"result": _answer(layout, width, line["result"])}
 
 

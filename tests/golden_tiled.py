@@ -32,11 +32,16 @@ UPSTREAM_SLIP = {"ALayout": "((4,8),(32,2)):((512,1),((16,8)))"}
 def _mma_atom(line: dict[str, Any]) -> dict[str, Any]:
     atom = mma_by_name(line["args"][0])
     result: dict[str, Any] = {
-        "Shape_MNK": atom.shape_mnk, "ThrID": atom.thr_id,
-        "ALayout": atom.layout_a, "BLayout": atom.layout_b, "CLayout": atom.layout_c,
-        "ValTypeD": shown(atom.type_d), "ValTypeA": shown(atom.type_a),
-        "ValTypeB": shown(atom.type_b), "ValTypeC": shown(atom.type_c),
-    }  # fmt: skip
+        "Shape_MNK": atom.shape_mnk,
+        "ThrID": atom.thr_id,
+        "ALayout": atom.layout_a,
+        "BLayout": atom.layout_b,
+        "CLayout": atom.layout_c,
+        "ValTypeD": shown(atom.type_d),
+        "ValTypeA": shown(atom.type_a),
+        "ValTypeB": shown(atom.type_b),
+        "ValTypeC": shown(atom.type_c),
+    }
     if line["args"][0].startswith("SM80_16x8x128_S32U1U1S32_TN"):
         assert str(atom.layout_a) == "((4,8),(32,2)):((512,1),(16,8))"
         result |= UPSTREAM_SLIP
@@ -63,10 +68,14 @@ def _copy_atom_val(line: dict[str, Any]) -> dict[str, Any]:
     source, target, reference = (recast_layout(int(bits), 1, x) for x in (atom.src_bits, atom.dst_bits, atom.ref_bits))
     return {
         "result": {
-            "ThrID": atom.thr_id, "ValLayoutSrc": source, "ValLayoutDst": target, "ValLayoutRef": reference,
-            "NumValSrc": size(source[1]), "NumValDst": size(target[1]),
+            "ThrID": atom.thr_id,
+            "ValLayoutSrc": source,
+            "ValLayoutDst": target,
+            "ValLayoutRef": reference,
+            "NumValSrc": size(source[1]),
+            "NumValDst": size(target[1]),
         }
-    }  # fmt: skip
+    }
 
 
 # -- tiled MMAs and copies

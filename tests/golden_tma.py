@@ -41,9 +41,14 @@ class Case:
         gmem = Layout(*map(self.leaves, args["gmem_typed"].split(":")))
         bits = int(args["smem_swizzle"][3])  # Sw<B,4,3> of byte addresses
         self.plan = TmaPlan(
-            gmem, parse(args["smem_layout"]), parse(args["cta_tiler"]), TYPES[args["type"]], TYPES[args["tma_type"]],
-            bits, args["num_multicast"],
-        )  # fmt: skip
+            gmem,
+            parse(args["smem_layout"]),
+            parse(args["cta_tiler"]),
+            TYPES[args["type"]],
+            TYPES[args["tma_type"]],
+            bits,
+            args["num_multicast"],
+        )
 
     def leaves(self, text: str) -> Any:
         """A tree with unknowns in the places of numbers without underscore."""
@@ -101,10 +106,17 @@ def _start(expected: str, coord: Any) -> Any:
 
 def _descriptor(made: TensorMap) -> dict[str, Any]:
     return {
-        "data_type": made.element.tensor_map, "rank": made.rank, "global_dim": list(made.dims),
-        "global_strides": list(made.strides), "box_dim": list(made.box), "element_strides": [1] * made.rank,
-        "interleave": "NONE", "swizzle": swizzle_name(made.swizzle), "l2_promotion": "L2_128B", "oob_fill": "NONE",
-    }  # fmt: skip
+        "data_type": made.element.tensor_map,
+        "rank": made.rank,
+        "global_dim": list(made.dims),
+        "global_strides": list(made.strides),
+        "box_dim": list(made.box),
+        "element_strides": [1] * made.rank,
+        "interleave": "NONE",
+        "swizzle": swizzle_name(made.swizzle),
+        "l2_promotion": "L2_128B",
+        "oob_fill": "NONE",
+    }
 
 
 def _broken(plan: TmaPlan) -> list[str]:
@@ -113,8 +125,11 @@ def _broken(plan: TmaPlan) -> list[str]:
 
 def _shared(plan: TmaPlan) -> dict[str, Any]:
     n = plan.elements_per_instruction
-    found = {"bytes_per_instruction": n * plan.source.bytes, "box_bytes": plan.box_bytes,
-             "driver_rules_broken": _broken(plan)}  # fmt: skip
+    found = {
+        "bytes_per_instruction": n * plan.source.bytes,
+        "box_bytes": plan.box_bytes,
+        "driver_rules_broken": _broken(plan),
+    }
     leaves = zip(flatten_to_tuple(plan.smem.shape), flatten_to_tuple(plan.smem.stride), strict=True)
     if all(s == 1 or d for s, d in leaves):
         found["transaction_bytes"] = plan.tile_bytes
@@ -132,17 +147,26 @@ def _tma_copy(line: dict[str, Any]) -> dict[str, Any]:
         coord, layout = case.partition(tiles, cta)
         coord = _start(line["result"]["partition"][cta]["gmem"]["coord"], coord)
         offset, inside = case.partition(plan.smem, cta)
-        sides.append({
-            "cta": cta, "gmem": {"coord": coord, "layout": case.known(layout)},
-            "smem": {"byte_offset": offset * plan.source.bytes, "layout": inside},
-        })  # fmt: skip
+        sides.append(
+            {
+                "cta": cta,
+                "gmem": {"coord": coord, "layout": case.known(layout)},
+                "smem": {"byte_offset": offset * plan.source.bytes, "layout": inside},
+            }
+        )
     return {
         "result": {
-            "descriptor": _descriptor(made), "tma_gbasis": plan.basis, "tma_tensor": case.known(coordinates),
-            "elements_per_instruction": plan.elements_per_instruction, "layout_TV": plan.layout_tv,
-            "tiler_MN": plan.tiler_mn, "flat_divide": case.known(tiles), "partition": sides, **_shared(plan),
+            "descriptor": _descriptor(made),
+            "tma_gbasis": plan.basis,
+            "tma_tensor": case.known(coordinates),
+            "elements_per_instruction": plan.elements_per_instruction,
+            "layout_TV": plan.layout_tv,
+            "tiler_MN": plan.tiler_mn,
+            "flat_divide": case.known(tiles),
+            "partition": sides,
+            **_shared(plan),
         }
-    }  # fmt: skip
+    }
 
 
 @handler("tma_partition")
@@ -156,20 +180,29 @@ def _tma_partition(line: dict[str, Any]) -> dict[str, Any]:
     sides = []
     for cta in range(plan.num_multicast):
         smem_part, gmem_part, first = partition_layouts(
-            plan.elements_per_instruction, cta, make_layout(plan.num_multicast), group_modes(staged, 0, 2),
+            plan.elements_per_instruction,
+            cta,
+            make_layout(plan.num_multicast),
+            group_modes(staged, 0, 2),
             group_modes(gmem, 0, 2),
-        )  # fmt: skip
+        )
         at = [layout(((first, 0), *[0] * (len(layout) - 1))) for layout in (gmem_part, smem_part)]
-        sides.append({
-            "cta": cta, "gmem": {"coord": add_coords(start, at[0]), "layout": case.known(gmem_part)},
-            "smem": {"byte_offset": at[1] * plan.source.bytes, "layout": smem_part},
-        })  # fmt: skip
+        sides.append(
+            {
+                "cta": cta,
+                "gmem": {"coord": add_coords(start, at[0]), "layout": case.known(gmem_part)},
+                "smem": {"byte_offset": at[1] * plan.source.bytes, "layout": smem_part},
+            }
+        )
     return {
         "result": {
-            "descriptor": _descriptor(made), "tma_tensor": case.known(coordinates), "tma_partition": sides,
-            "local_tile": {"coord": start, "layout": case.known(gmem)}, **_shared(plan),
+            "descriptor": _descriptor(made),
+            "tma_tensor": case.known(coordinates),
+            "tma_partition": sides,
+            "local_tile": {"coord": start, "layout": case.known(gmem)},
+            **_shared(plan),
         }
-    }  # fmt: skip
+    }
 
 
 @handler("tma_reject")

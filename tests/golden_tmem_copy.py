@@ -83,14 +83,22 @@ def _copy(line: dict[str, Any]) -> dict[str, Any]:
         one = tiled.get_slice(side["thread"])
         of_tmem = one.partition_S(whole) if load else one.partition_D(whole)
         of_coords = one.partition_D(coords) if load else one.partition_S(coords)
-        sides.append({
-            "thread": side["thread"], "tmem": list(tmem_place(of_tmem[1], width)),
-            "coord": _start(side["coord"], of_coords[1]),
-        })  # fmt: skip
+        sides.append(
+            {
+                "thread": side["thread"],
+                "tmem": list(tmem_place(of_tmem[1], width)),
+                "coord": _start(side["coord"], of_coords[1]),
+            }
+        )
     return {
         "result": {
-            "tmem_tensor": tensor, "threads": tiled.size, "tiler_mn": tiled.tiler,
-            "layoutS_TV": tiled.layout_src_tv_tiled, "layoutD_TV": tiled.layout_dst_tv_tiled,
-            "tmem_layout": of_tmem[0], "coord_layout": of_coords[0], "partition": sides,
+            "tmem_tensor": tensor,
+            "threads": tiled.size,
+            "tiler_mn": tiled.tiler,
+            "layoutS_TV": tiled.layout_src_tv_tiled,
+            "layoutD_TV": tiled.layout_dst_tv_tiled,
+            "tmem_layout": of_tmem[0],
+            "coord_layout": of_coords[0],
+            "partition": sides,
         }
-    }  # fmt: skip
+    }

@@ -39,9 +39,13 @@ def _byte_swizzle(layout: Any) -> Swizzle:
 
 def _fields(desc: MatrixDescriptor) -> dict[str, Any]:
     return {
-        "desc": f"0x{desc.word:016x}", "start_address": desc.start_address, "leading_byte_offset": desc.leading,
-        "stride_byte_offset": desc.stride, "base_offset": 0, "layout_type": desc.layout_type,
-    }  # fmt: skip
+        "desc": f"0x{desc.word:016x}",
+        "start_address": desc.start_address,
+        "leading_byte_offset": desc.leading,
+        "stride_byte_offset": desc.stride,
+        "base_offset": 0,
+        "layout_type": desc.layout_type,
+    }
 
 
 @handler("gmma_descriptor")
@@ -83,13 +87,18 @@ def _sm90_tiled_mma(line: dict[str, Any]) -> dict[str, Any]:
     shape = mma.partition_shape_C((m, n))
     return {
         "result": {
-            "threads": mma.size, "thr_layout_vmnk": mma.thr_layout_vmnk, "tile_mnk": mma.tile_shape_mnk,
-            "partition_shape_A": mma.partition_shape_A((m, k)), "partition_shape_B": mma.partition_shape_B((n, k)),
-            "partition_shape_C": shape, "partition_fragment_C": mma.fragment_layout("C", shape),
-            "layoutA_TV": mma.tv_layout_A_tiled, "layoutB_TV": mma.tv_layout_B_tiled,
+            "threads": mma.size,
+            "thr_layout_vmnk": mma.thr_layout_vmnk,
+            "tile_mnk": mma.tile_shape_mnk,
+            "partition_shape_A": mma.partition_shape_A((m, k)),
+            "partition_shape_B": mma.partition_shape_B((n, k)),
+            "partition_shape_C": shape,
+            "partition_fragment_C": mma.fragment_layout("C", shape),
+            "layoutA_TV": mma.tv_layout_A_tiled,
+            "layoutB_TV": mma.tv_layout_B_tiled,
             "layoutC_TV": mma.tv_layout_C_tiled,
         }
-    }  # fmt: skip
+    }
 
 
 @handler("sm90_partition")
@@ -124,9 +133,10 @@ def _gmma_fragment(line: dict[str, Any]) -> dict[str, Any]:
 def _atom(major: str, kind: str, type_: Any) -> dict[str, Any]:
     atom = make_smem_atom(major, kind, type_.width)
     return {
-        "atom": f"Layout_{major}_{kind}_Atom", "smem_swizzle": _byte_swizzle(atom),
+        "atom": f"Layout_{major}_{kind}_Atom",
+        "smem_swizzle": _byte_swizzle(atom),
         "smem_layout": get_nonswizzle_portion(atom),
-    }  # fmt: skip
+    }
 
 
 @handler("smem_selector")
