@@ -60,9 +60,14 @@ def test_none_for_a_tensor(refused):
 def test_views_of_every_kind():
     x = np.arange(6, dtype=np.float32)
     for source, target in (
-        (x[::-1], floats(6)), (x, floats(6)[::-1]), (x[::2], floats(3)), (x[::2], floats(12)[::4]),
-        (np.broadcast_to(x[3:4], (6,)), floats(6)), (x[:0], floats(0)), (x[:1], floats(1)),
-    ):  # fmt: skip
+        (x[::-1], floats(6)),
+        (x, floats(6)[::-1]),
+        (x[::2], floats(3)),
+        (x[::2], floats(12)[::4]),
+        (np.broadcast_to(x[3:4], (6,)), floats(6)),
+        (x[:0], floats(0)),
+        (x[:1], floats(1)),
+    ):
         for convert in (from_dlpack, lambda a: a):
             target[...] = 0
             add(convert(source), convert(target))
@@ -153,8 +158,12 @@ def test_floats_convert_to_integers_as_on_the_machine():
         return cutlass.Int32(x), cutlass.Uint8(x)
 
     assert [cut(x) for x in (1e20, float("-inf"), float("nan"), -2.7, 300.0)] == [
-        (2147483647, 255), (-2147483648, 0), (0, 0), (-2, 0), (300, 255),
-    ]  # fmt: skip
+        (2147483647, 255),
+        (-2147483648, 0),
+        (0, 0),
+        (-2, 0),
+        (300, 255),
+    ]
 
 
 def start(**options):

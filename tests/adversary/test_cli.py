@@ -28,9 +28,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "200")
     ones = np.ones((8, 16), np.float16)
     for name, array in {
-        "a": ones, "b": ones.T, "b32": ones.T.astype(np.float32), "big": ones.astype(">f2"), "cube": ones[None],
-        "row": ones[0], "complex": ones.astype(complex), "text": ones.astype(str), "whole": ones.astype(np.int64),
-    }.items():  # fmt: skip
+        "a": ones,
+        "b": ones.T,
+        "b32": ones.T.astype(np.float32),
+        "big": ones.astype(">f2"),
+        "cube": ones[None],
+        "row": ones[0],
+        "complex": ones.astype(complex),
+        "text": ones.astype(str),
+        "whole": ones.astype(np.int64),
+    }.items():
         np.save(f"{name}.npy", array)
     Path("cut.npy").write_bytes(Path("a.npy").read_bytes()[:-7])
     Path("head.npy").write_bytes(Path("a.npy").read_bytes()[:20])

@@ -26,8 +26,9 @@ def one_too_far(x: cute.Tensor):
 def test_index_out_of_bounds(run, refused, convert):
     refused(
         r"(?s)store of f32 .* out of bounds: byte offset 32 in an array of 32 bytes.*thread \(7, 0, 0\)",
-        lambda: run(one_too_far, convert(floats(8)), block=8), "x[tidx + 1] = 1.0",
-    )  # fmt: skip
+        lambda: run(one_too_far, convert(floats(8)), block=8),
+        "x[tidx + 1] = 1.0",
+    )
 
 
 @pytest.mark.parametrize(("index", "offset"), [(-1, -4), (100, 400)])

@@ -108,9 +108,11 @@ def test_tensors_from_outside(run, refused):
         x.store(outside.load())
 
     for kernel, line in (
-        (read, "x[0] = outside[1]"), (write, "outside[0] = 7.0"), (fill, "outside.fill(7.0)"),
+        (read, "x[0] = outside[1]"),
+        (write, "outside[0] = 7.0"),
+        (fill, "outside.fill(7.0)"),
         (copy, "x.store(outside.load())"),
-    ):  # fmt: skip
+    ):
         refused("argument", lambda kernel=kernel: run(kernel, from_dlpack(ones())), line)
     assert (array == 1).all() and outside[1] == 1
 
@@ -285,9 +287,13 @@ def test_parameters_of_every_kind():
 
     x = ones(1)
     for args, kwargs, expected in (
-        ((), {}, 6), ((4,), {}, 8), ((), {"m": 5}, 15), ((), {"n": 1, "m": 7}, 7), ((1, 2, 3), {"z": 9}, 211),
+        ((), {}, 6),
+        ((4,), {}, 8),
+        ((), {"m": 5}, 15),
+        ((), {"n": 1, "m": 7}, 7),
+        ((1, 2, 3), {"z": 9}, 211),
         ((1, 2, 3), {"z": 10}, 212),
-    ):  # fmt: skip
+    ):
         host(x, *args, **kwargs)
         assert x[0] == expected
 
@@ -301,8 +307,9 @@ def test_printing_while_staging(run, capsys):
 
     run(body, ones(), block=2)
     assert capsys.readouterr().out.split("\n")[:2] == [
-        "tidx ? ? ? ? ? tensor<ptr<f32, gmem, align<4>> o (?):(1)>", "? ? 1.500",
-    ]  # fmt: skip
+        "tidx ? ? ? ? ? tensor<ptr<f32, gmem, align<4>> o (?):(1)>",
+        "? ? 1.500",
+    ]
 
 
 def test_printf_counts_its_values(run, refused):

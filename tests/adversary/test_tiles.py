@@ -36,7 +36,7 @@ COPIES = [
     (lambda x, y: cute.copy(copy_atom(bits=1024), x, y), (8, 8), np.float32, "not 1024"),
     (lambda x, y: cute.copy(x, y), (8, 8), np.float32, "missing 1 required positional argument: 'dst'"),
     (lambda x, y: cute.copy(None, x, y), (8, 8), np.float32, "takes a copy atom first"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("copy", "shape", "dtype", "match"), COPIES)
