@@ -78,8 +78,10 @@ class Counted:
         monkeypatch.setattr(LaunchProfiler, "pointed", at)
 
     def run(self, tiled: Any, source: Any, destination: Any, array: np.ndarray[Any, Any]) -> Any:
-        layouts = [side.layout if side is not None and side.space.value == "smem" else side and "gmem"
-                   for side in (source, destination)]  # fmt: skip
+        layouts = [
+            side.layout if side is not None and side.space.value == "smem" else side and "gmem"
+            for side in (source, destination)
+        ]
         with sim.profile() as report:
             One(tiled, *layouts)(from_dlpack(array, assumed_align=16))
         return report.kernels[0]
@@ -166,9 +168,10 @@ def test_cp_async(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 MMA = make_tiled_mma(
-    cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16)), make_layout((2, 2, 1)),
+    cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16)),
+    make_layout((2, 2, 1)),
     permutation_mnk=(32, 32, 16),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", SMEM_16)
@@ -194,9 +197,10 @@ def test_automatic_vectors(transposed: bool, pitch: int, memories: str, monkeypa
     tiled = make_tiled_copy_tv(CopyAtom(cute.nvgpu.CopyUniversalOp(), TYPES[16]), ROWS, make_layout((4, 8)))
     x = array((64, 64), 16, pitch, transposed)
     sides = {
-        "load": (gmem(layout_of(x)), None), "store": (None, gmem(layout_of(x))),
+        "load": (gmem(layout_of(x)), None),
+        "store": (None, gmem(layout_of(x))),
         "through": (gmem(layout_of(x)), smem(SMEM_16["padded"])),
-    }[memories]  # fmt: skip
+    }[memories]
     report = analyse_copy(tiled, *sides)
     check(report, counted.run(tiled, *sides, x), counted)
     assert report.registers == 16

@@ -69,8 +69,11 @@ def test_resources_suffice_and_more_of_them_is_never_better(threads: int, regist
     assert found.blocks * registers * 32 * -(-threads // 32) <= 65536
     assert found.blocks * (smem + 1024) <= (unit.smem_kib + 1) * 1024
     assert found.warps <= unit.warps and 0 <= found.fraction <= 1
-    for more in ((min(1024, threads + 32), registers, smem), (threads, min(255, registers + 8), smem),
-                 (threads, registers, smem + 128)):  # fmt: skip
+    for more in (
+        (min(1024, threads + 32), registers, smem),
+        (threads, min(255, registers + 8), smem),
+        (threads, registers, smem + 128),
+    ):
         assert occupancy(*more, arch).blocks <= found.blocks
 
 
@@ -89,11 +92,14 @@ def test_waves() -> None:
 @pytest.mark.parametrize(
     "arguments,text",
     [
-        ((0, 32, 0, "sm_80"), "1 to 1024 threads"), ((2048, 32, 0, "sm_80"), "1 to 1024 threads"),
-        ((128, 256, 0, "sm_80"), "up to 255 registers"), ((128, 32, -1, "sm_80"), "-1 bytes"),
-        ((128, 32, 0, "sm_75"), "sm_80, sm_86, .*sm_121"), ((128, 32, 0, "hopper"), "unknown architecture 'hopper'"),
+        ((0, 32, 0, "sm_80"), "1 to 1024 threads"),
+        ((2048, 32, 0, "sm_80"), "1 to 1024 threads"),
+        ((128, 256, 0, "sm_80"), "up to 255 registers"),
+        ((128, 32, -1, "sm_80"), "-1 bytes"),
+        ((128, 32, 0, "sm_75"), "sm_80, sm_86, .*sm_121"),
+        ((128, 32, 0, "hopper"), "unknown architecture 'hopper'"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(arguments: Any, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         occupancy(*arguments)
