@@ -17,8 +17,12 @@ from tilewright.layout import offsets
 
 LINES = list(read(DATA / "blackwell_mma.jsonl"))
 COUNTS = {
-    "sm100_tiled_mma": 55, "sm100_partition": 25, "umma_fragment": 32, "sm100_gemm_trace": 33, "sm100_sf_layout": 24
-}  # fmt: skip
+    "sm100_tiled_mma": 55,
+    "sm100_partition": 25,
+    "umma_fragment": 32,
+    "sm100_gemm_trace": 33,
+    "sm100_sf_layout": 24,
+}
 
 
 @pytest.mark.parametrize("op", COUNTS)

@@ -238,8 +238,9 @@ def test_texts() -> None:
     )
     assert out.lines == [
         "ldmatrix_x4_trans(static_cast<uint32_t>(__cvta_generic_to_shared(p)), "
-        + ", ".join(f"reinterpret_cast<uint32_t&>(a[{i}])" for i in (8, 10, 12, 14)) + ");"
-    ]  # fmt: skip
+        + ", ".join(f"reinterpret_cast<uint32_t&>(a[{i}])" for i in (8, 10, 12, 14))
+        + ");"
+    ]
     assert "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" in out.helpers["ldmatrix_x4_trans"]
     out = emit(
         call(UniversalCopy(128), [frag, ptr], registers=(tuple(range(8)),), store=False, predicated=False), ["a", "p"]

@@ -132,8 +132,12 @@ def test_cp_async_arrives_when_its_bytes_have_landed(seed: int, noinc: bool) -> 
     with k.in_warp(0):
         for part in range(2):
             offset = k.add(k.mul(lane, 4), 128 * part)
-            k.call(CpAsync(128), [k.ptr_add(k.args[0], offset, 16), k.ptr_add(k.data, offset, 16)], count=1,
-                   predicated=False)  # fmt: skip
+            k.call(
+                CpAsync(128),
+                [k.ptr_add(k.args[0], offset, 16), k.ptr_add(k.data, offset, 16)],
+                count=1,
+                predicated=False,
+            )
         k.call(CpAsyncMbarrierArrive(noinc), [k.bar])
         if not noinc:
             k.arrive()

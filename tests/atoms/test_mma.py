@@ -118,7 +118,7 @@ def test_complex_numbers_by_three_products() -> None:
     atom.simulate(FakeLanes(1), op, [d, left, right])
     wanted = scatter(
         reference(a, b, c, ""), atom.layout_c, op.attrs["d_layout"], atom.thr_id, C64, op.operands[0].type.n
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(d["f0"] - d["f1"] + 1j * (d["f2"] - d["f0"] - d["f1"]), wanted)
     idle = before.copy()
     atom.simulate(FakeLanes(1, np.zeros(32, bool)), op, [idle, left, right])

@@ -138,7 +138,7 @@ INTERLEAVED, NON_INTERLEAVED, DUPLICATED = TmemAllocMode
         (lambda: accumulator_layout((128, 256), (128, 256), stages=1, overlap=32), "1 stages of 256 columns"),
         (lambda: accumulator_layout((128, 256), (128, 256), stages=2, overlap=256), "share 1 to 255"),
     ],
-)  # fmt: skip
+)
 def test_refusals(make: Callable[[], object], why: str) -> None:
     with pytest.raises(ConstraintError, match=why):
         make()
