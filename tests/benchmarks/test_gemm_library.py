@@ -66,18 +66,30 @@ def test_the_table(bench: Any) -> None:
         return {"set": name, "mnk": [1, 2, 3], "dtype": "f16", "b": "k", "kernel": kernel, "us": us, **more}
 
     records = [record("s", "cuBLAS", 12.0), record("s", "tilewright", 10.0), record("s", "other", 9.0)]
-    records += [record("sharing", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0),
-                                                             ("data-parallel", 15.0), ("Stream-K", 12.0),
-                                                             ("data-parallel 128x256", 18.0),
-                                                             ("Stream-K 128x256", 12.0))]  # fmt: skip
+    records += [
+        record("sharing", name, us)
+        for name, us in (
+            ("cuBLAS", 8.0),
+            ("tilewright", 10.0),
+            ("data-parallel", 15.0),
+            ("Stream-K", 12.0),
+            ("data-parallel 128x256", 18.0),
+            ("Stream-K 128x256", 12.0),
+        )
+    ]
     records += [record("t", name, us) for name, us in (("cuBLAS", 8.0), ("tilewright", 10.0), ("tuned", 5.0))]
     found = {key[0] + " " + key[4]: ratio for key, ratio in bench.ratios(records)}
     assert found == {
-        "s of cuBLAS": 1.2, "s of the best size": 0.9, "sharing of cuBLAS": 0.8,
-        "sharing Stream-K of data-parallel": 1.25, "sharing the choice of data-parallel": 1.5,
-        "sharing Stream-K of data-parallel, both 128x256": 1.5, "t of cuBLAS": 0.8, "t tuned of cuBLAS": 1.6,
+        "s of cuBLAS": 1.2,
+        "s of the best size": 0.9,
+        "sharing of cuBLAS": 0.8,
+        "sharing Stream-K of data-parallel": 1.25,
+        "sharing the choice of data-parallel": 1.5,
+        "sharing Stream-K of data-parallel, both 128x256": 1.5,
+        "t of cuBLAS": 0.8,
+        "t tuned of cuBLAS": 1.6,
         "t the choice of tuned": 0.5,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.gpu
