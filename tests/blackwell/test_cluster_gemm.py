@@ -16,8 +16,11 @@ PROGRAM = runpy.run_path(str(Path(__file__).parents[2] / "examples/blackwell_gem
 Gemm, operands = PROGRAM["Gemm"], PROGRAM["operands"]
 
 CASES = [
-    ((256, 64, 64), (2, 1), 2), ((128, 32, 64), (2, 1), 2), ((256, 32, 64), (4, 2), 2), ((128, 32, 64), (2, 2), 1),
-]  # fmt: skip
+    ((256, 64, 64), (2, 1), 2),
+    ((128, 32, 64), (2, 1), 2),
+    ((256, 32, 64), (4, 2), 2),
+    ((128, 32, 64), (2, 2), 1),
+]
 
 
 @pytest.mark.parametrize("tile, cluster, ctas", CASES)

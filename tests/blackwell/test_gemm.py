@@ -20,9 +20,15 @@ TILE_M, TILE_N, TILE_K = TILE
 
 @cute.kernel
 def gemm_kernel(
-    mma: cute.TiledMma, load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b: cute.Tensor, d: cute.Tensor,
-    layout_a: cute.ComposedLayout, layout_b: cute.ComposedLayout,
-):  # fmt: skip
+    mma: cute.TiledMma,
+    load_a: cute.CopyAtom,
+    a: cute.Tensor,
+    load_b: cute.CopyAtom,
+    b: cute.Tensor,
+    d: cute.Tensor,
+    layout_a: cute.ComposedLayout,
+    layout_b: cute.ComposedLayout,
+):
     """Warp 0 loads, warp 1 multiplies, and all four store what is in tensor memory."""
     thread, _, _ = cute.arch.thread_idx()
     m, n, _ = cute.arch.block_idx()

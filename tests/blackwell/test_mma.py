@@ -130,9 +130,11 @@ def test_products_of_integers(kind: str, m: int, n: int) -> None:
 @pytest.mark.parametrize(
     "atoms",
     [
-        (KINDS.K_SW128, KINDS.MN_SW128), (KINDS.MN_SW64, KINDS.K_INTER), (KINDS.MN_INTER, KINDS.MN_SW32),
+        (KINDS.K_SW128, KINDS.MN_SW128),
+        (KINDS.MN_SW64, KINDS.K_INTER),
+        (KINDS.MN_INTER, KINDS.MN_SW32),
     ],
-)  # fmt: skip
+)
 def test_majors_and_swizzles(atoms: Any) -> None:
     majors = tuple(K if atom.name.startswith("K") else MN for atom in atoms)
     run("f16", 128, 64, majors, atoms, (1, 1, 4))

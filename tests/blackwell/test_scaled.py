@@ -23,9 +23,7 @@ TYPES = {E8M0: ml_dtypes.float8_e8m0fnu, E4M3: ml_dtypes.float8_e4m3fn, E2M1: ml
 class Gemm:
     """D (M, N) = (A * SFA) * (B * SFB) of one MMA's M and N, by one block or a pair."""
 
-    def __init__(
-        self, ab: Any, sf: Any, vec: int, tile: tuple[int, int, int], ctas: int = 1, copied: int = 2
-    ) -> None:  # fmt: skip
+    def __init__(self, ab: Any, sf: Any, vec: int, tile: tuple[int, int, int], ctas: int = 1, copied: int = 2) -> None:
         """``copied``: of how many operands the factors are copied to tensor memory; fewer than 2 is a mistake."""
         self.ab, self.sf, self.vec, self.tile, self.ctas, self.copied = ab, sf, vec, tile, ctas, copied
 
@@ -71,9 +69,15 @@ class Gemm:
 
     @cute.kernel
     def kernel(
-        self, mma: cute.TiledMma, one_mma: cute.TiledMma, atoms: list[Any], tensors: list[Any], d: cute.Tensor,
-        layout_a: cute.ComposedLayout, layout_b: cute.ComposedLayout,
-    ):  # fmt: skip
+        self,
+        mma: cute.TiledMma,
+        one_mma: cute.TiledMma,
+        atoms: list[Any],
+        tensors: list[Any],
+        d: cute.Tensor,
+        layout_a: cute.ComposedLayout,
+        layout_b: cute.ComposedLayout,
+    ):
         m, n, k = self.tile
         thread, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -84,9 +88,11 @@ class Gemm:
         s_sfa = smem.allocate_tensor(self.sf, self.layout_sfa, 128)
         s_sfb = smem.allocate_tensor(self.sf, self.layout_sfb, 128)
         tmem = utils.TmemAllocator(
-            smem.allocate_array(cutlass.Int32, 1), pipeline.NamedBarrier(1, 128), is_two_cta=self.ctas == 2,
+            smem.allocate_array(cutlass.Int32, 1),
+            pipeline.NamedBarrier(1, 128),
+            is_two_cta=self.ctas == 2,
             two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
-        )  # fmt: skip
+        )
         full, done = smem.allocate_array(cutlass.Int64, 1), smem.allocate_array(cutlass.Int64, 1)
         if thread == 0:
             cute.arch.mbarrier_init(full, 1)
@@ -189,9 +195,13 @@ def factors(values: Any, kind: Any, vec: int) -> Any:
 
 
 CASES = [
-    (E4M3, E8M0, 32, (128, 64, 128), 1), (E2M1, E8M0, 32, (128, 192, 256), 1), (E2M1, E4M3, 16, (128, 32, 128), 1),
-    (E2M1, E8M0, 16, (128, 128, 64), 1), (E4M3, E8M0, 32, (256, 160, 128), 2), (E2M1, E4M3, 16, (256, 256, 256), 2),
-]  # fmt: skip
+    (E4M3, E8M0, 32, (128, 64, 128), 1),
+    (E2M1, E8M0, 32, (128, 192, 256), 1),
+    (E2M1, E4M3, 16, (128, 32, 128), 1),
+    (E2M1, E8M0, 16, (128, 128, 64), 1),
+    (E4M3, E8M0, 32, (256, 160, 128), 2),
+    (E2M1, E4M3, 16, (256, 256, 256), 2),
+]
 
 
 def arrays(gemm: Gemm) -> tuple[list[Any], Any]:
@@ -263,11 +273,13 @@ def test_powers_of_two() -> None:
 
 
 SHAPES = {
-    tcgen05.Cp128x256bOp: (128, 8, (128, 65536)), tcgen05.Cp128x128bOp: (128, 4, (128, 65536)),
-    tcgen05.Cp4x256bOp: (4, 8, (128, 65536)), tcgen05.Cp4x32x128bOp: (32, 4, ((32, 4), (65536, 32 * 65536))),
+    tcgen05.Cp128x256bOp: (128, 8, (128, 65536)),
+    tcgen05.Cp128x128bOp: (128, 4, (128, 65536)),
+    tcgen05.Cp4x256bOp: (4, 8, (128, 65536)),
+    tcgen05.Cp4x32x128bOp: (32, 4, ((32, 4), (65536, 32 * 65536))),
     tcgen05.Cp2x64x128b0213Op: (64, 4, ((64, 2), (65536, 64 * 65536))),
     tcgen05.Cp2x64x128b0123Op: (64, 4, (((32, 2), 2), ((65536, 64 * 65536), 32 * 65536))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("op", SHAPES, ids=lambda op: op.__name__)
@@ -301,8 +313,11 @@ def test_copies_to_tensor_memory(op: Any) -> None:
         registers = cute.make_rmem_tensor((((1, 8),), 1, 1), cutlass.Int32)
         registers.fill(-1)
         row = store.get_slice(t).partition_S(cute.make_identity_tensor((128, 8)))
-        cute.copy(store, cute.make_tensor(registers.iterator, cute.make_layout(row.shape)),
-                  store.get_slice(t).partition_D(everything))  # fmt: skip
+        cute.copy(
+            store,
+            cute.make_tensor(registers.iterator, cute.make_layout(row.shape)),
+            store.get_slice(t).partition_D(everything),
+        )
         cute.arch.fence_view_async_tmem_store()
         cute.arch.tcgen05_fence_before_thread_sync()
         cute.arch.sync_threads()
@@ -343,9 +358,11 @@ def test_copies_to_tensor_memory(op: Any) -> None:
     expected = np.full((128, 8), -1)
     lane = np.arange(128)
     source = {
-        tcgen05.Cp4x256bOp: np.where(lane % 32 == 0, lane // 32, -1), tcgen05.Cp4x32x128bOp: lane % 32,
-        tcgen05.Cp2x64x128b0213Op: lane % 64, tcgen05.Cp2x64x128b0123Op: lane // 64 * 32 + lane % 32,
-    }.get(op, lane)  # fmt: skip
+        tcgen05.Cp4x256bOp: np.where(lane % 32 == 0, lane // 32, -1),
+        tcgen05.Cp4x32x128bOp: lane % 32,
+        tcgen05.Cp2x64x128b0213Op: lane % 64,
+        tcgen05.Cp2x64x128b0123Op: lane // 64 * 32 + lane % 32,
+    }.get(op, lane)
     for lane_, row_ in enumerate(source):
         if row_ >= 0:
             expected[lane_, :words] = 100 * row_ + np.arange(words)
