@@ -14,9 +14,17 @@ I32 = np.int32
 
 
 def meet(
-    sync: bool = True, init: bool = True, count: int = 64, parity: int = 0, twice: bool = False, by_all: bool = False,
-    data: bool = False, again: bool = False, late: int = 0, wait: bool = True,
-) -> None:  # fmt: skip
+    sync: bool = True,
+    init: bool = True,
+    count: int = 64,
+    parity: int = 0,
+    twice: bool = False,
+    by_all: bool = False,
+    data: bool = False,
+    again: bool = False,
+    late: int = 0,
+    wait: bool = True,
+) -> None:
     """All threads of two warps arrive at an mbarrier and wait for it; then they read what the others wrote."""
 
     @cute.kernel

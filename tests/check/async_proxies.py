@@ -33,8 +33,10 @@ class Copied:
     def kernel(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, tiled_mma: cute.TiledMma):
         t, _, _ = cute.arch.thread_idx()
         smem = utils.SmemAllocator()
-        layouts = [make(ROW, TILE, cutlass.Float16, 1)
-                   for make in (hopper_helpers.make_smem_layout_a, hopper_helpers.make_smem_layout_b)]  # fmt: skip
+        layouts = [
+            make(ROW, TILE, cutlass.Float16, 1)
+            for make in (hopper_helpers.make_smem_layout_a, hopper_helpers.make_smem_layout_b)
+        ]
         sA, sB = [smem.allocate_tensor(cutlass.Float16, x.outer, 1024, swizzle=x.inner) for x in layouts]
         group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
         ring = pipeline.PipelineCpAsync.create(num_stages=1, producer_group=group, consumer_group=group)

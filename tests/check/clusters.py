@@ -234,8 +234,11 @@ def an_inbox_read_before_its_bytes_have_come(bug: bool) -> None:
     sent(wait=not bug)
 
 
-@pair("mbarrier-init", "cute.arch.store_shared_remote(x[b, t], inbox.iterator + t, full, other)",
-      "cute.arch.mbarrier_init(full, 1)")  # fmt: skip
+@pair(
+    "mbarrier-init",
+    "cute.arch.store_shared_remote(x[b, t], inbox.iterator + t, full, other)",
+    "cute.arch.mbarrier_init(full, 1)",
+)
 def an_inbox_whose_mbarrier_the_sender_need_not_see(bug: bool) -> None:
     sent(cluster=not bug)
 

@@ -157,9 +157,14 @@ class Tiles:
 
     @cute.kernel
     def kernel(
-        self, load: cute.CopyAtom, tma_a: cute.Tensor, store: cute.CopyAtom, tma_b: cute.Tensor, a: cute.Tensor,
+        self,
+        load: cute.CopyAtom,
+        tma_a: cute.Tensor,
+        store: cute.CopyAtom,
+        tma_b: cute.Tensor,
+        a: cute.Tensor,
         b: cute.Tensor,
-    ):  # fmt: skip
+    ):
         t, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = utils.SmemAllocator()

@@ -136,9 +136,14 @@ class Announced:
 
     @cute.kernel
     def kernel(
-        self, loadA: cute.CopyAtom, tA: cute.Tensor, loadB: cute.CopyAtom, tB: cute.Tensor, c: cute.Tensor,
+        self,
+        loadA: cute.CopyAtom,
+        tA: cute.Tensor,
+        loadB: cute.CopyAtom,
+        tB: cute.Tensor,
+        c: cute.Tensor,
         mma: cute.TiledMma,
-    ):  # fmt: skip
+    ):
         t, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = utils.SmemAllocator()
@@ -173,9 +178,10 @@ class Announced:
 
 
 @pair(
-    "data-race", "cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], acc)",
+    "data-race",
+    "cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], acc)",
     "cute.copy(loadB, fromB, intoB, tma_bar_ptr=full)",
-)  # fmt: skip
+)
 def a_product_of_an_operand_that_is_not_announced(bug: bool) -> None:
     ones = from_dlpack(np.ones((64, 32), np.float16), assumed_align=16)
     c = from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16)

@@ -191,9 +191,12 @@ class TmaRing:
         tiles = cute.local_tile(tensor, TILE, (None, 0))
         one, mask = cute.make_layout(blocks), cutlass.Int16(3) if cutlass.const_expr(blocks > 1) else None
         target, source = cpasync.tma_partition(
-            load, block if cutlass.const_expr(blocks > 1) else 0, one, cute.group_modes(ring, 0, 2),
+            load,
+            block if cutlass.const_expr(blocks > 1) else 0,
+            one,
+            cute.group_modes(ring, 0, 2),
             cute.group_modes(tiles, 0, 2),
-        )  # fmt: skip
+        )
         if warp == 0:
             for k in cutlass.range(TILES):
                 stage = k % stages

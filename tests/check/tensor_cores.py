@@ -36,9 +36,14 @@ def fill(x: Any, value: float, thread: Any):
 
 
 def run(
-    bug: bool, wait: bool = True, refill: str = "", load: str = "", store: str = "", issuer: str = "warp",
+    bug: bool,
+    wait: bool = True,
+    refill: str = "",
+    load: str = "",
+    store: str = "",
+    issuer: str = "warp",
     fresh: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """A kernel that multiplies ones and adds up each row of the accumulators."""
 
     @cute.kernel

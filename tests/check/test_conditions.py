@@ -72,9 +72,14 @@ def test_where_a_stretch_of_neighbouring_arrays_begins() -> None:
 
 
 FENCES = {  # by whom and at which tick
-    "": (0, -1), "block 0": (40, 5), "block 1": (100, 5), "block 1 later": (100, 7), "block 1 at once": (100, 6),
-    "the writer": (7, 5), "the writer early": (7, 2),
-}  # fmt: skip
+    "": (0, -1),
+    "block 0": (40, 5),
+    "block 1": (100, 5),
+    "block 1 later": (100, 7),
+    "block 1 at once": (100, 6),
+    "the writer": (7, 5),
+    "the writer early": (7, 2),
+}
 
 
 @pytest.mark.parametrize("fenced", FENCES)
@@ -88,9 +93,13 @@ def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) ->
     mask = np.arange(4 * WARP) == 101
     effect: Any = Thing(lane=101 if who == "lane" else None, mask=mask if who == "mask" else None)
     rules = without_init(
-        GlobalProxies, landing=[effect], issued={id(effect): (effect, 6)}, writes=[Write(None, wave, 3)],
-        fenced={wave: fences}, shift=2,
-    )  # fmt: skip
+        GlobalProxies,
+        landing=[effect],
+        issued={id(effect): (effect, 6)},
+        writes=[Write(None, wave, 3)],
+        fenced={wave: fences},
+        shift=2,
+    )
     told: list[Any] = []
     rules._report = lambda *given: told.append(given)
     written = np.zeros(8, np.int64)
@@ -332,9 +341,14 @@ def test_copies_of_what_the_kernel_before_may_still_use(lane: int | None, into: 
         return "a kernel"
 
     rules = without_init(
-        Dependents, landing=effect, older=older, effects={id(effect): effect} if early else {}, _unsafe=unsafe,
-        launch=Thing(space=Thing(exposed=lambda: [first, second])), _report=lambda *given: told.append(given),
-    )  # fmt: skip
+        Dependents,
+        landing=effect,
+        older=older,
+        effects={id(effect): effect} if early else {},
+        _unsafe=unsafe,
+        launch=Thing(space=Thing(exposed=lambda: [first, second])),
+        _report=lambda *given: told.append(given),
+    )
     accesses = [Thing(writes=False, memories=(MemSpace.GMEM,)), Thing(writes=True, memories=(MemSpace.SMEM,))]
     if into == "global":
         accesses = [Thing(writes=False, memories=(MemSpace.SMEM,)), Thing(writes=True, memories=(MemSpace.GMEM,))]
@@ -354,8 +368,12 @@ def test_copies_of_what_the_kernel_before_may_still_use(lane: int | None, into: 
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 NARROW = {
-    "": (16, 16), "generic": (1, 1), "shared": (1, 16), "global": (16, 1), "shared and global": (1, 1),
-}  # fmt: skip
+    "": (16, 16),
+    "generic": (1, 1),
+    "shared": (1, 16),
+    "global": (16, 1),
+    "shared and global": (1, 1),
+}
 
 
 @pytest.mark.parametrize("narrow", NARROW)

@@ -46,10 +46,16 @@ def test_numpy_is_as_before_afterwards() -> None:
     assert kept(8, np.float32).shape == (8,)  # taken by `from numpy import empty` while it was another
 
 
-@pytest.mark.parametrize("write", [
-    lambda x: x.fill(0), lambda x: np.add(1, 2, out=x), lambda x: np.copyto(x, 3), lambda x: x.__setitem__(..., 1),
-    lambda x: x.view(np.uint8).__setitem__(slice(None), 255),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.fill(0),
+        lambda x: np.add(1, 2, out=x),
+        lambda x: np.copyto(x, 3),
+        lambda x: x.__setitem__(..., 1),
+        lambda x: x.view(np.uint8).__setitem__(slice(None), 255),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["int8", "float16", "int32", "float64"])
 def test_what_the_host_writes_is_written(write: Any, dtype: str) -> None:
     with marking_empty_arrays():
@@ -85,8 +91,13 @@ LINES = "import numpy as np\nx = np.empty(64, np.float32)\nx[:] = 0\ny = np.empt
 def test_what_is_only_timed_may_hold_anything() -> None:
     x = np.ones(64, np.float32)
     with marking_empty_arrays(), sim.options(check="all"), collecting() as report:
-        cute.testing.benchmark(host, workspace_generator=lambda: cute.testing.JitArguments(x, np.empty(64, np.float32)),
-                               workspace_count=2, warmup_iterations=1, iterations=3)  # fmt: skip
+        cute.testing.benchmark(
+            host,
+            workspace_generator=lambda: cute.testing.JitArguments(x, np.empty(64, np.float32)),
+            workspace_count=2,
+            warmup_iterations=1,
+            iterations=3,
+        )
         y = np.empty(64, np.float32)
         cute.testing.benchmark(host, kernel_arguments=cute.testing.JitArguments(x, y), iterations=1)
     assert report.rules == []
@@ -123,8 +134,13 @@ def test_what_libraries_make_is_not_marked() -> None:
             exec(code, space)
             start = space["y"].__array_interface__["data"][0]
             found = empty_arrays.marked_array_at(start)
-            assert (found is not None and found.low == start and found.where is not None and found.where.line == 4
-                    and all(undefined(space["y"]))) == expected  # fmt: skip
+            assert (
+                found is not None
+                and found.low == start
+                and found.where is not None
+                and found.where.line == 4
+                and all(undefined(space["y"]))
+            ) == expected
 
 
 @pytest.mark.parametrize("dtype", [object, "U5", bool, np.dtype([("a", "f4"), ("b", "O")]), np.float32])
@@ -157,10 +173,23 @@ def test_torch() -> None:
     torch = pytest.importorskip("torch")
     x = torch.ones(64)
     with marking_empty_arrays():
-        made = [torch.empty(64), torch.empty_like(x), x.new_empty(64), torch.empty_strided((64,), (1,)),
-                torch.empty(2, 64)[1], torch.empty(64).clone(), torch.empty(64).double().float()]  # fmt: skip
-        written = [torch.empty(64).fill_(1), torch.empty(64).copy_(x), torch.zeros_like(x), torch.add(x, x),
-                   torch.empty(64).normal_(), torch.mul(x, 2, out=torch.empty(64))]  # fmt: skip
+        made = [
+            torch.empty(64),
+            torch.empty_like(x),
+            x.new_empty(64),
+            torch.empty_strided((64,), (1,)),
+            torch.empty(2, 64)[1],
+            torch.empty(64).clone(),
+            torch.empty(64).double().float(),
+        ]
+        written = [
+            torch.empty(64).fill_(1),
+            torch.empty(64).copy_(x),
+            torch.zeros_like(x),
+            torch.add(x, x),
+            torch.empty(64).normal_(),
+            torch.mul(x, 2, out=torch.empty(64)),
+        ]
         assert [rules(x, y) for y in made[:-1]] == [["uninitialised"]] * (len(made) - 1)
         assert [rules(x, y) for y in written] == [[]] * len(written)
         assert torch.empty(3, device="meta").shape == (3,)
@@ -206,12 +235,16 @@ host(x, y)
 """
 
 
-@pytest.mark.parametrize(("make", "code"), [
-    ("y = np.empty(64, np.float32)", 1), ("y = np.zeros(64, np.float32)", 0),
-    ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64, device='cuda')", 1),
-    ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64).cuda()", 1),
-    ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64, device='cuda').zero_()", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        ("y = np.empty(64, np.float32)", 1),
+        ("y = np.zeros(64, np.float32)", 0),
+        ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64, device='cuda')", 1),
+        ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64).cuda()", 1),
+        ("import torch; x, y = torch.from_numpy(x).cuda(), torch.empty(64, device='cuda').zero_()", 0),
+    ],
+)
 def test_a_script_is_checked(tmp_path: Path, make: str, code: int) -> None:
     if "torch" in make:
         pytest.importorskip("torch")
@@ -225,7 +258,7 @@ def test_a_script_is_checked(tmp_path: Path, make: str, code: int) -> None:
 
 def test_memory_of_the_driver(tmp_path: Path) -> None:
     script = tmp_path / "add.py"
-    script.write_text('''
+    script.write_text("""
 import sys
 import cuda.bindings.runtime as runtime
 import cutlass
@@ -244,7 +277,7 @@ _, address = runtime.cudaMalloc(256)
 if "set" in sys.argv:
     runtime.cudaMemset(address, 0, 256)
 host(cute.runtime.make_ptr(cutlass.Float32, int(address), cute.AddressSpace.gmem, assumed_align=16))
-''')  # fmt: skip
+""")
     found = CliRunner().invoke(app, ["check", str(script)])
     assert found.exit_code == 1 and "by cuMemAlloc" in found.output, found.output
     assert CliRunner().invoke(app, ["check", str(script), "set"]).exit_code == 0

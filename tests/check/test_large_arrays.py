@@ -17,8 +17,11 @@ from tilewright.sim.checks import shadow_pages
 from tilewright.sim.checks.collect import collecting
 from tilewright.sim.checks.shadow_pages import PAGE, PagedShadow
 
-GLOBAL = [p for p in PAIRS if p.rule == "data-race"
-          and p.run.__module__ in ("tests.check.blocks", "tests.check.global_memory")]  # fmt: skip
+GLOBAL = [
+    p
+    for p in PAIRS
+    if p.rule == "data-race" and p.run.__module__ in ("tests.check.blocks", "tests.check.global_memory")
+]
 FAR = 5 << 30
 
 

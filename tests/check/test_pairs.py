@@ -28,11 +28,15 @@ ONLY_ALL = ("overflow", "shift", "conversion", "tcgen05-fence")  # rules of chec
 
 # By default reads of shared memory are followed alone, not those of registers and of the caller's arrays.
 REGISTERS = (
-    "accumulators_that_are_not_cleared", "an_accumulator_that_is_not_cleared", "an_index_that_is_not_written",
-    "a_predicated_load_whose_registers_are_stored", "a_product_with_an_operand_that_was_not_loaded",
-    "a_product_with_its_first_operand_not_loaded", "a_product_of_two_operands_that_were_not_loaded",
+    "accumulators_that_are_not_cleared",
+    "an_accumulator_that_is_not_cleared",
+    "an_index_that_is_not_written",
+    "a_predicated_load_whose_registers_are_stored",
+    "a_product_with_an_operand_that_was_not_loaded",
+    "a_product_with_its_first_operand_not_loaded",
+    "a_product_of_two_operands_that_were_not_loaded",
     "a_shuffle_from_a_lane_that_takes_no_part",
-)  # fmt: skip
+)
 
 
 def only_by_all(pair: Pair) -> bool:

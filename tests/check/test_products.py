@@ -36,8 +36,10 @@ class Late:
     def kernel(self, c: cute.Tensor, tiled_mma: cute.TiledMma):
         t, _, _ = cute.arch.thread_idx()
         smem = utils.SmemAllocator()
-        layouts = [make(ROW, TILE, cutlass.Float16, 1)
-                   for make in (hopper_helpers.make_smem_layout_a, hopper_helpers.make_smem_layout_b)]  # fmt: skip
+        layouts = [
+            make(ROW, TILE, cutlass.Float16, 1)
+            for make in (hopper_helpers.make_smem_layout_a, hopper_helpers.make_smem_layout_b)
+        ]
         sA, sB = [smem.allocate_tensor(cutlass.Float16, x.outer, 1024, swizzle=x.inner) for x in layouts]
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16, num_bits_per_copy=128)
         threads = cute.make_layout((64, 2), stride=(2, 1))

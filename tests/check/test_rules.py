@@ -27,10 +27,15 @@ from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.empty_arrays import EmptyArray
 
 EXACT: dict[str, Callable[..., int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
-    "shl": operator.lshift, "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "abs": abs,
+    "shl": operator.lshift,
+    "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "floordiv": operator.floordiv,
-}  # fmt: skip
+}
 
 
 def numbers(elem: ScalarType) -> list[int]:
@@ -154,8 +159,9 @@ def test_undefined_operands_element_by_element(opcode: str, n: int | None, seed:
         wide = n is not None and draw.random() < 0.5
         cond = drawn(draw, n if wide else None)
         which = np.array(draw.choices([True, False], k=count if wide else LANES)).reshape(shape if wide else LANES)
-        got = result(op_of("select", kind, vector(BOOL, n if wide else None), kind, kind), [cond, *found],
-                     [which, *values], n)  # fmt: skip
+        got = result(
+            op_of("select", kind, vector(BOOL, n if wide else None), kind, kind), [cond, *found], [which, *values], n
+        )
         asked = plain(cond, n if wide else None)
         for lane in range(LANES):
             for k in range(n or 1):
@@ -334,12 +340,17 @@ def count_of(p: Any) -> Any:
         (count_of, True),
         (lambda p: cute.arch.load(p, sem="relaxed", scope="gpu"), True),
         (lambda p: cute.make_tensor(p, 1)[0], True),
-        *[(lambda p, name=name, n=n: getattr(cute.arch, f"atomic_{name}")(p, cutlass.Int32(n)),
-           name in ("add", "or", "xor") and n == 0)
-          for name in ("add", "or", "xor", "and", "max", "min", "exch") for n in (0, 1)],
+        *[
+            (
+                lambda p, name=name, n=n: getattr(cute.arch, f"atomic_{name}")(p, cutlass.Int32(n)),
+                name in ("add", "or", "xor") and n == 0,
+            )
+            for name in ("add", "or", "xor", "and", "max", "min", "exch")
+            for n in (0, 1)
+        ],
         (lambda p: cute.arch.atomic_cas(p, cmp=cutlass.Int32(0), val=cutlass.Int32(0)), False),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("inside", [True, False])
 def test_reads_of_loops_that_change_nothing_are_polls(ask: Callable[..., Any], polls: bool, inside: bool) -> None:
     """What waits for others in a loop: loads, and atomics that leave the number as it is."""

@@ -114,10 +114,13 @@ def without_and_small(token, other, n):
 
 
 TOKENS: dict[str, tuple[Callable[..., Any], int]] = {
-    "not": (without, 1), "both": (without_both, 2), "one of them": (without_one, 2),
+    "not": (without, 1),
+    "both": (without_both, 2),
+    "one of them": (without_one, 2),
     "an argument": (lambda t, o, n: n, 0),
-    "an argument too": (without_and_small, 0), "the token itself": (lambda token, other, n: token, 1),
-}  # fmt: skip
+    "an argument too": (without_and_small, 0),
+    "the token itself": (lambda token, other, n: token, 1),
+}
 
 
 @pytest.mark.parametrize("name", TOKENS)

@@ -54,15 +54,20 @@ ACTORS = list(varied(Actor((1, 0, 2), 3, 5, (101, 0, 0), "tma", "loads"), Actor(
 PLACES = [
     *varied(MemoryPlace("shared", 4, 64, "ring", (3, 0), HERE, "at line 7"), MemoryPlace("shared", 1, 0)),
     *varied(MemoryPlace("global", 4, 64, "x", (3, 0), HERE, "at line 7"), MemoryPlace("global", 1, 0)),
-    MemoryPlace("shared", 8, 64, "full", 2), MemoryPlace("global", 8, 64, "full", 2),
+    MemoryPlace("shared", 8, 64, "full", 2),
+    MemoryPlace("global", 8, 64, "full", 2),
     MemoryPlace("registers", 8, 0, "acc"),
-]  # fmt: skip
+]
 PARTIES = [
-    *[Party("write", op_at(where), who, at) for where in (HERE, None) for who in (None, ACTORS[0])
-      for at in (None, THERE)],
+    *[
+        Party("write", op_at(where), who, at)
+        for where in (HERE, None)
+        for who in (None, ACTORS[0])
+        for at in (None, THERE)
+    ],
     *[Party("made", None, None, at) for at in (None, THERE, AWAY)],
     *[Party("after a read", op_at(THERE), who) for who in ACTORS],
-]  # fmt: skip
+]
 
 
 def findings() -> Iterator[Finding]:
@@ -104,10 +109,15 @@ def of_reports() -> Iterator[tuple[str, str]]:
         "undefined": [finding("data-race", 1, 2), finding("uninitialised", 2, 5), finding("uninitialised", 3)],
         "undefined of writes": [finding("data-race", 1, 2, does="write"), finding("uninitialised", 2, 5)],
         "undefined of others": [finding("bounds", 1, 2), finding("uninitialised", 2, 5)],
-        "early": [finding("data-race", 1, 2, early=True), finding("data-race", 2), finding("data-race", 2, 3),
-                  finding("bounds", 2), finding("data-race", 1)],
+        "early": [
+            finding("data-race", 1, 2, early=True),
+            finding("data-race", 2),
+            finding("data-race", 2, 3),
+            finding("bounds", 2),
+            finding("data-race", 1),
+        ],
         **{f"{n} of them": [finding("data-race", k) for k in range(n)] for n in (1, 2, MOST, MOST + 1, MOST + 3)},
-    }  # fmt: skip
+    }
     for name, made in listed.items():
         found, report = Findings("kernel"), Report()
         for one in made:
@@ -140,12 +150,19 @@ def of_places() -> Iterator[tuple[str, str]]:
     strided = np.lib.stride_tricks.as_strided
     tensor = SimpleNamespace(element_size=lambda: 4, stride=lambda: (6, 1), shape=(4, 6))
     owners = {
-        "rows": base.reshape(4, 6), "columns": base.reshape(6, 4).T, "a slice": base.reshape(4, 6)[:, ::2],
-        "a number": base[0:1].reshape(()), "broadcast": np.broadcast_to(base[:6], (4, 6)), "reversed": base[::-1],
-        "overlapping": strided(base, (4, 6), (8, 4)), "of torch": tensor, "of another": SimpleNamespace(shape=(4, 6)),
-        "without strides": SimpleNamespace(element_size=lambda: 4, shape=(4,)), "bytes": np.zeros((4, 24), np.uint8),
+        "rows": base.reshape(4, 6),
+        "columns": base.reshape(6, 4).T,
+        "a slice": base.reshape(4, 6)[:, ::2],
+        "a number": base[0:1].reshape(()),
+        "broadcast": np.broadcast_to(base[:6], (4, 6)),
+        "reversed": base[::-1],
+        "overlapping": strided(base, (4, 6), (8, 4)),
+        "of torch": tensor,
+        "of another": SimpleNamespace(shape=(4, 6)),
+        "without strides": SimpleNamespace(element_size=lambda: 4, shape=(4,)),
+        "bytes": np.zeros((4, 24), np.uint8),
         "without a size": SimpleNamespace(stride=lambda: (1,), shape=(4,)),
-    }  # fmt: skip
+    }
     named = Value(PtrType(I32, MemSpace.GMEM, 4), "x"), Value(PtrType(I32, MemSpace.SMEM, 4), "s"), Value(I32, "n")
     ops = [None, op_at(HERE), *(Op("load", list(values), [], {}, [], HERE) for values in (
         named[:1], named[1:2], named[2:], named, named[::-1], [Value(TENSOR_MAP, "map")],
@@ -168,8 +185,14 @@ def of_undefined() -> Iterator[tuple[str, str]]:
     op, who = op_at(HERE, "add"), ACTORS[0]
     atoms = [SimpleNamespace(shuffles=shuffles) for shuffles in (False, True)]
     origins = [None, op, op_at(THERE), *(op_at(THERE, "call", atom=atom) for atom in atoms)]
-    memories = [None, *(MemoryPlace(space, 4, 0, name) for space in ("shared", "registers", "global")
-                        for name in ("", "x", "x at byte 4"))]  # fmt: skip
+    memories = [
+        None,
+        *(
+            MemoryPlace(space, 4, 0, name)
+            for space in ("shared", "registers", "global")
+            for name in ("", "x", "x at byte 4")
+        ),
+    ]
     made = [None, *(EmptyArray(0, 64, 4, "numpy.empty", where) for where in (None, THERE))]
     for k, (origin, memory, array) in enumerate(itertools.product(origins, memories, made)):
         sink = list(SINKS)[k % len(SINKS)]
@@ -181,9 +204,14 @@ def of_races() -> Iterator[tuple[str, str]]:
     geometry = Geometry(LaunchConfig((4, 1, 1), (128, 1, 1)))
     agents = ["", "cp.async", "wgmma", "tma", "cp.async.bulk", "cp.async.bulk.read", "tcgen05.mma"]
     layout = ClockColumns(geometry, dict.fromkeys(agents[1:], False) | {"wgmma": True}, False)
-    threads = {"warp": (0, 5), "block": (0, 40), "blocks": (0, layout.block * 32), "same": (3, 3),
-               **{f"of {agent}": (0, layout.agent_unit(1, 1, k) * 32) for k, agent in enumerate(layout.agents)},
-               "of tma": (0, layout.first_mbarrier * 32)}  # fmt: skip
+    threads = {
+        "warp": (0, 5),
+        "block": (0, 40),
+        "blocks": (0, layout.block * 32),
+        "same": (3, 3),
+        **{f"of {agent}": (0, layout.agent_unit(1, 1, k) * 32) for k, agent in enumerate(layout.agents)},
+        "of tma": (0, layout.first_mbarrier * 32),
+    }
 
     def site(verb: str, scope: str, agent: str, where: Location | None) -> Site:
         access: Any = SimpleNamespace(order="relaxed" if scope else "weak", scope=scope, agent=agent, proxy="generic")
