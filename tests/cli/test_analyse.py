@@ -47,9 +47,10 @@ def test_resources_occupancy_and_spills(command: Any) -> None:
 
 
 def test_waves_of_a_grid(command: Any) -> None:
-    assert "1 wave of 20 for 15 blocks: 75% full, on 10 multiprocessors" in command(
-        "analyse", "tensorop_f16", "--grid", 15, "--sms", 10
-    ).out  # fmt: skip
+    assert (
+        "1 wave of 20 for 15 blocks: 75% full, on 10 multiprocessors"
+        in command("analyse", "tensorop_f16", "--grid", 15, "--sms", 10).out
+    )
 
 
 def test_an_unknown_kernel(command: Any) -> None:

@@ -17,10 +17,12 @@ from tilewright.gemm.schedule.streamk import StreamK
 
 ARGUMENTS = ["192", "192", "256", "--sms", "8", "--occupancy", "1", "--tile", "64x64x64", "--machine", "cpu"]
 NAMES = [
-    "Basic data-parallel GEMM", "StreamK GEMM with default load-balancing",
-    "StreamK emulating basic data-parallel GEMM", "Basic split-K GEMM with tile-splitting factor 3",
+    "Basic data-parallel GEMM",
+    "StreamK GEMM with default load-balancing",
+    "StreamK emulating basic data-parallel GEMM",
+    "Basic split-K GEMM with tile-splitting factor 3",
     "StreamK emulating Split-K GEMM with tile-splitting factor 3",
-]  # fmt: skip
+]
 
 
 def test_all_variants_pass_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,10 +59,12 @@ def test_a_wrong_result_is_said_and_ends_in_1(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--tile", "64x64"], "a tile is written MxNxK"), (["--kernel", "hopper_f16"], "there is no kernel"),
-        (["--picture", "x.bmp"], "must end in .svg"), (["--tile", "64x64x7"], "vectors"),
+        (["--tile", "64x64"], "a tile is written MxNxK"),
+        (["--kernel", "hopper_f16"], "there is no kernel"),
+        (["--picture", "x.bmp"], "must end in .svg"),
+        (["--tile", "64x64x7"], "vectors"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["streamk", *ARGUMENTS, *words]) == 2
     assert message in capsys.readouterr().err
@@ -82,7 +86,7 @@ def test_schedules_do_all_work_once_and_wait_for_what_was_stored(sms: int, occup
     def plan(**numbers: Any) -> StreamK:
         return StreamK.of(
             (384, 384, 2048), (128, 128, 32), multiprocessors=sms, occupancy=occupancy, fragments=8, **numbers
-        )  # fmt: skip
+        )
 
     for blocks in (data_parallel(9, 64), split_k(9, 64, 3), *map(stream_k, (plan(), plan(split=5), plan(available=1)))):
         assert covered(blocks) == {tile: [1] * 64 for tile in range(9)}

@@ -19,9 +19,14 @@ def matrices(m: int, n: int, k: int, dtype: type) -> tuple[np.ndarray, np.ndarra
 
 
 PRODUCTS = [
-    ((40, 24, 16), "f16"), ((5, 1, 33), "bf16"), ((1, 1, 1), "f32"), ((0, 4, 4), "f16"), ((4, 0, 4), "bf16"),
-    ((4, 5, 0), "f16"), ((4, 5, 0), "f32"),
-]  # fmt: skip
+    ((40, 24, 16), "f16"),
+    ((5, 1, 33), "bf16"),
+    ((1, 1, 1), "f32"),
+    ((0, 4, 4), "f16"),
+    ((4, 0, 4), "bf16"),
+    ((4, 5, 0), "f16"),
+    ((4, 5, 0), "f32"),
+]
 """Every shape, every type; where K is 0, the product is of zeros."""
 
 
@@ -58,9 +63,10 @@ def test_operands_that_no_kernel_takes(command, save, tmp_path) -> None:
     assert "int16" in command("gemm", a, a, "-o", tmp_path / "d.npy").complaint.lower()
     half, single = save("h.npy", np.eye(4, dtype=np.float16)), save("s.npy", np.eye(4, dtype=np.float32))
     assert "a is Float16, b is Float32" in command("gemm", half, single, "-o", tmp_path / "d.npy").complaint
-    assert "there is no kernel 'abacus'" in command(
-        "gemm", half, half, "-o", tmp_path / "d.npy", "--kernel", "abacus"
-    ).complaint  # fmt: skip
+    assert (
+        "there is no kernel 'abacus'"
+        in command("gemm", half, half, "-o", tmp_path / "d.npy", "--kernel", "abacus").complaint
+    )
     assert not (tmp_path / "d.npy").exists()
 
 
