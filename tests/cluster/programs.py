@@ -27,9 +27,13 @@ class Indices:
         (x, y, z), (gx, gy, _) = cute.arch.block_idx(), cute.arch.grid_dim()
         block = x + gx * (y + gy * z)
         values = (
-            *cute.arch.cluster_idx(), *cute.arch.cluster_dim(), *cute.arch.block_in_cluster_idx(),
-            *cute.arch.block_in_cluster_dim(), cute.arch.block_idx_in_cluster(), cute.arch.cluster_size(),
-        )  # fmt: skip
+            *cute.arch.cluster_idx(),
+            *cute.arch.cluster_dim(),
+            *cute.arch.block_in_cluster_idx(),
+            *cute.arch.block_in_cluster_dim(),
+            cute.arch.block_idx_in_cluster(),
+            cute.arch.cluster_size(),
+        )
         if cute.arch.thread_idx()[0] == 0:
             for k in cutlass.range_constexpr(len(values)):
                 out[block, k] = values[k]

@@ -220,9 +220,13 @@ def test_options_are_known_while_staging(option: str) -> None:
         simulate(lambda out, rank, tidx, buffer: None, **{option: "yes"})
 
 
-@pytest.mark.parametrize(("program", "wanted"), [
-    (Signals, ("SYNCS.ARRIVE.TRANS64.RED", "STAS", "UCGABAR_ARV", "UCGABAR_WAIT")), (Exchange, ("UCGABAR_WAIT",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("program", "wanted"),
+    [
+        (Signals, ("SYNCS.ARRIVE.TRANS64.RED", "STAS", "UCGABAR_ARV", "UCGABAR_WAIT")),
+        (Exchange, ("UCGABAR_WAIT",)),
+    ],
+)
 def test_what_they_compile_to(program: Any, wanted: tuple[str, ...]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright.cuda import compile as build
