@@ -71,8 +71,14 @@ def test_a_maximum_of_floats_by_the_bits_of_integers() -> None:
 )
 def test_reductions(kind: str, type_: str, before: int, expected: int) -> None:
     def each(t: Any, p: Any) -> Any:
-        nvvm.red(op=nvvm.ReductionOp[kind], type_=nvvm.ReductionType[type_], a=p.llvm_ptr, b=t.ir_value(),
-                 mem_order=nvvm.MemOrderKind.RELAXED, mem_scope=nvvm.MemScopeKind.GPU)  # fmt: skip
+        nvvm.red(
+            op=nvvm.ReductionOp[kind],
+            type_=nvvm.ReductionType[type_],
+            a=p.llvm_ptr,
+            b=t.ir_value(),
+            mem_order=nvvm.MemOrderKind.RELAXED,
+            mem_scope=nvvm.MemScopeKind.GPU,
+        )
         return t
 
     assert per_thread(each, 4, memory=[before])[1] == [expected]
@@ -120,8 +126,13 @@ def test_signed_extremes_of_unsigned_numbers() -> None:
 
 def test_shared_space_is_checked() -> None:
     def each(t: Any, p: Any) -> Any:
-        nvvm.red(op=nvvm.ReductionOp.ADD, type_=nvvm.ReductionType.S32, a=p.llvm_ptr, b=t.ir_value(),
-                 shared_space=nvvm.SharedSpace.shared_cluster)  # fmt: skip
+        nvvm.red(
+            op=nvvm.ReductionOp.ADD,
+            type_=nvvm.ReductionType.S32,
+            a=p.llvm_ptr,
+            b=t.ir_value(),
+            shared_space=nvvm.SharedSpace.shared_cluster,
+        )
         return t
 
     with pytest.raises(ConstraintError, match="shared memory"):

@@ -44,9 +44,16 @@ def test_integers(name: str, expected: Callable[[int, int], int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("addf", np.add), ("subf", np.subtract), ("mulf", np.multiply), ("divf", np.divide),
-                           ("maxnumf", np.fmax), ("minnumf", np.fmin)],
-)  # fmt: skip
+    ("name", "expected"),
+    [
+        ("addf", np.add),
+        ("subf", np.subtract),
+        ("mulf", np.multiply),
+        ("divf", np.divide),
+        ("maxnumf", np.fmax),
+        ("minnumf", np.fmin),
+    ],
+)
 def test_floats(name: str, expected: Any) -> None:
     operation = getattr(arith, name)
     got = each(lambda t: operation(value(Float32(t)), arith.constant(T.f32(), 2.5)), Float32)
@@ -100,11 +107,17 @@ def test_conversions() -> None:
     assert signed == [(t - 1) >> 1 for t in range(8)]
 
 
-@pytest.mark.parametrize("wrong", [
-    lambda t: arith.extf(T.i32(), value(Float32(t))), lambda t: arith.trunci(T.i64(), value(t)),
-    lambda t: arith.extsi(T.i32(), value(t)), lambda t: arith.sitofp(T.f32(), value(Float32(t))),
-    lambda t: arith.fptosi(T.vector(2, T.i32()), value(Float32(t))),
-], ids=["float to integer", "to more bits", "to as many bits", "of a float", "to a vector"])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda t: arith.extf(T.i32(), value(Float32(t))),
+        lambda t: arith.trunci(T.i64(), value(t)),
+        lambda t: arith.extsi(T.i32(), value(t)),
+        lambda t: arith.sitofp(T.f32(), value(Float32(t))),
+        lambda t: arith.fptosi(T.vector(2, T.i32()), value(Float32(t))),
+    ],
+    ids=["float to integer", "to more bits", "to as many bits", "of a float", "to a vector"],
+)
 def test_conversions_to_other_types_than_their_names_say(wrong: Callable[[Any], Any]) -> None:
     with pytest.raises(ConstraintError, match=r"arith\.\w+: from \w+ to "):
         each(lambda t: (wrong(t), t)[1])
@@ -209,8 +222,12 @@ def test_types_by_their_text() -> None:
     assert [str(t) for t in struct.body] == ["i32", "vec<f16, 2>"] and isinstance(T.f32(), ir.Type)
 
     def two(t: Any) -> Any:
-        pair = llvm.inline_asm(ir.Type.parse("!llvm.struct<(i32, i32)>"), [value(t)],
-                               "{ add.s32 $0, $2, 1; add.s32 $1, $2, 2; }", "=r,=r,r")  # fmt: skip
+        pair = llvm.inline_asm(
+            ir.Type.parse("!llvm.struct<(i32, i32)>"),
+            [value(t)],
+            "{ add.s32 $0, $2, 1; add.s32 $1, $2, 2; }",
+            "=r,=r,r",
+        )
         return Int32(llvm.extractvalue(T.i32(), pair, [0])) * Int32(llvm.extractvalue(T.i32(), pair, [1]))
 
     assert each(two) == [(t + 1) * (t + 2) for t in range(8)]
@@ -219,15 +236,19 @@ def test_types_by_their_text() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda t: arith.addi(value(t), value(Float32(t))), lambda t: arith.addf(value(t), value(t)),
-        lambda t: llvm.bitcast(T.i64(), value(t)), lambda t: arith.constant("i32", 1),
+        lambda t: arith.addi(value(t), value(Float32(t))),
+        lambda t: arith.addf(value(t), value(t)),
+        lambda t: llvm.bitcast(T.i64(), value(t)),
+        lambda t: arith.constant("i32", 1),
         lambda t: vector.extract(vector.from_elements(T.vector(1, T.i32()), [value(t)]), [], [1]),
         lambda t: vector.from_elements(T.vector(2, T.i32()), [value(t)]),
-        lambda t: nvvm.atomicrmw(op="add", ptr=None, a=value(t)), lambda t: ir.Type.parse("!cute.ptr<f32>"),
+        lambda t: nvvm.atomicrmw(op="add", ptr=None, a=value(t)),
+        lambda t: ir.Type.parse("!cute.ptr<f32>"),
         lambda t: llvm.intr_ctlz(value(Float32(t)), False),
-        lambda t: nvvm.fmax(value(Float32(t))), lambda t: nvvm.fmax(value(Float32(t)), value(Float32(t)), a=1),
+        lambda t: nvvm.fmax(value(Float32(t))),
+        lambda t: nvvm.fmax(value(Float32(t)), value(Float32(t)), a=1),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(wrong: Callable[[Any], Any]) -> None:
     with pytest.raises(ConstraintError):
         each(lambda t: (wrong(t), t)[1])

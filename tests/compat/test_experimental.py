@@ -53,8 +53,10 @@ def test_ragged_edges_are_left_out(m: int, n: int, dynamic: bool) -> None:
     y = whole[:n].T
     a, b = from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16)
     if dynamic:
-        a, b = (t.mark_compact_shape_dynamic(0, (1, 0), divisibility=8).mark_compact_shape_dynamic(1, (1, 0))
-                for t in (a, b))  # fmt: skip
+        a, b = (
+            t.mark_compact_shape_dynamic(0, (1, 0), divisibility=8).mark_compact_shape_dynamic(1, (1, 0))
+            for t in (a, b)
+        )
     host(a, b, 2.0, 128)
     np.testing.assert_array_equal(y, x + np.float16(2))
     assert (whole[n:] == -1).all()

@@ -101,10 +101,12 @@ def peer_sum(t: Any, text: cutlass.Constexpr) -> Any:
     cute.arch.cluster_wait()
     base = Int32(
         llvm.inline_asm(
-            T.i32(), [llvm.ptrtoint(T.i32(), buffer.llvm_ptr), Int32(own ^ 1).ir_value()],
-            "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+            T.i32(),
+            [llvm.ptrtoint(T.i32(), buffer.llvm_ptr), Int32(own ^ 1).ir_value()],
+            "mapa.shared::cluster.u32 $0, $1, $2;",
+            "=r,r,r",
         )
-    )  # fmt: skip
+    )
     first = llvm.inline_asm(T.f32(), [(base + 4 * t).ir_value()], text, "=f,r", has_side_effects=True)
     second = llvm.inline_asm(T.f32(), [(4 * t + base + 128).ir_value()], text, "=f,r", has_side_effects=True)
     cute.arch.cluster_arrive()
@@ -176,10 +178,11 @@ def test_bytes_and_halves_by_the_names_of_the_primitives() -> None:
     unsigned = per_thread(lambda t: prims.convert_and_pack_integer(70000, t - 1, T.i16(), is_signed=False), 2)
     assert [x & 0xFFFFFFFF for x in unsigned] == [0xFFFF0000, 0xFFFF0000]
     for call in (
-        lambda t: prims.prmt(t, 0, prims.PermuteMode.DEFAULT), lambda t: prims.redux_sync(t, "add"),
+        lambda t: prims.prmt(t, 0, prims.PermuteMode.DEFAULT),
+        lambda t: prims.redux_sync(t, "add"),
         lambda t: prims.redux_sync(t, prims.ReductionKind.ADD, abs=True),
         lambda t: prims.convert_and_pack_integer(t, t, T.i32()),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ConstraintError, match=r"is here, not|is needed, not|of 16 bits, T.i16\(\), not"):
             per_thread(call, 32)
 

@@ -23,10 +23,17 @@ from tilewright.testing import per_thread
 @pytest.mark.parametrize(
     ("op", "dtype", "before", "after"),
     [
-        ("add", "s32", 5, 33), ("add", Int32, 5, 33), ("max", "s32", 3, 7), ("min", "s32", 3, 0), ("or", "b32", 8, 15),
-        ("xor", "b32", 1, 1), ("inc", "u32", 5, None), ("max", "u32", -1, -1), ("min", "u32", -1, 0),
+        ("add", "s32", 5, 33),
+        ("add", Int32, 5, 33),
+        ("max", "s32", 3, 7),
+        ("min", "s32", 3, 0),
+        ("or", "b32", 8, 15),
+        ("xor", "b32", 1, 1),
+        ("inc", "u32", 5, None),
+        ("max", "u32", -1, -1),
+        ("min", "u32", -1, 0),
     ],
-)  # fmt: skip
+)
 def test_reductions_by_the_name_of_their_type(op: str, dtype: Any, before: int, after: int | None) -> None:
     """Eight threads bring 0 to 7."""
 

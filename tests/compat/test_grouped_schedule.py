@@ -22,18 +22,27 @@ class Visit:
 
     @cute.jit
     def __call__(
-        self, shapes: cute.Tensor, seen: cute.Tensor, count: cute.Tensor, total: cutlass.Int32,
-        groups: cutlass.Constexpr, most: cutlass.Constexpr,
-    ):  # fmt: skip
+        self,
+        shapes: cute.Tensor,
+        seen: cute.Tensor,
+        count: cute.Tensor,
+        total: cutlass.Int32,
+        groups: cutlass.Constexpr,
+        most: cutlass.Constexpr,
+    ):
         params = utils.PersistentTileSchedulerParams((*self.cluster, total), (*self.cluster, 1))
         grid = utils.StaticPersistentGroupTileScheduler.get_grid_shape(params, most)
         self.kernel(shapes, seen, count, params, groups).launch(grid=grid, block=(32, 1, 1), cluster=(*self.cluster, 1))
 
     @cute.kernel
     def kernel(
-        self, shapes: cute.Tensor, seen: cute.Tensor, count: cute.Tensor,
-        params: utils.PersistentTileSchedulerParams, groups: cutlass.Constexpr,
-    ):  # fmt: skip
+        self,
+        shapes: cute.Tensor,
+        seen: cute.Tensor,
+        count: cute.Tensor,
+        params: utils.PersistentTileSchedulerParams,
+        groups: cutlass.Constexpr,
+    ):
         t, _, _ = cute.arch.thread_idx()
         bid, grid = cute.arch.block_idx(), cute.arch.grid_dim()
         if cutlass.const_expr(self.helper):

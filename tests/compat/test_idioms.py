@@ -56,9 +56,13 @@ def test_cache_modes_of_asynchronous_copies() -> None:
             cute.make_copy_atom(cpasync.CopyG2SOp(mode), cutlass.Float32, num_bits_per_copy=32)
 
 
-@pytest.mark.parametrize("make", [
-    lambda: cute.make_layout((4, 2)), lambda: cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(cutlass.Float32)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cute.make_layout((4, 2)),
+        lambda: cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(cutlass.Float32)),
+    ],
+)
 def test_pretty_str_is_what_prints(make: Any) -> None:
     assert cute.pretty_str(make()) == str(make())
     assert cute.pretty_str((2, (3, 4))) == "(2,(3,4))"

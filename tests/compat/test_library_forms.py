@@ -151,8 +151,9 @@ class Params:
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Params:
         first = self._lengths[0]
-        return Params(*(cutlass.new_from_mlir_values(x, v) for x, v in
-                        ((self.low, values[:first]), (self.high, values[first:]))))  # fmt: skip
+        return Params(
+            *(cutlass.new_from_mlir_values(x, v) for x, v in ((self.low, values[:first]), (self.high, values[first:])))
+        )
 
 
 def test_what_a_protocol_notes_in_its_object_is_no_change_of_the_program() -> None:
@@ -196,9 +197,10 @@ def test_a_tma_atom_says_which_operation_it_was_made_of() -> None:
     @cute.jit
     def host(x: cute.Tensor) -> None:
         for op in (
-            cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp(),
+            cpasync.CopyBulkTensorTileG2SOp(),
+            cpasync.CopyBulkTensorTileS2GOp(),
             cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp.ADD),
-        ):  # fmt: skip
+        ):
             atom, _ = cpasync.make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8))
             found.append((type(atom.op) is type(op), isinstance(atom.op, cpasync.CopyBulkTensorTileG2SOp)))
 
@@ -292,9 +294,11 @@ def test_a_call_may_pass_plain_numbers_in_a_named_tuple_with_the_protocol() -> N
 def test_direct_calls_with_other_constexpr_fields_are_other_programs() -> None:
     x = np.ones(4, np.float32)
     for epilogue, flags, expected in (
-        (Epilogue(cutlass.Float32(3), False), Flags(False), 3), (Epilogue(cutlass.Float32(3), True), Flags(False), 6),
-        (Epilogue(cutlass.Float32(3), False), Flags(True), 9), (Epilogue(cutlass.Float32(2), None), Flags(None), 18),
-    ):  # fmt: skip
+        (Epilogue(cutlass.Float32(3), False), Flags(False), 3),
+        (Epilogue(cutlass.Float32(3), True), Flags(False), 6),
+        (Epilogue(cutlass.Float32(3), False), Flags(True), 9),
+        (Epilogue(cutlass.Float32(2), None), Flags(None), 18),
+    ):
         scale(x, epilogue, flags)
         assert (x == expected).all()
 
@@ -304,9 +308,13 @@ def test_direct_calls_with_other_constexpr_fields_are_other_programs() -> None:
 
 @pytest.mark.parametrize(
     ("operation", "c", "expected"),
-    [(nvvm.add_packed_f32x2, None, (4, 6)), (nvvm.sub_packed_f32x2, None, (-2, -2)),
-     (nvvm.mul_packed_f32x2, None, (3, 8)), (nvvm.fma_packed_f32x2, (10, 20), (13, 28))],
-)  # fmt: skip
+    [
+        (nvvm.add_packed_f32x2, None, (4, 6)),
+        (nvvm.sub_packed_f32x2, None, (-2, -2)),
+        (nvvm.mul_packed_f32x2, None, (3, 8)),
+        (nvvm.fma_packed_f32x2, (10, 20), (13, 28)),
+    ],
+)
 def test_packed_arithmetic_by_the_operation(operation: Any, c: Any, expected: tuple[int, int]) -> None:
     found = cute.arch.calc_packed_f32x2_op((1.0, 2.0), (3.0, 4.0), c, operation)
     assert tuple(x.value for x in found) == expected

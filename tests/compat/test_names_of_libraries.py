@@ -39,11 +39,16 @@ def test_names_of_modules_that_are_imported() -> None:
     assert (T.i32(), T.vector(2, T.f16())) == (ir.T.i32(), ir.T.vector(2, ir.T.f16()))
 
 
-@pytest.mark.parametrize(("module", "name"), [
-    ("base_dsl.ast_preprocessor", "DSLPreprocessor"), ("", "Array"),
-    ("base_dsl.dsl", "set_dynamic_debug"),
-    ("experimental.primitives", "MemScope"), ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("base_dsl.ast_preprocessor", "DSLPreprocessor"),
+        ("", "Array"),
+        ("base_dsl.dsl", "set_dynamic_debug"),
+        ("experimental.primitives", "MemScope"),
+        ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
+    ],
+)
 def test_stand_ins_are_objects_of_python(module: str, name: str) -> None:
     """They can be asked for attributes, get new ones, and be a base class; calling one says what to use."""
     found = getattr(importlib.import_module(f"tilewright.{module}".rstrip(".")), name)

@@ -73,11 +73,12 @@ def test_bulk_reductions(op: str, type: str, dtype: Any, before: list[Any], expe
 @pytest.mark.parametrize(
     "how",
     [
-        {"op": "add", "type": prims.CpReduceType.F32}, {"op": prims.CpReduceOp.ADD, "type": "f32"},
+        {"op": "add", "type": prims.CpReduceType.F32},
+        {"op": prims.CpReduceOp.ADD, "type": "f32"},
         {"op": prims.CpReduceOp.ADD, "type": prims.CpReduceType.F16},
         {"op": prims.CpReduceOp.MAX, "type": prims.CpReduceType.F16, "noftz": True},
     ],
-)  # fmt: skip
+)
 def test_reductions_that_do_not_exist_are_refused(how: dict[str, Any]) -> None:
     with pytest.raises(ConstraintError, match="cp_reduce_async_bulk_global_shared_cta"):
         stored(

@@ -97,8 +97,10 @@ def test_a_failure_shows_the_scripts_own_traceback(command: Any, program: str) -
     code, _, err = command("--cpu", program, "--end", "raise")
     lines = err.splitlines()
     line = PROGRAM.splitlines().index('        raise ValueError("its own")') + 1
-    assert code == 1 and lines[:2] == ["Traceback (most recent call last):",
-                                       f'  File "{program}", line {line}, in <module>']  # fmt: skip
+    assert code == 1 and lines[:2] == [
+        "Traceback (most recent call last):",
+        f'  File "{program}", line {line}, in <module>',
+    ]
     assert "ValueError: its own" in lines and "tilewright/compat" not in err
 
 

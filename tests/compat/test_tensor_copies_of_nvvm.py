@@ -52,9 +52,13 @@ def copies(kind: str, clusters: bool = False, aligned_to: int = 128) -> Any:
             options = {"multicast_mask": 3} if clusters else {"l2_cache_hint": 0x12F0000000000000}
             nvvm.cp_async_bulk_tensor_prefetch(places[0].llvm_ptr, [32, 8], [])
             nvvm.cp_async_bulk_tensor_shared_cluster_global(
-                box.llvm_ptr, places[0].llvm_ptr, [Int32(32).ir_value(), Int32(8).ir_value()], full.llvm_ptr, [],
+                box.llvm_ptr,
+                places[0].llvm_ptr,
+                [Int32(32).ir_value(), Int32(8).ir_value()],
+                full.llvm_ptr,
+                [],
                 **options,
-            )  # fmt: skip
+            )
         cute.arch.mbarrier_wait(full, 0)
         if t == 0:
             if cutlass.const_expr(kind == "store"):
@@ -132,8 +136,10 @@ def test_what_is_no_copy_of_a_box(call: Any, why: str) -> None:
 # -- pairs of floats ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("F16x2", "float16"), ("BF16x2", "bfloat16"), ("E4M3x2", "float8_e4m3fn"),
-                                             ("E5M2x2", "float8_e5m2")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("F16x2", "float16"), ("BF16x2", "bfloat16"), ("E4M3x2", "float8_e4m3fn"), ("E5M2x2", "float8_e5m2")],
+)
 def test_two_floats_in_one_integer(kind: str, dtype: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     of = np.dtype(getattr(ml_dtypes, dtype, dtype))

@@ -29,9 +29,12 @@ def test_tiles_of_one_mode_have_no_extra_level(coord: Any, shape: Any, stride: A
 @pytest.mark.parametrize(
     ("shape", "order", "stride"),
     [
-        ((3, 5), (1, 0), (5, 1)), ((3, 5), (0, 1), (1, 3)), ((3, 5), None, (1, 3)),
-        ((2, 3, 5), (2, 0, 1), (15, 1, 3)), ((2, 3, 5), (2, 1, 0), (15, 5, 1)),
+        ((3, 5), (1, 0), (5, 1)),
+        ((3, 5), (0, 1), (1, 3)),
+        ((3, 5), None, (1, 3)),
+        ((2, 3, 5), (2, 0, 1), (15, 1, 3)),
+        ((2, 3, 5), (2, 1, 0), (15, 5, 1)),
     ],
-)  # fmt: skip
+)
 def test_the_mode_of_order_0_is_the_fastest(shape: Any, order: Any, stride: Any) -> None:
     assert tuple(make_fake_compact_tensor(Float32, shape, stride_order=order).stride) == stride

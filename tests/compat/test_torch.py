@@ -38,16 +38,23 @@ def run(x: cute.Tensor) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: torch.zeros(3, device="cuda"), lambda: torch.zeros(3).cuda(), lambda: torch.zeros(3).to("cuda"),
-        lambda: torch.tensor([1, 2], device="cuda:0"), lambda: torch.zeros(3).to(device="cuda", dtype=torch.float16),
-        lambda: torch.empty_like(torch.ones(2, device=torch.device("cuda"))), lambda: torch.zeros(3).cuda(0),
-        lambda: torch.zeros(2, device="cuda")[0], lambda: torch.zeros(2, device="cuda") + 1,
+        lambda: torch.zeros(3, device="cuda"),
+        lambda: torch.zeros(3).cuda(),
+        lambda: torch.zeros(3).to("cuda"),
+        lambda: torch.tensor([1, 2], device="cuda:0"),
+        lambda: torch.zeros(3).to(device="cuda", dtype=torch.float16),
+        lambda: torch.empty_like(torch.ones(2, device=torch.device("cuda"))),
+        lambda: torch.zeros(3).cuda(0),
+        lambda: torch.zeros(2, device="cuda")[0],
+        lambda: torch.zeros(2, device="cuda") + 1,
         lambda: torch.empty_strided((2, 2), (1, 2), device="cuda", dtype=torch.bfloat16),
         lambda: torch.zeros(3, pin_memory=True).to(torch.zeros(1, device="cuda")),
-        lambda: torch.zeros(2, 2, device="cuda").chunk(2)[1], lambda: torch.zeros(3).to("cuda", non_blocking=True),
-        lambda: torch.zeros(4).to("cuda", torch.float64), lambda: torch.randn(2, device="cuda").permute(0),
+        lambda: torch.zeros(2, 2, device="cuda").chunk(2)[1],
+        lambda: torch.zeros(3).to("cuda", non_blocking=True),
+        lambda: torch.zeros(4).to("cuda", torch.float64),
+        lambda: torch.randn(2, device="cuda").permute(0),
     ],
-)  # fmt: skip
+)
 def test_what_lies_on_the_gpu(make: Any) -> None:
     made = make()
     assert made.device == torch.device("cuda", 0) and made.is_cuda and not made.is_cpu and made.get_device() == 0
@@ -176,9 +183,11 @@ def test_each_name_has_a_function_of_its_own() -> None:
 
     names = [vars(torch.cuda), vars(torch.cuda.nvtx)]
     ours = [
-        (name, value) for module in names for name, value in module.items()
+        (name, value)
+        for module in names
+        for name, value in module.items()
         if isinstance(value, types.FunctionType) and value.__module__ == "tilewright.compat.torch_names"
-    ]  # fmt: skip
+    ]
     assert len(ours) > 25
     shared = ("stream", "StreamContext", "device", "device_of", "range")
     functions = [value for name, value in ours if name not in shared]

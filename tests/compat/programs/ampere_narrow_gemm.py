@@ -20,7 +20,7 @@ class NarrowGemm:
     def __call__(
         self, mA: cute.Tensor, mB: cute.Tensor, sa: cute.Tensor, sb: cute.Tensor, bias: cute.Tensor, mC: cute.Tensor,
         activation: cutlass.Constexpr = lambda x: x,
-    ):  # fmt: skip
+    ):
         bM, bN, bK = self.tile
         if cutlass.const_expr(self.ab == cutlass.Int8):
             op = warp.MmaI8Op(self.ab, self.ab, (16, 8, 32))
@@ -43,7 +43,7 @@ class NarrowGemm:
         self, mA: cute.Tensor, mB: cute.Tensor, sa: cute.Tensor, sb: cute.Tensor, bias: cute.Tensor, mC: cute.Tensor,
         mma: cute.TiledMma, tiled: cute.TiledCopy, sAl: cute.ComposedLayout, sBl: cute.ComposedLayout,
         activation: cutlass.Constexpr,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         bx, by, _ = cute.arch.block_idx()
         gA = cute.local_tile(mA, self.tile, (bx, by, None), proj=(1, None, 1))

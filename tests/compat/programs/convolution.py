@@ -51,7 +51,7 @@ class ImplicitGemmConv:
     def kernel(
         self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, sAl: cute.ComposedLayout, sBl: cute.ComposedLayout,
         tc: cute.TiledCopy, mma: cute.TiledMma,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         bm, bn, _ = cute.arch.block_idx()
         smem = utils.SmemAllocator()

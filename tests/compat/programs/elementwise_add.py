@@ -15,7 +15,7 @@ from cutlass.cute.runtime import from_dlpack
 def add_kernel(
     gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor, cC: cute.Tensor, shape: cute.Shape,
     thr_layout: cute.Layout, val_layout: cute.Layout,
-):  # fmt: skip
+):
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     blk = ((None, None), bidx)
@@ -70,7 +70,7 @@ def run(M, N, dtype: type[cutlass.Numeric], warmup: int, iterations: int):
     took = testing.benchmark(
         compiled, workspace_generator=workspace, workspace_count=2, warmup_iterations=warmup, iterations=iterations,
         stream=stream,
-    )  # fmt: skip
+    )
     print(f"verified; {'timed' if took > 0 else 'not timed'}")
 
 

@@ -23,7 +23,7 @@ class GroupedGemm:
         self, a0: cute.Tensor, b0: cute.Tensor, d0: cute.Tensor, count: cutlass.Constexpr, shapes: cute.Tensor,
         strides: cute.Tensor, pointers: cute.Tensor, maps: cute.Tensor, total: cutlass.Constexpr,
         most: cutlass.Constexpr, stream: cuda.CUstream,
-    ):  # fmt: skip
+    ):
         row = utils.LayoutEnum.ROW_MAJOR
         a_staged = sm90_utils.make_smem_layout_a(row, TILE, a0.element_type, self.stages)
         b_staged = sm90_utils.make_smem_layout_b(row, TILE, b0.element_type, self.stages)
@@ -33,7 +33,7 @@ class GroupedGemm:
         mma = sm90_utils.make_trivial_tiled_mma(
             a0.element_type, b0.element_type, OperandMajorMode.K, OperandMajorMode.K, cutlass.Float32, (1, 1, 1),
             tiler_mn=(64, TILE[1]),
-        )  # fmt: skip
+        )
         params = utils.PersistentTileSchedulerParams((1, 1, cutlass.Int32(total)), (1, 1, 1))
         grid = utils.StaticPersistentGroupTileScheduler.get_grid_shape(params, most)
         d_smem = sm90_utils.make_smem_layout_epi(d0.element_type, row, TILE[:2], 1)
@@ -43,7 +43,7 @@ class GroupedGemm:
         self.kernel(
             tma_a, tA, tma_b, tB, tma_d, tD, mma, a_staged, b_staged, d_smem, count, shapes, strides, pointers, maps,
             params, d0.element_type,
-        ).launch(grid=grid, block=(128 + 32, 1, 1), stream=stream)  # fmt: skip
+        ).launch(grid=grid, block=(128 + 32, 1, 1), stream=stream)
 
     @cute.kernel
     def kernel(
@@ -52,7 +52,7 @@ class GroupedGemm:
         d_smem: cute.ComposedLayout, count: cutlass.Constexpr, shapes: cute.Tensor, strides: cute.Tensor,
         pointers: cute.Tensor, maps: cute.Tensor, params: utils.PersistentTileSchedulerParams,
         d_dtype: cutlass.Constexpr,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         _, _, z = cute.arch.block_idx()
@@ -67,7 +67,7 @@ class GroupedGemm:
             num_stages=self.stages, producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 4), tx_count=nbytes,
             barrier_storage=smem.allocate_array(cutlass.Int64, 2 * self.stages),
-        )  # fmt: skip
+        )
         manager = utils.TensorMapManager(self.mode, BYTES)
         map_a = manager.get_tensormap_ptr(maps[(z, 0, None)].iterator)
         map_b = manager.get_tensormap_ptr(maps[(z, 1, None)].iterator)
@@ -106,9 +106,9 @@ class GroupedGemm:
                     generic_a = manager.get_tensormap_ptr(map_a, cute.AddressSpace.generic)
                     generic_b = manager.get_tensormap_ptr(map_b, cute.AddressSpace.generic)
                     cute.copy(tma_a, tAgA[(None, tile)], tAsA[(None, state.index)], tma_bar_ptr=barrier,
-                              tma_desc_ptr=generic_a)  # fmt: skip
+                              tma_desc_ptr=generic_a)
                     cute.copy(tma_b, tBgB[(None, tile)], tBsB[(None, state.index)], tma_bar_ptr=barrier,
-                              tma_desc_ptr=generic_b)  # fmt: skip
+                              tma_desc_ptr=generic_b)
                     state.advance()
                 scheduler.advance_to_next_work()
                 work = scheduler.get_current_work()

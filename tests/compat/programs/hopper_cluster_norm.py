@@ -220,7 +220,7 @@ def run(M: int, N: int, cluster_n: int, layer_norm: bool, dtype: Type[cutlass.Nu
     time = testing.benchmark(
         compiled, kernel_arguments=testing.JitArguments(mX, mW, mY, stream, 1e-6), warmup_iterations=0, iterations=1,
         stream=stream,
-    )  # fmt: skip
+    )
     print(f"{M}x{N} {dtype}, {cluster_n} blocks a row: verified, {'timed' if time > 0 else ''}")
 
 

@@ -359,7 +359,7 @@ def make(batch, rows, columns, rows_contiguous, dtype):
 def run(
     mnkl, a_dtype, b_dtype, c_dtype, acc_dtype, a_major, b_major, c_major, tile_shape_mn, cluster_shape_mn, tolerance,
     warmup_iterations, iterations, skip_ref_check, use_cold_l2,
-):  # fmt: skip
+):
     """Gives the microseconds of one product."""
     m, n, k, batch = mnkl
     if not OneRoleGemm.can_implement((m, n, k), a_dtype, b_dtype, acc_dtype, c_dtype, a_major + b_major + c_major):
@@ -442,7 +442,7 @@ if __name__ == "__main__":
                  cluster_shape_mn=(1, 1), iterations=0),
             dict(acc_dtype=f16, c_major="m", mnkl=(576, 64, 64, 1), tile_shape_mn=(64, 64), cluster_shape_mn=(1, 1),
                  iterations=0),
-        ):  # fmt: skip
+        ):
             run(**{**arguments, **changes})
         try:
             run(**{**arguments, "a_dtype": e4m3, "b_dtype": e4m3, "a_major": "m"})

@@ -282,15 +282,15 @@ class HopperFmhaForward:
                 tQsQ, tQgQ = self.tma_parts(
                     tma_atom_q, cute.domain_offset((start_q, 0, 0), mQ_qdl)[None, None, coord_l], sQ,
                     (self.qk_mma_tiler[0], self.qk_mma_tiler[2]), (None, 0),
-                )  # fmt: skip
+                )
                 tKsK, tKgK = self.tma_parts(
                     tma_atom_k, cute.domain_offset((start_k, 0, 0), mK_kdl)[None, None, coord_l], sK,
                     (self.qk_mma_tiler[1], self.qk_mma_tiler[2]), (None, 0),
-                )  # fmt: skip
+                )
                 tVsV, tVgV = self.tma_parts(
                     tma_atom_v, cute.domain_offset((0, start_k, 0), mV_dkl)[None, None, coord_l], sV,
                     (self.pv_mma_tiler[1], self.pv_mma_tiler[2]), (0, None),
-                )  # fmt: skip
+                )
                 for group in cutlass.range_constexpr(self.mma_warp_groups):
                     q_handle = load_q_producer.acquire_and_advance()
                     cute.copy(
@@ -499,7 +499,7 @@ class HopperFmhaForward:
     def can_implement(d: int, dtype: Type[cutlass.Numeric], mma_tiler_mn: Tuple[int, int], h_q: int, h_k: int) -> bool:
         return d in (64, 128) and dtype in (cutlass.Float16, cutlass.BFloat16) and h_q % h_k == 0 and (
             mma_tiler_mn[0] == 128 and mma_tiler_mn[1] % 16 == 0
-        )  # fmt: skip
+        )
 
 
 def convert_c_layout_to_a(acc: cute.Layout) -> cute.Layout:
@@ -566,7 +566,7 @@ def run(q_shape, k_shape, dtype, mma_tiler_mn, is_causal, lengths, tolerance):
     arguments = (
         q_t.iterator, k_t.iterator, v_t.iterator, o_t.iterator, problem_size, *cum_cute, lse,
         scale * math.log2(math.e), scale, stream,
-    )  # fmt: skip
+    )
     compiled_fmha = cute.compile(fmha, *arguments)
     compiled_fmha(*arguments)
     torch.cuda.synchronize()

@@ -196,11 +196,11 @@ class PersistentGemm:
         tAsA, tAgA = cpasync.tma_partition(
             tma_a, cluster_coord[1], cute.make_layout(self.cluster_shape_mn[1]),
             cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2),
-        )  # fmt: skip
+        )
         tBsB, tBgB = cpasync.tma_partition(
             tma_b, cluster_coord[0], cute.make_layout(self.cluster_shape_mn[0]),
             cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2),
-        )  # fmt: skip
+        )
         k_tiles = cute.size(gA, mode=[3])
         scheduler = utils.StaticPersistentTileScheduler.create(params, cute.arch.block_idx(), cute.arch.grid_dim())
         pipeline_init_wait(cluster_shape_mn=cta_layout_vmnk)
@@ -353,7 +353,7 @@ def make(batch, rows, columns, rows_contiguous, dtype):
 def run(
     schedule, mnkl, ab_dtype, c_dtype, majors, tile_shape_mn, cluster_shape_mn, swizzle_size=1, raster_along_m=True,
     tolerance=1e-1, warmup_iterations=0, iterations=0, skip_ref_check=False, max_clusters=None,
-):  # fmt: skip
+):
     """Gives the microseconds of one product."""
     m, n, k, batch = mnkl
     (a, tensor_a, _), (b, tensor_b, _) = (

@@ -105,7 +105,7 @@ def main():
     took = testing.benchmark(
         compiled, kernel_arguments=testing.JitArguments(*tensors, own), stream=own, use_cuda_graphs=True,
         warmup_iterations=1, iterations=2,
-    )  # fmt: skip
+    )
     checkCudaErrors(cuda.cuStreamDestroy(own))
 
     tuned(from_dlpack(x), 256)
@@ -117,7 +117,7 @@ def main():
     best = testing.tune(
         make, params_dict={"threads": [32, 128]}, kernel_arguments=testing.JitArguments(from_dlpack(x)),
         warmup_iterations=0, iterations=1,
-    )  # fmt: skip
+    )
     assert took > 0 and best["threads"] in (32, 128)
     print("PASS")
 

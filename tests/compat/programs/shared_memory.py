@@ -30,7 +30,7 @@ def fma(a: cutlass.Float32, b: cutlass.Float32, c: cutlass.Float32, *, loc=None,
             "fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", has_side_effects=False, is_align_stack=False,
             asm_dialect=llvm.AsmDialect.AD_ATT,
         )
-    )  # fmt: skip
+    )
 
 
 @cute.kernel
