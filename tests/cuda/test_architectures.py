@@ -83,11 +83,17 @@ OTHERS = {"attention": attention, "elementwise": elementwise, "tma": tma}
 
 
 COMPILED = {
-    "sm_80": ["tensorop_f16", "attention"], "sm_86": ["tensorop_f16"], "sm_87": ["elementwise"],
-    "sm_89": ["tensorop_e4m3", "attention"], "sm_90a": ["tensorop_f16", "tma", "attention"],
-    "sm_100a": ["tensorop_e4m3", "attention", "tma"], "sm_103a": ["tensorop_f16"], "sm_110a": ["tma", "elementwise"],
-    "sm_120a": ["tensorop_f16", "tensorop_e4m3", "tma"], "sm_121a": ["attention"],
-}  # fmt: skip
+    "sm_80": ["tensorop_f16", "attention"],
+    "sm_86": ["tensorop_f16"],
+    "sm_87": ["elementwise"],
+    "sm_89": ["tensorop_e4m3", "attention"],
+    "sm_90a": ["tensorop_f16", "tma", "attention"],
+    "sm_100a": ["tensorop_e4m3", "attention", "tma"],
+    "sm_103a": ["tensorop_f16"],
+    "sm_110a": ["tma", "elementwise"],
+    "sm_120a": ["tensorop_f16", "tensorop_e4m3", "tma"],
+    "sm_121a": ["attention"],
+}
 """Every kernel on several architectures, every architecture with one or more kernels."""
 
 

@@ -127,8 +127,9 @@ def test_the_sizes_agree_with_the_compiled_kernel(driver: Driver) -> None:
     k = Kernel("many", None, flag=BOOL, x=pointer(F32), half=F16, n=I32, map=VecType(U64, 16), few=VecType(I32, 3))
     k.store(k.x, k.cast(k.n, F32))
     placed = gpu.machine().load(k.done()).place("cuda:0")
-    found = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+) (?:\.ptr[^,]*?)?many_param_\d+(?:\[(\d+)\])?",
-                       placed.artifact.ptx)  # fmt: skip
+    found = re.findall(
+        r"\.param (?:\.align \d+ )?\.[a-z](\d+) (?:\.ptr[^,]*?)?many_param_\d+(?:\[(\d+)\])?", placed.artifact.ptx
+    )
     sizes = [int(bits) // 8 * int(count or 1) for bits, count in found]
     assert sizes == [1, 8, 2, 4, 128, 64]
     parameters = placed.parameters
@@ -543,10 +544,13 @@ def test_no_driver_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tensor_maps_are_made_once_and_handed_over_as_bytes(driver: Driver) -> None:
     """The driver encodes at the first launch with an address, a shape and strides; later ones find the bytes again."""
     template = TensorMapTemplate(
-        "maps", F16, F16,
+        "maps",
+        F16,
+        F16,
         ((ModePart("mode 1", Leaf(0, 0), Leaf(1), True),), (ModePart("mode 0", Leaf(0, 1), Leaf(0, 2), False),)),
-        (64, 8), 3,
-    )  # fmt: skip
+        (64, 8),
+        3,
+    )
     count = ctypes.c_int.in_dll(driver.library, "maps")
     kernel = gpu.machine().load(Kernel("mapped", map=TENSOR_MAP).done())
     driver.expect(128)

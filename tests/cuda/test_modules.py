@@ -45,8 +45,12 @@ def test_modules_and_libraries(driver: Driver, tmp_path: Path) -> None:
         module = load()
         function = cuda.get_kernel_function(module, "scale")
         cuda.unload_cubin_module(module)
-    for source in (lambda: cuda.load_library(ELF), lambda: cuda.load_library(path), lambda: cuda.load_library_data(ELF),
-                   lambda: cuda.load_library_from_file(str(path))):  # fmt: skip
+    for source in (
+        lambda: cuda.load_library(ELF),
+        lambda: cuda.load_library(path),
+        lambda: cuda.load_library_data(ELF),
+        lambda: cuda.load_library_from_file(str(path)),
+    ):
         library = source()
         kernel = cuda.get_library_kernel(library, "scale")
         cuda.set_kernel_attribute(kernel, 8, 100_000)
@@ -69,8 +73,9 @@ def test_what_a_launch_hands_over(driver: Driver) -> None:
     cuda.launch_kernel(function, (4, 2, 1), (64, 1, 1), 5, 1000, arguments)
     last = driver.last
     assert (list(last.grid), list(last.block), last.stream, last.smem) == ([4, 2, 1], [64, 1, 1], 5, 1000)
-    record = np.dtype({"names": "abcde", "formats": ["i4", "i8", "u1", "f4", "u8"], "offsets": [0, 8, 16, 20, 24],
-                       "itemsize": 32})  # fmt: skip
+    record = np.dtype(
+        {"names": "abcde", "formats": ["i4", "i8", "u1", "f4", "u8"], "offsets": [0, 8, 16, 20, 24], "itemsize": 32}
+    )
     assert np.frombuffer(bytes(last.parameters[: last.size]), record)[0].tolist() == (7, 1 << 40, 3, 1.5, 4096)
     cuda.launch_kernel(function, (1, 1, 1), (1, 1, 1))
     assert driver.last.launches == 2

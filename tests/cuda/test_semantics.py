@@ -98,9 +98,12 @@ def rounded(elem: ScalarType, x: np.ndarray) -> np.ndarray:
 
 
 BINARY = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 
 
 @pytest.mark.parametrize("elem", FLOATS, ids=str)
@@ -120,10 +123,17 @@ def test_integer_binary(elem: ScalarType) -> None:
     shift = np.abs(b.astype(np.int64) % 5).astype(elem.dtype)
     mask = (1 << elem.width) - 1
     oracles = {
-        **BINARY, "div": lambda p, q: int(p / q), "rem": lambda p, q: p - int(p / q) * q,
-        "floordiv": lambda p, q: p // q, "floormod": lambda p, q: p % q, "and": lambda p, q: p & q,
-        "or": lambda p, q: p | q, "xor": lambda p, q: p ^ q, "min": min, "max": max,
-    }  # fmt: skip
+        **BINARY,
+        "div": lambda p, q: int(p / q),
+        "rem": lambda p, q: p - int(p / q) * q,
+        "floordiv": lambda p, q: p // q,
+        "floormod": lambda p, q: p % q,
+        "and": lambda p, q: p & q,
+        "or": lambda p, q: p | q,
+        "xor": lambda p, q: p ^ q,
+        "min": min,
+        "max": max,
+    }
     for second, table in ((b, oracles), (shift, {"shl": lambda p, q: p << q, "shr": lambda p, q: p >> q})):
         outs = results(elem, [(opcode, 2, elem) for opcode in table], a, second)
         for (opcode, oracle), out in zip(table.items(), outs, strict=True):
@@ -147,8 +157,14 @@ def test_floor_division_by_a_constant(divisor: int) -> None:
 def test_comparisons(elem: ScalarType, vector: int = 4) -> None:
     a, b = inputs(elem)
     b[::3] = a[::3]
-    oracles = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
-               "ne": np.not_equal}  # fmt: skip
+    oracles = {
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+        "eq": np.equal,
+        "ne": np.not_equal,
+    }
     outs = results(elem, [(opcode, 2, BOOL) for opcode in oracles], a, b, vector)
     for (opcode, oracle), out in zip(oracles.items(), outs, strict=True):
         np.testing.assert_array_equal(out, oracle(a.astype(np.float64), b.astype(np.float64)), err_msg=opcode)
@@ -164,13 +180,24 @@ def test_sign(elem: ScalarType, vector: int = 8) -> None:
 
 
 MATH = {
-    "exp": np.exp, "exp2": np.exp2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil,
-    "round": np.rint, "trunc": np.trunc,
-}  # fmt: skip
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "trunc": np.trunc,
+}
 POSITIVE = {
-    "log": np.log, "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
     "rcp": np.reciprocal,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("elem", (F32, F64, F16, BF16), ids=str)
@@ -278,9 +305,13 @@ def test_ranges(lo: int, hi: int, step: int, dynamic: bool) -> None:
     k = Kernel("count", out=pointer(I32), step=I32)
     stride = k.step if dynamic else k.number(step)
     (total,) = loop(
-        k, k.number(lo), k.number(hi), stride, [k.number(0)],
+        k,
+        k.number(lo),
+        k.number(hi),
+        stride,
+        [k.number(0)],
         lambda i, s: (k.binary("add", k.binary("mul", s, k.number(3)), i),),
-    )  # fmt: skip
+    )
     k.store(k.out, total)
     out = np.zeros(1, np.int32)
     execute(k.done(), (out, step), block=1)
@@ -298,10 +329,11 @@ def test_branches_nested_in_loops() -> None:
     def step(i: Value, n: Value, count: Value) -> tuple[Value, Value]:
         even = k.compare("eq", k.binary("and", n, k.number(1)), k.number(0))
         (after,) = branch(
-            k, even,
+            k,
+            even,
             lambda: (k.binary("shr", n, k.number(1)),),
             lambda: (k.binary("add", k.binary("mul", n, k.number(3)), k.number(1)),),
-        )  # fmt: skip
+        )
         done = k.compare("eq", n, k.number(1))
         after, count = branch(k, done, lambda: (n, count), lambda: (after, k.binary("add", count, k.number(1))))
         return after, count
@@ -368,12 +400,16 @@ def test_vectors_are_rearranged() -> None:
     k = Kernel("rearrange", a=pointer(I32), out=pointer(I32))
     v = k.load(k.a, 8)
     parts = [
-        k.shuffle(v, [7, 6, 5, 4, 3, 2, 1, 0]), k.shuffle(v, [0, 2, 4, 6, 1, 3, 5, 7]), k.shuffle(v, [3, 1, 2, 0]),
-        k.build([k.extract(v, 5), k.number(42)]), k.concat([v, k.extract(v, 2), k.shuffle(v, [1, 1])]),
-        k.splat(k.extract(v, 6), 3), k.reduce(v, "add", [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        k.shuffle(v, [7, 6, 5, 4, 3, 2, 1, 0]),
+        k.shuffle(v, [0, 2, 4, 6, 1, 3, 5, 7]),
+        k.shuffle(v, [3, 1, 2, 0]),
+        k.build([k.extract(v, 5), k.number(42)]),
+        k.concat([v, k.extract(v, 2), k.shuffle(v, [1, 1])]),
+        k.splat(k.extract(v, 6), 3),
+        k.reduce(v, "add", [[0, 1], [2, 3], [4, 5], [6, 7]]),
         k.reduce(v, "max", [[0, 4], [1, 5]], k.number(6)),
         k.build([k.reduce(v, "add", [range(8)], k.number(100)), k.reduce(v, "mul", [[1, 2, 3]])]),
-    ]  # fmt: skip
+    ]
     start = 0
     for part in parts:
         k.store(k.at(k.out, start, 4), part)
@@ -417,8 +453,14 @@ def test_fragment_with_run_time_index() -> None:
     k = Kernel("table", out=pointer(I32))
     t = k.sreg("tid.x")
     f = k.frag_alloc(I32, 12, "table")
-    loop(k, k.number(0), k.number(4), k.number(1), [],
-         lambda i: k.frag_store(f, k.build([i, k.binary("mul", i, i)]), [0, 4], i) or ())  # fmt: skip
+    loop(
+        k,
+        k.number(0),
+        k.number(4),
+        k.number(1),
+        [],
+        lambda i: k.frag_store(f, k.build([i, k.binary("mul", i, i)]), [0, 4], i) or (),
+    )
     k.frag_store(f, k.number(-1), [8])
     k.store(k.at(k.out, t), k.binary("add", k.frag_load(f, [4], t, scalar=True), k.frag_load(f, [8], scalar=True)))
     out = np.zeros(4, np.int32)

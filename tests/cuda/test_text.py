@@ -223,9 +223,11 @@ def test_shared_pointers_become_shared_addresses() -> None:
 
 def test_line_directives_name_files_of_every_system() -> None:
     for file, shown in (
-        ("/home/u/a.py", "/home/u/a.py"), (r"C:\Users\u\new.py", "C:/Users/u/new.py"), (r"\\host\x.py", "//host/x.py"),
-        (r'/tmp/a\b".py', r'/tmp/a\\b\".py'),
-    ):  # fmt: skip
+        ("/home/u/a.py", "/home/u/a.py"),
+        (r"C:\Users\u\new.py", "C:/Users/u/new.py"),
+        (r"\\host\x.py", "//host/x.py"),
+        (r'/tmp/a\b".py', r"/tmp/a\\b\".py"),
+    ):
         assert f'#line 7 "{shown}"\n' in Source("k", "x;\n", (Location(file, 7),)).annotated()
 
 

@@ -38,7 +38,7 @@ from tilewright.ir.types import (
     VecType,
     element_of,
     with_element,
-)  # fmt: skip
+)
 
 FILE, COMMAND = "cuda_text.txt", "python -m tests.cuda.texts"
 TYPES = (*NUMBERS, *WIDE)
@@ -154,8 +154,11 @@ def literals() -> Iterator[Kernel]:
         if elem.is_integer:
             least = -(1 << (elem.width - 1)) if elem.kind == "int" else 0
             numbers: list[float] = [0, 1, 7, least, least + 1, -least - 1 if least else (1 << elem.width) - 1]
-            numbers += [x for x in (-1, 1 << 63, (1 << 63) - 1, -(1 << 63), 1 - (1 << 63), 1 << 62, 1 << 31)
-                        if least <= x < least + (1 << elem.width)]  # fmt: skip
+            numbers += [
+                x
+                for x in (-1, 1 << 63, (1 << 63) - 1, -(1 << 63), 1 - (1 << 63), 1 << 62, 1 << 31)
+                if least <= x < least + (1 << elem.width)
+            ]
         else:
             numbers = [
                 0.0,
@@ -317,8 +320,14 @@ def control() -> Iterator[Kernel]:
     a, b, c = loop(k, k.n, k.m, k.number(1), [k.n, k.m, k.number(3)], lambda i, a, b, c: (b, a, c))
     keep(k, k.binary("sub", k.binary("add", a, b), c))
     first, second = k.load(k.v, 4), k.load(k.at(k.v, 4), 4)
-    sums = loop(k, k.n, k.m, k.number(1), [first, second], lambda i, x, y: (
-        k.emit("add", (x, y), (x.type,)).result, k.emit("mul", (x, x), (x.type,)).result))  # fmt: skip
+    sums = loop(
+        k,
+        k.n,
+        k.m,
+        k.number(1),
+        [first, second],
+        lambda i, x, y: (k.emit("add", (x, y), (x.type,)).result, k.emit("mul", (x, x), (x.type,)).result),
+    )
     keep(k, sums[0])
     keep(k, sums[1])
     yield k
@@ -378,8 +387,16 @@ def messages() -> Iterator[Kernel]:
 @kernels
 def heads() -> Iterator[Kernel]:
     """Launch bounds, clusters, parameters of every kind, and a head that is too long for one line."""
-    for i, attrs in enumerate(({}, {"max_threads": 96}, {"max_threads": 96, "min_blocks": 3}, {"min_blocks": 3},
-                               {"cluster": (1, 1, 1)}, {"cluster": (2, 1, 4), "max_threads": 32})):  # fmt: skip
+    for i, attrs in enumerate(
+        (
+            {},
+            {"max_threads": 96},
+            {"max_threads": 96, "min_blocks": 3},
+            {"min_blocks": 3},
+            {"cluster": (1, 1, 1)},
+            {"cluster": (2, 1, 4), "max_threads": 32},
+        )
+    ):
         k = Kernel(f"head_{i}", dict(attrs), x=pointer(I32))
         k.store(k.x, k.number(i))
         yield k

@@ -9,20 +9,22 @@ from tilewright.ir.instruction import Emitter, Instruction
 from tilewright.ir.types import F16, F32, I32
 
 
+TOY_MMA = """\
+__device__ __forceinline__ void toy_mma(float* d, const uint32_t* a, const uint32_t* b) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+               "{%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}"""
+
+
 class ToyMma(Instruction):
     """``mma.sync.m16n8k16`` f16 -> f32 over ``places``: the offsets of each step in d, a, b."""
 
     name = "toy.mma.m16n8k16"
 
     def emit(self, out: Emitter, op: Op) -> None:
-        helper = out.helper("toy_mma", (
-            "__device__ __forceinline__ void toy_mma(float* d, const uint32_t* a, const uint32_t* b) {\n"
-            '  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "\n'
-            '               "{%8, %9}, {%0, %1, %2, %3};"\n'
-            '               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])\n'
-            '               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));\n'
-            "}"
-        ))  # fmt: skip
+        helper = out.helper("toy_mma", TOY_MMA)
         d, a, b = op.operands
         for d_at, a_at, b_at in op.attrs["places"]:
             out.line(f"{helper}(&{out.value(d)}[{d_at}], &{out.register(a, a_at)}, &{out.register(b, b_at)});")
