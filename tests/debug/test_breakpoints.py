@@ -69,9 +69,14 @@ def test_pdb(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     given = "p t * 100\np s[0, 1]\np frame.warp\nc\n"
     found = subprocess.run(
-        [sys.executable, str(script)], input=given, capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, str(script)],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(root)},
-    )  # fmt: skip
+    )
     assert found.returncode == 0, found.stderr
     for text in ("block (0, 0, 0), warp 1, lane 1 (thread (33, 0, 0))", "(Pdb) 3300", "# last", "done"):
         assert text in found.stdout, found.stdout

@@ -68,8 +68,9 @@ def test_barriers_and_the_wait_for_state() -> None:
         assert before["mbarrier"].phase == 0 and before["mbarrier"].expected == 64
         frame = session.run_until(p.where("barrier"), block=0, warp=1, lane=0)
         after = {b.kind: b for b in frame.barriers()}
-        assert after["mbarrier"] == BarrierState("mbarrier", 256, 0 if after["mbarrier"].arrived else 1,
-                                            after["mbarrier"].arrived, 64)  # fmt: skip
+        assert after["mbarrier"] == BarrierState(
+            "mbarrier", 256, 0 if after["mbarrier"].arrived else 1, after["mbarrier"].arrived, 64
+        )
         assert after["barrier"].name == 0 and after["barrier"].phase == 1
         assert "block (0, 0, 0):" in frame.waits() and "warp 1 (threads 32-63)" in frame.waits()
 
