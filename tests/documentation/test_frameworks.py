@@ -29,8 +29,9 @@ def test_tensors_and_their_attributes_print_as_documented(capsys):
     print(y.shape, y.stride, y.memspace, y.element_type)
     print(y)
     assert capsys.readouterr().out.splitlines() == [
-        "(30, 20) (20, 1) generic Float32", f"Tensor<0x{x.data_ptr():016x}@generic o (30, 20):(20, 1)>",
-    ]  # fmt: skip
+        "(30, 20) (20, 1) generic Float32",
+        f"Tensor<0x{x.data_ptr():016x}@generic o (30, 20):(20, 1)>",
+    ]
 
 
 def test_tensors_print_as_documented_in_staged_functions(capsys):
@@ -48,8 +49,9 @@ def test_tensors_print_as_documented_in_staged_functions(capsys):
     )
     show(torch.randn(3, 2, 4))
     assert capsys.readouterr().out.splitlines()[:2] == [
-        "tensor.layout: (?,?,?):(?,?,1)", "tensor<ptr<f32, generic, align<4>> o (?,?,?):(?,?,1)>",
-    ]  # fmt: skip
+        "tensor.layout: (?,?,?):(?,?,1)",
+        "tensor<ptr<f32, generic, align<4>> o (?,?,?):(?,?,1)>",
+    ]
 
 
 def layouts_of_the_page():
@@ -83,9 +85,14 @@ def test_the_layouts_that_the_page_prints():
     assert str(compact(b, 2, 1, (3, 0, 2, 4, 1)).layout) == "(1,4,?,32,1):(0,1,4,?{div=4},0)"
     assert str(compact(b, 2, 1, (2, 3, 4, 0, 1)).layout) == "(1,4,?,32,1):(0,1,128,4,0)"
     for x, mode, divisibility, order in (
-        (a, 3, 5, (0, 1, 2, 3)), (b, 0, 4, None), (b, 30, 5, (3, 0, 2, 4, 1)), (b, 3, 5, (2, 1, 2, 3, 4)),
-        (b, 3, 5, (0, 1, 2, 3, 4, 5)), (b, 0, 4, b.dim_order()), (b, 0, 1, (2, 1, 3, 0, 4)),
-    ):  # fmt: skip
+        (a, 3, 5, (0, 1, 2, 3)),
+        (b, 0, 4, None),
+        (b, 30, 5, (3, 0, 2, 4, 1)),
+        (b, 3, 5, (2, 1, 2, 3, 4)),
+        (b, 3, 5, (0, 1, 2, 3, 4, 5)),
+        (b, 0, 4, b.dim_order()),
+        (b, 0, 1, (2, 1, 3, 0, 4)),
+    ):
         with pytest.raises(ArgumentError):
             compact(x, mode, divisibility, order)
 

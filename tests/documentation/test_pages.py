@@ -46,9 +46,10 @@ def has_programs(page: Path) -> bool:
 
 
 HERE = [
-    page for page in PAGES
+    page
+    for page in PAGES
     if has_programs(page) and name(page) not in {**RUN_ELSEWHERE, **NOT_RUN} and page.parent.name != "path"
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("page", HERE, ids=name)

@@ -38,9 +38,13 @@ class HopperWgmmaGemmKernel:
         self.a_smem_layout_staged = sm90_utils.make_smem_layout_a(row, self.tile_shape_mnk, self.a_dtype, self.ab_stage)
         self.b_smem_layout_staged = sm90_utils.make_smem_layout_b(row, self.tile_shape_mnk, self.b_dtype, self.ab_stage)
         op = warpgroup.MmaF16BF16Op(
-            self.a_dtype, cutlass.Float32, (64, self.tile_shape_mnk[1], 16), warpgroup.OperandSource.SMEM,
-            OperandMajorMode.K, OperandMajorMode.K,
-        )  # fmt: skip
+            self.a_dtype,
+            cutlass.Float32,
+            (64, self.tile_shape_mnk[1], 16),
+            warpgroup.OperandSource.SMEM,
+            OperandMajorMode.K,
+            OperandMajorMode.K,
+        )
         tiled_mma = cute.make_tiled_mma(op, cute.make_layout((self.tile_shape_mnk[0] // 64, 1, 1)))
         self.cta_layout_mnk = cute.make_layout((*self.cluster_shape_mn, 1))
 
@@ -198,10 +202,12 @@ class HopperWgmmaGemmKernel:
                 mainloop_pipeline.producer_acquire(mainloop_producer_state)
                 mbar_ptr = mainloop_pipeline.producer_get_barrier(mainloop_producer_state)
                 k, stage = mainloop_producer_state.count, mainloop_producer_state.index
-                cute.copy(tma_atom_a, tAgA_mkl[(None, k)], tAsA[(None, stage)], tma_bar_ptr=mbar_ptr,
-                          mcast_mask=a_mcast_mask)  # fmt: skip
-                cute.copy(tma_atom_b, tBgB_nkl[(None, k)], tBsB[(None, stage)], tma_bar_ptr=mbar_ptr,
-                          mcast_mask=b_mcast_mask)  # fmt: skip
+                cute.copy(
+                    tma_atom_a, tAgA_mkl[(None, k)], tAsA[(None, stage)], tma_bar_ptr=mbar_ptr, mcast_mask=a_mcast_mask
+                )
+                cute.copy(
+                    tma_atom_b, tBgB_nkl[(None, k)], tBsB[(None, stage)], tma_bar_ptr=mbar_ptr, mcast_mask=b_mcast_mask
+                )
                 mainloop_pipeline.producer_commit(mainloop_producer_state)
                 mainloop_producer_state.advance()
 
@@ -259,10 +265,17 @@ def matrices(m: int, n: int, k: int, batch: int = 1) -> list[np.ndarray]:
 
 # Every pair of a tile with a number of k tiles and with a cluster: fewer than the stages, as many, more.
 DENSE = [
-    ((64, 64, 64), (1, 1), 5), ((64, 64, 64), (2, 1), 1), ((64, 64, 64), (1, 2), 2), ((64, 64, 64), (2, 2), 5),
-    ((64, 64, 64), (4, 1), 2), ((128, 32, 64), (1, 1), 1), ((128, 32, 64), (2, 1), 5), ((128, 32, 64), (1, 2), 5),
-    ((128, 32, 64), (2, 2), 2), ((128, 32, 64), (4, 1), 1),
-]  # fmt: skip
+    ((64, 64, 64), (1, 1), 5),
+    ((64, 64, 64), (2, 1), 1),
+    ((64, 64, 64), (1, 2), 2),
+    ((64, 64, 64), (2, 2), 5),
+    ((64, 64, 64), (4, 1), 2),
+    ((128, 32, 64), (1, 1), 1),
+    ((128, 32, 64), (2, 1), 5),
+    ((128, 32, 64), (1, 2), 5),
+    ((128, 32, 64), (2, 2), 2),
+    ((128, 32, 64), (4, 1), 1),
+]
 
 
 @MACHINES

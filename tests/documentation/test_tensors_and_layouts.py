@@ -272,14 +272,19 @@ def vectorised(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor):
 
 
 @cute.kernel
-def tv_kernel(op: cutlass.Constexpr, gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor, cC: cute.Tensor,
-              shape: cute.Shape, tv_layout: cute.Layout):  # fmt: skip
+def tv_kernel(
+    op: cutlass.Constexpr,
+    gA: cute.Tensor,
+    gB: cute.Tensor,
+    gC: cute.Tensor,
+    cC: cute.Tensor,
+    shape: cute.Shape,
+    tv_layout: cute.Layout,
+):
     tidx, _, _ = cute.arch.thread_idx()
     bidx, _, _ = cute.arch.block_idx()
     block = ((None, None), bidx)
-    thrA, thrB, thrC, thrCrd = (
-        cute.composition(t[block], tv_layout)[tidx, None] for t in (gA, gB, gC, cC)
-    )  # fmt: skip
+    thrA, thrB, thrC, thrCrd = (cute.composition(t[block], tv_layout)[tidx, None] for t in (gA, gB, gC, cC))
     pred = cute.make_rmem_tensor(thrCrd.shape, cutlass.Boolean)
     for i in cutlass.range_constexpr(cute.size(pred)):
         pred[i] = cute.elem_less(thrCrd[i], shape)

@@ -38,8 +38,10 @@ def test_composed_layouts():
     composed = cute.composition(cute.make_swizzle(2, 3, 3), cute.make_layout((8, 8)))
     assert str(composed) == "Sw<2,3,3> o 0 o (8,8):(1,8)" and not composed.is_normal
     assert (composed.inner, composed.offset, composed.outer) == (
-        cute.make_swizzle(2, 3, 3), 0, cute.make_layout((8, 8)),
-    )  # fmt: skip
+        cute.make_swizzle(2, 3, 3),
+        0,
+        cute.make_layout((8, 8)),
+    )
     assert composed.shape == (8, 8) and cute.make_layout((4, 8), stride=(8, 1)).max_alignment >= 1
 
 

@@ -23,12 +23,18 @@ def f16(n: int) -> Any:
     ("op", "shape"),
     [
         (f16(128), (64, 128, 16)),
-        (warpgroup.MmaF8Op(Float8E4M3FN, Float8E5M2, Float32, (64, 128, 32), warpgroup.OperandSource.SMEM,
-                           K_MAJOR, K_MAJOR), (64, 128, 32)),
-        (warpgroup.MmaI8Op(Int8, Uint8, Int32, (64, 64, 32), warpgroup.OperandSource.RMEM, K_MAJOR, K_MAJOR),
-         (64, 64, 32)),
+        (
+            warpgroup.MmaF8Op(
+                Float8E4M3FN, Float8E5M2, Float32, (64, 128, 32), warpgroup.OperandSource.SMEM, K_MAJOR, K_MAJOR
+            ),
+            (64, 128, 32),
+        ),
+        (
+            warpgroup.MmaI8Op(Int8, Uint8, Int32, (64, 64, 32), warpgroup.OperandSource.RMEM, K_MAJOR, K_MAJOR),
+            (64, 64, 32),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_operations(op: Any, shape: tuple[int, int, int]) -> None:
     assert cute.make_mma_atom(op).shape_mnk == shape
     assert cute.make_tiled_mma(op).shape_mnk == cute.make_tiled_mma(cute.make_mma_atom(op)).shape_mnk == shape
@@ -80,6 +86,9 @@ def test_a_permutation_gives_each_warpgroup_more_values() -> None:
     assert [plain.get_tile_size(i) for i in range(3)] == [128, 128, 16]
     assert [wider.get_tile_size(i) for i in range(3)] == [128, 256, 16]
     assert plain.size == wider.size == 256
-    assert cutlass.utils.hopper_helpers.make_trivial_tiled_mma(
-        Float16, Float16, K_MAJOR, K_MAJOR, Float32, atom_layout_mnk=(2, 1, 1), tiler_mn=(64, 128)
-    ).size == 256  # fmt: skip
+    assert (
+        cutlass.utils.hopper_helpers.make_trivial_tiled_mma(
+            Float16, Float16, K_MAJOR, K_MAJOR, Float32, atom_layout_mnk=(2, 1, 1), tiler_mn=(64, 128)
+        ).size
+        == 256
+    )
