@@ -87,9 +87,11 @@ def test_the_command_that_is_copied_runs(command: Any) -> None:
 def test_every_layout_on_the_way_is_drawn() -> None:
     found = ask("layouts", expression="size(coalesce(composition((4,8):(13,1), 8:2)))")
     assert [picture["title"] for picture in found["pictures"]] == [
-        "(4,8):(13,1)", "8:2", "composition((4,8):(13,1), 8:2) = (2,4):(26,1)",
+        "(4,8):(13,1)",
+        "8:2",
+        "composition((4,8):(13,1), 8:2) = (2,4):(26,1)",
         "coalesce(composition((4,8):(13,1), 8:2)) = (2,4):(26,1)",
-    ]  # fmt: skip
+    ]
     assert found["texts"] == [{"title": "size(coalesce(composition((4,8):(13,1), 8:2)))", "text": "8"}]
 
 
