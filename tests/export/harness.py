@@ -34,9 +34,12 @@ class GpuArray:
             for i in reversed(range(len(shape) - 1)):
                 stride[i] = stride[i + 1] * shape[i + 1]
         self.interface = {
-            "data": (address, False), "shape": tuple(shape), "typestr": typestr, "version": 3,
+            "data": (address, False),
+            "shape": tuple(shape),
+            "typestr": typestr,
+            "version": 3,
             "strides": tuple(d * size for d in stride),
-        }  # fmt: skip
+        }
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -87,8 +90,15 @@ def _bytes(kind: Any) -> int:
     return kind.bytes if isinstance(kind, ScalarType) else kind.n * kind.elem.bytes if isinstance(kind, VecType) else 0
 
 
-def run_c(source: str, folder: Path, names: Sequence[str], driver: Driver | None = None, cxx: bool = False,
-          environment: dict[str, str] | None = None, link: str = ".o") -> subprocess.CompletedProcess[str]:  # fmt: skip
+def run_c(
+    source: str,
+    folder: Path,
+    names: Sequence[str],
+    driver: Driver | None = None,
+    cxx: bool = False,
+    environment: dict[str, str] | None = None,
+    link: str = ".o",
+) -> subprocess.CompletedProcess[str]:
     """Build ``source`` with the exported files ``names`` of ``folder``, and run it."""
     main = folder / ("main.cpp" if cxx else "main.c")
     main.write_text(source)

@@ -40,18 +40,25 @@ class Attribute(ctypes.Structure):
 
 class Config(ctypes.Structure):
     _fields_ = [
-        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("smem", ctypes.c_uint32),
-        ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint32),
-    ]  # fmt: skip
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("smem", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)),
+        ("count", ctypes.c_uint32),
+    ]
 
 
 class Map(ctypes.Structure):
     """What the driver writes into a tensor map."""
 
     _fields_ = [
-        ("address", ctypes.c_uint64), ("dims", ctypes.c_uint64 * 5), ("strides", ctypes.c_uint64 * 4),
-        ("box", ctypes.c_uint32 * 5), ("rest", ctypes.c_int),
-    ]  # fmt: skip
+        ("address", ctypes.c_uint64),
+        ("dims", ctypes.c_uint64 * 5),
+        ("strides", ctypes.c_uint64 * 4),
+        ("box", ctypes.c_uint32 * 5),
+        ("rest", ctypes.c_int),
+    ]
 
     def seen(self, memories: Sequence[np.ndarray]) -> TensorMap:
         code, rank, swizzle = self.rest & 0xFF, self.rest >> 8 & 0xFF, self.rest >> 16 & 0xF
@@ -118,8 +125,9 @@ class SimulatedFunction:
         ``memories`` alone. Raises ArgumentError for what the C function refuses."""
         given, faults = iter(arrays), []
         arguments: list[Any] = []
-        values = [v for p, x in zip(self.executor.parameters[len(arrays) :], others, strict=False)
-                  for v in p.argument.read(x)]  # fmt: skip
+        values = [
+            v for p, x in zip(self.executor.parameters[len(arrays) :], others, strict=False) for v in p.argument.read(x)
+        ]
         kinds = [p.type for p in self.executor.host.params][-len(values) or len(self.executor.host.params) :]
         numbers = iter(zip(kinds, values, strict=True))
         templates = iter(self.executor.parameters)

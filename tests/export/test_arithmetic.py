@@ -63,8 +63,10 @@ class Program:
         self.calls.append(f"  {{ {table} {loop} }}")
 
     def run(self, folder: Path) -> list[bytes]:
-        show = ("static void show(const void *p, size_t n) {"
-                ' const unsigned char *b = p; while (n--) printf("%02x", *b++); puts(""); }')  # fmt: skip
+        show = (
+            "static void show(const void *p, size_t n) {"
+            ' const unsigned char *b = p; while (n--) printf("%02x", *b++); puts(""); }'
+        )
         inline = "#define TW_INLINE static inline __attribute__((unused))"
         head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>", "#include <stdio.h>", inline, show]
         main = "\n".join(["int main(void) {", "  int i;", *self.calls, "  return 0;", "}"])

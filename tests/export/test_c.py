@@ -98,13 +98,17 @@ def test_loading_is_counted(exported: Path, driver: Driver) -> None:
 
 
 def test_threads(exported: Path, driver: Driver) -> None:
-    source = MAIN.format(body="""
+    source = MAIN.format(
+        body="""
   pthread_t threads[8];
   long i, wrong = 0;
   for (i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, work, NULL);
   for (i = 0; i < 8; ++i) { void *r; pthread_join(threads[i], &r); wrong += r != NULL; }
   printf("%ld\\n", wrong);
-""").replace("int main", """#include <pthread.h>
+"""
+    ).replace(
+        "int main",
+        """#include <pthread.h>
 static void *work(void *unused) {
   add_Kernel_Module_t mine;
   add_Tensor_a_t bad = {(void *)0x1001, {100}};
@@ -118,7 +122,8 @@ static void *work(void *unused) {
   }
   return NULL;
 }
-int main""")  # fmt: skip
+int main""",
+    )
     done = run_c(source, exported, ["add"], driver, environment={"FAKE_SLOW": "30"})
     found = driver.calls()
     assert done.stdout == "0\n", done.stderr

@@ -106,9 +106,19 @@ class Options:
 
 @cute.kernel
 def many_kernel(
-    out: cute.Pointer, a: cutlass.Int8, b: cutlass.Uint8, c: cutlass.Int16, d: cutlass.Uint16, e: cutlass.Uint32,
-    f: cutlass.Int64, g: cutlass.Uint64, h: cutlass.Float16, i: cutlass.BFloat16, shape, options,
-):  # fmt: skip
+    out: cute.Pointer,
+    a: cutlass.Int8,
+    b: cutlass.Uint8,
+    c: cutlass.Int16,
+    d: cutlass.Uint16,
+    e: cutlass.Uint32,
+    f: cutlass.Int64,
+    g: cutlass.Uint64,
+    h: cutlass.Float16,
+    i: cutlass.BFloat16,
+    shape,
+    options,
+):
     total = a + b + c + d + cutlass.Int64(e) + f + cutlass.Int64(g) + shape.rows + shape.columns
     out[0] = cutlass.Float32(h) + cutlass.Float32(i) + cutlass.Float32(options.scale) + cutlass.Float32(total)
     if options.flag:
@@ -117,21 +127,38 @@ def many_kernel(
 
 @cute.jit
 def many(
-    out: cute.Pointer, a: cutlass.Int8, b: cutlass.Uint8, c: cutlass.Int16, d: cutlass.Uint16, e: cutlass.Uint32,
-    f: cutlass.Int64, g: cutlass.Uint64, h: cutlass.Float16, i: cutlass.BFloat16, shape, options,
-):  # fmt: skip
+    out: cute.Pointer,
+    a: cutlass.Int8,
+    b: cutlass.Uint8,
+    c: cutlass.Int16,
+    d: cutlass.Uint16,
+    e: cutlass.Uint32,
+    f: cutlass.Int64,
+    g: cutlass.Uint64,
+    h: cutlass.Float16,
+    i: cutlass.BFloat16,
+    shape,
+    options,
+):
     many_kernel(out, a, b, c, d, e, f, g, h, i, shape, options).launch(grid=(1, 1, 1), block=(1, 1, 1))
 
 
 def test_numbers_of_every_type_pointers_and_groups(
     driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     out = HostPointer(DevicePointer(0x7000, "cuda:0", 0x7000, 0x8000, None), cutlass.Float32, MemSpace.GMEM, 16)
     numbers = (-3, 200, -300, 60000, 4000000000, -(1 << 40), (1 << 64) - 1, 1.5, -2.25)
     kinds = (
-        cutlass.Int8, cutlass.Uint8, cutlass.Int16, cutlass.Uint16, cutlass.Uint32, cutlass.Int64, cutlass.Uint64,
-        cutlass.Float16, cutlass.BFloat16,
-    )  # fmt: skip
+        cutlass.Int8,
+        cutlass.Uint8,
+        cutlass.Int16,
+        cutlass.Uint16,
+        cutlass.Uint32,
+        cutlass.Int64,
+        cutlass.Uint64,
+        cutlass.Float16,
+        cutlass.BFloat16,
+    )
     given = tuple(kind(x) for kind, x in zip(kinds, numbers, strict=True))
     options = Options(cutlass.Float64(0.1), cutlass.Boolean(True), 7)
     args = (out, *given, Shape(cutlass.Int32(5), cutlass.Int64(6)), options)

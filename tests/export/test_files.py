@@ -77,7 +77,7 @@ def test_a_compiler_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_names_that_c_cannot_have(
     arguments: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ArgumentError, match=message):
         compiled_add().export_to_c(*arguments)

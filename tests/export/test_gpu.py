@@ -75,18 +75,25 @@ def gemm_program(executor: Any, args: Any, arrays: dict[int, str]) -> str:
     rest = rest.replace("  return f_Kernel", f'  gpu_write("d", pointers[{last}], sizes[{last}]);\n  return f_Kernel')
     count = len(arrays)
     return (
-        f"{head}  int32_t code;\n  void *pointers[{count}];\n  size_t sizes[{count}];\n" + "\n".join(names)
-        + f"\n  code = {first}{fills}\n" + "\n".join(others) + rest
-    )  # fmt: skip
+        f"{head}  int32_t code;\n  void *pointers[{count}];\n  size_t sizes[{count}];\n"
+        + "\n".join(names)
+        + f"\n  code = {first}{fills}\n"
+        + "\n".join(others)
+        + rest
+    )
 
 
-@pytest.mark.parametrize("kernel, stream_k, shape", [
-    ("hopper_f16", False, (520, 264, 96)), ("hopper_f16", True, (1152, 4096, 512)),
-    ("tensorop_f16", False, (300, 264, 96)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kernel, stream_k, shape",
+    [
+        ("hopper_f16", False, (520, 264, 96)),
+        ("hopper_f16", True, (1152, 4096, 512)),
+        ("tensorop_f16", False, (300, 264, 96)),
+    ],
+)
 def test_gemm(
     kernel: str, stream_k: bool, shape: tuple[int, int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     if kernel.startswith("hopper") and here_arch() != "sm_90a":
         pytest.skip("needs sm_90")
     monkeypatch.chdir(tmp_path)
@@ -97,8 +104,12 @@ def test_gemm(
     rng = np.random.default_rng(1)
     a, b, c = (rng.integers(-3, 4, s).astype(np.float16) for s in ((m, k), (k, n), (m, n)))
     b_major_n = config.b.major.name != "K"
-    files = {0x1000000: ("a", a), 0x2000000: ("b", b if b_major_n else np.ascontiguousarray(b.T)), 0x3000000: ("c", c),
-             0x4000000: ("d", np.zeros((m, n), np.float16))}  # fmt: skip
+    files = {
+        0x1000000: ("a", a),
+        0x2000000: ("b", b if b_major_n else np.ascontiguousarray(b.T)),
+        0x3000000: ("c", c),
+        0x4000000: ("d", np.zeros((m, n), np.float16)),
+    }
     if stream_k:
         how = args[5]
         files[WORKSPACE] = "workspace", np.zeros(how.workspace.numel, np.float32)

@@ -66,14 +66,18 @@ def drawn(rng: random.Random) -> tuple[TensorMapTemplate, list[tuple[int, list[i
     rank = rng.randint(1, 5)
     for i in range(1, rank):
         count = rng.choice([1, 1, 2, 3]) if i == rank - 1 else 1
-        modes.append(tuple(
-            ModePart(f"mode ({i},{j})", leaf(rng.choice([1, 8]), "extent"),
-                     leaf(64 * rng.randint(1, 9), "stride"), False)
-            for j in range(count)
-        ))  # fmt: skip
+        modes.append(
+            tuple(
+                ModePart(
+                    f"mode ({i},{j})", leaf(rng.choice([1, 8]), "extent"), leaf(64 * rng.randint(1, 9), "stride"), False
+                )
+                for j in range(count)
+            )
+        )
     scales = modes[-1] if rank > 1 and len(modes[-1]) > 1 else ()
-    template = TensorMapTemplate("make_tiled_tma_atom", element, element, tuple(modes), (16,) * rank,
-                                 rng.randrange(4), scales, "(?,?):(1,?)")  # fmt: skip
+    template = TensorMapTemplate(
+        "make_tiled_tma_atom", element, element, tuple(modes), (16,) * rank, rng.randrange(4), scales, "(?,?):(1,?)"
+    )
     launches = []
     for _ in range(6):
         extent, stride = [1, 1, 2, 7, 130, 0, -2], [64, 128, 8192, 16, 8, 0, 24, -64, 1 << 38]
@@ -90,8 +94,12 @@ def expected(template: TensorMapTemplate, address: int, numbers: list[int]) -> s
         return "refused"
     kind = DATA_TYPE_CODES[template.element.tensor_map]
     parts: list[Any] = [
-        [kind, address, 0, template.swizzle, 2, 0], made.dims, made.strides, [f"{b}:1" for b in made.box], scales,
-    ]  # fmt: skip
+        [kind, address, 0, template.swizzle, 2, 0],
+        made.dims,
+        made.strides,
+        [f"{b}:1" for b in made.box],
+        scales,
+    ]
     return " | ".join(" ".join(map(str, part)) for part in parts)
 
 

@@ -101,7 +101,7 @@ def scale_kernel(a: cute.Tensor, b: cute.Tensor, factor: cutlass.Float32, n: cut
 @cute.jit
 def scale(
     a: cute.Tensor, b: cute.Tensor, factor: cutlass.Float32, n: cutlass.Int32, flag: cutlass.Boolean, stream: Any
-):  # fmt: skip
+):
     scale_kernel(a, b, factor, n, flag).launch(grid=(a.shape[0], 1, 1), block=(8, 1, 1), stream=stream)
 
 
@@ -120,8 +120,10 @@ def test_calls_through_tvm_ffi(driver: Driver, tmp_path: Path, monkeypatch: pyte
     libraries = find_runtime_libraries(enable_tvm_ffi=True)
     subprocess.run([COMPILER, "-shared", "-o", str(library), str(tmp_path / "scale.o"), *libraries], check=True)
     environment = {
-        **os.environ, "LD_LIBRARY_PATH": str(driver.folder), "FAKE_PARAMETERS": "scale_kernel=8,4,8,4,4,4,1",
-    }  # fmt: skip
+        **os.environ,
+        "LD_LIBRARY_PATH": str(driver.folder),
+        "FAKE_PARAMETERS": "scale_kernel=8,4,8,4,4,4,1",
+    }
     command = [sys.executable, "-c", CALLS, str(library)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
