@@ -37,9 +37,15 @@ class NaiveGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor, function: Any, decomposition: Any,
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: Any,
+        decomposition: Any,
         stream: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         rows, columns, batch = (cute.size(mD, mode=[mode]) for mode in range(3))
         self.kernel(mA, mB, mD, function.alpha).launch(
             grid=(cute.ceil_div(columns, THREADS), rows, batch), block=(THREADS, 1, 1), stream=stream

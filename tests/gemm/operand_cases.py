@@ -95,8 +95,10 @@ def by_batched(case: Case) -> np.ndarray:
 
 
 def by_array(case: Case) -> np.ndarray:
-    lists = {name: None if x is None else list(x) for name, x in
-             (("A", case.a.view), ("B", case.b.view), ("C", case.source), ("D", case.d.view))}  # fmt: skip
+    lists = {
+        name: None if x is None else list(x)
+        for name, x in (("A", case.a.view), ("B", case.b.view), ("C", case.source), ("D", case.d.view))
+    }
     return universal(case, mode="array", **lists)
 
 
@@ -284,8 +286,11 @@ def by_gradient(case: Case) -> np.ndarray:
     case.d.view[...] = np.clip(case.d.view.astype(float), -3, 3)
     case.d.before = case.d.memory.copy()
     case.expected = case.product()
-    call = torch_ops_matmul if case.rng.random() < 0.5 else \
-        lambda a, b, c, bias, alpha, beta: matmul(a, b, None, c, alpha=alpha, beta=beta, bias=bias)  # fmt: skip
+    call = (
+        torch_ops_matmul
+        if case.rng.random() < 0.5
+        else lambda a, b, c, bias, alpha, beta: matmul(a, b, None, c, alpha=alpha, beta=beta, bias=bias)
+    )
     result, given, wide = operator_call(case, call, graded=True)
     grad = torch_of(case.d.view).to(result.dtype) if case.rng.random() < 0.5 else torch.ones_like(result)
     result.backward(grad)

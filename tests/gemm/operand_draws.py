@@ -55,8 +55,13 @@ def drawn_array(
     order.sort(key=lambda mode: apart and mode == 0)
     strides, reach, low = [0] * len(shape), 1, 0
     for place, mode in enumerate(order):
-        step = reach if rng.random() < 0.65 else reach * int(rng.integers(2, 4)) if place == 0 or rng.random() < 0.3 \
-            else reach + int(rng.choice([1, 3, 8, 16]))  # fmt: skip
+        step = (
+            reach
+            if rng.random() < 0.65
+            else reach * int(rng.integers(2, 4))
+            if place == 0 or rng.random() < 0.3
+            else reach + int(rng.choice([1, 3, 8, 16]))
+        )
         if place == 1 and rng.random() < 0.5:
             step = -(-step // 16) * 16  # rows that begin at multiples of 16 bytes
         reach = step * max(shape[mode], 1)
@@ -179,6 +184,10 @@ def aligned_case(rng: np.random.Generator, entry: KernelEntry) -> Case:
 
 def numpy_of(dtype: Any) -> Any:
     """tf32 kernels take float32 arrays."""
-    names = {"Float8E4M3FN": ml_dtypes.float8_e4m3fn, "Float8E5M2": ml_dtypes.float8_e5m2,
-             "BFloat16": ml_dtypes.bfloat16, "TFloat32": np.float32}  # fmt: skip
+    names = {
+        "Float8E4M3FN": ml_dtypes.float8_e4m3fn,
+        "Float8E5M2": ml_dtypes.float8_e5m2,
+        "BFloat16": ml_dtypes.bfloat16,
+        "TFloat32": np.float32,
+    }
     return names.get(dtype.__name__) or np.dtype(dtype.dtype)

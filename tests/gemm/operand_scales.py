@@ -41,8 +41,10 @@ def by_scaled(case: Case) -> np.ndarray:
     out = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)][int(rng.integers(3))]
     if of_blocks:
         m, n, k = (int(rng.choice(sizes)) for sizes in ((1, 5, 40, 136), (16, 64, 144), (16, 128, 144, 272)))
-        case.a, case.b, case.d = (drawn_rows(rng, shape, kind, inner, 1.0) for shape, kind, inner in
-                                  (((m, k), dtype, 1), ((k, n), dtype, 0), ((m, n), out, 1)))  # fmt: skip
+        case.a, case.b, case.d = (
+            drawn_rows(rng, shape, kind, inner, 1.0)
+            for shape, kind, inner in (((m, k), dtype, 1), ((k, n), dtype, 0), ((m, n), out, 1))
+        )
     else:
         m, n, k = *case.d.view.shape, case.a.view.shape[1]
         case.d = drawn_array(rng, (m, n), out, result=True)
@@ -57,9 +59,15 @@ def by_scaled(case: Case) -> np.ndarray:
         case.bias = drawn_array(rng, (n,), np.float32)
         case.expected = case.expected + case.bias.view
     return scaled_matmul(
-        case.a.view, case.b.view, scale_a.view, scale_b.view, None if case.bias is None else case.bias.view,
-        out=case.d.view, use_fast_accum=bool(rng.random() < 0.5), kernel=case.kernel,
-    )  # fmt: skip
+        case.a.view,
+        case.b.view,
+        scale_a.view,
+        scale_b.view,
+        None if case.bias is None else case.bias.view,
+        out=case.d.view,
+        use_fast_accum=bool(rng.random() < 0.5),
+        kernel=case.kernel,
+    )
 
 
 def by_offsets(case: Case) -> np.ndarray:

@@ -93,11 +93,20 @@ def main() -> None:
         pool.shutdown(wait=False, cancel_futures=True)
     chosen = [f" --{name} '{given}'" for name in ("entry", "kernel") if (given := getattr(options, name))]
     command = f"python -m tests.gemm.operand_search --cases {options.cases} --first {options.first}{''.join(chosen)}"
-    empty = [f"{name} by {point}" for point, name in pairs(options.entry, options.kernel)
-             if not by[f"{name} by {point}"]["right"]]  # fmt: skip
-    found = {"command": command, "cases": counts.total(), **counts, "pairs without a right product": empty,
-             "failed": failed,
-             "by": {name: dict(by[name]) for name in sorted(by)}, "seconds": round(time.time() - begin)}  # fmt: skip
+    empty = [
+        f"{name} by {point}"
+        for point, name in pairs(options.entry, options.kernel)
+        if not by[f"{name} by {point}"]["right"]
+    ]
+    found = {
+        "command": command,
+        "cases": counts.total(),
+        **counts,
+        "pairs without a right product": empty,
+        "failed": failed,
+        "by": {name: dict(by[name]) for name in sorted(by)},
+        "seconds": round(time.time() - begin),
+    }
     print(json.dumps({name: value for name, value in found.items() if name != "by"}))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -55,21 +55,28 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"alpha": float("nan")}, "alpha is nan: a scale must be finite"),
     ({"beta": -float("inf"), "c": C}, "beta is -inf: a scale must be finite"),
     ({"alpha": 10**400}, "alpha is beyond what Float32 holds"),
-    ({"alpha": 1j}, "alpha must be a number"), ({"alpha": "1"}, "alpha must be a number"),
-    ({"alpha": np.array([1.0, 2.0])}, "alpha must be a number"), ({"alpha": [1]}, "alpha must be a number"),
+    ({"alpha": 1j}, "alpha must be a number"),
+    ({"alpha": "1"}, "alpha must be a number"),
+    ({"alpha": np.array([1.0, 2.0])}, "alpha must be a number"),
+    ({"alpha": [1]}, "alpha must be a number"),
     ({"a": A > 0, "b": B > 0}, "no kernel takes Boolean"),
     ({"a": A.astype(complex)}, "do not know the dtype complex128"),
     ({"b": B.astype(np.longdouble)}, "do not know the dtype float128"),
-    ({"b": B.astype(np.float32)}, "a is Float16, b is Float32"), ({"a": A.astype(">f2")}, "bytes in the other order"),
-    ({"a": A.tolist()}, "list"), ({"b": None}, "None"), ({"a": np.float16(1)}, r"shape \(\)|is a number"),
-    ({"b": B[:10]}, "inner dimensions differ"), ({"c": C[:20], "beta": 1.0}, "c must"),
+    ({"b": B.astype(np.float32)}, "a is Float16, b is Float32"),
+    ({"a": A.astype(">f2")}, "bytes in the other order"),
+    ({"a": A.tolist()}, "list"),
+    ({"b": None}, "None"),
+    ({"a": np.float16(1)}, r"shape \(\)|is a number"),
+    ({"b": B[:10]}, "inner dimensions differ"),
+    ({"c": C[:20], "beta": 1.0}, "c must"),
     ({"c": C.astype(np.float32), "beta": 1.0}, "c is Float32, out is Float16"),
-    ({"out": np.zeros((48, 40), F16)}, "out must"), ({"out": np.zeros((40, 48), np.int8)}, "cannot be written as Int8"),
+    ({"out": np.zeros((48, 40), F16)}, "out must"),
+    ({"out": np.zeros((40, 48), np.int8)}, "cannot be written as Int8"),
     ({"out": overlapping_self()}, "several elements of out share one place"),
     ({"out": np.lib.stride_tricks.as_strided(np.zeros(48, F16), (40, 48), (0, 2))}, "several elements of out share"),
     ({"out": np.broadcast_to(np.zeros(48, F16), (40, 48))}, "out is read-only"),
     ({"out": np.ma.array(C, mask=C > 0)}, "a masked array hides elements"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -96,7 +103,7 @@ def test_one_clear_error_and_a_result_that_is_not_touched(way: str, changes: dic
         (lambda: tensors(a=lambda x: torch.nested.nested_tensor([x])), "a is a nested tensor"),
         (lambda: tensors(b=lambda x: torch.nested.nested_tensor([x], layout=torch.jagged)), "b is a nested tensor"),
     ],
-)  # fmt: skip
+)
 def test_tensors_that_are_not_what_their_memory_says(way: str, made: Any, message: str) -> None:
     given = made()
     before = given["out"].detach().clone()
@@ -139,9 +146,11 @@ def test_matmuls_repeated_calls_check_what_changes_from_call_to_call() -> None:
         assert torch.equal(matmul(square, other, out, bias=bias).double(), expected)
     late = memory[32:4128].view(64, 64)
     for arrays, words, message in (
-        ((out, other, out), {"bias": bias}, "out overlaps a"), ((late, other, out), {"bias": bias}, "out overlaps a"),
-        ((square, late, out), {"bias": bias}, "out overlaps b"), ((square, other, out), {"bias": out[3]}, "bias"),
-    ):  # fmt: skip
+        ((out, other, out), {"bias": bias}, "out overlaps a"),
+        ((late, other, out), {"bias": bias}, "out overlaps a"),
+        ((square, late, out), {"bias": bias}, "out overlaps b"),
+        ((square, other, out), {"bias": out[3]}, "bias"),
+    ):
         before = memory.clone()
         with pytest.raises(ArgumentError, match=message):
             matmul(*arrays, **words)
@@ -164,15 +173,20 @@ def test_matmuls_repeated_calls_check_what_changes_from_call_to_call() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"activation": []}, "there is no activation"), ({"activation": "swish"}, "there is no activation"),
-        ({"out_dtype": "x"}, "there is no dtype 'x'"), ({"out_dtype": complex}, "do not know the dtype"),
-        ({"precision": []}, "precision is one of"), ({"kernel": 3}, "kernel must be the name"),
-        ({"decomposition": [1]}, "there is no decomposition"), ({"alpha": [1]}, "alpha must be a number"),
-        ({"bias": np.ones(47, F16)}, "bias must be a vector of 48"), ({"bias": np.ones((48, 1), F16)}, "bias must be"),
+        ({"activation": []}, "there is no activation"),
+        ({"activation": "swish"}, "there is no activation"),
+        ({"out_dtype": "x"}, "there is no dtype 'x'"),
+        ({"out_dtype": complex}, "do not know the dtype"),
+        ({"precision": []}, "precision is one of"),
+        ({"kernel": 3}, "kernel must be the name"),
+        ({"decomposition": [1]}, "there is no decomposition"),
+        ({"alpha": [1]}, "alpha must be a number"),
+        ({"bias": np.ones(47, F16)}, "bias must be a vector of 48"),
+        ({"bias": np.ones((48, 1), F16)}, "bias must be"),
         ({"bias": np.ones(48, complex)}, "do not know the dtype"),
     ],
     ids=lambda x: x if isinstance(x, str) else "-".join(x),
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_words_of_matmul(kind: str, words: dict[str, Any], message: str) -> None:
     a, b = (torch.from_numpy(x) if kind == "torch" else x for x in (A, B))
@@ -189,9 +203,11 @@ NOTHING_TO_ADD: dict[str, tuple[Any, str]] = {
     "serial": (SplitK(2), r"split-K of mode 'serial' has a rule of its own \(its blocks add themselves to D by turns"),
     "parallel": (SplitK(2, "parallel"), "split-K of mode 'parallel' has a rule of its own"),
     "cluster": (SplitK(2, "cluster"), "split-K of mode 'cluster' has a rule of its own"),
-    "whole tiles": (StreamK.of((40, 48, 64), (64, 32, 64), multiprocessors=4, occupancy=1, fragments=1, available=1),
-                    "the blocks of this plan share no tile"),
-}  # fmt: skip
+    "whole tiles": (
+        StreamK.of((40, 48, 64), (64, 32, 64), multiprocessors=4, occupancy=1, fragments=1, available=1),
+        "the blocks of this plan share no tile",
+    ),
+}
 
 
 @pytest.mark.parametrize("reduction", REDUCED)
@@ -202,9 +218,10 @@ def test_a_reduction_with_nothing_to_add_up(way: str, how: str, reduction: str) 
     decomposition, why = NOTHING_TO_ADD[how]
     d = np.full((40, 48), 7, F16)
     calls: dict[str, Callable[..., Any]] = {
-        "gemm": lambda **more: gemm(A, B, out=d, **more), "launcher": lambda **more: launcher(A, B, d, **more)(),
+        "gemm": lambda **more: gemm(A, B, out=d, **more),
+        "launcher": lambda **more: launcher(A, B, d, **more)(),
         "universal": lambda **more: GemmUniversal(**more)(GemmUniversal.Arguments(A=A, B=B, D=d)),
-    }  # fmt: skip
+    }
     for kernel in (None, "tensorop_f16", "hopper_f16"):
         with pytest.raises(ArgumentError, match=f"reduction '{reduction}' says how .*{why}.*'stream_k'.* take one"):
             calls[way](kernel=kernel, decomposition=decomposition, reduction=reduction)

@@ -17,9 +17,12 @@ from tilewright.gemm.epilogue.activations import Activation
 from tilewright.gemm.family.compile import cross_compile
 
 TYPES = {
-    "blackwell_f16": np.float16, "blackwell_bf16": ml_dtypes.bfloat16, "blackwell_e4m3": ml_dtypes.float8_e4m3fn,
-    "blackwell_i8": np.int8, "blackwell_tf32": np.float32,
-}  # fmt: skip
+    "blackwell_f16": np.float16,
+    "blackwell_bf16": ml_dtypes.bfloat16,
+    "blackwell_e4m3": ml_dtypes.float8_e4m3fn,
+    "blackwell_i8": np.int8,
+    "blackwell_tf32": np.float32,
+}
 
 
 def size(name: str, columns: int, ctas: int, cluster: tuple[int, int], transposed: bool = False) -> KernelEntry:
@@ -102,9 +105,11 @@ def test_what_there_is_not() -> None:
     config = kernels()["blackwell_f16"].config
     assert isinstance(config, BlackwellConfig)
     for changed, why in (
-        ({"tile": (64, 256, 64)}, "128 rows a block"), ({"tile": (128, 272, 64)}, "32 to 256 columns in steps of 32"),
-        ({"ctas": 2, "cluster": (1, 1)}, "whole MMAs along M"), ({"acc_dtype": Float16}, "sums of 32 bits"),
+        ({"tile": (64, 256, 64)}, "128 rows a block"),
+        ({"tile": (128, 272, 64)}, "32 to 256 columns in steps of 32"),
+        ({"ctas": 2, "cluster": (1, 1)}, "whole MMAs along M"),
+        ({"acc_dtype": Float16}, "sums of 32 bits"),
         ({"pingpong": True}, "without turns"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ConstraintError, match=why):
             replace(config, **changed).check()  # of several types

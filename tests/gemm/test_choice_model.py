@@ -18,10 +18,11 @@ def times_of(name: str, problem: Problem, parts: int, together: bool = False, **
     options = KernelOptions.of(kernels()[name], (SMS, SMEM))
     fields = {"transposed": False, **fields}
     (index,) = (
-        i for i, way in enumerate(options.plan_options)
+        i
+        for i, way in enumerate(options.plan_options)
         if (way.parts, way.shared_reduction) == (parts, together)
         and all(getattr(way.config, field) == value for field, value in fields.items())
-    )  # fmt: skip
+    )
     return float(options.model.times(problem)[index])
 
 

@@ -20,9 +20,11 @@ TENSOROP = ["tensorop_f16", "tensorop_bf16"]
 FP8 = ("tensorop_e4m3", "tensorop_e5m2")
 AMPERE = [name for name in kernels() if not name.startswith(("hopper", "blackwell", "small_m"))]
 ARCHS = ("sm_80", "sm_90a")
-COMPILED = [*((name, arch) for name in TENSOROP for arch in ARCHS),
-            *covering([name for name in AMPERE if name not in (*TENSOROP, *FP8)], ARCHS, strength=1),
-            *zip(FP8, ("sm_89", "sm_90a"), strict=True)]  # fmt: skip
+COMPILED = [
+    *((name, arch) for name in TENSOROP for arch in ARCHS),
+    *covering([name for name in AMPERE if name not in (*TENSOROP, *FP8)], ARCHS, strength=1),
+    *zip(FP8, ("sm_89", "sm_90a"), strict=True),
+]
 
 
 def mnemonics(sass: str) -> list[str]:

@@ -79,9 +79,9 @@ def test_parts_of_a_split_k_cover_it(k: int, slices: int, k_majors: bool) -> Non
     assert size % 64 == 0 or not (k_majors and k % 64 == 0)
 
 
-UNITS = st.builds(
-    SharedUnits, st.integers(1, 40), st.integers(1, 6), st.integers(1, 50), st.integers(1, 5)
-).map(lambda u: SharedUnits(max(u.sk_tiles, u.groups), u.sk_blocks * u.groups, u.iters_per_tile, u.groups))  # fmt: skip
+UNITS = st.builds(SharedUnits, st.integers(1, 40), st.integers(1, 6), st.integers(1, 50), st.integers(1, 5)).map(
+    lambda u: SharedUnits(max(u.sk_tiles, u.groups), u.sk_blocks * u.groups, u.iters_per_tile, u.groups)
+)
 
 
 @settings(max_examples=150)
@@ -99,9 +99,12 @@ def test_units_own_their_iterations(units: SharedUnits) -> None:
 
 @settings(max_examples=100)
 @given(
-    st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 9000), st.integers(1, 144),
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.integers(1, 9000),
+    st.integers(1, 144),
     st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2)]),
-)  # fmt: skip
+)
 def test_stream_k_on_hopper_shares_what_there_is(m: int, n: int, k: int, sms: int, cluster: tuple[int, int]) -> None:
     """The numbers of the schedule and the maps of its units are of one mind."""
     made = StreamKScheduleSm90.of(
@@ -122,10 +125,13 @@ def test_stream_k_on_hopper_shares_what_there_is(m: int, n: int, k: int, sms: in
         (lambda: GemmIdentityThreadblockSwizzle.of((0, 1, 1), (1, 1, 1)), ArgumentError, r"problem\[0\] must be"),
         (lambda: GemmIdentityThreadblockSwizzle.of((1, 1, 1), (1, 1, 1), n=3), ArgumentError, "1, 2, 4 or 8 columns"),
         (lambda: StreamKScheduleSm90.of((1, 1, 0, 1), (1, 1, 1), sm_count=4), ArgumentError, "K must be a positive"),
-        (lambda: StreamKScheduleSm90.of((1, 1, 1, 1), (1, 1, 1), sm_count=4, decomposition_mode="stream"),
-         ConstraintError, "decomposition_mode is 'stream'; it is one of Heuristic"),
+        (
+            lambda: StreamKScheduleSm90.of((1, 1, 1, 1), (1, 1, 1), sm_count=4, decomposition_mode="stream"),
+            ConstraintError,
+            "decomposition_mode is 'stream'; it is one of Heuristic",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()

@@ -73,9 +73,12 @@ def test_one_warp_loads_while_all_multiply() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"roles": "two"}, "'specialized' or 'one', not 'two'"), ({"consumers": (3, 1), "tile": (192, 64, 64)}, "1 or 2"),
-     ({"pingpong": True}, "1 or 2 warpgroups on the same tile")],
-)  # fmt: skip
+    [
+        ({"roles": "two"}, "'specialized' or 'one', not 'two'"),
+        ({"consumers": (3, 1), "tile": (192, 64, 64)}, "1 or 2"),
+        ({"pingpong": True}, "1 or 2 warpgroups on the same tile"),
+    ],
+)
 def test_configurations_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
     a = np.zeros((64, 64), np.float16)
     with pytest.raises(ConstraintError, match=message):

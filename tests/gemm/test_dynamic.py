@@ -62,9 +62,10 @@ def test_exact_for_integers(cluster: tuple[int, int], size: tuple[int, int, int]
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    "entry", [F16, sized((128, 320)), sized((64, 32), transposed=True), sized((192, 64), raster="hilbert")],
+    "entry",
+    [F16, sized((128, 320)), sized((64, 32), transposed=True), sized((192, 64), raster="hilbert")],
     ids=lambda e: str(e.config.tile),
-)  # fmt: skip
+)
 def test_other_sizes(entry: KernelEntry, machine: str) -> None:
     a, b = operands("hopper_f16", 264, 328, 72)
     np.testing.assert_array_equal(dynamic(a, b, entry, machine).d, product(a, b))

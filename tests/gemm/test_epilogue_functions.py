@@ -67,9 +67,13 @@ def case(kernel: str, m: int, n: int, k: int, majors: str) -> Case:
         draw((m, n), dtype, majors[1]),
     )
     functions = (
-        RowBias(rows), Chain((Bias(columns), Scales(np.full(1, 2, np.float32), scale))), Store(before), Relu(),
-        Residual(residual, Float32(3)), ActivationGradient("relu", gate),
-    )  # fmt: skip
+        RowBias(rows),
+        Chain((Bias(columns), Scales(np.full(1, 2, np.float32), scale))),
+        Store(before),
+        Relu(),
+        Residual(residual, Float32(3)),
+        ActivationGradient("relu", gate),
+    )
     sums = (a.astype(np.float64) @ b.astype(np.float64) + rows[:, None] + columns) * 2 * scale
     return Case(a, b, d, before, functions, (np.maximum(sums, 0) + 3.0 * residual) * (gate > 0), sums)
 

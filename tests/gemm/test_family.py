@@ -63,9 +63,11 @@ def test_host_code_asks_the_family() -> None:
     """Which class a configuration is, only its own family and its kernel know."""
     asked = [
         f"{path.relative_to(GEMM)}: {line.strip()}"
-        for path in sorted(GEMM.rglob("*.py")) if path.parent.name in ASKING
-        for line in path.read_text(encoding="utf-8").splitlines() if CLASSES.search(line)
-    ]  # fmt: skip
+        for path in sorted(GEMM.rglob("*.py"))
+        if path.parent.name in ASKING
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if CLASSES.search(line)
+    ]
     assert asked == []
 
 

@@ -71,9 +71,15 @@ def test_all_majors_alpha_beta(kernel: str, a: bool, b: bool, c: bool, machine: 
 
 SIZES = [(config.tile[:2], config.transposed) for config in (F16.config, *F16.small)]
 ON_THE_CPU = [
-    ((256, 128), False), ((128, 320), False), ((256, 192), False), ((192, 192), False), ((256, 160), False),
-    ((64, 32), False), ((64, 8), True), ((128, 64), True),
-]  # fmt: skip
+    ((256, 128), False),
+    ((128, 320), False),
+    ((256, 192), False),
+    ((192, 192), False),
+    ((256, 160), False),
+    ((64, 32), False),
+    ((64, 8), True),
+    ((128, 64), True),
+]
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,14 @@ def test_what_a_kernel_cannot_take_is_copied_and_c_is_where_d_is(with_c: bool, w
     for chosen in itertools.product([False, True], repeat=4):
         refused = {name for name, one in zip("ABCD", chosen, strict=True) if one}
         listed: Any = [
-            SimpleNamespace(name=name, refusal="why" if name in refused else None, major=Major.K,
-                            access=SimpleNamespace(whole=whole if name in "CD" else whole_loads))
+            SimpleNamespace(
+                name=name,
+                refusal="why" if name in refused else None,
+                major=Major.K,
+                access=SimpleNamespace(whole=whole if name in "CD" else whole_loads),
+            )
             for name in "ABCD"
-        ]  # fmt: skip
+        ]
         found = Packing.needed(product(with_c), listed)
         names = names_by_the_rule(refused, with_c, whole)
         if not names:

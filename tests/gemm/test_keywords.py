@@ -29,7 +29,7 @@ from tilewright.gemm import (
     launcher,
     matmul,
     stage,
-)  # fmt: skip
+)
 from tilewright.gemm.host import plan as planning
 
 pytestmark = pytest.mark.unchecked
@@ -114,8 +114,11 @@ def cases(call: Callable[..., Any], **changes: dict[str, Any]) -> dict[str, Case
 
 
 COMMON: dict[str, dict[str, Any]] = {
-    "c": BETA, "alpha": {"alpha": 3.0}, "beta": {"c": C, "beta": 2.0}, "kernel": KERNEL,
-}  # fmt: skip
+    "c": BETA,
+    "alpha": {"alpha": 3.0},
+    "beta": {"c": C, "beta": 2.0},
+    "kernel": KERNEL,
+}
 MADE = np.zeros((40, 72), np.float16)
 PLAN = {"multiprocessors": 6, "occupancy": 1, "fragments": 2}
 
@@ -192,11 +195,15 @@ def test_it_changes_something(way: str, keyword: str) -> None:
 
 HOPPER = replace(ONE_SIZE.config, tile=(128, 64, 64), consumers=(2, 1), stages=4, epilogue_columns=32)
 KINDS: dict[str, Any] = {
-    "hopper": HOPPER, "one role": replace(HOPPER, roles="one"), "cluster": replace(HOPPER, cluster=(2, 1)),
+    "hopper": HOPPER,
+    "one role": replace(HOPPER, roles="one"),
+    "cluster": replace(HOPPER, cluster=(2, 1)),
     "pingpong": replace(HOPPER, tile=(64, 64, 64), pingpong=True),
-    "cluster_k": replace(HOPPER, cluster_k=2, epilogue_columns=16), "tensorop": kernels()["tensorop_f16"].config,
-    "simt": kernels()["simt_f32"].config, "small_m": kernels()["small_m_f16"].config,
-}  # fmt: skip
+    "cluster_k": replace(HOPPER, cluster_k=2, epilogue_columns=16),
+    "tensorop": kernels()["tensorop_f16"].config,
+    "simt": kernels()["simt_f32"].config,
+    "small_m": kernels()["small_m_f16"].config,
+}
 OTHER = {
     "tile": (128, 128, 64), "stages": 3, "consumers": (1, 2), "cluster": (1, 2), "cluster_k": 4, "pingpong": True,
     "promote": 2, "roles": "one", "epilogue_columns": 16, "epilogue_buffers": 3, "group": 4, "raster": "hilbert",

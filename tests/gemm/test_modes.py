@@ -24,9 +24,12 @@ LOOPS = {
     "hopper": HOPPER.only(next(c for c in HOPPER.small if c.tile[:2] == (64, 32) and c.cluster_size == 1)),
 }
 MODES: dict[str, tuple[str, int]] = {
-    "gemm": ("gemm", 1), "gemm, split": ("gemm", 2), "parallel": ("gemm_split_k_parallel", 2),
-    "batched": ("batched", 1), "array": ("array", 1),
-}  # fmt: skip
+    "gemm": ("gemm", 1),
+    "gemm, split": ("gemm", 2),
+    "parallel": ("gemm_split_k_parallel", 2),
+    "batched": ("batched", 1),
+    "array": ("array", 1),
+}
 REDUCTIONS = (None, "mixed", "atomic", "shared", "none")
 SINGLE, CLUSTERS = "split-K is for a single product", "its blocks do not form clusters"
 DRAW, POINTERS = "its blocks have no warp that could draw", "not by index or pointer"
@@ -44,9 +47,14 @@ OTHER_SCHEDULE = "no size of kernel hopper_f16 cuts"
 RULES = {mode: f"mode '{mode}' has a rule of its own" for mode in ("serial", "parallel", "cluster")}
 TILES = {"ampere": (64, 32, 32), "hopper": (64, 32, 64)}
 NAMED: dict[str, Any] = {
-    "auto": "auto", "data_parallel": "data_parallel", "dynamic": "dynamic", "stream_k": "stream_k",
-    "serial": SplitK(2), "parallel": SplitK(2, "parallel"), "cluster": SplitK(2, "cluster"),
-}  # fmt: skip
+    "auto": "auto",
+    "data_parallel": "data_parallel",
+    "dynamic": "dynamic",
+    "stream_k": "stream_k",
+    "serial": SplitK(2),
+    "parallel": SplitK(2, "parallel"),
+    "cluster": SplitK(2, "cluster"),
+}
 PLANNED = ("plan", "whole plan", "schedule", "whole schedule")
 
 
@@ -79,8 +87,13 @@ def reason(loop: str, mode: str, how: str, reduction: str | None) -> str | None:
         if found := {"plan": NONE_PLAN, "schedule": NONE_SCHEDULE, **dict.fromkeys(RULES, NONE_SLICES)}.get(how):
             return found
     if named:
-        rules = {"data_parallel": OWN_BLOCK, "dynamic": DRAWN, "whole plan": WHOLE_PLAN,
-                 "whole schedule": WHOLE_SCHEDULE, **RULES}  # fmt: skip
+        rules = {
+            "data_parallel": OWN_BLOCK,
+            "dynamic": DRAWN,
+            "whole plan": WHOLE_PLAN,
+            "whole schedule": WHOLE_SCHEDULE,
+            **RULES,
+        }
         if how in rules:
             return rules[how]
         if several and how in ("auto", "stream_k"):
@@ -151,6 +164,8 @@ def test_right_or_refused(loop: str, mode: str, how: str) -> None:
 
 def test_the_table_has_both_for_every_reduction() -> None:
     for reduction in REDUCTIONS:
-        found = {reason(loop, mode, how, reduction) is None
-                 for loop, mode, how in itertools.product(LOOPS, MODES, (*NAMED, *PLANNED))}  # fmt: skip
+        found = {
+            reason(loop, mode, how, reduction) is None
+            for loop, mode, how in itertools.product(LOOPS, MODES, (*NAMED, *PLANNED))
+        }
         assert found == {True, False}

@@ -28,11 +28,20 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.unchecked
 
 SIMULATED = [name for name, known in kernels().items() if known.min_arch <= 90]
-PAIRS = [(entry, kernel) for i, entry in enumerate(ENTRY_POINTS) for j, kernel in enumerate(SIMULATED)
-         if (i + 3 * j) % len(ENTRY_POINTS) == 0 and ENTRY_POINTS[entry].has(kernel)]  # fmt: skip
-PAIRS += [("scaled_matmul", "hopper_e4m3_promoted"), ("scaled_matmul", "tensorop_i8"),
-          ("grouped_matmul", "tensorop_f16"), ("grouped_matmul", "simt_f32"),
-          ("mixed_matmul", "tensorop_bf16"), ("sparse_matmul", "hopper_i8")]  # fmt: skip
+PAIRS = [
+    (entry, kernel)
+    for i, entry in enumerate(ENTRY_POINTS)
+    for j, kernel in enumerate(SIMULATED)
+    if (i + 3 * j) % len(ENTRY_POINTS) == 0 and ENTRY_POINTS[entry].has(kernel)
+]
+PAIRS += [
+    ("scaled_matmul", "hopper_e4m3_promoted"),
+    ("scaled_matmul", "tensorop_i8"),
+    ("grouped_matmul", "tensorop_f16"),
+    ("grouped_matmul", "simt_f32"),
+    ("mixed_matmul", "tensorop_bf16"),
+    ("sparse_matmul", "hopper_i8"),
+]
 """Each kernel once, each entry point at least once; and those with a mechanism of their own again."""
 
 

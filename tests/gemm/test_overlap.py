@@ -17,11 +17,15 @@ from tilewright.sim.checks.dependents import waits_first
 from tilewright.sim.events import observing
 
 KERNELS = (
-    ("hopper_f16", {}, "data_parallel"), ("hopper_f16", {}, "stream_k"), ("hopper_f16", {}, "dynamic"),
+    ("hopper_f16", {}, "data_parallel"),
+    ("hopper_f16", {}, "stream_k"),
+    ("hopper_f16", {}, "dynamic"),
     ("hopper_f16", {"roles": "one", "consumers": (1, 1), "tile": (64, 64, 64)}, "data_parallel"),
-    ("tensorop_f16", {}, "data_parallel"), ("tensorop_f16", {}, "stream_k"), ("simt_f32", {}, "data_parallel"),
+    ("tensorop_f16", {}, "data_parallel"),
+    ("tensorop_f16", {}, "stream_k"),
+    ("simt_f32", {}, "data_parallel"),
     ("small_m_f16", {}, "data_parallel"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("name", "change", "decomposition"), KERNELS, ids=lambda x: str(x))

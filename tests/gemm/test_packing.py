@@ -86,8 +86,10 @@ def test_batches_and_views(always, machine):
 def test_c_and_d_are_copied_together(unaligned, copied):
     """A kernel that writes whole vectors of rows has rows of one length in both."""
     shapes = {"A": (16, 64), "B": (64, 24), "C": (16, 24), "D": (16, 24)}
-    made = {name: np.zeros((m, n + 1), np.float16)[:, :n] if name == unaligned else matrix(m, n, "C")
-            for name, (m, n) in shapes.items()}  # fmt: skip
+    made = {
+        name: np.zeros((m, n + 1), np.float16)[:, :n] if name == unaligned else matrix(m, n, "C")
+        for name, (m, n) in shapes.items()
+    }
     problem = Problem.of(*made.values())
     whole = AccessRequirement("TMA", step=VECTOR, whole=True, least_stride=1)
     packing = Packing.needed(problem, operand_accesses(problem, whole))

@@ -53,16 +53,22 @@ def run(handle: GemmUniversal, arguments: Any) -> None:
 
 ORDERS = ("CCC", "FFC", "CFF", "FCF")
 WAYS = {
-    "tensor cores": (AMPERE, "data_parallel"), "simt": ("simt_f32", "data_parallel"), "serial": (AMPERE, SplitK(3)),
-    "parallel": (AMPERE, SplitK(3, "parallel")), "reduction blocks": (AMPERE, SEPARATE),
-}  # fmt: skip
+    "tensor cores": (AMPERE, "data_parallel"),
+    "simt": ("simt_f32", "data_parallel"),
+    "serial": (AMPERE, SplitK(3)),
+    "parallel": (AMPERE, SplitK(3, "parallel")),
+    "reduction blocks": (AMPERE, SEPARATE),
+}
 
 
 @pytest.mark.parametrize(
     ("way", "orders"),
-    [*(("tensor cores", orders) for orders in ORDERS), *covering([*WAYS][1:], ORDERS, strength=1),
-     *covering([*WAYS][1:], ORDERS[::-1], strength=1)],
-)  # fmt: skip
+    [
+        *(("tensor cores", orders) for orders in ORDERS),
+        *covering([*WAYS][1:], ORDERS, strength=1),
+        *covering([*WAYS][1:], ORDERS[::-1], strength=1),
+    ],
+)
 def test_gather_and_scatter(way: str, orders: str) -> None:
     kernel, how = WAYS[way]
     arguments, expected = by_index(np.float32 if kernel == "simt_f32" else np.float16, orders)

@@ -83,7 +83,7 @@ def test_kernels_compute_the_same_tiles(raster: Raster, extent: tuple[int, int])
 )
 def test_products_do_not_depend_on_the_order(
     entry: KernelEntry, size: tuple[int, int, int], raster: str, machine: str
-) -> None:  # fmt: skip
+) -> None:
     entry = entry.only(replace(entry.config, raster=raster))
     a, b = operands("hopper_f16", *size)
     report = gemm(a, b, kernel=entry, machine=machine, decomposition="data_parallel")

@@ -54,9 +54,9 @@ def check(a: np.ndarray, b: np.ndarray, entry: KernelEntry, machine: str = "cpu"
 @pytest.mark.tilewright_check("all")
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    ("name", "reduction"), [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic"),
-                            ("regions, remapped", "atomic")],
-)  # fmt: skip
+    ("name", "reduction"),
+    [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic"), ("regions, remapped", "atomic")],
+)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_stream_k(loop: str, name: str, reduction: str, machine: str) -> None:
     entry = LOOPS[loop]
@@ -70,8 +70,9 @@ def test_a_block_of_two_tiles_beside_reduction_blocks() -> None:
     """The copies of its second tile go where the epilogue of the first one reads: a barrier is between them."""
     entry = kernels()["tensorop_f16"]
     bM, bN, bK = entry.config.tile
-    shares = StreamK.of((3 * bM, bN, 3 * bK), entry.config.tile, multiprocessors=1, occupancy=4, fragments=1,
-                        shared=(1, 3))  # fmt: skip
+    shares = StreamK.of(
+        (3 * bM, bN, 3 * bK), entry.config.tile, multiprocessors=1, occupancy=4, fragments=1, shared=(1, 3)
+    )
     assert shares.reduction_blocks and shares.dp_first_wave_tiles == 2
     check(*operands("hopper_f16", 3 * bM, bN, 3 * bK), entry, decomposition=shares)
 
@@ -126,9 +127,16 @@ def test_split_k_of_every_kernel(name: str, mode: str) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.integers(1, 200), st.integers(1, 200), st.integers(1, 300), st.integers(1, 12), st.integers(1, 3),
-    st.integers(1, 4), st.sampled_from(["mixed", "atomic"]), st.booleans(), st.booleans(),
-)  # fmt: skip
+    st.integers(1, 200),
+    st.integers(1, 200),
+    st.integers(1, 300),
+    st.integers(1, 12),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from(["mixed", "atomic"]),
+    st.booleans(),
+    st.booleans(),
+)
 def test_any_plan_on_ampere(
     m: int, n: int, k: int, sms: int, occupancy: int, split: int, reduction: str, a_turned: bool, b_turned: bool
 ) -> None:
@@ -140,9 +148,13 @@ def test_any_plan_on_ampere(
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.integers(1, 25), st.integers(1, 25), st.integers(1, 40), st.integers(1, 12), st.integers(1, 4),
+    st.integers(1, 25),
+    st.integers(1, 25),
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 4),
     st.sampled_from(["mixed", "atomic"]),
-)  # fmt: skip
+)
 def test_any_plan_on_hopper(m: int, n: int, k: int, sms: int, split: int, reduction: str) -> None:
     a, b = operands("hopper_f16", 8 * m, 8 * n, 8 * k)
     shares = plan((8 * m, 8 * n, 8 * k), HOPPER, multiprocessors=sms, occupancy=2, split=split, fragments=2)
@@ -151,9 +163,12 @@ def test_any_plan_on_hopper(m: int, n: int, k: int, sms: int, split: int, reduct
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.integers(1, 150), st.integers(1, 150), st.integers(0, 300), st.integers(1, 9),
+    st.integers(1, 150),
+    st.integers(1, 150),
+    st.integers(0, 300),
+    st.integers(1, 9),
     st.sampled_from(["serial", "parallel"]),
-)  # fmt: skip
+)
 def test_any_split_on_ampere(m: int, n: int, k: int, slices: int, mode: str) -> None:
     rng = np.random.default_rng(m * n * k)
     a, b = integers(rng, (m, k), np.float16), integers(rng, (k, n), np.float16)
@@ -224,10 +239,12 @@ def test_launches_follow_each_other() -> None:
     [
         ({"decomposition": SplitK(2, "cluster")}, "do not form clusters"),
         ({"reduction": "sum"}, "reduction must be one of none, mixed, atomic, shared, got 'sum'"),
-        ({"reduction": "none", "decomposition": made("uneven shares", AMPERE, (136, 200, 608))},
-         "reduction 'none' with"),
+        (
+            {"reduction": "none", "decomposition": made("uneven shares", AMPERE, (136, 200, 608))},
+            "reduction 'none' with",
+        ),
     ],
-)  # fmt: skip
+)
 def test_ways_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
     a, b = operands("hopper_f16", 136, 200, 608)
     with pytest.raises(ArgumentError, match=message):
@@ -286,10 +303,14 @@ def test_clusters_share_tiles(cluster: tuple[int, int], reduction: str, machine:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("cluster", "numbers"),
-    [((1, 1), {"decomposition_mode": "StreamK"}), ((2, 1), {"decomposition_mode": "StreamK"}),
-     ((1, 1), {"splits": 3}), ((1, 1), {"decomposition_mode": "DataParallel"})],
+    [
+        ((1, 1), {"decomposition_mode": "StreamK"}),
+        ((2, 1), {"decomposition_mode": "StreamK"}),
+        ((1, 1), {"splits": 3}),
+        ((1, 1), {"decomposition_mode": "DataParallel"}),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_hoppers_schedule(cluster: tuple[int, int], numbers: dict[str, Any], machine: str) -> None:
     m, n, k = 72, 72, 64 * 12
     entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
@@ -315,9 +336,15 @@ def test_a_schedules_order_of_tiles_and_reduction(raster: str, swizzle: int) -> 
     cluster, (m, n, k) = (1, 2), (64 * 8, 64 * 16, 64 * 9)
     entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
     schedule = StreamKScheduleSm90.of(
-        (m, n, k, 1), entry.config.tile, cluster, sm_count=20, raster=raster, max_swizzle=swizzle,
-        reduction_mode="Nondeterministic", decomposition_mode="StreamK",
-    )  # fmt: skip
+        (m, n, k, 1),
+        entry.config.tile,
+        cluster,
+        sm_count=20,
+        raster=raster,
+        max_swizzle=swizzle,
+        reduction_mode="Nondeterministic",
+        decomposition_mode="StreamK",
+    )
     persistent = schedule.persistent
     assert (persistent.along_n, 1 << persistent.log_swizzle_size) == (raster == "AlongN", swizzle)
     a, b = operands("hopper_f16", m, n, k)

@@ -49,8 +49,14 @@ def arguments(batch: int = 0, **more: Any) -> Any:
 
 
 def lists(**more: Any) -> Any:
-    return arguments(**{**{name: [half(*s)] * 2 for name, s in (("A", (8, 32)), ("B", (32, 16)))},
-                        "D": [half(8, 16), half(8, 16)], "mode": "array", **more})  # fmt: skip
+    return arguments(
+        **{
+            **{name: [half(*s)] * 2 for name, s in (("A", (8, 32)), ("B", (32, 16)))},
+            "D": [half(8, 16), half(8, 16)],
+            "mode": "array",
+            **more,
+        }
+    )
 
 
 def matrix(name: str, *shape: int, device: str = "cpu") -> Matrix:
@@ -278,7 +284,7 @@ WHY = {
     "few rows of nothing": (lambda: (KERNELS["small_m_f16"], problem(1, k=0), "auto"), "K is 0"),
     "TMA by index": (lambda: (hopper(), indexed(), "auto"), "not by index or pointer"),
     "TMA of nothing": (lambda: (hopper(), problem(k=0), "auto"), "K is 0"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WHY)
@@ -355,8 +361,11 @@ def test_a_report_has_the_rows_that_are_known(given: dict[str, Any]) -> None:
     for name, value in given.items():
         setattr(report, name, value)
     rows = dict(report.rows())
-    names = {"bank_conflicts": "extra wavefronts of shared memory", "packed": "copied for a faster kernel",
-             "on_gpu": "kernel on a GPU (sm_90)"}  # fmt: skip
+    names = {
+        "bank_conflicts": "extra wavefronts of shared memory",
+        "packed": "copied for a faster kernel",
+        "on_gpu": "kernel on a GPU (sm_90)",
+    }
     assert [name for name, title in names.items() if title in rows] == list(given)
 
 

@@ -38,7 +38,7 @@ def shares_of(entry: KernelEntry, problem: tuple[int, int, int], shared: tuple[i
 
 def check(
     entry: KernelEntry, problem: tuple[int, int, int], plan: Any, machine: str = "cpu", kernel: str = "hopper_f16"
-) -> Any:  # fmt: skip
+) -> Any:
     """D = A B + 2 C, exactly."""
     m, n, k = problem
     a, b = operands(kernel, m, n, k)
@@ -113,9 +113,13 @@ def test_every_major(turned: tuple[int, int, int], machine: str) -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.integers(1, 25), st.integers(1, 25), st.integers(1, 60), st.integers(1, 60), st.integers(1, 60),
+    st.integers(1, 25),
+    st.integers(1, 25),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.integers(1, 60),
     st.sampled_from([(1, 1), (2, 1), (1, 2)]),
-)  # fmt: skip
+)
 def test_any_plan(m: int, n: int, k: int, tiles: int, blocks: int, cluster: tuple[int, int]) -> None:
     problem = (8 * m, 8 * n, 8 * k)
     entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
@@ -130,7 +134,7 @@ def test_hoppers_schedule(cluster: tuple[int, int], machine: str) -> None:
     entry = sized((64, 32), epilogue_columns=8, cluster=cluster)
     schedule = StreamKScheduleSm90.of(
         (m, n, k, 1), entry.config.tile, cluster, sm_count=4, decomposition_mode="StreamK"
-    )  # fmt: skip
+    )
     assert schedule.sk_groups > 1 or cluster != (1, 1)
     check(entry, (m, n, k), schedule, machine)
 
@@ -148,9 +152,13 @@ def test_epilogue_functions_see_whole_sums() -> None:
 
 @pytest.mark.parametrize(
     ("shared", "tile", "changes"),
-    [((4, 3), (64, 32), {"epilogue_columns": 8}), ((4, 16), (64, 32), {"epilogue_columns": 8, "cluster": (2, 1)}),
-     ((4, 16), *TILES[4])], ids=str,
-)  # fmt: skip
+    [
+        ((4, 3), (64, 32), {"epilogue_columns": 8}),
+        ((4, 16), (64, 32), {"epilogue_columns": 8, "cluster": (2, 1)}),
+        ((4, 16), *TILES[4]),
+    ],
+    ids=str,
+)
 def test_no_races(shared: tuple[int, int], tile: tuple[int, int], changes: dict[str, Any]) -> None:
     entry = sized(tile, **changes)
     with sim.options(check="all", sms=40):
@@ -278,8 +286,9 @@ def test_a_kernel_without_persistent_blocks() -> None:
 
 @pytest.mark.parametrize(
     ("tile", "changes"),
-    [TILES[3], ((256, 128), {"cluster": (2, 1), "epilogue_columns": 8})], ids=str,
-)  # fmt: skip
+    [TILES[3], ((256, 128), {"cluster": (2, 1), "epilogue_columns": 8})],
+    ids=str,
+)
 def test_compiled(tile: tuple[int, int], changes: dict[str, Any]) -> None:
     artifact = cross_compile(sized(tile, **changes).config, "sm_90a", "stream_k", "shared")
     assert artifact.spills == 0 and "serializ" not in artifact.log and "LDL" not in artifact.sass
@@ -298,8 +307,14 @@ def test_the_same_bits_each_time(transposed: bool, cluster: tuple[int, int]) -> 
     extents = (n, m, k) if transposed else (m, n, k)
     tiles = -(-extents[0] // entry.config.cluster_tile[0]) * -(-extents[1] // entry.config.cluster_tile[1])
     clusters = 132 // (cluster[0] * cluster[1])
-    plan = StreamK.of(extents, entry.config.cluster_tile, multiprocessors=clusters, occupancy=1, fragments=1,
-                      shared=(tiles, clusters // tiles * tiles))  # fmt: skip
+    plan = StreamK.of(
+        extents,
+        entry.config.cluster_tile,
+        multiprocessors=clusters,
+        occupancy=1,
+        fragments=1,
+        shared=(tiles, clusters // tiles * tiles),
+    )
     handle = GemmUniversal(entry, plan, "shared")
     arguments = GemmUniversal.Arguments(A=a, B=b, D=out)
     workspace = torch.full((handle.workspace_size(arguments),), 0xFF, device="cuda", dtype=torch.uint8)
@@ -328,8 +343,9 @@ def test_two_streams_at_once() -> None:
     for _ in range(2):
         a, b = (torch.randn(s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
         out = torch.empty((m, n), device="cuda", dtype=torch.float16)
-        runs.append((torch.cuda.Stream(), a, b, out,
-                     launcher(a, b, out, kernel=entry, decomposition=plan, reduction="shared")))  # fmt: skip
+        runs.append(
+            (torch.cuda.Stream(), a, b, out, launcher(a, b, out, kernel=entry, decomposition=plan, reduction="shared"))
+        )
     torch.cuda.synchronize()
     for _ in range(200):
         for stream, _, _, _, run in runs:

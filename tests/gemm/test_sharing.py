@@ -49,9 +49,10 @@ def test_split_tiles_of_every_kernel(name: str, split: int, machine: str) -> Non
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("problem", "which"),
-    covering([(256, 512, 512), (300, 520, 500), (1, 1, 2048), (640, 500, 360)], ["config", "shared", "large"],
-             strength=1),
-)  # fmt: skip
+    covering(
+        [(256, 512, 512), (300, 520, 500), (1, 1, 2048), (640, 500, 360)], ["config", "shared", "large"], strength=1
+    ),
+)
 def test_uneven_shares(problem: tuple[int, int, int], which: str, machine: str) -> None:
     m, n, k = problem
     entry = tile_of("tensorop_f16", which)
@@ -149,8 +150,14 @@ def test_few_tiles_with_a_long_k_are_added_up_together() -> None:
         size, shares = best(entry, "stream_k", problem, H200, "shared")
         assert shares is not None and shares.shared_reduction and shares.cuts_tiles
         assert size.config.tile[0] * size.config.tile[1] >= 64 * 128 and shares.sk_blocks >= 2 * shares.sk_tiles
-    for problem in ((4096, 4096, 4096, 1), (16, 4096, 4096, 1), (512, 512, 512, 1), (968, 376, 6768, 1),
-                    (2096, 864, 4640, 1), (5040, 368, 6496, 1)):  # fmt: skip
+    for problem in (
+        (4096, 4096, 4096, 1),
+        (16, 4096, 4096, 1),
+        (512, 512, 512, 1),
+        (968, 376, 6768, 1),
+        (2096, 864, 4640, 1),
+        (5040, 368, 6496, 1),
+    ):
         _, shares = best(entry, "auto", problem, H200)
         assert shares is None or not shares.shared_reduction
 

@@ -61,11 +61,12 @@ def test_it_is_taken_where_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "words", "message"),
     [
-        ((17, 64), (64, 8), {}, "at most 16 rows, not 17"), ((4, 0), (0, 8), {}, "K is 0"),
+        ((17, 64), (64, 8), {}, "at most 16 rows, not 17"),
+        ((4, 0), (0, 8), {}, "K is 0"),
         ((4, 63), (63, 8), {}, "multiples of 16 bytes; a has strides"),
         ((4, 64), (64, 8), {"decomposition": "stream_k"}, "share nothing"),
     ],
-)  # fmt: skip
+)
 def test_what_it_does_not_take(a: tuple[int, int], b: tuple[int, int], words: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         gemm(integers(0, *a), integers(1, *b[::-1]).T, kernel="small_m_f16", **words)

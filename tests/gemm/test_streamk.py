@@ -55,9 +55,14 @@ def test_the_golden_lines_see_every_constant(
     [(25, 602, 84, 1, 25, 84), (106, 2747, 84, 3, 22, 84)],
 )
 def test_costs_are_float32(
-    tiles: int, iters: int, multiprocessors: int, occupancy: int, shared: int, blocks: int,
+    tiles: int,
+    iters: int,
+    multiprocessors: int,
+    occupancy: int,
+    shared: int,
+    blocks: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """Numbers from the C++ header, for problems where float64 would take fewer or more blocks."""
     assert streamk_blocks.get_blocks(tiles, iters, multiprocessors, occupancy) == (tiles - shared, blocks)
     monkeypatch.setattr(streamk_blocks, "float32", float)
@@ -87,10 +92,15 @@ def work(sk: StreamK, x: int) -> list[tuple[int, int, int]]:
 EXTENTS = st.integers(1, 40)
 DECOMPOSITIONS = st.builds(
     lambda m, n, k, **rest: StreamK.of((64 * m - 1, 64 * n, 32 * k - 31), (64, 64, 32), **rest),
-    EXTENTS, EXTENTS, st.integers(1, 60), multiprocessors=st.integers(1, 24), occupancy=st.integers(1, 4),
-    fragments=st.integers(1, 8), available=st.one_of(st.none(), st.integers(1, 24)),
+    EXTENTS,
+    EXTENTS,
+    st.integers(1, 60),
+    multiprocessors=st.integers(1, 24),
+    occupancy=st.integers(1, 4),
+    fragments=st.integers(1, 8),
+    available=st.one_of(st.none(), st.integers(1, 24)),
     split=st.sampled_from([1, 1, 1, 2, 3, 8]),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=150)
@@ -135,8 +145,12 @@ def test_workspaces() -> None:
 
 
 GOOD = {
-    "problem": (512, 512, 512), "tile": (128, 128, 32), "multiprocessors": 132, "occupancy": 1, "fragments": 8,
-}  # fmt: skip
+    "problem": (512, 512, 512),
+    "tile": (128, 128, 32),
+    "multiprocessors": 132,
+    "occupancy": 1,
+    "fragments": 8,
+}
 
 
 @pytest.mark.parametrize(
@@ -219,10 +233,17 @@ def launch_maps(sk: StreamK, out: cute.Tensor):
 def expected_row(sk: StreamK, x: int) -> list[int]:
     blocks = sk.dp_start_block_idx + sk.reduce_start_block_idx + sk.num_active_blocks + sk.num_blocks
     return [
-        sk.get_block_idx(x), *sk.get_iter_extents(x), sk.get_sk_block_idx(x), sk.get_sk_tile_idx(x),
-        sk.get_first_block_idx(x, 1000 + x), *sk.dp_tiles(x), *sk.get_tile_offset(x), int(sk.is_dp_tile(x)), blocks,
+        sk.get_block_idx(x),
+        *sk.get_iter_extents(x),
+        sk.get_sk_block_idx(x),
+        sk.get_sk_tile_idx(x),
+        sk.get_first_block_idx(x, 1000 + x),
+        *sk.dp_tiles(x),
+        *sk.get_tile_offset(x),
+        int(sk.is_dp_tile(x)),
+        blocks,
         *sk.tile_share(x // 3, x, x + 40),
-    ]  # fmt: skip
+    ]
 
 
 def varied() -> list[StreamK]:

@@ -35,9 +35,14 @@ def memory(size: int) -> Any:
 
 @pytest.mark.parametrize(
     ("decomposition", "mode", "count"),
-    [("auto", "gemm", 1), ("data_parallel", "gemm", 3), ("stream_k", "gemm", 2), (SplitK(2), "gemm", 1),
-     ("auto", GemmUniversalMode.kGemmSplitKParallel, 3)],
-)  # fmt: skip
+    [
+        ("auto", "gemm", 1),
+        ("data_parallel", "gemm", 3),
+        ("stream_k", "gemm", 2),
+        (SplitK(2), "gemm", 1),
+        ("auto", GemmUniversalMode.kGemmSplitKParallel, 3),
+    ],
+)
 @pytest.mark.parametrize("kernel", ["tensorop_f16", HOPPER], ids=["ampere", "hopper"])
 def test_steps(kernel: Any, decomposition: Any, mode: Any, count: int) -> None:
     more = {"avail_sms": 8} if decomposition == "stream_k" else {}  # blocks that the simulator runs
@@ -50,8 +55,9 @@ def test_steps(kernel: Any, decomposition: Any, mode: Any, count: int) -> None:
         d[:] = 77
         launch()
         np.testing.assert_array_equal(d, (2 * expected).astype(np.float16))
-    assert handle.plan.decomposition == ("split_k" if count == 3 or decomposition == SplitK(2) else
-                                         {2: "stream_k"}.get(count, "data_parallel"))  # fmt: skip
+    assert handle.plan.decomposition == (
+        "split_k" if count == 3 or decomposition == SplitK(2) else {2: "stream_k"}.get(count, "data_parallel")
+    )
     needed = handle._need_ready("test").needed
     assert not workspace[needed.flags_offset : needed.flags_offset + 4 * needed.flags].any()
     # Other matrices, another scale, the same plan and workspace.
@@ -178,10 +184,16 @@ def moved(matrix: np.ndarray[Any, Any], step: int = 1, offset: int = 0) -> Any:
 
 A_, B_, D_ = (np.zeros(shape, np.float16) for shape in ((M, K), (K, N), (M, N)))
 OTHER_GEOMETRY = [
-    {"A": moved(A_, step=2)}, {"A": moved(A_, offset=1)}, {"A": A_.astype(ml_dtypes.bfloat16), "B": B_.astype(
-        ml_dtypes.bfloat16)}, {"B": np.asfortranarray(B_)}, {"B": moved(B_, offset=4)}, {"D": moved(D_, offset=2)},
-    {"D": D_.astype(np.float32)}, {"C": D_, "beta": 1.0}, {"D": moved(D_, step=2)},
-]  # fmt: skip
+    {"A": moved(A_, step=2)},
+    {"A": moved(A_, offset=1)},
+    {"A": A_.astype(ml_dtypes.bfloat16), "B": B_.astype(ml_dtypes.bfloat16)},
+    {"B": np.asfortranarray(B_)},
+    {"B": moved(B_, offset=4)},
+    {"D": moved(D_, offset=2)},
+    {"D": D_.astype(np.float32)},
+    {"C": D_, "beta": 1.0},
+    {"D": moved(D_, step=2)},
+]
 """Each component of what a plan depends on, changed alone; of both operands where their types must agree."""
 
 

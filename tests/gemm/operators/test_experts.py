@@ -178,10 +178,16 @@ ENDS = np.array([20, 40], np.int32)
         ({"a": A.copy(order="F"), "rows": np.zeros(2, np.int32), "offsets": ENDS // 20}, "rows are read whole"),
         ({"a": A[:, :0], "b": B[:, :0], "epilogue": Activation("relu")}, "there is no group, or K is 0"),
         ({"epilogue": ScatterAdd(np.zeros((4, N)), *[np.zeros(ROWS, np.int32)] * 2)}, "matrix is of Float32, not of F"),
-        ({"epilogue": ScatterAdd(np.zeros((4, 8), np.float32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.float32))},
-         "matrix has 32 columns, as D has"),
+        (
+            {
+                "epilogue": ScatterAdd(
+                    np.zeros((4, 8), np.float32), np.zeros(ROWS, np.int32), np.zeros(ROWS, np.float32)
+                )
+            },
+            "matrix has 32 columns, as D has",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_epilogues_are_refused(change: dict[str, Any], message: str) -> None:
     call = {"a": A, "b": B, "offsets": ENDS, **change}
     with pytest.raises(ArgumentError, match=message):

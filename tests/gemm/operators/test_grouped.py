@@ -31,8 +31,9 @@ SIZE = st.integers(0, 150)
 @settings(max_examples=4, deadline=None)
 @given(st.lists(st.tuples(SIZE, SIZE, SIZE, st.booleans(), st.booleans()), min_size=1, max_size=4))
 def test_any_sizes_and_majors(sizes: list[tuple[int, int, int, bool, bool]]) -> None:
-    problems = [(integers(i, m, k, turned=s), integers(i + 9, k, n, turned=t))
-                for i, (m, n, k, s, t) in enumerate(sizes)]  # fmt: skip
+    problems = [
+        (integers(i, m, k, turned=s), integers(i + 9, k, n, turned=t)) for i, (m, n, k, s, t) in enumerate(sizes)
+    ]
     for (a, b), d in zip(problems, gemm_grouped(problems), strict=True):
         np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
@@ -42,8 +43,10 @@ def test_all_of_one_kind_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     run = group_launch.Launch.run
     monkeypatch.setattr(group_launch.Launch, "run", lambda self: launches.append(self) or run(self))
     sizes = ((8, 64, 32), (264, 136, 72), (16, 8, 200))
-    problems = [(torch.from_numpy(integers(i, m, k)), torch.from_numpy(integers(i + 5, k, n)), torch.ones(m, n).half())
-                for i, (m, n, k) in enumerate(sizes)]  # fmt: skip
+    problems = [
+        (torch.from_numpy(integers(i, m, k)), torch.from_numpy(integers(i + 5, k, n)), torch.ones(m, n).half())
+        for i, (m, n, k) in enumerate(sizes)
+    ]
     out = [torch.empty(m, n).half() for m, n, _ in sizes]
     found = gemm_grouped(problems, out, alpha=2.0, beta=-1.0)
     assert len(launches) == 1 and all(x is y for x, y in zip(found, out, strict=True))
@@ -58,7 +61,7 @@ def test_in_place_and_other_types() -> None:
     expected = integers(0, 70, 24, dtype=np.float32) @ integers(1, 24, 40, dtype=np.float32) + c
     (d,) = gemm_grouped(
         [(integers(0, 70, 24, dtype=np.float32), integers(1, 24, 40, dtype=np.float32), c)], [c], beta=1.0
-    )  # fmt: skip
+    )
     assert d is c and (c == expected).all()
     assert gemm_grouped([]) == []
     (d,) = gemm_grouped([(integers(0, 8, 32, dtype=np.int8), integers(1, 32, 16, dtype=np.int8))])
@@ -84,8 +87,10 @@ many = np.ones((16, 16), np.float16)
         (lambda: gemm_grouped([(x, y), (x, y)], [many[:8, :8], many[4:12, :8]]), "of problems 0 and 1 overlap"),
         (lambda: gemm_grouped([(x, y), (many, y)], [many[:8, :8], many.copy()[:, :8]]), "overlaps a of problem 1"),
         (lambda: gemm_grouped([(x, y)], kernel="small_m_f16"), "takes no groups"),
-        (lambda: gemm_grouped([(x, y), (x[:, :3].copy(), y[:3])], kernel="hopper_f16"),
-         "problem 1: kernel hopper_f16: TMA wants rows"),
+        (
+            lambda: gemm_grouped([(x, y), (x[:, :3].copy(), y[:3])], kernel="hopper_f16"),
+            "problem 1: kernel hopper_f16: TMA wants rows",
+        ),
         (lambda: gemm_grouped([(x, y)], kernel=PINGPONG), "single blocks"),
         (lambda: gemm_grouped([(x, y)], bias=[]), "bias has 0 vectors for 1 problems"),
         (lambda: gemm_grouped([(x, y)], bias=[y[0, :4]]), "problem 0: bias must be a contiguous vector of 8"),
@@ -96,7 +101,7 @@ many = np.ones((16, 16), np.float16)
         (lambda: gemm_grouped(7), "a list of problems"),
         (lambda: gemm_grouped([(x, "y")]), "problem 0: b must be a matrix"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(call: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()
@@ -119,23 +124,34 @@ def test_nothing_spills(arch: str) -> None:
 
 def entry_in(*tile: int, **more: Any) -> Any:
     entry = kernels()["hopper_f16"]
-    return entry.only(next(replace(c, **more) for c in (entry.config, *entry.small)
-                           if c.tile[:2] == tile and c.cluster_size == 1 and not c.transposed))  # fmt: skip
+    return entry.only(
+        next(
+            replace(c, **more)
+            for c in (entry.config, *entry.small)
+            if c.tile[:2] == tile and c.cluster_size == 1 and not c.transposed
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("tile", "more", "turned"),
-    [((64, 32), {"stages": 3, "raster": "hilbert"}, False), ((128, 64), {"transposed": True}, True),
-     ((128, 320), {}, False)],
-)  # fmt: skip
+    [
+        ((64, 32), {"stages": 3, "raster": "hilbert"}, False),
+        ((128, 64), {"transposed": True}, True),
+        ((128, 320), {}, False),
+    ],
+)
 def test_the_hopper_kernel_in_several_sizes(tile: tuple[int, int], more: dict[str, Any], turned: bool) -> None:
     """``turned``: A is contiguous along M and B along N, else both along K."""
     sizes = ((8, 64, 32), (200, 136, 72), (16, 8, 200), (8 if turned else 1, 8, 8), (136 if turned else 130, 328, 64))
-    problems = [(integers(i, m, k, turned=turned), integers(i + 5, k, n, turned=not turned), integers(i + 8, m, n))
-                for i, (m, n, k) in enumerate(sizes)]  # fmt: skip
+    problems = [
+        (integers(i, m, k, turned=turned), integers(i + 5, k, n, turned=not turned), integers(i + 8, m, n))
+        for i, (m, n, k) in enumerate(sizes)
+    ]
     vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(sizes)]
-    found = gemm_grouped(problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu",
-                         kernel=entry_in(*tile, **more))  # fmt: skip
+    found = gemm_grouped(
+        problems, alpha=2.0, beta=-1.0, bias=vectors, activation="relu", kernel=entry_in(*tile, **more)
+    )
     (launch,) = found.launches
     assert launch.kernel == "hopper_f16" and launch.tile[:2] == tile and launch.problems == tuple(range(5))
     for (a, b, c), v, d in zip(problems, vectors, found, strict=True):
@@ -159,8 +175,9 @@ def test_what_tma_cannot_take_goes_to_the_other_kernel() -> None:
 def test_other_types_on_the_hopper_kernel() -> None:
     for dtype, name in (("int8", "hopper_i8"), ("float8_e4m3fn", "hopper_e4m3"), ("bfloat16", "hopper_bf16")):
         cls = np.dtype(getattr(ml_dtypes, dtype, dtype))
-        problems = [(integers(m, m, 64, dtype=cls), integers(n, 64, n, turned=True, dtype=cls))
-                    for m, n in ((40, 16), (8, 72))]  # fmt: skip
+        problems = [
+            (integers(m, m, 64, dtype=cls), integers(n, 64, n, turned=True, dtype=cls)) for m, n in ((40, 16), (8, 72))
+        ]
         found = gemm_grouped(problems)
         assert [launch.kernel for launch in found.launches] == [name]
         for (a, b), d in zip(problems, found, strict=True):

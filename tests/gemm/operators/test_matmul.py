@@ -151,9 +151,7 @@ def test_a_launch_is_repeated_on_other_arrays(transposed: bool, same: bool) -> N
     b = a if same else b
     first = np.zeros((256, 256), np.float32)
     problem = Problem.of(a, b, None, first)
-    shares = StreamK.of(
-        (256, 256, 256), size.tile, multiprocessors=20, occupancy=1, fragments=1, shared=(32, 20)
-    )  # fmt: skip
+    shares = StreamK.of((256, 256, 256), size.tile, multiprocessors=20, occupancy=1, fragments=1, shared=(32, 20))
     plan = Plan.of(problem, [entry.only(size)], shares, "cpu")
     assert plan.shares is not None and plan.shares.sk_blocks == 20
     prepared = Prepared(problem, plan, LinearCombination(size.acc_dtype(1), size.acc_dtype(0)))

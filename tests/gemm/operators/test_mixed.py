@@ -34,9 +34,14 @@ def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[An
 
 @settings(max_examples=14, deadline=None)
 @given(
-    st.integers(1, 70), st.integers(1, 12), st.integers(1, 21), st.sampled_from([32, 64, 128]),
-    st.sampled_from([F16, BF16]), st.sampled_from([F16, BF16, np.float32]), st.integers(0, 99),
-)  # fmt: skip
+    st.integers(1, 70),
+    st.integers(1, 12),
+    st.integers(1, 21),
+    st.sampled_from([32, 64, 128]),
+    st.sampled_from([F16, BF16]),
+    st.sampled_from([F16, BF16, np.float32]),
+    st.integers(0, 99),
+)
 def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, kind: Any, seed: int) -> None:
     a, weight, scales, exact = drawn(seed, m, 8 * n, 128 * k, group, dtype)
     result = mixed_matmul(a, prepare_weight(weight, scales.astype(kind)), out_dtype=Float32)
@@ -242,8 +247,12 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
     config = few_rows_config(3, a, c, prepare_weight(WEIGHT, SCALES), 132)
     assert config.tile == (8, 16, 128)
     for tile, stages, sides in (
-        ((16, 8, 128), 2, 1), ((72, 16, 128), 2, 1), ((8, 16, 64), 2, 1), ((8, 16, 128), 0, 1), ((8, 48, 128), 2, 2),
-    ):  # fmt: skip
+        ((16, 8, 128), 2, 1),
+        ((72, 16, 128), 2, 1),
+        ((8, 16, 64), 2, 1),
+        ((8, 16, 128), 0, 1),
+        ((8, 48, 128), 2, 2),
+    ):
         with pytest.raises(ConstraintError, match="8 to 64 rows in 8s, columns in 16s and 128 elements of K"):
             MixedSmallMConfig(a, config.b, c, Float32, tile, (sides, 8), stages).check()
 

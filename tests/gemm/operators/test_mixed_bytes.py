@@ -35,9 +35,13 @@ def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[An
 
 @settings(max_examples=8, deadline=None)
 @given(
-    st.integers(1, 70), st.integers(1, 12), st.integers(1, 13), st.sampled_from([32, 64, 128]),
-    st.sampled_from([F16, BF16]), st.integers(0, 99),
-)  # fmt: skip
+    st.integers(1, 70),
+    st.integers(1, 12),
+    st.integers(1, 13),
+    st.sampled_from([32, 64, 128]),
+    st.sampled_from([F16, BF16]),
+    st.integers(0, 99),
+)
 def test_exact_for_any_extents(m: int, n: int, k: int, group: int, dtype: Any, seed: int) -> None:
     a, weight, scales, exact = drawn(seed, m, 8 * n, 128 * k, group, dtype)
     result = mixed_matmul(a, prepare_weight(weight, scales, bits=8), out_dtype=Float32)

@@ -97,10 +97,14 @@ def launches_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.unchecked
 @pytest.mark.parametrize(
     ("form", "turned", "maths"),
-    [("m", (False, False), ["wgmma"]), ("m", (True, False), ["wgmma", "tensorop"]),
-     ("n", (False, False), ["wgmma", "tensorop"]), ("k", (True, False), ["wgmma"]),
-     ("k", (False, False), ["wgmma", "tensorop"])],
-)  # fmt: skip
+    [
+        ("m", (False, False), ["wgmma"]),
+        ("m", (True, False), ["wgmma", "tensorop"]),
+        ("n", (False, False), ["wgmma", "tensorop"]),
+        ("k", (True, False), ["wgmma"]),
+        ("k", (False, False), ["wgmma", "tensorop"]),
+    ],
+)
 def test_two_launches_only_where_a_contiguous_mode_is_cut(
     monkeypatch: pytest.MonkeyPatch, form: str, turned: Any, maths: list[str]
 ) -> None:
@@ -180,8 +184,9 @@ def test_under_compile() -> None:
     assert weight.grad is not None and weight.grad.shape == b.shape
     with torch.no_grad():  # no gradient is asked for: it is the compiler that has to see the product
         assert torch.equal(layer(a, b, offsets), found)
-    torch.library.opcheck(torch.ops.tilewright.grouped_matmul.default, (a, b, offsets), test_utils=["test_schema",
-                          "test_faketensor"])  # fmt: skip
+    torch.library.opcheck(
+        torch.ops.tilewright.grouped_matmul.default, (a, b, offsets), test_utils=["test_schema", "test_faketensor"]
+    )
 
 
 A, B, ENDS = np.ones((16, 8), np.float16), np.ones((2, 8, 8), np.float16), np.array([4, 16], np.int32)
@@ -204,12 +209,17 @@ A, B, ENDS = np.ones((16, 8), np.float16), np.ones((2, 8, 8), np.float16), np.ar
         (lambda: grouped_matmul(A, B, ENDS, out=np.zeros((16, 8), np.int32)), "cannot be written as"),
         (lambda: grouped_matmul(A, torch.ones(2, 8, 8).half(), ENDS), "b of torch"),
         (lambda: grouped_matmul(A, B, ENDS, kernel="small_m_f16"), "takes no groups"),
-        (lambda: grouped_matmul(A.T, A, ENDS, kernel="hopper_f16") is None or grouped_matmul(
-            np.ones((8, 16), np.float16), A, ENDS, kernel="hopper_f16"), "contiguous mode of a matrix"),
+        (
+            lambda: (
+                grouped_matmul(A.T, A, ENDS, kernel="hopper_f16") is None
+                or grouped_matmul(np.ones((8, 16), np.float16), A, ENDS, kernel="hopper_f16")
+            ),
+            "contiguous mode of a matrix",
+        ),
         (lambda: grouped_matmul(A, B[:1], np.zeros(1, np.int32), out_dtype=np.int8), "cannot be written as"),
         (lambda: grouped_matmul(A, B, [4, 16]), "offsets"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(call: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()

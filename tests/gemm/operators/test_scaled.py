@@ -36,8 +36,10 @@ def scale(rng: np.random.Generator, kind: str | int, extent: int, k: int) -> np.
 
 def spread(scales: np.ndarray, extent: int, k: int) -> np.ndarray:
     """The scale of each element, (extent, k)."""
-    rows, columns = (np.arange(e) * s // max(e, 1) if s in (1, e) else np.arange(e) // 128
-                     for e, s in zip((extent, k), scales.shape, strict=True))  # fmt: skip
+    rows, columns = (
+        np.arange(e) * s // max(e, 1) if s in (1, e) else np.arange(e) // 128
+        for e, s in zip((extent, k), scales.shape, strict=True)
+    )
     return scales[np.ix_(rows, columns)].astype(np.float64)
 
 
@@ -66,8 +68,11 @@ def test_all_kinds_of_scales(kind_a: str | int, kind_b: str | int) -> None:
 @given(
     shape=st.tuples(st.integers(1, 300), st.integers(1, 300), st.integers(1, 25)),
     kind=st.sampled_from([("all", "line"), ("line", "all"), ("line", "line"), (1, 128), (1, 1), (128, 128)]),
-    dtype=st.sampled_from([E4M3, E5M2]), fast=st.booleans(), bias=st.booleans(), seed=st.integers(0, 99),
-)  # fmt: skip
+    dtype=st.sampled_from([E4M3, E5M2]),
+    fast=st.booleans(),
+    bias=st.booleans(),
+    seed=st.integers(0, 99),
+)
 def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, n, k = shape[0], shape[1], 16 * shape[2]  # rows begin at multiples of 16 bytes
@@ -169,10 +174,16 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
         ({"scale_result": np.ones(2, np.float32), "out_dtype": E4M3}, r"scale_result is one number, not of shape \(2,"),
         ({"scale_result": np.ones(1), "out_dtype": E4M3}, "scale_result must be float32, got Float64"),
         ({"activation": "swish"}, "there is no activation 'swish'"),
-        ({"kernel": "tensorop_e4m3", "scale_a": np.ones((64, 2), np.float32), "scale_b": np.ones((2, 1), np.float32)},
-         "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted and"),
+        (
+            {
+                "kernel": "tensorop_e4m3",
+                "scale_a": np.ones((64, 2), np.float32),
+                "scale_b": np.ones((2, 1), np.float32),
+            },
+            "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted and",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refusals(change: dict[str, Any], message: str) -> None:
     one = np.ones((), np.float32)
     usual = {"a": np.ones((64, 256), E4M3), "b": np.ones((32, 256), E4M3).T, "scale_a": one, "scale_b": one}

@@ -44,16 +44,24 @@ def drawn(mode: int, m: int, n: int, k: int, ends: list[int], dtype: Any, seed: 
             exact[i] = left[:, cut] @ right[cut] * scale_a[i][:, None] * scale_b[i]
         begin = end
     flat = mode == 2  # as torch._scaled_grouped_mm has them
-    return [a, b, scale_a.reshape(-1) if flat else scale_a, scale_b.reshape(-1) if flat else scale_b,
-            np.array(ends, np.int32)], exact  # fmt: skip
+    return [
+        a,
+        b,
+        scale_a.reshape(-1) if flat else scale_a,
+        scale_b.reshape(-1) if flat else scale_b,
+        np.array(ends, np.int32),
+    ], exact
 
 
 @settings(max_examples=14, deadline=None)
 @given(
-    mode=st.sampled_from([0, 1, 2]), extents=st.tuples(*[st.integers(1, 80)] * 2, st.integers(1, 12)),
-    parts=st.lists(st.floats(0, 1), min_size=1, max_size=5), dtype=st.sampled_from([E4M3, E5M2, np.int8]),
-    fast=st.booleans(), seed=st.integers(0, 99),
-)  # fmt: skip
+    mode=st.sampled_from([0, 1, 2]),
+    extents=st.tuples(*[st.integers(1, 80)] * 2, st.integers(1, 12)),
+    parts=st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    dtype=st.sampled_from([E4M3, E5M2, np.int8]),
+    fast=st.booleans(),
+    seed=st.integers(0, 99),
+)
 def test_exact_for_any_groups(mode: int, extents: Any, parts: list[float], dtype: Any, fast: bool, seed: int) -> None:
     m, n, k = extents[0], extents[1], 16 * extents[2]
     ends = [int(x * (m, n, k)[mode]) for x in sorted(parts)]

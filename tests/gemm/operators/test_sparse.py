@@ -53,8 +53,14 @@ def test_what_is_compressed_can_be_written_out(m: int, k: int, dtype: Any, seed:
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.integers(1, 200), st.integers(1, 150), st.integers(1, 20), st.sampled_from([F16, BF16]), st.booleans(),
-       st.integers(0, 99))  # fmt: skip
+@given(
+    st.integers(1, 200),
+    st.integers(1, 150),
+    st.integers(1, 20),
+    st.sampled_from([F16, BF16]),
+    st.booleans(),
+    st.integers(0, 99),
+)
 def test_exact_for_any_extents(m: int, n: int, k: int, dtype: Any, columns: bool, seed: int) -> None:
     """Ends of tiles in all modes; B along K or along N, copied to aligned rows where it has to be."""
     a, b = sparse(seed, m, 16 * k, dtype), integers(seed, (n, 16 * k) if columns else (16 * k, n), dtype)
@@ -142,14 +148,18 @@ B = np.ones((64, 8), F16)
         (lambda: sparse_matmul(A, B), "a is ndarray: compress it with compress_2_4 first"),
         (lambda: sparse_matmul(COMPRESSED, B[:32]), r"a of shape \(64, 64\), of which half is stored, and b of shape"),
         (lambda: sparse_matmul(COMPRESSED, B.astype(BF16)), "a is Float16, b is BFloat16"),
-        (lambda: sparse_matmul(CompressedMatrix(COMPRESSED.values, COMPRESSED.metadata[:, :64]), B),
-         r"the metadata of a sparse matrix \(64, 64\) are int32 of shape \(1, 128\)"),
+        (
+            lambda: sparse_matmul(CompressedMatrix(COMPRESSED.values, COMPRESSED.metadata[:, :64]), B),
+            r"the metadata of a sparse matrix \(64, 64\) are int32 of shape \(1, 128\)",
+        ),
         (lambda: sparse_matmul(COMPRESSED, B, kernel="hopper_f16"), "no kernel 'hopper_f16' of sparse_matmul"),
-        (lambda: sparse_matmul(COMPRESSED, B, COMPRESSED.metadata.view(np.float32).reshape(-1)[:64].reshape(8, 8)),
-         "out must have the shape of the result"),
+        (
+            lambda: sparse_matmul(COMPRESSED, B, COMPRESSED.metadata.view(np.float32).reshape(-1)[:64].reshape(8, 8)),
+            "out must have the shape of the result",
+        ),
         (lambda: gemm(A, B, kernel=sparse_kernels()["hopper_sparse_f16"]), "this one is dense: compress it"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(call: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()

@@ -30,7 +30,7 @@ def normal(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) 
 @pytest.mark.parametrize(
     ("shapes", "more"),
     [(((5, 8), (8, 6)), False), (((2, 5, 8), (8, 6)), True), (((2, 1, 5, 8), (3, 8, 6)), True)],
-)  # fmt: skip
+)
 def test_pytorch_finds_the_operator_sound(shapes: tuple[tuple[int, ...], ...], more: bool) -> None:
     """Schema, fake form, autograd registration and compilation, by torch.library.opcheck."""
     a, b = (normal(*shape, grad=True) for shape in shapes)
@@ -39,9 +39,15 @@ def test_pytorch_finds_the_operator_sound(shapes: tuple[tuple[int, ...], ...], m
 
 
 SHAPES = [
-    ((5, 8), (8, 6)), ((8,), (8, 6)), ((5, 8), (8,)), ((8,), (8,)), ((2, 5, 8), (8, 6)), ((2, 5, 8), (2, 8, 6)),
-    ((5, 8), (2, 8, 6)), ((2, 1, 5, 8), (3, 8, 6)),
-]  # fmt: skip
+    ((5, 8), (8, 6)),
+    ((8,), (8, 6)),
+    ((5, 8), (8,)),
+    ((8,), (8,)),
+    ((2, 5, 8), (8, 6)),
+    ((2, 5, 8), (2, 8, 6)),
+    ((5, 8), (2, 8, 6)),
+    ((2, 1, 5, 8), (3, 8, 6)),
+]
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
@@ -183,9 +189,12 @@ def test_results_given_and_mistakes() -> None:
 def run_example(*arguments: str, launcher: tuple[str, ...] = ()) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
-        [sys.executable, *launcher, str(EXAMPLE), *arguments], capture_output=True, text=True, timeout=280,
+        [sys.executable, *launcher, str(EXAMPLE), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=280,
         env=environment,
-    )  # fmt: skip
+    )
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("largest error") == 5 and "2 processes" in found.stdout, found.stdout
 
@@ -221,9 +230,11 @@ def test_how_sharded_operands_shard_the_result(mesh: Any) -> None:
         return DTensor.from_local(torch.zeros(shape), mesh, [placement])
 
     for a, b, expected in (
-        (Replicate(), Replicate(), Replicate()), (Shard(0), Replicate(), Shard(0)), (Replicate(), Shard(1), Shard(1)),
+        (Replicate(), Replicate(), Replicate()),
+        (Shard(0), Replicate(), Shard(0)),
+        (Replicate(), Shard(1), Shard(1)),
         (Shard(1), Shard(0), Partial()),
-    ):  # fmt: skip
+    ):
         result = matmul(sharded(a, 8, 16), sharded(b, 16, 4))
         assert result.placements == (expected,) and result.shape == (8, 4), (a, b, result.placements)
     bias = matmul(sharded(Replicate(), 8, 16), sharded(Shard(1), 16, 4), bias=sharded(Shard(0), 4))

@@ -25,9 +25,15 @@ def integers(seed: int, *shape: int, dtype: Any = None) -> Any:
 
 @pytest.mark.parametrize(
     ("shapes", "dims"),
-    [(((3, 5, 8), (8, 6)), (0, None)), (((5, 8), (8, 6, 3)), (None, 2)), (((5, 3, 8), (3, 8, 6)), (1, 0)),
-     (((3, 2, 5, 8), (3, 8, 6)), (0, 0)), (((3, 8), (8, 6)), (0, None)), (((5, 8), (3, 2, 8, 6)), (None, 0))],
-)  # fmt: skip
+    [
+        (((3, 5, 8), (8, 6)), (0, None)),
+        (((5, 8), (8, 6, 3)), (None, 2)),
+        (((5, 3, 8), (3, 8, 6)), (1, 0)),
+        (((3, 2, 5, 8), (3, 8, 6)), (0, 0)),
+        (((3, 8), (8, 6)), (0, None)),
+        (((5, 8), (3, 2, 8, 6)), (None, 0)),
+    ],
+)
 def test_vmap(shapes: Any, dims: Any) -> None:
     a, b = (integers(i, *shape) for i, shape in enumerate(shapes))
     found, expected = (torch.vmap(call, in_dims=dims)(a, b) for call in (matmul, torch.matmul))
@@ -70,11 +76,13 @@ TRANSFORMS = {
     "vmap of A": lambda f, x: torch.vmap(torch.func.grad(f), (0, None, None, None))(x[0], *(y[0] for y in x[1:])),
     "vjp": lambda f, x: torch.func.vjp(f, *(y[0] for y in x))[1](torch.tensor(2.0)),
     "jacrev": lambda f, x: torch.func.jacrev(f)(*(y[0] for y in x)),
-    "grad of grad": lambda f, x: torch.func.grad(
-        lambda a: torch.func.grad(f)(a, *(y[0] for y in x[1:])).sum())(x[0][0]),
+    "grad of grad": lambda f, x: torch.func.grad(lambda a: torch.func.grad(f)(a, *(y[0] for y in x[1:])).sum())(
+        x[0][0]
+    ),
     "recorded grad": lambda f, x: torch.autograd.grad(
-        torch.func.grad(f)(leaf := x[0][0].clone().requires_grad_(), *(y[0] for y in x[1:])).sum(), leaf),
-}  # fmt: skip
+        torch.func.grad(f)(leaf := x[0][0].clone().requires_grad_(), *(y[0] for y in x[1:])).sum(), leaf
+    ),
+}
 
 
 @pytest.mark.parametrize("more", [{}, {"activation": "relu"}], ids=["plain", "activation"])

@@ -123,9 +123,12 @@ def test_candidates_are_the_models_best_and_can_be_written_down() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: data.replace(b"64", b"32", 1), lambda data: data[:-5], lambda data: b"", lambda data: b"\xff\n{}",
+        lambda data: data.replace(b"64", b"32", 1),
+        lambda data: data[:-5],
+        lambda data: b"",
+        lambda data: b"\xff\n{}",
     ],
-)  # fmt: skip
+)
 def test_a_damaged_file_counts_as_empty(damage: Any, remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = store.keep("x", ways(1)[0])
     assert store.read(path) == {"x": ways(1)[0]}
@@ -150,7 +153,7 @@ def test_a_damaged_file_counts_as_empty(damage: Any, remembered: Path, monkeypat
         {"kernel": "hopper_f16", "shares": None},
         7,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_way_to_multiply_is_refused(one: Any) -> None:
     with pytest.raises((ArgumentError, ConstraintError)):
         _ = Candidate.from_json(one).entry
@@ -167,10 +170,13 @@ def test_a_source_tree_has_a_file_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_mistakes(remembered: Path) -> None:
     for shape, words, message in (
-        ((512, 512), {}, "shape must be"), ((512, 512, 0), {}, "positive integer"),
-        ((512, 512, 512), {"dtype": "nonsense"}, "there is no dtype"), ((512, 512, 512), {"b_major": "m"}, "b_major"),
-        ((512, 512, 512), {"dtype": "complex64"}, "complex64"), ((512, 512, 512), {"candidates": 0}, "candidates"),
-    ):  # fmt: skip
+        ((512, 512), {}, "shape must be"),
+        ((512, 512, 0), {}, "positive integer"),
+        ((512, 512, 512), {"dtype": "nonsense"}, "there is no dtype"),
+        ((512, 512, 512), {"b_major": "m"}, "b_major"),
+        ((512, 512, 512), {"dtype": "complex64"}, "complex64"),
+        ((512, 512, 512), {"candidates": 0}, "candidates"),
+    ):
         with pytest.raises(ArgumentError, match=message):
             tune(shape, progress=False, **words)
     with pytest.raises(MachineError, match="exit code 7"):
