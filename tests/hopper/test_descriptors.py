@@ -27,9 +27,15 @@ from tilewright.layout.swizzle import Swizzle
 assert golden_wgmma  # registers its handlers
 
 OPS = (
-    "gmma_descriptor", "gmma_fragment", "sm90_tiled_mma", "sm90_partition", "smem_selector", "smem_tile_to_shape",
-    "sm90_epilogue_tile", "sm90_epilogue_smem",
-)  # fmt: skip
+    "gmma_descriptor",
+    "gmma_fragment",
+    "sm90_tiled_mma",
+    "sm90_partition",
+    "smem_selector",
+    "smem_tile_to_shape",
+    "sm90_epilogue_tile",
+    "sm90_epilogue_smem",
+)
 LINES = [line for line in golden.read(golden.DATA / "hopper.jsonl") if line["op"] in OPS]
 
 
@@ -46,9 +52,13 @@ def test_a_wrong_line_fails() -> None:
 
 
 @given(
-    st.sampled_from([F16, BF16, TF32, E4M3, I8]), st.sampled_from(["K", "MN"]), st.integers(0, 3), st.integers(1, 4),
-    st.integers(1, 2), st.booleans(),
-)  # fmt: skip
+    st.sampled_from([F16, BF16, TF32, E4M3, I8]),
+    st.sampled_from(["K", "MN"]),
+    st.integers(0, 3),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.booleans(),
+)
 def test_the_descriptor_leads_to_the_elements(
     type_: Any, major: str, bits: int, along: int, across: int, k_first: bool
 ) -> None:

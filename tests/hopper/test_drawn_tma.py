@@ -74,12 +74,18 @@ def test_strides_that_only_the_launch_knows() -> None:
 @pytest.mark.parametrize(
     ("text", "shape", "stride", "tile", "smem", "options"),
     [
-        ("strides must be known while staging unless tiles have extent 1", (2,) * 5 + (8,), None, (2,) * 5 + (8,),
-         (128, 64, 32, 16, 8, 1), {}),
+        (
+            "strides must be known while staging unless tiles have extent 1",
+            (2,) * 5 + (8,),
+            None,
+            (2,) * 5 + (8,),
+            (128, 64, 32, 16, 8, 1),
+            {},
+        ),
         ("must be 1 while staging", (8, 16), None, (8, 16), (16, 1), {"internal_type": cutlass.Int32}),
         ("gives several elements of the tile one address", (8, 16), (16, 1), (8, 16), (0, 1), {}),
     ],
-)  # fmt: skip
+)
 def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, options: Any) -> None:
     @cute.jit
     def make(memory: cute.Tensor, numbers: list):

@@ -140,7 +140,7 @@ def smem_of(tile: tuple[int, ...], bits: int = 0) -> Any:
         ((2, 3, 2, 2, 3, 16), SIX, (2, 3, 1, 1, 1, 8), 0, F16, (8, 6, 1, 1, 1), "3@1,1@1,1@2,1@3,1@4,1@0"),
         ((2, 3, 2, 2, 3, 16), SIX, (1, 2, 1, 1, 1, 8), 0, F16, (8, 2, 1, 1, 1), "1@2,1@1,1@3,3@4,1@4,1@0"),
     ],
-)  # fmt: skip
+)
 def test_boxes_and_steps(
     shape: Any, stride: Any, tile: Any, bits: int, element: ScalarType, box: tuple[int, ...], steps: str
 ) -> None:
@@ -173,12 +173,19 @@ def test_modes_that_share_a_tma_mode(shape: Any, stride: Any, tile: Any, words: 
 @pytest.mark.parametrize(
     ("tile", "blocks", "box"),
     [
-        ((16, 64), 1, (64, 16)), ((16, 64), 4, (64, 4)), ((16, 64), 16, (64, 1)), ((2, 64), 4, (32,)),
-        ((2, 8), 4, (4, 1)), ((6, 64), 4, "does not divide the box (64,6)"),
-        ((6, 64), 5, "does not divide the box (64,6)"), ((2, 8), 32, "cuts the box (8,2) into more parts"),
-        ((2, 8), 16, (1, 1)), ((2, 8), 8, (2, 1)), ((6, 64), 3, (64, 2)),
+        ((16, 64), 1, (64, 16)),
+        ((16, 64), 4, (64, 4)),
+        ((16, 64), 16, (64, 1)),
+        ((2, 64), 4, (32,)),
+        ((2, 8), 4, (4, 1)),
+        ((6, 64), 4, "does not divide the box (64,6)"),
+        ((6, 64), 5, "does not divide the box (64,6)"),
+        ((2, 8), 32, "cuts the box (8,2) into more parts"),
+        ((2, 8), 16, (1, 1)),
+        ((2, 8), 8, (2, 1)),
+        ((6, 64), 3, (64, 2)),
     ],
-)  # fmt: skip
+)
 def test_multicast_cuts_the_box(tile: Any, blocks: int, box: Any) -> None:
     def made() -> TmaPlan:
         return plan_of(Layout((96, 64), (64 if tile == (2, 64) else 128, 1)), smem_of(tile), tile, F16, F16, blocks)
@@ -215,11 +222,17 @@ def test_what_has_no_plan(gmem: Any, smem: Any, tile: Any, element: ScalarType, 
 @pytest.mark.parametrize(
     ("bits", "width", "element", "words"),
     [
-        (0, 8, F16, ""), (0, 4, F16, "not a multiple of 16 bytes: 4 x f16"), (0, 256, F16, ""),
-        (0, 257, F16, "is more than 256 (257)"), (1, 16, F16, ""), (1, 24, F16, "exceeds the swizzle span: 24 x f16"),
-        (3, 64, F16, ""), (3, 72, F16, "exceeds the swizzle span"), (0, 512, F16, "is more than 256 (512)"),
+        (0, 8, F16, ""),
+        (0, 4, F16, "not a multiple of 16 bytes: 4 x f16"),
+        (0, 256, F16, ""),
+        (0, 257, F16, "is more than 256 (257)"),
+        (1, 16, F16, ""),
+        (1, 24, F16, "exceeds the swizzle span: 24 x f16"),
+        (3, 64, F16, ""),
+        (3, 72, F16, "exceeds the swizzle span"),
+        (0, 512, F16, "is more than 256 (512)"),
     ],
-)  # fmt: skip
+)
 def test_rows_of_a_box(bits: int, width: int, element: ScalarType, words: str) -> None:
     problems = plan_of(Layout((8, 1024), (1024, 1)), smem_of((8, width), bits), (8, width), F16, element, 1).problems()
     assert (words in problems[0]) if words else not problems

@@ -57,9 +57,14 @@ def smem(major: str, swizzle: str, kind: str, tile: tuple[int, int]) -> Any:
     ],
 )
 def test_tiles_of_every_swizzle_and_major(
-    kind: str, major: str, swizzle: str, tile: tuple[int, int], shape: tuple[int, int], ways: tuple[str, str],
+    kind: str,
+    major: str,
+    swizzle: str,
+    tile: tuple[int, int],
+    shape: tuple[int, int],
+    ways: tuple[str, str],
     machine: str,
-) -> None:  # fmt: skip
+) -> None:
     a = numbers(shape if major == "K" else shape[::-1], kind)
     arrays = Arrays(machine, a, np.zeros_like(a))
     views = arrays.tensors()
@@ -75,9 +80,13 @@ def test_tiles_of_every_swizzle_and_major(
 @pytest.mark.parametrize("ways", [("tma", "threads"), ("threads", "tma")], ids="-".join)
 @pytest.mark.parametrize(
     ("kind", "atom", "tile"),
-    [("f16", "K_SW128", (32, 64)), ("f16", "MN_SW64", (64, 16)), ("f32", "K_SW128", (16, 64)),
-     ("i8", "K_SW32", (8, 32))],
-)  # fmt: skip
+    [
+        ("f16", "K_SW128", (32, 64)),
+        ("f16", "MN_SW64", (64, 16)),
+        ("f32", "K_SW128", (16, 64)),
+        ("i8", "K_SW32", (8, 32)),
+    ],
+)
 def test_layouts_with_swizzles_of_byte_addresses(
     kind: str, atom: str, tile: tuple[int, int], ways: tuple[str, str], machine: str
 ) -> None:
@@ -105,9 +114,15 @@ def test_ragged_edges_are_zero_filled_and_clipped(shape: tuple[int, int], machin
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("shape", "tile"),
-    [((1000,), (256,)), ((20, 24), (8, 16)), ((6, 9, 40), (2, 4, 16)), ((3, 5, 6, 16), (2, 2, 3, 8)),
-     ((2, 3, 4, 5, 24), (2, 1, 2, 2, 8)), ((2, 3, 2, 2, 3, 16), (1, 2, 1, 1, 2, 8))],
-)  # fmt: skip
+    [
+        ((1000,), (256,)),
+        ((20, 24), (8, 16)),
+        ((6, 9, 40), (2, 4, 16)),
+        ((3, 5, 6, 16), (2, 2, 3, 8)),
+        ((2, 3, 4, 5, 24), (2, 1, 2, 2, 8)),
+        ((2, 3, 2, 2, 3, 16), (1, 2, 1, 1, 2, 8)),
+    ],
+)
 def test_tensors_of_one_to_six_modes(shape: tuple[int, ...], tile: tuple[int, ...], machine: str) -> None:
     """Row-major; of six modes the last two share a TMA mode, whose step is known at the launch only."""
     a = numbers(shape, "f32")
@@ -119,9 +134,13 @@ def test_tensors_of_one_to_six_modes(shape: tuple[int, ...], tile: tuple[int, ..
 
 
 REDUCTIONS = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -137,12 +137,15 @@ def test_modes_of_a_multicast(mode: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "array"),
     [
-        ("the stride of TMA mode 1 (mode 0 of (?,?):(?,1)) is not a multiple of 16 bytes: 200 bytes; pad it to 104 "
-         "elements of f16", np.zeros((64, 100), F16)),
+        (
+            "the stride of TMA mode 1 (mode 0 of (?,?):(?,1)) is not a multiple of 16 bytes: 200 bytes; pad it to 104 "
+            "elements of f16",
+            np.zeros((64, 100), F16),
+        ),
         ("the address 0x", np.zeros((64, 136), F16)[:, 4:]),
         ("the extent of TMA mode 1 (mode 0 of (?,?):(?,1)) is less than 1 (0)", np.zeros((0, 64), F16)),
     ],
-)  # fmt: skip
+)
 def test_launches(text: str, array: np.ndarray) -> None:
     """What a launch brings: an executor that was compiled for a good array refuses a bad one."""
     good = np.zeros((64, 128), F16)
@@ -173,9 +176,14 @@ class Wrong(Through):
 
     @cute.kernel
     def kernel(
-        self, load: cute.CopyAtom, tma_a: cute.Tensor, store: cute.CopyAtom, tma_b: cute.Tensor, a: cute.Tensor,
+        self,
+        load: cute.CopyAtom,
+        tma_a: cute.Tensor,
+        store: cute.CopyAtom,
+        tma_b: cute.Tensor,
+        a: cute.Tensor,
         b: cute.Tensor,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = cutlass.utils.SmemAllocator()

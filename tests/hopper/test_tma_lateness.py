@@ -29,9 +29,14 @@ class Program:
 
     @cute.kernel
     def kernel(
-        self, load: cute.CopyAtom, a: cute.Tensor, store: cute.CopyAtom, tma_b: cute.Tensor, b: cute.Tensor,
+        self,
+        load: cute.CopyAtom,
+        a: cute.Tensor,
+        store: cute.CopyAtom,
+        tma_b: cute.Tensor,
+        b: cute.Tensor,
         seen: cute.Tensor,
-    ):  # fmt: skip
+    ):
         lane, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = utils.SmemAllocator()

@@ -217,13 +217,19 @@ def test_types_that_may_be_moved_as_another(moved: Any) -> None:
 @pytest.mark.parametrize(
     ("layout", "side", "want"),
     [
-        (Layout((8, 3), (1, 8)), "shared-memory", [0, 8, 16]), (Layout(((2, 4), 2)), "shared-memory", [0, 8]),
-        (Layout((8, 2), (3, 100)), "TMA", [0, 100]), (Layout(8, 3), "TMA", [0]), (Layout(8), "shared-memory", [0]),
-        (Layout(8, 3), "shared-memory", None), (Layout((4, 2), (1, 5)), "shared-memory", None),
+        (Layout((8, 3), (1, 8)), "shared-memory", [0, 8, 16]),
+        (Layout(((2, 4), 2)), "shared-memory", [0, 8]),
+        (Layout((8, 2), (3, 100)), "TMA", [0, 100]),
+        (Layout(8, 3), "TMA", [0]),
+        (Layout(8), "shared-memory", [0]),
+        (Layout(8, 3), "shared-memory", None),
+        (Layout((4, 2), (1, 5)), "shared-memory", None),
         (Layout(16), "TMA", None),
-        (Layout((3, 8)), "TMA", None), (Layout(12), "TMA", None), (Layout((4, 4), (1, 4)), "TMA", None),
+        (Layout((3, 8)), "TMA", None),
+        (Layout(12), "TMA", None),
+        (Layout((4, 4), (1, 4)), "TMA", None),
     ],
-)  # fmt: skip
+)
 def test_boxes_lie_one_after_another_in_shared_memory(layout: Layout, side: str, want: list[int] | None) -> None:
     atom: Any = SimpleNamespace(plan=SimpleNamespace(elements_per_instruction=8), instruction="tma")
     tensor: Any = SimpleNamespace(linear=layout)

@@ -97,9 +97,12 @@ def test_cache_policies() -> None:
         allocator = utils.SmemAllocator()
         full, tile = allocator.allocate_array(cute.Int64, 1), allocator.allocate_tensor(cute.Float16, layout, 1024)
         target, source = cpasync.tma_partition(
-            atom, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2),
+            atom,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(tile, 0, 2),
             cute.group_modes(cute.local_tile(tensor, (64, 64), (0, 0)), 0, 2),
-        )  # fmt: skip
+        )
         cute.copy(atom, source, target, tma_bar_ptr=full, cache_policy=cute.nvgpu.CacheEvictionPriority.EVICT_FIRST)
         cute.copy(atom, source, target, tma_bar_ptr=full, cache_policy=0x14F0000000000000)
 

@@ -30,8 +30,14 @@ def check(machine: str, program: Any, a: Any, b: Any, c: Any, add: bool) -> None
     np.testing.assert_array_equal(got.astype(np.float64), want)
 
 
-def one(machine: str, name: str, kinds: tuple[str, str] = ("SW128", "SW128"), warpgroups: int = 1, add: bool = False,
-        whole: bool = False) -> None:  # fmt: skip
+def one(
+    machine: str,
+    name: str,
+    kinds: tuple[str, str] = ("SW128", "SW128"),
+    warpgroups: int = 1,
+    add: bool = False,
+    whole: bool = False,
+) -> None:
     atom = mma_by_name(name)
     m, n, k = atom.shape_mnk
     k *= 4
@@ -65,10 +71,17 @@ def test_warps_that_come_one_by_one(form: str, seed: int) -> None:
 
 
 TYPES = [
-    "64x40x16_F16F16F16", "64x16x16_F32BF16BF16", "64x128x8_F32TF32TF32", "64x32x32_F32E4M3E4M3",
-    "64x64x32_F32E5M2E4M3", "64x8x32_F16E4M3E5M2", "64x24x32_S32S8S8", "64x64x32_S32U8U8", "64x48x32_S32S8U8",
+    "64x40x16_F16F16F16",
+    "64x16x16_F32BF16BF16",
+    "64x128x8_F32TF32TF32",
+    "64x32x32_F32E4M3E4M3",
+    "64x64x32_F32E5M2E4M3",
+    "64x8x32_F16E4M3E5M2",
+    "64x24x32_S32S8S8",
+    "64x64x32_S32U8U8",
+    "64x48x32_S32S8U8",
     "64x16x32_S32U8S8",
-]  # fmt: skip
+]
 
 
 FROM_SHARED = TYPES[:5] + TYPES[6:7] + TYPES[9:]
@@ -134,12 +147,16 @@ def test_accumulators_stay_in_registers_while_groups_are_in_flight(first: str) -
 @pytest.mark.parametrize(
     ("name", "instruction"),
     [
-        ("SM90_64x64x16_F32F16F16_SS<MN,MN>", "HGMMA.64"), ("SM90_64x64x16_F32F16F16_RS<K,K>", "HGMMA.64"),
-        ("SM90_64x128x16_F16F16F16_SS<K,MN>", "HGMMA.64"), ("SM90_64x64x8_F32TF32TF32_RS_TN", "HGMMA.64"),
-        ("SM90_64x64x32_F32E4M3E5M2_SS_TN", "QGMMA.64"), ("SM90_64x64x32_F16E4M3E4M3_RS_TN", "QGMMA.64"),
-        ("SM90_64x64x32_S32S8U8_RS_TN", "IGMMA.64"), ("SM90_64x32x32_S32U8U8_SS_TN", "IGMMA.64"),
+        ("SM90_64x64x16_F32F16F16_SS<MN,MN>", "HGMMA.64"),
+        ("SM90_64x64x16_F32F16F16_RS<K,K>", "HGMMA.64"),
+        ("SM90_64x128x16_F16F16F16_SS<K,MN>", "HGMMA.64"),
+        ("SM90_64x64x8_F32TF32TF32_RS_TN", "HGMMA.64"),
+        ("SM90_64x64x32_F32E4M3E5M2_SS_TN", "QGMMA.64"),
+        ("SM90_64x64x32_F16E4M3E4M3_RS_TN", "QGMMA.64"),
+        ("SM90_64x64x32_S32S8U8_RS_TN", "IGMMA.64"),
+        ("SM90_64x32x32_S32U8U8_SS_TN", "IGMMA.64"),
     ],
-)  # fmt: skip
+)
 def test_every_kind_compiles_without_copies(name: str, instruction: str) -> None:
     atom = mma_by_name(name)
     m, n, k = atom.shape_mnk

@@ -178,12 +178,20 @@ class Wrong(OneSparseGemm):
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [("alone", r"A is a pair, \(stored elements, metadata\)"), ("long", r"so they are \(1,1,1\) for whole registers"),
-     ("values", "E .* must be in registers")],
-)  # fmt: skip
+    [
+        ("alone", r"A is a pair, \(stored elements, metadata\)"),
+        ("long", r"so they are \(1,1,1\) for whole registers"),
+        ("values", "E .* must be in registers"),
+    ],
+)
 def test_operands_that_do_not_fit(what: str, message: str) -> None:
     atom = SparseWgmmaAtom((64, 8, 32), F32, Float16.ir_type, Float16.ir_type)
-    arrays = Arrays("cpu", np.ones((64, 32), np.float16), np.zeros((128, 1, 1), np.int32), np.ones((8, 64), np.float16),
-                    np.zeros((64, 8), np.float32))  # fmt: skip
+    arrays = Arrays(
+        "cpu",
+        np.ones((64, 32), np.float16),
+        np.zeros((128, 1, 1), np.int32),
+        np.ones((8, 64), np.float16),
+        np.zeros((64, 8), np.float32),
+    )
     with pytest.raises(ConstraintError, match=message):
         Wrong(what, atom)(*arrays.tensors())

@@ -31,9 +31,14 @@ class Through:
 
     @cute.kernel
     def kernel(
-        self, load: cute.CopyAtom, tma_a: cute.Tensor, store: cute.CopyAtom, tma_b: cute.Tensor, a: cute.Tensor,
+        self,
+        load: cute.CopyAtom,
+        tma_a: cute.Tensor,
+        store: cute.CopyAtom,
+        tma_b: cute.Tensor,
+        a: cute.Tensor,
         b: cute.Tensor,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         bidx, _, _ = cute.arch.block_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -101,9 +106,12 @@ class Reduce:
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_warp()
         source, target = cpasync.tma_partition(
-            atom, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2),
+            atom,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(tile, 0, 2),
             cute.group_modes(cute.local_tile(tensor, self.tile, (0, 0)), 0, 2),
-        )  # fmt: skip
+        )
         cute.copy(atom, source, target)
         cute.arch.cp_async_bulk_commit_group()
         cute.arch.cp_async_bulk_wait_group(0)
@@ -175,9 +183,14 @@ class OfMma:
 
     @cute.kernel
     def kernel(
-        self, atom_a: cute.CopyAtom, a: cute.Tensor, atom_b: cute.CopyAtom, b: cute.Tensor, a_out: cute.Tensor,
+        self,
+        atom_a: cute.CopyAtom,
+        a: cute.Tensor,
+        atom_b: cute.CopyAtom,
+        b: cute.Tensor,
+        a_out: cute.Tensor,
         b_out: cute.Tensor,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         smem = utils.SmemAllocator()

@@ -23,9 +23,13 @@ class OneGemm:
     """C (M, N) = A (M, K) B (N, K)^T in one block; ``warpgroups`` share M. ``kinds`` are the shared-memory atoms."""
 
     def __init__(
-        self, atom: WgmmaAtom, warpgroups: int = 1, kinds: tuple[str, str] = ("SW128", "SW128"), add: bool = False,
+        self,
+        atom: WgmmaAtom,
+        warpgroups: int = 1,
+        kinds: tuple[str, str] = ("SW128", "SW128"),
+        add: bool = False,
         whole: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.atom, self.warpgroups, self.kinds, self.add, self.whole = atom, warpgroups, kinds, add, whole
 
     @cute.jit
@@ -136,9 +140,15 @@ class Streamed:
 
     @cute.jit
     def consume(
-        self, pipe: Any, tiled_mma: cute.TiledMma, warpgroup_idx: Any, sA: cute.Tensor, sB: cute.Tensor,
-        gC: cute.Tensor, steps: Any,
-    ):  # fmt: skip
+        self,
+        pipe: Any,
+        tiled_mma: cute.TiledMma,
+        warpgroup_idx: Any,
+        sA: cute.Tensor,
+        sB: cute.Tensor,
+        gC: cute.Tensor,
+        steps: Any,
+    ):
         thr_mma = tiled_mma.get_slice(warpgroup_idx * 128)
         tCrA = tiled_mma.make_fragment_A(thr_mma.partition_A(sA))
         tCrB = tiled_mma.make_fragment_B(thr_mma.partition_B(sB))
@@ -275,9 +285,14 @@ class TwoGemms:
 
     @cute.kernel
     def kernel(
-        self, mQ: cute.Tensor, mK: cute.Tensor, mV: cute.Tensor, mO: cute.Tensor, first: cute.TiledMma,
+        self,
+        mQ: cute.Tensor,
+        mK: cute.Tensor,
+        mV: cute.Tensor,
+        mO: cute.Tensor,
+        first: cute.TiledMma,
         second: cute.TiledMma,
-    ):  # fmt: skip
+    ):
         tidx, _, _ = cute.arch.thread_idx()
         blocks = mK.shape[0] // 64
         smem = utils.SmemAllocator()
