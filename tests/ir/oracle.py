@@ -14,8 +14,9 @@ PRECISION = {"f16": (11, 15), "bf16": (8, 127), "f32": (24, 127), "f64": (53, 10
 """Digits and the largest exponent of each float."""
 LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
 LIBRARY = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
-EXACT = frozenset("add sub mul div rem floordiv floormod min max fma neg abs copysign rcp sqrt floor ceil round "
-                  "trunc".split())  # fmt: skip
+EXACT = frozenset(
+    "add sub mul div rem floordiv floormod min max fma neg abs copysign rcp sqrt floor ceil round trunc".split()
+)
 
 
 def wrap(elem: ScalarType, value: int) -> int:
@@ -123,8 +124,11 @@ def floating(opcode: str, elem: ScalarType, a: float, b: float, c: float) -> Any
     if opcode in ("add", "sub", "mul", "fma"):
         plain = {"add": a + b, "sub": a - b, "mul": a * b, "fma": a * b + c}[opcode]
         if not (math.isfinite(a) and math.isfinite(b)) or (opcode == "fma" and not finite):
-            return stored(elem, plain) if not (opcode == "fma" and math.isinf(c) and math.isfinite(a * 0 + b * 0)) \
-                else stored(elem, c)  # fmt: skip
+            return (
+                stored(elem, plain)
+                if not (opcode == "fma" and math.isinf(c) and math.isfinite(a * 0 + b * 0))
+                else stored(elem, c)
+            )
         x, y = Fraction(a), Fraction(b)
         exact = {"add": x + y, "sub": x - y, "mul": x * y, "fma": x * y + Fraction(c) if opcode == "fma" else x}[opcode]
         return real(elem, exact, plain if plain == 0 else 0.0)  # an exact zero has the sign that Python gives it

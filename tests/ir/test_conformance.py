@@ -114,8 +114,10 @@ def on_machine(place: str, elem: ScalarType, opcodes: list[str], rows: list[tupl
     inputs = [array(column, elem) for column in zip(*rows, strict=True)]
     results = [np.zeros(len(rows), kind.dtype) for kind in kinds]
     run(place, k.done(), (*inputs, *results), len(rows))
-    return [[x.item() if kind.is_integer or kind == BOOL else float(x) for x in out]
-            for out, kind in zip(results, kinds, strict=True)]  # fmt: skip
+    return [
+        [x.item() if kind.is_integer or kind == BOOL else float(x) for x in out]
+        for out, kind in zip(results, kinds, strict=True)
+    ]
 
 
 def agree(opcode: str, elem: ScalarType, got: Any, want: Any) -> bool:

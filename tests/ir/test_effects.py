@@ -59,8 +59,11 @@ def test_quiet_instructions_write_nothing_and_start_nothing(kind: type[Instructi
 
 
 INSTRUCTIONS: list[Any] = [
-    *dict.fromkeys(COPIES.values()), *MMA_SYNC.values(), *FMA.values(), parse_wgmma("SM90_64x64x16_F32F16F16_SS<K,K>"),
-]  # fmt: skip
+    *dict.fromkeys(COPIES.values()),
+    *MMA_SYNC.values(),
+    *FMA.values(),
+    parse_wgmma("SM90_64x64x16_F32F16F16_SS<K,K>"),
+]
 
 
 @pytest.mark.parametrize("atom", INSTRUCTIONS, ids=str)
@@ -73,8 +76,10 @@ def test_sides_of_copies_and_operands_of_mmas(atom: Any) -> None:
                 assert access.bits == size(bits[1])
     else:
         assert [(a.role, a.does, a.operand) for a in atom.accesses] == [
-            ("D", "update", 0), ("A", "read", 1), ("B", "read", 2),
-        ]  # fmt: skip
+            ("D", "update", 0),
+            ("A", "read", 1),
+            ("B", "read", 2),
+        ]
         assert atom.accesses[0].spaces == (MemSpace.RMEM,)
 
 

@@ -48,7 +48,7 @@ from tilewright.ir.types import (
     ScalarType,
     VecType,
     element_of,
-)  # fmt: skip
+)
 from tilewright.ir.verify import verify
 
 GLOBAL, SHARED = PtrType(I32, MemSpace.GMEM, 16), PtrType(I32, MemSpace.SMEM, 16)
@@ -262,8 +262,11 @@ def test_results_of_few_bits_saturate(elem: ScalarType) -> None:
 def test_divisions_that_may_fail() -> None:
     b, x = Builder(Block([])), Value(I32, "x")
     for opcode, divisor, fails in (
-        ("rem", x, True), ("rem", Constant(I32, 3), False), ("div", Constant(I32, 0), True), ("add", x, False),
-    ):  # fmt: skip
+        ("rem", x, True),
+        ("rem", Constant(I32, 3), False),
+        ("div", Constant(I32, 0), True),
+        ("add", x, False),
+    ):
         assert _may_fail(b.emit(opcode, (x, divisor), (I32,))) == fails
 
 
@@ -303,14 +306,17 @@ def test_a_use_of_what_is_not_defined_here() -> None:
 @pytest.mark.parametrize(
     ("opcode", "operands", "result", "words"),
     [
-        ("bitcast", (Value(F32),), I32, ""), ("bitcast", (Value(VecType(I32, 2)),), F64, ""),
-        ("bitcast", (Value(F32),), I16, "keeps the total width"), ("bitcast", (Value(GLOBAL),), I32, "keeps the total"),
+        ("bitcast", (Value(F32),), I32, ""),
+        ("bitcast", (Value(VecType(I32, 2)),), F64, ""),
+        ("bitcast", (Value(F32),), I16, "keeps the total width"),
+        ("bitcast", (Value(GLOBAL),), I32, "keeps the total"),
         ("bitcast", (Value(I32),), GLOBAL, "keeps the total width"),
-        ("load", (Value(GLOBAL),), I32, ""), ("load", (Value(GLOBAL),), F32, "must agree in element type"),
+        ("load", (Value(GLOBAL),), I32, ""),
+        ("load", (Value(GLOBAL),), F32, "must agree in element type"),
         ("load", (Value(GLOBAL),), GLOBAL, "must agree in element type"),
         ("load", (Value(I32),), I32, "needs a pointer"),
     ],
-)  # fmt: skip
+)
 def test_rules_of_operations(opcode: str, operands: Any, result: Any, words: str) -> None:
     b = Builder(Block([]))
     b.emit(opcode, operands, (result,))
@@ -360,11 +366,17 @@ class Single(Instruction):
 @pytest.mark.parametrize(
     ("instruction", "arch", "lacking"),
     [
-        (Plain, "sm_80", "sm_89 or later"), (Plain, "sm_89", ""), (Plain, "sm_90a", ""), (Featured, "sm_90a", ""),
-        (Featured, "sm_100a", ""), (Featured, "sm_90", "sm_90a or sm_100a"), (Featured, "sm_120a", "sm_90a or sm_100a"),
-        (Single, "sm_90", "sm_90a (no other GPU has it)"), (Single, "sm_90a", ""),
+        (Plain, "sm_80", "sm_89 or later"),
+        (Plain, "sm_89", ""),
+        (Plain, "sm_90a", ""),
+        (Featured, "sm_90a", ""),
+        (Featured, "sm_100a", ""),
+        (Featured, "sm_90", "sm_90a or sm_100a"),
+        (Featured, "sm_120a", "sm_90a or sm_100a"),
+        (Single, "sm_90", "sm_90a (no other GPU has it)"),
+        (Single, "sm_90a", ""),
     ],
-)  # fmt: skip
+)
 def test_what_an_architecture_lacks(instruction: Any, arch: str, lacking: str) -> None:
     assert instruction().lacking(architecture(arch)) == lacking
 

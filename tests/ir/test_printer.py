@@ -16,8 +16,9 @@ def test_every_construct() -> None:
     with b.inside(body):
         x = b.load(b.ptr_add(p, body.args[0]))
         b.emit("yield", (b.binary("add", body.args[1], x),))
-    loop = b.emit("for", (Constant(I32, 0), n, Constant(I32, 1), Constant(F32, 0.0)), (F32,), {"unroll": 4}, [body],
-                  hint="sum")  # fmt: skip
+    loop = b.emit(
+        "for", (Constant(I32, 0), n, Constant(I32, 1), Constant(F32, 0.0)), (F32,), {"unroll": 4}, [body], hint="sum"
+    )
     sides = [Block(), Block()]
     for side, value in zip(sides, (loop.result, Constant(F32, -1.5)), strict=True):
         with b.inside(side):

@@ -26,9 +26,12 @@ ONE, ZERO = Constant(I32, 1), Constant(I32, 0)
 
 
 def op(
-    opcode: str, operands: Sequence[Value | Type] = (), results: Sequence[Type] = (), regions: Sequence[Block] = (),
+    opcode: str,
+    operands: Sequence[Value | Type] = (),
+    results: Sequence[Type] = (),
+    regions: Sequence[Block] = (),
     **attrs: Any,
-) -> Op:  # fmt: skip
+) -> Op:
     """An op; a type among the operands stands for a value of it that the function is given."""
     values = [v if isinstance(v, Value) else Value(v, "given") for v in operands]
     made = Op(opcode, values, [], attrs, list(regions), Location("user.py", 7))
@@ -98,7 +101,7 @@ WELL_FORMED: dict[str, Op] = {
     "printf": op("printf", (F32,), format="{}"),
     "assert": op("assert", (BOOL,), message="m"),
     "call": op("call", atom=SyncThreads()),
-}  # fmt: skip
+}
 
 twice = Value(I32)
 foreign = op("sreg", (), (I32,), name="tid.x")
@@ -175,7 +178,8 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     "offset by a pointer": ("needs a pointer and an index", op("ptr.add", (GLOBAL, GLOBAL), (GLOBAL,))),
     "offset to a number": ("gives a pointer of the same kind", op("ptr.add", (GLOBAL, I32), (I64,))),
     "offset to another element": (
-        "gives a pointer of the same kind", op("ptr.add", (GLOBAL, I32), (PtrType(F16, MemSpace.GMEM, 4),))
+        "gives a pointer of the same kind",
+        op("ptr.add", (GLOBAL, I32), (PtrType(F16, MemSpace.GMEM, 4),)),
     ),
     "number from a pointer": ("takes and gives a pointer", op("ptr.cast", (GLOBAL,), (I64,))),
     "integer from an integer": ("needs pointer and integer", op("ptr.toint", (I64,), (I64,))),
@@ -222,7 +226,7 @@ MALFORMED: dict[str, tuple[str, Op | list[Op]]] = {
     "call of what only simulates": ("needs an instruction", op("call", atom=SimpleNamespace(simulate=None))),
     "map of a number": ("takes a pointer", op("tensormap", (I64,), (I64,), template=None)),
     "map with pointers": ("extents and strides", op("tensormap", (GLOBAL, GLOBAL), (I64,), template=None)),
-}  # fmt: skip
+}
 HOST: dict[str, tuple[str, Op]] = {
     "launch of what": ("needs a kernel", op("launch", (I32,) * 11, kernel=Function("h", "host", Block()))),
     "launch of a name": ("needs a kernel", op("launch", (I32,) * 11, kernel="k")),
