@@ -95,10 +95,11 @@ def test_several_outputs_and_modes() -> None:
         split(stream, *tensors)
 
     call = cutlass_call(
-        see, output_shape_dtype={"sum": shape, "less": jax.ShapeDtypeStruct((8, 5), jnp.float32)},
+        see,
+        output_shape_dtype={"sum": shape, "less": jax.ShapeDtypeStruct((8, 5), jnp.float32)},
         input_spec=(None, TensorSpec(static=True)),
         output_spec=(TensorSpec(mode=(1, 0)), TensorSpec(divisibility=(None, 4))),
-    )  # fmt: skip
+    )
     found = call(jnp.asarray(a), jnp.asarray(b))
     np.testing.assert_array_equal(found["sum"], a - b)  # a dict's leaves are in the order of its keys: less, sum
     np.testing.assert_array_equal(found["less"].T, a + b)
@@ -113,8 +114,11 @@ def test_column_major_arrays() -> None:
         seen.extend((str(x.layout), str(y.layout)))
         scale(stream, x, y, alpha=3.0)
 
-    call = jax.jit(cutlass_call(see, output_shape_dtype=jax.ShapeDtypeStruct((5, 8), jnp.float32), input_spec=spec,
-                                output_spec=spec))  # fmt: skip
+    call = jax.jit(
+        cutlass_call(
+            see, output_shape_dtype=jax.ShapeDtypeStruct((5, 8), jnp.float32), input_spec=spec, output_spec=spec
+        )
+    )
     np.testing.assert_array_equal(call(jnp.asarray(X)), X * 3)
     assert seen == ["(5,8):(1,5)", "(5,8):(1,5)"]
 
@@ -143,8 +147,9 @@ def add_twice(stream, x: cute.Tensor, y: cute.Tensor, double: cute.Tensor) -> No
 
 
 def test_an_output_may_share_the_buffer_of_an_input() -> None:
-    call = cutlass_call(add_into, output_shape_dtype=jax.ShapeDtypeStruct((8,), jnp.float32),
-                        input_output_aliases={1: 0})  # fmt: skip
+    call = cutlass_call(
+        add_into, output_shape_dtype=jax.ShapeDtypeStruct((8,), jnp.float32), input_output_aliases={1: 0}
+    )
     x, y = jnp.arange(8.0), jnp.full((8,), 10.0)
     np.testing.assert_array_equal(jax.jit(call)(x, y), np.arange(8) + 10)
     assert (y == 10).all()  # JAX copies what is still needed
