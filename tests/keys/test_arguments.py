@@ -105,7 +105,7 @@ DIRECT: dict[str, dict[str, Case]] = {
         "static part": named(Held(3, 2), Held(3, 5), 2, probe=lambda a: a.value()),
         "facts": named(extents(8, 4), extents(6, 2), 3, probe=lambda a: a.shape[0] % 4),
     },
-}  # fmt: skip
+}
 """By the class of the argument. (A stream's key has no component.)"""
 
 

@@ -131,8 +131,11 @@ def test_a_default_is_kept(executor: Any) -> None:
 def test_every_component_has_its_case(executor: Any) -> None:
     described = describe(executor, "f", ["sm_90a"])
     paths = [path for item in described["parameters"] for path in components(item, item["name"])]
-    left = [path for path in paths if path not in CASES and path not in SAME
-            and not any(path.endswith(f".{end}") for end in (*SAME, "default"))]  # fmt: skip
+    left = [
+        path
+        for path in paths
+        if path not in CASES and path not in SAME and not any(path.endswith(f".{end}") for end in (*SAME, "default"))
+    ]
     assert not left and CASES.keys() <= set(paths)
     # The rest: tests/export has other versions, devices that it was not exported for, read-only and unequal arguments.
     assert described.keys() == {"tilewright", "prefix", "architectures", "parameters", "program", "written", "equal"}

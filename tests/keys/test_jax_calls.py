@@ -24,9 +24,13 @@ def second(stream: Any, x: cute.Tensor, *, n: Float32) -> None:
 
 
 GIVEN: dict[str, Any] = {
-    "fn": first, "specs": ((TensorSpec(),), (TensorSpec(),)), "static": False, "options": None, "kwargs": {"n": 2},
+    "fn": first,
+    "specs": ((TensorSpec(),), (TensorSpec(),)),
+    "static": False,
+    "options": None,
+    "kwargs": {"n": 2},
     "aliases": {},
-}  # fmt: skip
+}
 OTHERS: list[tuple[int, Any]] = [
     (0, {"fn": second}),
     (1, {"specs": ((TensorSpec(),), (TensorSpec(static=True),))}),

@@ -17,8 +17,15 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.unchecked
 
 OPERANDS = ("a", "b", "out", "scale_a", "scale_b", "bias", "scale_result")
-SHAPES = {"a": (32, 32), "b": (32, 64), "out": (32, 64), "scale_a": (32, 1), "scale_b": (1, 64), "bias": (64,),
-          "scale_result": (1,)}  # fmt: skip
+SHAPES = {
+    "a": (32, 32),
+    "b": (32, 64),
+    "out": (32, 64),
+    "scale_a": (32, 1),
+    "scale_b": (1, 64),
+    "bias": (64,),
+    "scale_result": (1,),
+}
 OF_8_BITS = ("a", "b", "out")
 OPERAND, HOW, SIMULATED = ("dtype", "shape", "stride", "alignment", "device", "negative"), 1, 2
 ASKED = ("activation", "out_dtype", "use_fast_accum", "kernel")
@@ -72,7 +79,8 @@ def pair(name: str, first: Any, second: Any, **more: Any) -> tuple[Call, Call]:
 CASES: dict[str, tuple[Call, Call]] = {
     **{
         f"{name}: {part}": (Call(), Call({name: part}))
-        for name in OPERANDS for part in OPERAND
+        for name in OPERANDS
+        for part in OPERAND
         if part != "device" and not (part == "negative" and name in OF_8_BITS)
     },
     "activation": pair("activation", None, "relu"),
@@ -82,7 +90,7 @@ CASES: dict[str, tuple[Call, Call]] = {
     "arch": (Call(options={"arch": "sm_90a", "sizes": "gpu"}), Call(options={"arch": "sm_89", "sizes": "gpu"})),
     "sizes": (Call(options={"sizes": "simulator"}), Call(options={"sizes": "gpu"})),
     "multiprocessors": (Call(options={"sms": 1}), Call(options={"sms": 132})),
-}  # fmt: skip
+}
 
 
 def run(spy: Spy, *calls: Call) -> list[Any]:

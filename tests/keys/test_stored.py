@@ -124,10 +124,14 @@ def problem(m: int = 64, n: int = 32, k: int = 16, batch: int = 1, dtype: Any = 
 
 
 TUNED = {
-    "m": problem(m=128), "n": problem(n=64), "k": problem(k=32), "batch": problem(batch=2),
-    "dtype": problem(dtype=np.float32), **{f"{x} turned": problem(**{x: "turned"}) for x in ("a", "b", "out")},
+    "m": problem(m=128),
+    "n": problem(n=64),
+    "k": problem(k=32),
+    "batch": problem(batch=2),
+    "dtype": problem(dtype=np.float32),
+    **{f"{x} turned": problem(**{x: "turned"}) for x in ("a", "b", "out")},
     **{f"{x} apart": problem(**{x: "apart"}) for x in ("a", "b", "out")},
-}  # fmt: skip
+}
 
 
 def test_what_was_tuned_is_found_for_such_a_problem_alone() -> None:
