@@ -36,8 +36,12 @@ def extremes(x: cute.Tensor, places: cute.Tensor, out: cute.Tensor, words: cute.
 
 
 def fresh() -> list[np.ndarray]:
-    return [FLOATS, np.array([-5, 5, 0, 0, -1e35, 1e35], np.float32), np.zeros((2, 32), np.float32),
-            np.zeros((3, 32), np.int32)]  # fmt: skip
+    return [
+        FLOATS,
+        np.array([-5, 5, 0, 0, -1e35, 1e35], np.float32),
+        np.zeros((2, 32), np.float32),
+        np.zeros((3, 32), np.int32),
+    ]
 
 
 def check(places: Any, out: Any, words: Any) -> None:

@@ -47,11 +47,18 @@ def test_on_the_host(thing, name, message) -> None:
         (lambda t: t.iterator.toinnt, "Pointer has no attribute 'toinnt'; did you mean 'toint'?"),
         (lambda t: t[0].foo, "Float32 has no attribute 'foo'"),
         (lambda t: cutlass.Int32(t[0]).valeu, "Int32 has no attribute 'valeu'; did you mean 'value'?"),
-        (lambda t: cute.make_tiled_copy_tv(
-            cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32), cute.make_layout(8), cute.make_layout(1)
-        ).get_slise, "TiledCopy has no attribute 'get_slise'; did you mean 'get_slice'?"),
+        (
+            lambda t: (
+                cute.make_tiled_copy_tv(
+                    cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32),
+                    cute.make_layout(8),
+                    cute.make_layout(1),
+                ).get_slise
+            ),
+            "TiledCopy has no attribute 'get_slise'; did you mean 'get_slice'?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_in_a_staged_function(read, message) -> None:
     @cute.jit
     def program(t: cute.Tensor):

@@ -235,8 +235,13 @@ def test_floats_keep_their_fraction_everywhere() -> None:
     def write(x: object) -> None:
         whole[0] = x
 
-    for act in (lambda: move(whole, real), lambda: move_if(whole, real), lambda: write(2.5), lambda: whole.fill(0.5),
-                lambda: write(cutlass.Float32(2))):  # fmt: skip
+    for act in (
+        lambda: move(whole, real),
+        lambda: move_if(whole, real),
+        lambda: write(2.5),
+        lambda: whole.fill(0.5),
+        lambda: write(cutlass.Float32(2)),
+    ):
         with pytest.raises(ConstraintError, match="the fraction would be lost"):
             act()
     for x in (3, np.int64(3), 3.0, cutlass.Int8(3)):

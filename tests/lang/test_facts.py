@@ -36,10 +36,17 @@ def apply(x: Integer, name: str, literal: int, with_t: bool, t: Integer):
         literal %= 5
         return x << literal if name == "<<" else x >> literal
     actions = {
-        "+": lambda: x + other, "-": lambda: x - other, "*": lambda: x * other, "//": lambda: x // literal,
-        "%": lambda: x % literal, "&": lambda: x & other, "|": lambda: x | other, "^": lambda: x ^ other,
-        "min": lambda: select.min(x, literal), "max": lambda: select.max(x, literal),
-    }  # fmt: skip
+        "+": lambda: x + other,
+        "-": lambda: x - other,
+        "*": lambda: x * other,
+        "//": lambda: x // literal,
+        "%": lambda: x % literal,
+        "&": lambda: x & other,
+        "|": lambda: x | other,
+        "^": lambda: x ^ other,
+        "min": lambda: select.min(x, literal),
+        "max": lambda: select.max(x, literal),
+    }
     return actions[name]()
 
 
@@ -104,9 +111,15 @@ def test_every_rule_holds_of_numbers_of_either_sign(opcode, left, right, left_bo
 
 
 @given(
-    st.integers(1, 3), st.integers(0, 4), st.integers(0, 3), st.booleans(), st.integers(0, 5000),
-    st.sampled_from([(1, 16), (8, 64), (64, 16), (64, 64), (1024, 4)]), st.integers(0, 63), st.integers(0, 1),
-)  # fmt: skip
+    st.integers(1, 3),
+    st.integers(0, 4),
+    st.integers(0, 3),
+    st.booleans(),
+    st.integers(0, 5000),
+    st.sampled_from([(1, 16), (8, 64), (64, 16), (64, 64), (1024, 4)]),
+    st.integers(0, 63),
+    st.integers(0, 1),
+)
 def test_split_swizzle_is_the_swizzle(b, m, extra, negative, static, scale, t_value, offset) -> None:
     swizzle = SwizzleBits(b, m, -(b + extra) if negative else b + extra)
     step, bound = scale

@@ -109,8 +109,14 @@ def test_warps_atomics_and_bits() -> None:
     launch(body, out, sums, total)
     t = np.arange(32)
     low = (0x80 + t) & 0xFF
-    want = [t ^ 5, [sum(1 << i for i in range(0, 32, 3))] * 32, [int(i).bit_count() for i in t],
-            (0x0A00FF03 + (low << 16)).astype(np.int32), [7] * 32, [31, 11] + [0] * 30]  # fmt: skip
+    want = [
+        t ^ 5,
+        [sum(1 << i for i in range(0, 32, 3))] * 32,
+        [int(i).bit_count() for i in t],
+        (0x0A00FF03 + (low << 16)).astype(np.int32),
+        [7] * 32,
+        [31, 11] + [0] * 30,
+    ]
     np.testing.assert_array_equal(out.cpu().numpy(), np.array(want, np.int32))
     assert sums.tolist() == [496.0] * 32 and total[0].item() == 16
 

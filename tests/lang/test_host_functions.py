@@ -28,10 +28,15 @@ def staged(body: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        lambda x: math.exp(x[0]), lambda x: math.sqrt(x[0].to(cute.Int32)), lambda x: math.floor(x[0]),
-        lambda x: math.sin(x.load()), lambda x: math.exp(x), lambda x: np.exp(x[0]), lambda x: np.sqrt(x.load()),
+        lambda x: math.exp(x[0]),
+        lambda x: math.sqrt(x[0].to(cute.Int32)),
+        lambda x: math.floor(x[0]),
+        lambda x: math.sin(x.load()),
+        lambda x: math.exp(x),
+        lambda x: np.exp(x[0]),
+        lambda x: np.sqrt(x.load()),
     ],
-)  # fmt: skip
+)
 def test_functions_of_math_and_numpy_name_cute_math(body: Callable[[Any], Any]) -> None:
     with pytest.raises(StagingError, match=rf"(?s){USE}.*\n  at .*test_host_functions.py:\d+"):
         staged(body)
@@ -40,9 +45,12 @@ def test_functions_of_math_and_numpy_name_cute_math(body: Callable[[Any], Any]) 
 def test_functions_of_pytorch_name_cute_math() -> None:
     torch = pytest.importorskip("torch")
     bodies = [
-        lambda x: torch.exp(x[0]), lambda x: torch.exp(x.load()), lambda x: torch.exp(x),
-        lambda x: torch.maximum(x[0], x[1]), lambda x: torch.sigmoid(x.load()),
-    ]  # fmt: skip
+        lambda x: torch.exp(x[0]),
+        lambda x: torch.exp(x.load()),
+        lambda x: torch.exp(x),
+        lambda x: torch.maximum(x[0], x[1]),
+        lambda x: torch.sigmoid(x.load()),
+    ]
     for body in bodies:
         with pytest.raises(StagingError, match=rf"(?s)PyTorch .*{USE}.*\n  at .*test_host_functions.py:\d+"):
             staged(body)

@@ -77,32 +77,40 @@ INTEGERS: list[tuple[str, Any]] = [
     ("brev.b32 $0, $1;", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
     ("bfe.u32 $0, $1, 4, 12;", lambda a, b, c: a >> 4 & 0xFFF),
     ("bfi.b32 $0, $1, $2, 8, 8;", lambda a, b, c: b & ~0xFF00 | (a & 255) << 8),
-    ("{ .reg .pred p, q; setp.lt.s32 p|q, $1, $2; selp.b32 $0, $1, $3, q; }",
-     lambda a, b, c: a if signed(a) >= signed(b) else c),
-    ("{ .reg .pred p; setp.hi.u32 p, $1, $2; mov.b32 $0, $3; @p mov.b32 $0, 7; @!p add.s32 $0, $0, 1; }",
-     lambda a, b, c: 7 if a > b else c + 1),
+    (
+        "{ .reg .pred p, q; setp.lt.s32 p|q, $1, $2; selp.b32 $0, $1, $3, q; }",
+        lambda a, b, c: a if signed(a) >= signed(b) else c,
+    ),
+    (
+        "{ .reg .pred p; setp.hi.u32 p, $1, $2; mov.b32 $0, $3; @p mov.b32 $0, 7; @!p add.s32 $0, $0, 1; }",
+        lambda a, b, c: 7 if a > b else c + 1,
+    ),
     ("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, $1; mov.b32 $0, {hi, lo}; } // swapped", lambda a, b, c: a >> 16 | a << 16),
     ("cvt.s32.s8 $0, $1;", lambda a, b, c: (a & 255) - (256 if a & 128 else 0)),
     ("cvt.sat.u8.s32 $0, $1;", lambda a, b, c: min(max(signed(a), 0), 255)),
     ("{ .reg .b32 z; and.b32 z, $2, 1; or.b32 z, z, 2; rem.u32 $0, $1, z; }", lambda a, b, c: a % (b & 1 | 2)),
-]  # fmt: skip
+]
 REALS: list[tuple[str, Any]] = [
-    ("fma.rn.f32 $0, $1, $2, $3;", lambda a, b, c: (a.astype(np.longdouble) * b + c)),
+    ("fma.rn.f32 $0, $1, $2, $3;", lambda a, b, c: a.astype(np.longdouble) * b + c),
     ("add.rn.f32 $0, $1, $2;", lambda a, b, c: a + b),
     ("mul.f32 $0, $1, 0f3F000000;", lambda a, b, c: a / 2),
     ("max.f32 $0, $1, $2;", lambda a, b, c: np.maximum(a, b)),
     ("abs.f32 $0, $1;", lambda a, b, c: np.abs(a)),
     ("add.sat.f32 $0, $1, $2;", lambda a, b, c: np.clip(a + b, 0, 1)),
     ("{ .reg .s32 i; cvt.rni.s32.f32 i, $1; cvt.rn.f32.s32 $0, i; }", lambda a, b, c: np.rint(a)),
-    ("{ .reg .b32 p; cvt.rn.f16x2.f32 p, $1, $2; .reg .b16 l, h; mov.b32 {l, h}, p; cvt.f32.f16 $0, h; }",
-     lambda a, b, c: a.astype(np.float16)),
-]  # fmt: skip
+    (
+        "{ .reg .b32 p; cvt.rn.f16x2.f32 p, $1, $2; .reg .b16 l, h; mov.b32 {l, h}, p; cvt.f32.f16 $0, h; }",
+        lambda a, b, c: a.astype(np.float16),
+    ),
+]
 APPROXIMATE: list[tuple[str, Any]] = [
-    ("ex2.approx.ftz.f32 $0, $1;", np.exp2), ("tanh.approx.f32 $0, $1;", np.tanh),
+    ("ex2.approx.ftz.f32 $0, $1;", np.exp2),
+    ("tanh.approx.f32 $0, $1;", np.tanh),
     ("{ abs.f32 $0, $1; lg2.approx.f32 $0, $0; }", lambda a: np.log2(np.abs(a))),
     ("{ abs.f32 $0, $1; rsqrt.approx.f32 $0, $0; }", lambda a: 1 / np.sqrt(np.abs(a))),
-    ("rcp.approx.ftz.f32 $0, $1;", lambda a: 1 / a), ("sin.approx.f32 $0, $1;", np.sin),
-]  # fmt: skip
+    ("rcp.approx.ftz.f32 $0, $1;", lambda a: 1 / a),
+    ("sin.approx.f32 $0, $1;", np.sin),
+]
 
 
 @cute.kernel
@@ -184,10 +192,14 @@ def test_several_results_packed_operands_and_numbers() -> None:
         doubled = llvm.inline_asm(T.vector(2, T.f16()), [pair.load().ir_value()], "add.rn.f16x2 $0, $1, $1;", "=r,r")
         seen = cute.TensorSSA(doubled, 2, cutlass.Float16)
         out[2, t] = (seen[0] + seen[1]).to(cutlass.Int32)
-        out[3, t] = cutlass.Int32(llvm.inline_asm(
-            T.i32(), [x[t].ir_value(), cutlass.Int32(5).ir_value(), x[t].ir_value()],
-            "mad.lo.s32 $0, $1, $2, $3;", "=r,r,n,r",
-        ))  # fmt: skip
+        out[3, t] = cutlass.Int32(
+            llvm.inline_asm(
+                T.i32(),
+                [x[t].ir_value(), cutlass.Int32(5).ir_value(), x[t].ir_value()],
+                "mad.lo.s32 $0, $1, $2, $3;",
+                "=r,r,n,r",
+            )
+        )
         plus_lane = "{ .reg .b32 l; mov.u32 l, %laneid; add.s32 $0, $0, l; }"
         out[4, t] = cutlass.Int32(llvm.inline_asm(T.i32(), [x[t].ir_value()], plus_lane, "=r,0"))
 

@@ -145,9 +145,16 @@ def simulated(program: Callable[..., Any], arrays: list[np.ndarray], *rest: Any)
 
 def on_gpu(program: Callable[..., Any], arrays: list[np.ndarray], *rest: Any) -> None:
     torch = pytest.importorskip("torch")
-    there = [torch.as_strided(torch.from_numpy(np.ascontiguousarray(x.T).reshape(-1)).cuda(), x.shape,
-                              [s // x.itemsize for s in x.strides]) if x.flags.f_contiguous and x.ndim > 1
-             else torch.from_numpy(x).cuda() for x in arrays]  # fmt: skip
+    there = [
+        torch.as_strided(
+            torch.from_numpy(np.ascontiguousarray(x.T).reshape(-1)).cuda(),
+            x.shape,
+            [s // x.itemsize for s in x.strides],
+        )
+        if x.flags.f_contiguous and x.ndim > 1
+        else torch.from_numpy(x).cuda()
+        for x in arrays
+    ]
     program(*[from_dlpack(x, assumed_align=16) for x in there], *rest)
     for x, y in zip(arrays, there, strict=True):
         x[...] = y.cpu().numpy()
@@ -246,13 +253,17 @@ def test_the_machine_code_spills_nothing(arch: str) -> None:
     for kind in NUMPY:
         bytes_, wide, words = np.zeros(32 * N * kind.width // 8, np.uint8), fresh((N, 32)), fresh((16, 32), np.uint32)
         for arrays, *rest in (
-            ([bytes_, wide], widen, 32, kind, Float32), ([wide, bytes_], narrow, 32, kind),
+            ([bytes_, wide], widen, 32, kind, Float32),
+            ([wide, bytes_], narrow, 32, kind),
             ([bytes_, np.zeros((3, 32), np.float32)], anywhere, 32, kind),
             ([fresh((16, 32)), words[: kind.width // 2]], registers, 32, kind),
             ([np.zeros((64, 32), np.uint8), np.zeros((64, 32), np.uint8)], turned, 64, True),
-        ):  # fmt: skip
-            staged = cute.compile(launch, *[from_dlpack(x) if i else from_dlpack(x, assumed_align=16)
-                                             for i, x in enumerate(arrays)], *rest)  # fmt: skip
+        ):
+            staged = cute.compile(
+                launch,
+                *[from_dlpack(x) if i else from_dlpack(x, assumed_align=16) for i, x in enumerate(arrays)],
+                *rest,
+            )
             assert cutlass.cuda.compile(staged.kernels[0], arch).spills == 0
 
 

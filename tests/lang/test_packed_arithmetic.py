@@ -39,8 +39,12 @@ BITS = [0, 1, 2**22, 2**23 - 1, 2**23, 2**23 + 1, 0x3F800000, 0x3F800001, 0x3F7F
 def exactly(name: str, mode: str, x: list[float]) -> float:
     """By fractions: the float32 that the mode asks for."""
     fractions = [Fraction(v) for v in x]
-    exact = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-             "fma": lambda a, b, c: a * b + c}[name](*fractions)  # fmt: skip
+    exact = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "fma": lambda a, b, c: a * b + c,
+    }[name](*fractions)
     near = np.float32(float(exact)) if abs(exact) < 2**1000 else np.float32(np.inf)
     candidates = [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
     finite = [c for c in candidates if np.isfinite(c)]

@@ -99,8 +99,12 @@ def test_floats_and_truth_print_as_c_prints_them(capsys) -> None:
     cute.printf("python {} {}", cutlass.Float32(3.14), cutlass.Boolean(True))
     host(3.14, 3)
     assert capsys.readouterr().out.splitlines() == [
-        "python 3.140000 1", "jit 3.140000 1 1", "kernel 3.140000 1 0", "[0.500000, 0.500000]", "3.14 3",
-    ]  # fmt: skip
+        "python 3.140000 1",
+        "jit 3.140000 1 1",
+        "kernel 3.140000 1 0",
+        "[0.500000, 0.500000]",
+        "3.14 3",
+    ]
 
 
 def test_numbers_of_the_program_are_unknown_to_python_print(capsys) -> None:
@@ -138,9 +142,15 @@ def test_numbers_of_the_program_in_layouts_are_unknown_to_python_print(capsys) -
 
     host()
     assert capsys.readouterr().out.splitlines() == [
-        "(2,(1,6)):(1,(?,2))", "((2,2),3):((?,2),?)", "((?,?),(?,?)):((?,?),(?,?))", "(2,3):(1,2)",
-        "(2,(1,6)):(1,(6,2))", "((2,2),3):((24,2),8)", "((5,1),(2,2)):((16,4),(80,4))", "(2,3):(1,2)",
-    ]  # fmt: skip
+        "(2,(1,6)):(1,(?,2))",
+        "((2,2),3):((?,2),?)",
+        "((?,?),(?,?)):((?,?),(?,?))",
+        "(2,3):(1,2)",
+        "(2,(1,6)):(1,(6,2))",
+        "((2,2),3):((24,2),8)",
+        "((5,1),(2,2)):((16,4),(80,4))",
+        "(2,3):(1,2)",
+    ]
 
 
 def test_a_tensor_among_the_values(capsys) -> None:

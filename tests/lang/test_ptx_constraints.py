@@ -85,8 +85,11 @@ def others_kernel(x: cute.Tensor, out: cute.Tensor) -> None:
     out[2, t], out[3, t] = cutlass.Int64(cutlass.Int32(results[0])), cutlass.Int64(cutlass.Float32(results[1]))
     out[4, t] = cutlass.Int64(cutlass.Int32(results[2]))
     texts = [x[t], "add", cutlass.Int32(-9), x[t] * 0, cutlass.Boolean(True)]
-    out[5, t] = cutlass.Int64(cutlass.Int32(llvm.inline_asm(
-        T.i32(), texts, "$1.s32 $0, $0, $2; add.s32 $0, $0, $3; add.s32 $0, $0, $4;", "+r,C,n,r,i")))  # fmt: skip
+    out[5, t] = cutlass.Int64(
+        cutlass.Int32(
+            llvm.inline_asm(T.i32(), texts, "$1.s32 $0, $0, $2; add.s32 $0, $0, $3; add.s32 $0, $0, $4;", "+r,C,n,r,i")
+        )
+    )
 
 
 @cute.jit

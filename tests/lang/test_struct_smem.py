@@ -28,8 +28,11 @@ class Storage:
 
 def test_layout_of_members() -> None:
     assert {name: offset for name, (_, offset) in Storage.fields.items()} == {
-        "bars": 0, "tile": 1024, "ticket": 2048, "inner": 2056,
-    }  # fmt: skip
+        "bars": 0,
+        "tile": 1024,
+        "ticket": 2048,
+        "inner": 2056,
+    }
     assert (Inner.size_in_bytes(), Inner.alignment()) == (24, 8)
     assert (Storage.size_in_bytes(), Storage.alignment()) == (3072, 1024)
 

@@ -139,8 +139,10 @@ def test_fragments(stage) -> None:
     x = r[thread(stage, 2), 1]
     assert type(x) is Float32
     assert [op.attrs["offsets"] for op in stage.block.ops if op.opcode.startswith("frag.") and op.attrs] == [
-        (0, 1, 2, 3, 4, 5), (5,), (2,),
-    ]  # fmt: skip
+        (0, 1, 2, 3, 4, 5),
+        (5,),
+        (2,),
+    ]
     for coord in (6, (2, 0), (0, -1)):
         with pytest.raises(ConstraintError, match="is outside"):
             r[coord] = 1.0

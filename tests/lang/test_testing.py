@@ -83,9 +83,13 @@ def test_autotune_derives_and_prunes() -> None:
         add_one(x, twice).launch(grid=(1, 1, 1), block=(8, 1, 1))
 
     tuned = testing.autotune_jit(
-        params_dict={"step": [1, 2, 3]}, update_on_change=["M"], derived_params={"twice": lambda step: 2 * step},
-        prune_configs=lambda step: step != 2, warmup_iterations=0, iterations=1,
-    )(add)  # fmt: skip
+        params_dict={"step": [1, 2, 3]},
+        update_on_change=["M"],
+        derived_params={"twice": lambda step: 2 * step},
+        prune_configs=lambda step: step != 2,
+        warmup_iterations=0,
+        iterations=1,
+    )(add)
     x = np.zeros(8, np.float32)
     tuned(from_dlpack(x), 1)
     assert set(seen) == {(1, 2), (3, 6)} and tuned._best_config in ({"step": 1, "twice": 2}, {"step": 3, "twice": 6})
@@ -146,9 +150,16 @@ def test_a_suite_ranks_what_runs_everywhere(capsys: pytest.CaptureFixture[str]) 
         return from_dlpack(arrays[-1]), n
 
     reports, recommended = testing.autotune_suite(
-        add, make_arguments, cases=[(1,), (2,)], params_dict={"step": [1, 2, 3]}, accept_percentile=100,
-        workspace_count=2, warmup_iterations=1, iterations=3, print_summary=True,
-    )  # fmt: skip
+        add,
+        make_arguments,
+        cases=[(1,), (2,)],
+        params_dict={"step": [1, 2, 3]},
+        accept_percentile=100,
+        workspace_count=2,
+        warmup_iterations=1,
+        iterations=3,
+        print_summary=True,
+    )
     assert [a[0] for a in arrays] == [6] * 4  # four calls in turn on two sets, of the two configurations that run
     assert [[row["config"]["step"] for row in rows][-1] for rows in reports] == [3, 3]
     assert all(rows[0]["time_us"] <= rows[1]["time_us"] and "three" in str(rows[2]["error"]) for rows in reports)

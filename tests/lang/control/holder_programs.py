@@ -248,11 +248,16 @@ class Program:
             return made
         if kind == 9 and self.functions and not inner:
             call = f"{self.random.choice(self.functions)}({self.number()})"
-            return [self.random.choice([
-                call, f"r{index} = {self.condition()} and {call} > 2",
-                f"r{index} = {call} if {self.condition()} else 1",
-                f"r{index} = any({self.random.choice(self.functions)}(k) > 3 for k in range(3))",
-            ])]  # fmt: skip
+            return [
+                self.random.choice(
+                    [
+                        call,
+                        f"r{index} = {self.condition()} and {call} > 2",
+                        f"r{index} = {call} if {self.condition()} else 1",
+                        f"r{index} = any({self.random.choice(self.functions)}(k) > 3 for k in range(3))",
+                    ]
+                )
+            ]
         if kind == 10 and self.random.random() < 0.2:
             return [f"if {self.condition()}:", f"    return {self.read()},"]
         if kind == 11:

@@ -232,8 +232,13 @@ def walrus_in_the_head_of_a_while(n):
 
 UNDECIDED = [
     walrus_in_the_head_of_a_while,
-    walrus_in_and, walrus_read_by_the_next, walrus_in_or, walrus_in_a_conditional, walrus_in_a_chain, walrus_in_a_loop,
-]  # fmt: skip
+    walrus_in_and,
+    walrus_read_by_the_next,
+    walrus_in_or,
+    walrus_in_a_conditional,
+    walrus_in_a_chain,
+    walrus_in_a_loop,
+]
 
 
 @pytest.mark.parametrize("program", UNDECIDED, ids=lambda f: f.__name__)

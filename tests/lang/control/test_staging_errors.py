@@ -510,8 +510,11 @@ def test_texts_that_are_made_while_staging(staged, capfd):
     refuse(one_of_two, staged, 3, match="'label' has no value here: the branches of the run-time if at .* leave it")
     staged(printed, 3)
     assert capfd.readouterr().out.splitlines() == [
-        "? is not known", "n =   3 4 of 8", "n =   3 5 of 8; 1.50 {of} n=3 (3,2)", "8",
-    ]  # fmt: skip
+        "? is not known",
+        "n =   3 4 of 8",
+        "n =   3 5 of 8; 1.50 {of} n=3 (3,2)",
+        "8",
+    ]
 
 
 def test_match(staged):

@@ -134,11 +134,13 @@ def of_integers(x: torch.Tensor) -> None:
 
 
 CHANGES = {
-    "t_": lambda x: x.t_(), "resize_": lambda x: x.resize_(4, 6),
+    "t_": lambda x: x.t_(),
+    "resize_": lambda x: x.resize_(4, 6),
     "as_strided_": lambda x: x.as_strided_((6, 2), (4, 2)),
-    "data of other strides": turned, "data of another type": of_integers,
+    "data of other strides": turned,
+    "data of another type": of_integers,
     "set_": lambda x: x.set_(torch.zeros(12, 8)[::2, ::2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("change", CHANGES)

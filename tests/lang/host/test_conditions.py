@@ -40,15 +40,19 @@ def test_where_files_of_a_kernel_are_kept(dump: Any, older: Any, monkeypatch: py
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ({}, []), ({"CUTE_DSL_KEEP": "ptx"}, ["keep_ptx"]),
+        ({}, []),
+        ({"CUTE_DSL_KEEP": "ptx"}, ["keep_ptx"]),
         ({"CUTE_DSL_KEEP": "ptx, CUBIN"}, ["keep_ptx", "keep_cubin"]),
-        ({"CUTE_DSL_KEEP": "all"}, ["keep_ptx", "keep_cubin", "keep_sass"]), ({"CUTE_DSL_KEEP": "ir"}, []),
-        ({"CUTE_DSL_KEEP_PTX": "1"}, ["keep_ptx"]), ({"CUTE_DSL_KEEP_CUBIN": "yes"}, ["keep_cubin"]),
-        ({"CUTE_DSL_KEEP_PTX": "0"}, []), ({"CUTE_DSL_LINEINFO": "1"}, ["generate_line_info"]),
+        ({"CUTE_DSL_KEEP": "all"}, ["keep_ptx", "keep_cubin", "keep_sass"]),
+        ({"CUTE_DSL_KEEP": "ir"}, []),
+        ({"CUTE_DSL_KEEP_PTX": "1"}, ["keep_ptx"]),
+        ({"CUTE_DSL_KEEP_CUBIN": "yes"}, ["keep_cubin"]),
+        ({"CUTE_DSL_KEEP_PTX": "0"}, []),
+        ({"CUTE_DSL_LINEINFO": "1"}, ["generate_line_info"]),
         ({"CUTE_DSL_LINEINFO": "no"}, []),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_the_environment_asks_for(given: Any, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KEEP", "KEEP_PTX", "KEEP_CUBIN", "KEEP_SASS", "LINEINFO"):
         monkeypatch.delenv(f"CUTE_DSL_{name}", raising=False)
@@ -205,8 +209,12 @@ def test_attributes_of_the_users_modules_are_followed_and_of_no_library() -> Non
 
 def test_a_class_that_another_process_would_not_find_has_no_name() -> None:
     assert own_name(CompileOptions) == f"{CompileOptions.__module__}.CompileOptions"
-    for module, name in (("tilewright.lang.launch.options", "Lost"), ("tilewright.nowhere", "Lost"),
-                         (CompileOptions.__module__, "CompileOptions"), (__name__, "Plain")):  # fmt: skip
+    for module, name in (
+        ("tilewright.lang.launch.options", "Lost"),
+        ("tilewright.nowhere", "Lost"),
+        (CompileOptions.__module__, "CompileOptions"),
+        (__name__, "Plain"),
+    ):
         lost = type(name, (), {"__module__": module})
         with pytest.raises(Undescribed):
             own_name(lost)

@@ -33,8 +33,12 @@ def test_kinds_of_loops(capfd):
     compiled = cute.compile(kinds_of_loops, 1)
     compiled(2)
     lines = capfd.readouterr().out.split("\n")
-    expected = [*(f"constexpr {i}" for i in range(3)), *(f"loop {i}" for i in range(3)),
-                *(f"bound {i}" for i in range(2)), *(f"unrolled {i}" for i in range(2))]  # fmt: skip
+    expected = [
+        *(f"constexpr {i}" for i in range(3)),
+        *(f"loop {i}" for i in range(3)),
+        *(f"bound {i}" for i in range(2)),
+        *(f"unrolled {i}" for i in range(2)),
+    ]
     assert [line for line in lines if line] == expected
     loops = [op for op in compiled.host.walk() if op.opcode == "for"]
     assert [op.attrs["unroll"] for op in loops] == [None, None, 2]

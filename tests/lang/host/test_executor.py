@@ -310,14 +310,18 @@ def test_options(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "field", "value"),
     [
-        ("--opt-level 0", "opt_level", 0), ("--opt-level=3", "opt_level", 3), ("--opt-level= 1", "opt_level", 1),
-        ("--opt-level 1 --opt-level=2", "opt_level", 2), ("--ptxas-options=-v", "ptxas_options", "-v"),
-        ("--ptxas-options=3", "ptxas_options", "3"), ("--gpu-arch=sm_80", "gpu_arch", "sm_80"),
+        ("--opt-level 0", "opt_level", 0),
+        ("--opt-level=3", "opt_level", 3),
+        ("--opt-level= 1", "opt_level", 1),
+        ("--opt-level 1 --opt-level=2", "opt_level", 2),
+        ("--ptxas-options=-v", "ptxas_options", "-v"),
+        ("--ptxas-options=3", "ptxas_options", "3"),
+        ("--gpu-arch=sm_80", "gpu_arch", "sm_80"),
         ("--check=races", "check", "races"),
         *[(f"--keep-ptx{word}", "keep_ptx", True) for word in ("", "=1", "=True", "=yes", "=")],
         *[(f"--enable-assertions={word}", "enable_assertions", False) for word in ("0", "FALSE", "no")],
     ],
-)  # fmt: skip
+)
 def test_each_form_of_an_option_as_text(text, field, value):
     assert getattr(options.parse(options.CompileOptions(), text), field) == value
 
@@ -375,9 +379,12 @@ def test_what_cannot_be_compiled_is_told_what_would_do():
             return x
 
     hints = [
-        (Plain(), "mark .*Plain.__call__ with @cute.jit"), (Plain, r"cute.compile\(Plain\(...\), ...\)"),
-        (7, "got 7$"), ("text", "got 'text'$"), ([], r"got \[\]$"),
-    ]  # fmt: skip
+        (Plain(), "mark .*Plain.__call__ with @cute.jit"),
+        (Plain, r"cute.compile\(Plain\(...\), ...\)"),
+        (7, "got 7$"),
+        ("text", "got 'text'$"),
+        ([], r"got \[\]$"),
+    ]
     for given, hint in hints:
         with pytest.raises(ArgumentError, match=hint):
             cute.compile(given, 1)

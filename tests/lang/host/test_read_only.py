@@ -46,8 +46,14 @@ def locked() -> np.ndarray:
     return array
 
 
-WAYS = [lambda a: a, from_dlpack, OverDlpack, lambda a: from_dlpack(OverDlpack(a)),
-        lambda a: from_dlpack(a).mark_layout_dynamic(), lambda a: a[:]]  # fmt: skip
+WAYS = [
+    lambda a: a,
+    from_dlpack,
+    OverDlpack,
+    lambda a: from_dlpack(OverDlpack(a)),
+    lambda a: from_dlpack(a).mark_layout_dynamic(),
+    lambda a: a[:],
+]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -91,9 +97,12 @@ def test_tensor_maps_and_hosts_write_too() -> None:
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_threads()
         ts, tg = cpasync.tma_partition(
-            atom, 0, cute.make_layout(1), cute.group_modes(shared, 0, 2),
+            atom,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(shared, 0, 2),
             cute.group_modes(cute.local_tile(tensor, (8, 32), (0, 0)), 0, 2),
-        )  # fmt: skip
+        )
         cute.copy(atom, ts, tg)
         cute.arch.cp_async_bulk_commit_group()
         cute.arch.cp_async_bulk_wait_group(0)
