@@ -216,11 +216,16 @@ def test_explanations_end_with_the_result() -> None:
         assert last in explain(op, *operands).splitlines()[-1 if op != "composition" else -2], op
     tiles, layout = (Layout(3, 3), Layout((2, 4), (1, 8))), Layout((9, (4, 8)), (59, (13, 1)))
     for operation, operands in (
-        (composition, (layout, (3, 4))), (composition, (layout, 9)), (logical_divide, (layout, tiles)),
-        (zipped_divide, (layout, tiles)), (tiled_divide, (layout, tiles)), (flat_divide, (layout, tiles)),
-        (zipped_divide, (a, 4)), (blocked_product, (Layout((2, 5), (5, 1)), Layout((3, 4)))),
+        (composition, (layout, (3, 4))),
+        (composition, (layout, 9)),
+        (logical_divide, (layout, tiles)),
+        (zipped_divide, (layout, tiles)),
+        (tiled_divide, (layout, tiles)),
+        (flat_divide, (layout, tiles)),
+        (zipped_divide, (a, 4)),
+        (blocked_product, (Layout((2, 5), (5, 1)), Layout((3, 4)))),
         (raked_product, (Layout((2, 5), (5, 1)), Layout((3, 4)))),
-    ):  # fmt: skip
+    ):
         lines = explain(operation, *operands).splitlines()
         assert str(operation(*operands)) in "\n".join(lines[-2:])
         assert str(operands[0]) in lines[0]

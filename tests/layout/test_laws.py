@@ -60,10 +60,16 @@ def test_text_round_trip(a: Layout) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "(4,(2,3)):(1@0,(1@0@1,-4@1@1))", "Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<1,0,-1> o 16 o ((8,2),4):((1,64),8)",
-        "(4,8):(8,1) o 3 o (2,2):(1,2)", "Sw<1,4,3> o 0 o Sw<2,0,2> o 4 o 8:1", "(8):(1)", "(4,_,(2:1,3))", "Sw<2,1,2>",
+        "(4,(2,3)):(1@0,(1@0@1,-4@1@1))",
+        "Sw<3,3,3> o 0 o (8,64):(64,1)",
+        "Sw<1,0,-1> o 16 o ((8,2),4):((1,64),8)",
+        "(4,8):(8,1) o 3 o (2,2):(1,2)",
+        "Sw<1,4,3> o 0 o Sw<2,0,2> o 4 o 8:1",
+        "(8):(1)",
+        "(4,_,(2:1,3))",
+        "Sw<2,1,2>",
     ],
-)  # fmt: skip
+)
 def test_notation_is_read_as_it_is_written(text: str) -> None:
     value = parse(text)
     assert format_tree(value) == text

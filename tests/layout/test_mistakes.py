@@ -189,7 +189,7 @@ def test_the_message(operation: Callable[..., Any], operands: tuple[Any, ...], m
         ("( 4, 0):(1,4)", 0),
         ("Sw<x,0,1>", 3),
         ("4:1:1", 3),
-    ],  # fmt: skip
+    ],
 )
 def test_text_that_is_not_cute_notation(text: str, position: int) -> None:
     with pytest.raises(ParseError) as caught:
