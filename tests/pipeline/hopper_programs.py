@@ -18,9 +18,15 @@ class Broadcast:
     """
 
     def __init__(
-        self, cluster: tuple[int, int] = (2, 2), stages: int = 2, warps: int = 1, how: str = "warps", bug: str = "",
-        tiles: int = 7, mcast: tuple[int, int] = (1, 1),
-    ) -> None:  # fmt: skip
+        self,
+        cluster: tuple[int, int] = (2, 2),
+        stages: int = 2,
+        warps: int = 1,
+        how: str = "warps",
+        bug: str = "",
+        tiles: int = 7,
+        mcast: tuple[int, int] = (1, 1),
+    ) -> None:
         self.cluster, self.stages, self.warps, self.how, self.bug = cluster, stages, warps, how, bug
         self.tiles, self.mcast = tiles, mcast
         m, n = cluster
@@ -36,12 +42,16 @@ class Broadcast:
             "arrivals": lambda: pipeline.CooperativeGroup(agent.Thread, self.peers * self.warps),
             "wgmma": lambda: cute.make_tiled_mma(
                 cute.nvgpu.warpgroup.MmaF16BF16Op(
-                    cutlass.Float16, cutlass.Float32, (64, 8, 16), cute.nvgpu.warpgroup.OperandSource.SMEM,
-                    cute.nvgpu.OperandMajorMode.K, cute.nvgpu.OperandMajorMode.K,
+                    cutlass.Float16,
+                    cutlass.Float32,
+                    (64, 8, 16),
+                    cute.nvgpu.warpgroup.OperandSource.SMEM,
+                    cute.nvgpu.OperandMajorMode.K,
+                    cute.nvgpu.OperandMajorMode.K,
                 ),
                 cute.make_layout((self.warps // 4, 1, 1)),
             ),
-        }[self.how]()  # fmt: skip
+        }[self.how]()
 
     @cute.jit
     def __call__(self, out: cute.Tensor):
@@ -57,10 +67,13 @@ class Broadcast:
         smem = utils.SmemAllocator()
         inbox = smem.allocate_tensor(cutlass.Int32, cute.make_layout((32, self.size, self.stages)), 16)
         pipe = pipeline.PipelineTmaAsync.create(
-            num_stages=self.stages, consumer_group=self.consumer_group, cta_layout_vmnk=self.layout,
+            num_stages=self.stages,
+            consumer_group=self.consumer_group,
+            cta_layout_vmnk=self.layout,
             tx_count=128 * self.peers + {"too many bytes": 4, "too few bytes": -4}.get(self.bug, 0),
-            mcast_mode_mn=self.mcast, defer_sync=self.bug == "no sync",
-        )  # fmt: skip
+            mcast_mode_mn=self.mcast,
+            defer_sync=self.bug == "no sync",
+        )
         producer, consumer = pipe.make_participants()
         if cutlass.const_expr(self.bug == "wrong phase"):
             consumer = pipeline.PipelineConsumer(pipe, pipeline.PipelineState(self.stages, 0, 0, 1))
@@ -132,9 +145,11 @@ class Turns:
             count[tidx] = 0
         cute.arch.sync_threads()
         order = pipeline.PipelineOrder.create(
-            depth=2, length=self.groups, group_id=group,
+            depth=2,
+            length=self.groups,
+            group_id=group,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 64),
-        )  # fmt: skip
+        )
         for _ in cutlass.range(self.rounds):
             for section in cutlass.range_constexpr(2):
                 order.wait()
@@ -161,9 +176,10 @@ class OneRole:
         lane, block = cute.arch.lane_idx(), cute.arch.block_idx()[0]
         ring = utils.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout((32, self.stages)), 16)
         pipe = pipeline.PipelineTmaAsync.create(
-            num_stages=self.stages, consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Warp, 1),
+            num_stages=self.stages,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Warp, 1),
             stage_tensors=[ring],
-        )  # fmt: skip
+        )
         write = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.stages)
         read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
         for _ in cutlass.range_constexpr(self.ahead):

@@ -36,9 +36,11 @@ class Transpose:
         barriers = smem.allocate_array(cutlass.Int64, 2 * self.stages)
         ring = smem.allocate_tensor(cutlass.Float32, cute.make_layout((self.width, self.stages)), 128)
         pipe = pipeline.PipelineAsync.create(
-            num_stages=self.stages, producer_group=group(self.width), consumer_group=group(self.width),
+            num_stages=self.stages,
+            producer_group=group(self.width),
+            consumer_group=group(self.width),
             barrier_storage=barriers,
-        )  # fmt: skip
+        )
         if cutlass.const_expr(self.how == "states"):
             self.with_states(pipe, ring, out, tidx, bidx)
         elif cutlass.const_expr(self.how == "handles"):

@@ -167,10 +167,11 @@ CLUSTER = cute.make_layout((1, 2, 4, 1))
 @pytest.mark.parametrize(
     ("group", "arrivals"),
     [
-        (CooperativeGroup(Agent.Warp, 8), 40), (CooperativeGroup(Agent.Thread, 40), 40),
+        (CooperativeGroup(Agent.Warp, 8), 40),
+        (CooperativeGroup(Agent.Thread, 40), 40),
         (CooperativeGroup(Agent.ThreadBlock), 60),
     ],
-)  # fmt: skip
+)
 def test_arrivals_follow_from_the_cluster_and_the_consumers(group: CooperativeGroup, arrivals: int) -> None:
     pipe = create(consumer_group=group, tx_count=1024, cta_layout_vmnk=CLUSTER)
     assert pipe.sync_object_empty.group.size == arrivals

@@ -172,9 +172,11 @@ class Broken:
         tidx, _, _ = cute.arch.thread_idx()
         ring = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout((32, 2)))
         pipe = pipeline.PipelineAsync.create(
-            num_stages=2, producer_group=group(16 if self.fault == "count" else 32), consumer_group=group(32),
+            num_stages=2,
+            producer_group=group(16 if self.fault == "count" else 32),
+            consumer_group=group(32),
             defer_sync=self.fault == "sync",
-        )  # fmt: skip
+        )
         producer, consumer = pipe.make_participants()
         if tidx < 32:
             for i in cutlass.range(5):

@@ -46,9 +46,11 @@ class Doubled:
         sB = smem.allocate_tensor(cutlass.Float32, out, 1024)
         cluster = cute.make_layout((1, 1, self.copies, 1))
         ring = pipeline.PipelineTmaAsync.create(
-            num_stages=self.stages, consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Warp, 4),
-            stage_tensors=[sA], cta_layout_vmnk=cluster,
-        )  # fmt: skip
+            num_stages=self.stages,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Warp, 4),
+            stage_tensors=[sA],
+            cta_layout_vmnk=cluster,
+        )
         gA = cute.local_tile(a, TILE, (bidx, None))  # (32, 64, tiles)
         gB = cute.local_tile(b[None, None, j], TILE, (bidx, None))  # (32, 64, tiles)
         tAsA, tAgA = cpasync.tma_partition(
@@ -76,9 +78,18 @@ class Doubled:
 
     @cute.jit
     def consume(
-        self, ring: Any, store: cute.CopyAtom, sA: cute.Tensor, sB: cute.Tensor, tBsB: cute.Tensor, tBgB: cute.Tensor,
-        tiles: Any, warp: Any, tidx: Any, j: Any,
-    ):  # fmt: skip
+        self,
+        ring: Any,
+        store: cute.CopyAtom,
+        sA: cute.Tensor,
+        sB: cute.Tensor,
+        tBsB: cute.Tensor,
+        tBgB: cute.Tensor,
+        tiles: Any,
+        warp: Any,
+        tidx: Any,
+        j: Any,
+    ):
         outgoing = pipeline.PipelineTmaStore.create(
             num_stages=self.buffers, producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
         )
