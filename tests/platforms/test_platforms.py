@@ -41,8 +41,12 @@ for name in ("SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR1", "alarm", "setitimer", "p
 """
 """Makes of a Python for Unix one that lacks what Windows lacks."""
 ENVIRONMENT = {
-    "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONWARNDEFAULTENCODING": "1", "COLUMNS": "100",
-}  # fmt: skip
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "LC_ALL": "C",
+    "PYTHONWARNDEFAULTENCODING": "1",
+    "COLUMNS": "100",
+}
 """Files are ASCII unless somebody says otherwise, and whoever does not say it is warned of."""
 
 
@@ -133,9 +137,10 @@ def test_texts_are_read_and_written_with_an_encoding(folder: str) -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob("*.py"))}
     found = [
         f"{path.relative_to(ROOT)}:{call.lineno}: {ast.unparse(call)}"
-        for path, text in texts.items() if re.search(r"_text\(|open\(|text=|universal_newlines", text)
+        for path, text in texts.items()
+        if re.search(r"_text\(|open\(|text=|universal_newlines", text)
         for call in of_no_encoding(ast.parse(text))
-    ]  # fmt: skip
+    ]
     assert not found, "\n".join(found)
 
 
