@@ -32,7 +32,7 @@ from tilewright.ir.types import (
     U64,
     ScalarType,
     VecType,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.usefixtures("values_unchecked")
 

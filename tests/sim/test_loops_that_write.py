@@ -77,8 +77,14 @@ def a_condition_of_branches(x: cute.Tensor):
             go = False
 
 
-STUCK = [the_same_write_each_turn, counts_its_turns, writes_back_and_forth, counts_beside_a_barrier,
-         counts_its_attempts_at_a_lock, a_condition_of_branches]  # fmt: skip
+STUCK = [
+    the_same_write_each_turn,
+    counts_its_turns,
+    writes_back_and_forth,
+    counts_beside_a_barrier,
+    counts_its_attempts_at_a_lock,
+    a_condition_of_branches,
+]
 
 
 @pytest.mark.parametrize("kernel", STUCK)

@@ -27,7 +27,7 @@ from tilewright.ir.types import (
     MemSpace,
     PtrType,
     ScalarType,
-)  # fmt: skip
+)
 from tilewright.sim.memory import AddressSpace
 
 pytestmark = pytest.mark.usefixtures("values_unchecked")
