@@ -186,8 +186,12 @@ def by_stmatrix(draw: Drawing) -> tuple[Body, int, tuple[int, int], str]:
     return body, threads, tile, "f16"
 
 
-INSTRUCTIONS = {"registers": through_registers, "cp.async": by_cp_async, "ldmatrix": by_ldmatrix,
-                "stmatrix": by_stmatrix}  # fmt: skip
+INSTRUCTIONS = {
+    "registers": through_registers,
+    "cp.async": by_cp_async,
+    "ldmatrix": by_ldmatrix,
+    "stmatrix": by_stmatrix,
+}
 
 
 # -- running cases -----------------------------------------------------------------------------------------------------
@@ -244,8 +248,14 @@ def main() -> None:
                 print(text, flush=True)
     command = f"python -m tests.tiled.copy_search --cases {options.cases} --first {options.first}"
     total = sum(by.values(), Counter[str]())
-    found = {"command": command, "cases": total.total(), **total, "by": {name: dict(by[name]) for name in sorted(by)},
-             "failed": failed, "seconds": round(time.time() - begin)}  # fmt: skip
+    found = {
+        "command": command,
+        "cases": total.total(),
+        **total,
+        "by": {name: dict(by[name]) for name in sorted(by)},
+        "failed": failed,
+        "seconds": round(time.time() - begin),
+    }
     print(json.dumps({name: value for name, value in found.items() if name != "failed"}))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")

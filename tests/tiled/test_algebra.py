@@ -50,8 +50,10 @@ def operand_tables() -> list[tuple[str, str, Layout, int, int]]:
     for name, atom in MMA_SYNC.items():
         m, n, k = atom.shape_mnk
         rows += [
-            (name, "A", atom.layout_a, m, k), (name, "B", atom.layout_b, n, k), (name, "C", atom.layout_c, m, n),
-        ]  # fmt: skip
+            (name, "A", atom.layout_a, m, k),
+            (name, "B", atom.layout_b, n, k),
+            (name, "C", atom.layout_c, m, n),
+        ]
     return rows
 
 

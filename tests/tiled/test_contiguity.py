@@ -63,10 +63,12 @@ CASES = {
     "vector": (from_shared(COLUMNS), "UniversalCopy<uint128_t>", "V0 and V1", ROWS),
     "slice": (from_shared(COLUMNS, 1), "UniversalCopy<uint128_t>", "V0 and V1", ROWS),
     "torn": (
-        from_shared(Layout((64, (4, 16)), (4, (1, 256)))), "UniversalCopy<uint128_t>",
-        "V3 and V4 (at (0,(3,0)) and (0,(0,1))) are 253 elements apart", Layout((64, (4, 16)), (64, (1, 4))),
+        from_shared(Layout((64, (4, 16)), (4, (1, 256)))),
+        "UniversalCopy<uint128_t>",
+        "V3 and V4 (at (0,(3,0)) and (0,(0,1))) are 253 elements apart",
+        Layout((64, (4, 16)), (64, (1, 4))),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -83,10 +85,14 @@ def test_values_apart(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_layout_that_would_do_does(name: str) -> None:
     made = {
-        "ldmatrix": load_matrix(False, ROWS), "ldmatrix.trans": load_matrix(True, COLUMNS),
-        "stmatrix": store_matrix(False, ROWS), "cp.async": to_shared(ROWS), "vector": from_shared(ROWS),
-        "slice": from_shared(ROWS, 1), "torn": from_shared(CASES["torn"][3]),
-    }[name]  # fmt: skip
+        "ldmatrix": load_matrix(False, ROWS),
+        "ldmatrix.trans": load_matrix(True, COLUMNS),
+        "stmatrix": store_matrix(False, ROWS),
+        "cp.async": to_shared(ROWS),
+        "vector": from_shared(ROWS),
+        "slice": from_shared(ROWS, 1),
+        "torn": from_shared(CASES["torn"][3]),
+    }[name]
     run(made, X)
 
 

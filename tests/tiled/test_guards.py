@@ -46,7 +46,7 @@ def tiled(threads: Any = (4, 2)) -> Any:
         (TiledCopy, (universal(16), TV, (8,)), (universal(16, cutlass.Int16), OTHER_TV, (4, 2))),
         (TiledMma, (F16_MMA, Layout((2, 2, 1)), (32, 32, 16)), (BF16_MMA, Layout((2, 1, 1)), (64, 32, 16))),
     ],
-)  # fmt: skip
+)
 def test_each_argument_tells_atoms_apart(make: Any, arguments: tuple[Any, ...], others: tuple[Any, ...]) -> None:
     """Kernels are staged for the atoms that they take."""
     assert make(*arguments) == make(*arguments) and hash(make(*arguments)) == hash(make(*arguments))
@@ -56,8 +56,9 @@ def test_each_argument_tells_atoms_apart(make: Any, arguments: tuple[Any, ...], 
 
 def test_the_instruction_tells_tiled_copies_of_the_same_values_apart() -> None:
     layout = Layout((4, 2), (2, 1))
-    plain, later = (make_copy_atom(op, F16, num_bits_per_copy=32) for op in
-                    (nvgpu.CopyUniversalOp(), nvgpu.cpasync.CopyG2SOp()))  # fmt: skip
+    plain, later = (
+        make_copy_atom(op, F16, num_bits_per_copy=32) for op in (nvgpu.CopyUniversalOp(), nvgpu.cpasync.CopyG2SOp())
+    )
     assert TiledCopy(plain, layout, (8,)) == TiledCopy(plain, layout, (8,)) != TiledCopy(later, layout, (8,))
 
 
@@ -158,7 +159,7 @@ def test_bits_of_a_copy(bits: int, width: int, fits: bool) -> None:
         (lambda: tiled().get_slice(0).partition_S(Layout(((3, 5), 8), ((1, 7), 24))), "cannot be partitioned by"),
         (lambda: tiled().retile(Layout((1, 2))), "retile first, then slice"),
     ],
-)  # fmt: skip
+)
 def test_refusals(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(ConstraintError, match=words):
         make()
@@ -203,7 +204,7 @@ def test_a_mode_is_cut_into_several(n: int, mode: Layout, found: bool) -> None:
         (universal(32), (1, 2), (1, 2), "moves 2 x f16 of the source"),
         (matrix(), (16,), (16,), "moves 8 x f16 of the source"),
     ],
-)  # fmt: skip
+)
 def test_values_and_repetitions(atom: Any, source: Any, target: Any, want: str) -> None:
     x, y = (SimpleNamespace(linear=make_layout(shape)) for shape in (source, target))
     if want.startswith("("):
@@ -245,10 +246,16 @@ def test_one_call_has_the_values_of_both_sides(source: int, target: int) -> None
 @pytest.mark.parametrize(
     ("own", "seen", "numbers", "want"),
     [
-        (16, 16, (3, 4), (3, 4)), (16, 32, (1, 3), (2, 3, 6, 7)), (32, 16, (2, 3), (1,)), (32, 8, (4, 5, 6, 7), (1,)),
-        (32, 16, (1, 2), None), (32, 16, (2, 4), None), (32, 16, (2,), None), (32, 16, (2, 3, 6, 7), (1, 3)),
+        (16, 16, (3, 4), (3, 4)),
+        (16, 32, (1, 3), (2, 3, 6, 7)),
+        (32, 16, (2, 3), (1,)),
+        (32, 8, (4, 5, 6, 7), (1,)),
+        (32, 16, (1, 2), None),
+        (32, 16, (2, 4), None),
+        (32, 16, (2,), None),
+        (32, 16, (2, 3, 6, 7), (1, 3)),
     ],
-)  # fmt: skip
+)
 def test_recast_registers_are_whole_elements(own: int, seen: int, numbers: Any, want: Any) -> None:
     registers: Any = SimpleNamespace(elem=SimpleNamespace(width=own), dtype=SimpleNamespace(width=seen))
     if want is None:
@@ -261,10 +268,15 @@ def test_recast_registers_are_whole_elements(own: int, seen: int, numbers: Any, 
 @pytest.mark.parametrize(
     ("start", "stride", "count", "want"),
     [
-        (0, 1, 8, [4, 4]), (0, 1, 7, [4, 2, 1]), (1, 1, 7, [1, 2, 4]), (2, 1, 6, [2, 4]), (0, 2, 3, [1, 1, 1]),
-        (0, 1, 3, [2, 1]), (0, 1, 1, [1]),
+        (0, 1, 8, [4, 4]),
+        (0, 1, 7, [4, 2, 1]),
+        (1, 1, 7, [1, 2, 4]),
+        (2, 1, 6, [2, 4]),
+        (0, 2, 3, [1, 1, 1]),
+        (0, 1, 3, [2, 1]),
+        (0, 1, 1, [1]),
     ],
-)  # fmt: skip
+)
 def test_vectors_are_as_wide_as_the_alignment_proves(start: int, stride: int, count: int, want: list[int]) -> None:
     found = []
 

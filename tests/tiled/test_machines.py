@@ -94,9 +94,11 @@ def test_every_atom(name: str, machine: str) -> None:
     a, b, c = (
         rng.integers(low, high, shape).astype(NUMPY[type_.name])
         for shape, type_ in (
-            ((m, k), ATOMS[name].type_a), ((n, k), ATOMS[name].type_b), ((m, n), ATOMS[name].type_d),
+            ((m, k), ATOMS[name].type_a),
+            ((n, k), ATOMS[name].type_b),
+            ((m, n), ATOMS[name].type_d),
         )
-    )  # fmt: skip
+    )
     expected = c.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64).T
     arrays = Arrays(machine, a, b, c)
     mA, mB, mC = arrays.tensors()

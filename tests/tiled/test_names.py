@@ -44,8 +44,10 @@ def test_fragments_by_operand() -> None:
 
     cute.compile(run, from_dlpack(np.zeros((64, 64), np.float16)))
     assert {which: kind for which, (_, kind) in shapes.items()} == {
-        "A": cutlass.Float16, "B": cutlass.Float16, "C": cutlass.Float32,
-    }  # fmt: skip
+        "A": cutlass.Float16,
+        "B": cutlass.Float16,
+        "C": cutlass.Float32,
+    }
 
 
 @pytest.mark.parametrize("stride, order", [((8, 1), "ROW_MAJOR"), ((1, 4), "COL_MAJOR")])

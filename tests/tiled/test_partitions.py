@@ -78,9 +78,10 @@ def test_retile_names_the_register_of_every_element(data: st.DataObject) -> None
     """``retile`` of the fragment is ``rA o (gA^-1 o gC)``, and the inverse leads each element back to its value."""
     draw = data.draw
     mma = make_tiled_mma(
-        MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"], make_layout((draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)),
+        MMA_SYNC["SM80_16x8x16_F32F16F16F32_TN"],
+        make_layout((draw(st.integers(1, 2)), draw(st.integers(1, 2)), 1)),
         (32 * draw(st.integers(1, 2)), 32 * draw(st.integers(1, 2)), 16),
-    )  # fmt: skip
+    )
     makers = {"A": make_tiled_copy_A, "B": make_tiled_copy_B, "C": make_tiled_copy_C}
     operand, make = draw(st.sampled_from(sorted(makers.items())))
     names = ["UniversalCopy<uint16_t>", "UniversalCopy<uint32_t>"]

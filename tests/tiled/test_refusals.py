@@ -149,10 +149,14 @@ def test_what_a_tensor_map_cannot_describe() -> None:
 def test_operands_of_an_mma_for_one_block_and_for_a_cluster() -> None:
     mma = cute.make_tiled_mma(
         nvgpu.warpgroup.MmaF16BF16Op(
-            F16, F32, (64, 64, 16), nvgpu.warpgroup.OperandSource.SMEM, nvgpu.OperandMajorMode.K,
+            F16,
+            F32,
+            (64, 64, 16),
+            nvgpu.warpgroup.OperandSource.SMEM,
+            nvgpu.OperandMajorMode.K,
             nvgpu.OperandMajorMode.K,
         )
-    )  # fmt: skip
+    )
 
     def boxes(x: Any, op: Any, cluster: Any) -> list[Any]:
         makers = nvgpu.make_tiled_tma_atom_A, nvgpu.make_tiled_tma_atom_B
@@ -160,8 +164,13 @@ def test_operands_of_an_mma_for_one_block_and_for_a_cluster() -> None:
 
     multicast, single = cpasync.CopyBulkTensorTileG2SMulticastOp(), cpasync.CopyBulkTensorTileG2SOp()
     cluster = cute.make_layout((1, 2, 4, 1))
-    for op, given, want in ((multicast, None, [1, 1]), (multicast, cluster, [4, 2]), (multicast, (1, 2, 4, 1), [4, 2]),
-                            (single, cluster, [1, 1]), (single, None, [1, 1])):  # fmt: skip
+    for op, given, want in (
+        (multicast, None, [1, 1]),
+        (multicast, cluster, [4, 2]),
+        (multicast, (1, 2, 4, 1), [4, 2]),
+        (single, cluster, [1, 1]),
+        (single, None, [1, 1]),
+    ):
         assert made(lambda x, op=op, given=given: boxes(x, op, given)) == want
     for text, tiled, tiler in (("takes a tiled MMA", None, (64, 64, 64)), ("the tiler is (M, N, K)", mma, (64, 64))):
         with pytest.raises(ConstraintError, match=re.escape(text)):
@@ -169,9 +178,14 @@ def test_operands_of_an_mma_for_one_block_and_for_a_cluster() -> None:
 
 
 PLAN = {
-    "box": ((64, 8), (64, 4)), "element": (F16.ir_type, F32.ir_type), "swizzle": (3, 2), "num_multicast": (1, 2),
-    "tiler": ((8, 64), (4, 64)), "basis": (1, 2), "values": (None, 1),
-}  # fmt: skip
+    "box": ((64, 8), (64, 4)),
+    "element": (F16.ir_type, F32.ir_type),
+    "swizzle": (3, 2),
+    "num_multicast": (1, 2),
+    "tiler": ((8, 64), (4, 64)),
+    "basis": (1, 2),
+    "values": (None, 1),
+}
 OTHERS = {"op": ("load", "store"), "instruction": (UniversalCopy(32), UniversalCopy(64)), "value_type": (F16, F32)}
 
 

@@ -72,10 +72,17 @@ def test_a_fragment_that_is_not_retiled_is_refused() -> None:
 @pytest.mark.parametrize(
     ("places", "count", "together", "wrong"),
     [
-        ([0, 1, 2, 3], 4, 2, None), ([0, 2, 1, 3], 4, 2, 1), ([2, 3], 8, 2, None), ([2, 3, 6, 7], 8, 2, None),
-        ([3, 4], 8, 2, 0), ([0, 2], 8, 2, 1), ([6, 7, 2, 3], 8, 2, 2), ([0, 2, 4], 8, 1, None), ([0, -1], 8, 1, 1),
+        ([0, 1, 2, 3], 4, 2, None),
+        ([0, 2, 1, 3], 4, 2, 1),
+        ([2, 3], 8, 2, None),
+        ([2, 3, 6, 7], 8, 2, None),
+        ([3, 4], 8, 2, 0),
+        ([0, 2], 8, 2, 1),
+        ([6, 7, 2, 3], 8, 2, 2),
+        ([0, 2, 4], 8, 1, None),
+        ([0, -1], 8, 1, 1),
     ],
-)  # fmt: skip
+)
 def test_slices_keep_the_order_of_the_whole(places: list[int], count: int, together: int, wrong: int | None) -> None:
     assert _first_out_of_order(places, count, together) == wrong
 
