@@ -45,10 +45,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mypy(folder: Path) -> list[Found]:
     pytest.importorskip("mypy")
     command = [
-        sys.executable, "-m", "mypy", "--config-file", str(HERE / "mypy.ini"), "--cache-dir",
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        str(HERE / "mypy.ini"),
+        "--cache-dir",
         str(ROOT / ".mypy_cache" / "types"),
-        "--show-absolute-path", "--no-error-summary", *map(str, sorted(folder.glob("*.py"))),
-    ]  # fmt: skip
+        "--show-absolute-path",
+        "--no-error-summary",
+        *map(str, sorted(folder.glob("*.py"))),
+    ]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -65,10 +72,11 @@ def mypy(folder: Path) -> list[Found]:
 def pyright(folder: Path) -> list[Found]:
     pytest.importorskip("basedpyright")
     settings = {
-        "typeCheckingMode": "standard", "extraPaths": [str(ROOT)],
+        "typeCheckingMode": "standard",
+        "extraPaths": [str(ROOT)],
         "pythonVersion": f"{sys.version_info.major}.{sys.version_info.minor}",
         "reportPrivateImportUsage": False,  # PyTorch does not say what it exports
-    }  # fmt: skip
+    }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)

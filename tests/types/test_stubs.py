@@ -27,8 +27,13 @@ def test_a_public_module_shows_what_its_stub_says(path: Path) -> None:
     stub = _names(path.read_text(encoding="utf-8"))
     not_here = {n for n in stand_ins.names(name)}
     assert stub and not stub & not_here
-    assert set(module.__all__) >= stub - {"__version__", "load_ipython_extension", "unload_ipython_extension",
-                                          "is_available", "checkCudaErrors"}  # fmt: skip
+    assert set(module.__all__) >= stub - {
+        "__version__",
+        "load_ipython_extension",
+        "unload_ipython_extension",
+        "is_available",
+        "checkCudaErrors",
+    }
     assert set(dir(module)) == set(module.__all__)
     for shown in stub:
         if shown != "torch":
