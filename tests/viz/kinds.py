@@ -108,8 +108,9 @@ PICTURES = {
     "copy atom": lambda: copy_atom_figure(COPIES["SM75_U32x4_LDSM_N"]),
     "tiled copy": lambda: tiled_copy_figure(tiled_copy()),
     "one thread": lambda: tiled_copy_figure(tiled_copy(), thread=37),
-    "ldmatrix": lambda: tiled_copy_figure(make_tiled_copy_A(make_copy_atom(COPIES["SM75_U32x4_LDSM_N"], Float16),
-                                                            tiled_mma())),
+    "ldmatrix": lambda: tiled_copy_figure(
+        make_tiled_copy_A(make_copy_atom(COPIES["SM75_U32x4_LDSM_N"], Float16), tiled_mma())
+    ),
     "composition": lambda: composition_figure(parse("(6,2):(8,2)"), parse("(4,3):(3,1)")),
     "divide": lambda: divide_figure(parse("(6,8):(8,1)"), (parse("3:2"), parse("(2,2):(1,4)"))),
     "retile": retile,
@@ -126,7 +127,7 @@ PICTURES = {
     "timeline": lambda: timeline(trace()),
     "stalls": lambda: timeline(trace(), stalls=True),
     "schedules": schedules,
-}  # fmt: skip
+}
 
 
 @cache

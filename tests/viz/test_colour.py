@@ -49,9 +49,12 @@ def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
     mean_l, mean_c = (l1 + l2) / 2, (c1 + c2) / 2
     mean_h = (h1 + dh / 2) % 360 if c1 * c2 else h1 + h2
     t = (
-        1 - 0.17 * np.cos(np.radians(mean_h - 30)) + 0.24 * np.cos(np.radians(2 * mean_h))
-        + 0.32 * np.cos(np.radians(3 * mean_h + 6)) - 0.20 * np.cos(np.radians(4 * mean_h - 63))
-    )  # fmt: skip
+        1
+        - 0.17 * np.cos(np.radians(mean_h - 30))
+        + 0.24 * np.cos(np.radians(2 * mean_h))
+        + 0.32 * np.cos(np.radians(3 * mean_h + 6))
+        - 0.20 * np.cos(np.radians(4 * mean_h - 63))
+    )
     turn = -np.sin(np.radians(60 * np.exp(-(((mean_h - 275) / 25) ** 2))))
     turn *= 2 * np.sqrt(mean_c**7 / (mean_c**7 + 25.0**7))
     sl = 1 + 0.015 * (mean_l - 50) ** 2 / np.sqrt(20 + (mean_l - 50) ** 2)

@@ -69,9 +69,10 @@ def labels(text: str) -> tuple[float, float, list[Label]]:
         left = x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[style.get("text-anchor", "start")]
         middle = (left + width / 2, base - 0.36 * size)
         box, ground = next(
-            (box, fill) for box, fill in reversed(drawn)
+            (box, fill)
+            for box, fill in reversed(drawn)
             if box[0] <= middle[0] <= box[2] and box[1] <= middle[1] <= box[3]
-        )  # fmt: skip
+        )
         within = box if inside == "c" and box != sheet else None
         return Label(content, ink, ground, left, base - RISE * size, left + width, base + DROP * size, within)
 

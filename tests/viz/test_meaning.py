@@ -236,8 +236,13 @@ def test_a_tensor_has_its_numbers_and_shades_by_size() -> None:
     drawing = read_svg(tensor_figure(array).svg())
     (panel,) = drawing.panels
     assert panel.words() == {
-        (0, 0): ["1.5"], (0, 1): ["-2"], (0, 2): ["3"], (1, 0): ["1e-05"], (1, 1): ["1.235e+05"], (1, 2): ["nan"],
-    }  # fmt: skip
+        (0, 0): ["1.5"],
+        (0, 1): ["-2"],
+        (0, 2): ["3"],
+        (1, 0): ["1e-05"],
+        (1, 1): ["1.235e+05"],
+        (1, 2): ["nan"],
+    }
     assert panel.cells[1, 1].fill != panel.cells[0, 1].fill and "red: not finite" in drawing.captions
     assert "-2 to 1.235e+05" in drawing.legend
     assert "offset 4: 1.235e+05" in panel.cells[1, 1].remark

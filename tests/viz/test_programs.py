@@ -174,7 +174,7 @@ def test_programs_that_import_cute_viz_find_it_here() -> None:
         (lambda: viz.bank_figure(Layout((8, 8)), 0), "0 bits have no banks"),
         (lambda: viz.timeline(3), "has no timeline"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_end_in_one_error(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()

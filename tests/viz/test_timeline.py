@@ -21,12 +21,18 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def trace() -> Trace:
     """Warp 0 loads two stages, warps 4 to 7 wait for the first and multiply."""
-    spans = [Span("run", 0, 3, 0, 0, 100), Span("load", 0, 3, 0, 100, 300, "tma.load.2d", 0, bytes=4096),
-             Span("load", 0, 3, 0, 200, 400, "tma.load.2d", 1)]  # fmt: skip
+    spans = [
+        Span("run", 0, 3, 0, 0, 100),
+        Span("load", 0, 3, 0, 100, 300, "tma.load.2d", 0, bytes=4096),
+        Span("load", 0, 3, 0, 200, 400, "tma.load.2d", 1),
+    ]
     arrows = []
     for warp in range(4, 8):
-        spans += [Span("wait", 0, 3, warp, 0, 320, "full[0]", 0), Span("run", 0, 3, warp, 320, 500),
-                  Span("wgmma", 0, 3, warp, 350, 450, "wgmma", 0)]  # fmt: skip
+        spans += [
+            Span("wait", 0, 3, warp, 0, 320, "full[0]", 0),
+            Span("run", 0, 3, warp, 320, 500),
+            Span("wgmma", 0, 3, warp, 350, 450, "wgmma", 0),
+        ]
         arrows.append(Arrow(0, "load", 3, 0, 300, 3, warp, 320, "full[0]", 0))
     roles = {(0, 3, 0): "loads", **{(0, 3, w): "multiplies" for w in range(4, 8)}}
     return Trace([LaunchRecord("kernel", (4, 1, 1), (256, 1, 1), 0, 500)], spans, arrows, roles)
