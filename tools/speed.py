@@ -61,11 +61,15 @@ FIRST = (
     Row("8 large products, fp16", HOPPER, {**OURS, "set": "large"}),
     Row("6 decode shapes, fp16", HOPPER, {**OURS, "set": "decode"}),
     Row("64 random shapes, fp16", LIBRARY, {**OURS, "set": "streamk_random"}),
-    Row("the same, CUTLASS's Stream-K for Ampere", SHAPES, {"kernel": "CUTLASS Stream-K", "set": "streamk_random"},
-        is_peer=True),
+    Row(
+        "the same, CUTLASS's Stream-K for Ampere",
+        SHAPES,
+        {"kernel": "CUTLASS Stream-K", "set": "streamk_random"},
+        is_peer=True,
+    ),
     Row("24 unaligned shapes, fp16", UNALIGNED, {**OURS, "set": "unaligned"}),
     Row("23 shapes of e4m3, scales of rows", SCALED, {"kernel": "ours", "set": "row"}),
-)  # fmt: skip
+)
 """The rows of the README and of the first page."""
 
 
