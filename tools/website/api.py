@@ -24,22 +24,29 @@ PAGES: dict[str, tuple[str, ...]] = {
     "math": ("tilewright.cute.math",),
     "arch": ("tilewright.cute.arch", "tilewright.experimental.primitives"),
     "nvgpu": (
-        "tilewright.cute.nvgpu", "tilewright.cute.nvgpu.warp", "tilewright.cute.nvgpu.warpgroup",
-        "tilewright.cute.nvgpu.cpasync", "tilewright.cute.nvgpu.common",
+        "tilewright.cute.nvgpu",
+        "tilewright.cute.nvgpu.warp",
+        "tilewright.cute.nvgpu.warpgroup",
+        "tilewright.cute.nvgpu.cpasync",
+        "tilewright.cute.nvgpu.common",
     ),
     "pipeline": ("tilewright.pipeline",),
     "utils": ("tilewright.utils", "tilewright.utils.hopper_helpers"),
     "gemm": ("tilewright.gemm", "tilewright.gemm.epilogue.functions"),
     "sim": (
-        "tilewright.sim", "tilewright.sim.checks", "tilewright.sim.debug", "tilewright.sim.exploration",
-        "tilewright.sim.mutation", "tilewright.sim.tracing",
+        "tilewright.sim",
+        "tilewright.sim.checks",
+        "tilewright.sim.debug",
+        "tilewright.sim.exploration",
+        "tilewright.sim.mutation",
+        "tilewright.sim.tracing",
     ),
     "analysis": ("tilewright.analysis",),
     "viz": ("tilewright.viz", "tilewright.cute_viz"),
     "cuda": ("tilewright.cuda", "tilewright.export"),
     "frameworks": ("tilewright.torch", "tilewright.jax", "tilewright.compat"),
     "testing": ("tilewright.testing", "tilewright.errors"),
-}  # fmt: skip
+}
 
 # Names described on the page of this module, though another module of PAGES has them earlier.
 HOME = {"Tensor": "tilewright.cute"}

@@ -111,14 +111,14 @@ SUBJECTS = {
             ),
         },
         ("products-in-a-model", "products-of-models", "first-step", "epilogues-and-host", "new-shapes",
-         "other-programs"),  # fmt: skip
+         "other-programs"),
     ),
     "simulator": Subject(
         "The simulator and its checks",
         "Seconds on two cores of a CPU: a kernel alone, with the default checks, and with all of them.",
         {},
         ("simulator", "cost-of-the-checks", "short-cuts", "searches-and-mutants", "continuous-integration",
-         "time-of-the-tests"),  # fmt: skip
+         "time-of-the-tests"),
     ),
     "starting": Subject(
         "Launches, compilation, imports",

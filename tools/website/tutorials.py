@@ -19,11 +19,18 @@ from tools.website.kept import ROOT, kept
 EXAMPLES = ROOT / "examples"
 # Pages in their order, with their titles.
 TITLES = {
-    "elementwise": "Elementwise addition", "transpose": "Transpose", "softmax": "Softmax", "attention": "Attention",
-    "convolution": "Convolution", "gemm": "A GEMM of the library", "stream_k": "A Stream-K GEMM",
-    "blackwell_gemm": "A GEMM for clusters of Blackwell", "tma_copy": "A copy by TMA",
-    "experts": "A mixture of experts", "tensor_parallel": "A layer on several devices",
-}  # fmt: skip
+    "elementwise": "Elementwise addition",
+    "transpose": "Transpose",
+    "softmax": "Softmax",
+    "attention": "Attention",
+    "convolution": "Convolution",
+    "gemm": "A GEMM of the library",
+    "stream_k": "A Stream-K GEMM",
+    "blackwell_gemm": "A GEMM for clusters of Blackwell",
+    "tma_copy": "A copy by TMA",
+    "experts": "A mixture of experts",
+    "tensor_parallel": "A layer on several devices",
+}
 ALONE = ("tensor_parallel",)  # starts processes of its own
 CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 HELPERS = re.compile(r"^# -- (.*?) -*\n", re.MULTILINE)
