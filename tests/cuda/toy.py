@@ -8,7 +8,6 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.instruction import Emitter, Instruction
 from tilewright.ir.types import F16, F32, I32
 
-
 TOY_MMA = """\
 __device__ __forceinline__ void toy_mma(float* d, const uint32_t* a, const uint32_t* b) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
