@@ -8,7 +8,7 @@ of two tiles have their place in tensor memory: while one is written, the next i
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import cute, pipeline, utils
@@ -27,6 +27,8 @@ SUMS = 2
 
 class TensorMemoryGemm(WarpSpecializedGemm):
     """As :class:`WarpSpecializedGemm`, on sm_100a and its like."""
+
+    SHARED_ALONG: ClassVar[tuple[int, int]] = (2, 1)  # of ``vmnk``
 
     config: BlackwellConfig
     math: TensorMemoryMath
@@ -57,24 +59,13 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         cM, cN = self.config.cluster
         return cute.make_layout((self.config.ctas, cM // self.config.ctas, cN, 1))
 
-    def sharers(self) -> tuple[int, int]:
-        """Blocks that load parts of the same rows of A, and of B: a pair does not share B, of which each has half."""
-        cM, cN = self.config.cluster
-        return cN, cM // self.config.ctas
-
     def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
-        each = zip(operands, stage_layouts, self.LOADED, strict=True)
-        return tuple(self.mainloop.tma(matrix, layout, self.sharers()[mode]) for matrix, layout, mode in each)
+        """A pair does not share B, of which each block has half."""
+        return super().loads(operands, stage_layouts, (cluster[0] // self.config.ctas, cluster[1]))
 
     def operands(self, loads: tuple, stages: tuple, cluster_layout: Any, place: tuple) -> tuple:
-        found = []
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-        coord = self.vmnk.get_flat_coord(rank)
-        for (atom, coordinates), of_operand, mode in zip(loads, stages, self.LOADED, strict=True):
-            sharers, across = self.sharers()[mode], 2 - mode  # the mode of the cluster along which blocks share it
-            mask = cute.make_layout_image_mask(self.vmnk, coord, mode=across) if sharers > 1 else 0
-            found.append(self.mainloop.operand(atom, coordinates, of_operand, mode, coord[across], sharers, mask))
-        return tuple(found)
+        return super().operands(loads, stages, self.vmnk, self.vmnk.get_flat_coord(rank))
 
     def ring(self, stages: tuple) -> Any:
         config = self.config

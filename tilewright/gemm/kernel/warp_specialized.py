@@ -46,6 +46,10 @@ class WarpSpecializedGemm:
     LOADED: ClassVar[tuple[int, ...]] = (0, 1)
     """Of each operand that is loaded, A and B first: whether it follows the tile's rows (0) or its columns (1)."""
 
+    SHARED_ALONG: ClassVar[tuple[int, int]] = (1, 0)
+    """Of what follows the rows, and of what follows the columns: the mode of the cluster's layout along which blocks
+    share it."""
+
     def __init__(self, config: HopperConfig) -> None:
         config.check()
         self.config = config
@@ -268,8 +272,8 @@ class WarpSpecializedGemm:
         B."""
         found = []
         for (atom, coordinates), of_operand, mode in zip(loads, stages, self.LOADED, strict=True):
-            across = 1 - mode  # the mode of the cluster along which blocks share it
-            sharers = self.config.cluster[across]
+            across = self.SHARED_ALONG[mode]
+            sharers = cute.size(cluster_layout, mode=[across])
             mask = cute.make_layout_image_mask(cluster_layout, place, mode=across) if sharers > 1 else 0
             found.append(self.mainloop.operand(atom, coordinates, of_operand, mode, place[across], sharers, mask))
         return tuple(found)

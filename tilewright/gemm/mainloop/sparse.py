@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tilewright as cutlass
@@ -58,30 +59,15 @@ class SparseTmaMainloop(TmaMainloop):
         issued: Callable[[], None],
     ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages."""
-        # One stage behind ``state``: the stage that the wgmma in flight may still read.
-        release = state.clone()
         sets = tCrA.registers(), tCrA.registers()
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-        ring.consumer_wait(state)
-        self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[0], state.index)
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
-        state.advance()
+        issue = [partial(self.multiply_sparse_stage, tiled_mma, acc, tCrA, tCrB, registers) for registers in sets]
+        release = self.first_stage(tiled_mma, issue[0], ring, state)
         pairs = (k_tiles - 1) // 2
         for _ in cutlass.range(pairs, unroll=1):
             for i in cutlass.range_constexpr(2):
-                ring.consumer_wait(state)
-                self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[1 - i], state.index)
-                warpgroup.wait_group(1)
-                ring.consumer_release(release)
-                release.advance()
-                state.advance()
+                self.next_stage(issue[1 - i], ring, state, release)
         if 2 * pairs + 1 < k_tiles:
-            ring.consumer_wait(state)
-            self.multiply_sparse_stage(tiled_mma, acc, tCrA, tCrB, sets[1], state.index)
-            warpgroup.wait_group(1)
-            ring.consumer_release(release)
-            release.advance()
-            state.advance()
+            self.next_stage(issue[1], ring, state, release)
         issued()
         warpgroup.wait_group(0)
         ring.consumer_release(release)

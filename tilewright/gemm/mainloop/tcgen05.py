@@ -7,7 +7,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Float16, Float32, cute
-from tilewright.cute.nvgpu import cpasync, tcgen05, warp
+from tilewright.cute.nvgpu import tcgen05, warp
 from tilewright.gemm.config import BlackwellConfig, Major
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
@@ -60,14 +60,6 @@ class TensorMemoryMainloop(TmaMainloop):
 
     config: BlackwellConfig
     math: TensorMemoryMath
-
-    def tma(self, matrix: Any, smem_layout: Any, sharers: int = 1) -> tuple[Any, Any]:
-        """The TMA atom of an operand, and its coordinate tensor."""
-        kind = cpasync.CopyBulkTensorTileG2SOp if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp
-        box = cute.slice_(smem_layout, (None, None, 0, 0))  # (rows, bK)
-        tile = cute.size(box, mode=[0]), cute.size(box, mode=[1])
-        pair: Any = cpasync.make_tiled_tma_atom(kind(self.math.group), matrix, box, tile, num_multicast=sharers)
-        return pair
 
     @cute.jit
     def load_pair(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import tilewright as cutlass
@@ -76,10 +77,10 @@ class TmaMainloop:
     def tma(self, matrix: Any, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
         """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use the
         same boxes."""
-        op = cpasync.CopyBulkTensorTileG2SOp() if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp()
+        kind = cpasync.CopyBulkTensorTileG2SOp if sharers == 1 else cpasync.CopyBulkTensorTileG2SMulticastOp
         box = cute.slice_(smem_layout, (None, None, 0, 0))  # (rows, bK)
         tile = cute.size(box, mode=[0]), cute.size(box, mode=[1])
-        pair: Any = cpasync.make_tiled_tma_atom(op, matrix, box, tile, num_multicast=sharers)
+        pair: Any = cpasync.make_tiled_tma_atom(kind(self.math.group), matrix, box, tile, num_multicast=sharers)
         return pair
 
     def operand(
@@ -208,24 +209,38 @@ class TmaMainloop:
         issued: Callable[[], None],
     ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
-        # One stage behind ``state``: the stage that the wgmma in flight may still read.
-        release = state.clone()
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-        ring.consumer_wait(state)
-        self.multiply_stage(tiled_mma, acc, tCrA, tCrB, state.index)
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
-        state.advance()
+        issue = partial(self.multiply_stage, tiled_mma, acc, tCrA, tCrB)
+        release = self.first_stage(tiled_mma, issue, ring, state)
         for _ in cutlass.range(1, k_tiles, unroll=1):
-            ring.consumer_wait(state)
-            self.multiply_stage(tiled_mma, acc, tCrA, tCrB, state.index)
-            warpgroup.wait_group(1)
-            ring.consumer_release(release)
-            release.advance()
-            state.advance()
+            self.next_stage(issue, ring, state, release)
         issued()
         warpgroup.wait_group(0)
         ring.consumer_release(release)
         return state
+
+    def first_stage(
+        self, tiled_mma: cute.TiledMma, issue: Callable[[Any], None], ring: pipeline.PipelineTmaAsync, state: Any
+    ) -> Any:
+        """Wait for the first stage and ``issue`` its wgmma, which overwrite the accumulators. Gives a second state of
+        the ring, one stage behind ``state``: at the stage that the wgmma in flight may still read."""
+        release = state.clone()
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        ring.consumer_wait(state)
+        issue(state.index)
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        state.advance()
+        return release
+
+    def next_stage(
+        self, issue: Callable[[Any], None], ring: pipeline.PipelineTmaAsync, state: Any, release: Any
+    ) -> None:
+        """Wait for a stage and ``issue`` its wgmma as one group; then those before it are done: release their stage."""
+        ring.consumer_wait(state)
+        issue(state.index)
+        warpgroup.wait_group(1)
+        ring.consumer_release(release)
+        release.advance()
+        state.advance()
 
     def skip(self, state: Any, k_tiles: Any) -> Any:
         """The pipeline's state ``k_tiles`` >= 0 stages after ``state``: where others use the stages between.
@@ -272,21 +287,12 @@ class TmaMainloop:
         first = cute.min(k_begin + ahead, k_end)
         if loads:
             producer = self.load(operands, ring, producer, tile_m, tile_n, batch, k_begin, first)
-        release = consumer.clone()
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-        ring.consumer_wait(consumer)
-        self.multiply_stage(tiled_mma, acc, tCrA, tCrB, consumer.index)
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
-        consumer.advance()
+        issue = partial(self.multiply_stage, tiled_mma, acc, tCrA, tCrB)
+        release = self.first_stage(tiled_mma, issue, ring, consumer)
         if loads:  # into the stage that this tile has not used yet
             producer = self.load(operands, ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
         for k_tile in cutlass.range(k_begin + 1, k_end, unroll=1):
-            ring.consumer_wait(consumer)
-            self.multiply_stage(tiled_mma, acc, tCrA, tCrB, consumer.index)
-            warpgroup.wait_group(1)
-            ring.consumer_release(release)
-            release.advance()
-            consumer.advance()
+            self.next_stage(issue, ring, consumer, release)
             if loads:
                 following = cute.min(k_tile + ahead, k_end)
                 producer = self.load(

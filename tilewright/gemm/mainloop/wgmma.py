@@ -37,6 +37,11 @@ class WgmmaMath:
 
     config: HopperConfig
 
+    @property
+    def group(self) -> Any:
+        """Blocks that work on one MMA, as TMA's operations have it: ``cta_group``."""
+        return 1
+
     def tiled_mma(self, columns: int | None = None, warpgroups: int = 1) -> Any:
         """``warpgroups`` of them, each on 64 x ``columns``: those of its part of the tile by default."""
         op = wgmma_op(self.config, columns or self.config.part[1])
