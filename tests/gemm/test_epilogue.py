@@ -11,7 +11,7 @@ from tests.gemm.test_gemm import MACHINES, integers
 from tilewright import Float32, cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
-from tilewright.gemm import Bias, Chain, LinearCombination, Relu, gemm
+from tilewright.gemm import Bias, Chain, GemmUniversal, LinearCombination, Relu, gemm
 
 KERNELS = {"tensorop_f16": np.float16, "simt_f32": np.float32}
 
@@ -70,3 +70,16 @@ def test_wrong_epilogues() -> None:
         gemm(a, a.copy(), epilogue=Chain((Relu(), Bias(vector(np.zeros(7, np.float32), "cpu")))))
     with pytest.raises(ArgumentError, match="epilogue must be called"):
         gemm(a, a.copy(), epilogue="relu")
+
+
+def test_a_kernel_without_c_has_no_code_for_it() -> None:
+    a = np.ones((32, 32), np.float16)
+    lengths = []
+    for c in (None, a):
+        handle = GemmUniversal("tensorop_f16")
+        handle.initialize(GemmUniversal.Arguments(A=a, B=a.copy(), C=c, D=np.empty_like(a)))
+        (kernel,) = handle._need_ready("test").handle.executor.kernels
+        names = [parameter.hint for parameter in kernel.params]
+        assert any(str(name).startswith("mC") for name in names) == (c is not None), names
+        lengths.append(sum(1 for _ in kernel.walk()))
+    assert lengths[0] < lengths[1]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import tilewright as cutlass
-from tilewright import cute
+from tilewright import const_expr, cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
@@ -140,7 +140,8 @@ class OfWholeSums:
 
 @dataclass(frozen=True)
 class LinearCombination:
-    """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0.
+    """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0; without a ``beta`` (None) the kernel has no
+    code for it, which is half of a long epilogue's.
 
     >>> import numpy as np
     >>> from tilewright.gemm import gemm
@@ -151,17 +152,20 @@ class LinearCombination:
     """
 
     alpha: cutlass.Numeric
-    beta: cutlass.Numeric
+    beta: cutlass.Numeric | None = None
 
     def set_k_partition(self, k: Any, partitions: Any) -> LinearCombination:
         """The first part adds beta * C; the others, what D has."""
-        return LinearCombination(self.alpha, cute.where(k > 0, type(self.beta)(1), self.beta))
+        number = type(self.alpha)
+        first = number(0) if self.beta is None else self.beta
+        return LinearCombination(self.alpha, cute.where(k > 0, number(1), first))
 
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(acc.load() * self.alpha)
-        if self.beta != 0:
-            acc.store(acc.load() + tile.source().to(acc.element_type) * self.beta)
+        if const_expr(self.beta is not None):
+            if self.beta != 0:
+                acc.store(acc.load() + tile.source().to(acc.element_type) * self.beta)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def linear_combination(
     # 0 * NaN is NaN: the sums must not be used at all.
     if alpha == 0:
         return ScaledSource(acc(number(beta)))
-    return LinearCombination(acc(number(alpha)), acc(number(beta)))
+    return LinearCombination(acc(number(alpha)), acc(number(beta)) if problem.has_c else None)
 
 
 def check_result(entry: KernelEntry, problem: Problem) -> None:
