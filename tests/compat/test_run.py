@@ -318,3 +318,44 @@ def test_the_environment_is_as_it_was_after_a_script(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import os\nassert 'TILEWRIGHT_SERVED' in os.environ\n")
     assert main(["run", str(tmp_path / "script.py")]) == 0
     assert dict(os.environ) == before
+
+
+SEEN = """
+import sys
+import torch
+from cutlass.utils import HardwareInfo, get_smem_capacity_in_bytes
+from cutlass.base_dsl.dsl import BaseDSL
+properties = torch.cuda.get_device_properties(0)
+capability = properties.major, properties.minor
+assert torch.cuda.get_device_capability() == HardwareInfo().get_compute_capability() == capability
+assert HardwareInfo().get_device_multiprocessor_count() == properties.multi_processor_count
+assert get_smem_capacity_in_bytes() == properties.shared_memory_per_block_optin
+print(properties.major, properties.minor, properties.multi_processor_count, BaseDSL._get_dsl().get_arch_enum().name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "seen"),
+    [
+        ((), "", "9 0 132 sm_90a"),
+        ((), "# from cutlass.cute.nvgpu import tcgen05", "10 0 148 sm_100a"),
+        ((), "# tcgen05 and warpgroup.MmaF16BF16Op", "9 0 132 sm_90a"),
+        ((), "# for sm_120", "12 0 170 sm_120a"),
+        (("--arch", "sm_103a"), "", "10 3 148 sm_103a"),
+    ],
+)
+def test_the_gpu_that_a_program_sees(
+    command: Any, tmp_path: Path, arguments: tuple[str, ...], named: str, seen: str
+) -> None:
+    script = tmp_path / "seen.py"
+    script.write_text(f"{named}\n{SEEN}")
+    code, out, err = command("--cpu", *arguments, str(script))
+    assert (code, out.strip()) == (0, seen), err
+    assert "CUTE_DSL_ARCH" not in os.environ
+
+
+def test_an_architecture_that_is_none(command: Any, tmp_path: Path) -> None:
+    script = tmp_path / "seen.py"
+    script.write_text(SEEN)
+    code, _, err = command("--cpu", "--arch", "sm_999", str(script))
+    assert code and "sm_999" in err

@@ -251,8 +251,8 @@ def test_what_the_pieces_refuse() -> None:
         group(0)
     with pytest.raises(ConstraintError, match="not a multiple of the alignment 4"):
         pipeline.CooperativeGroup(pipeline.Agent.Thread, 6, 4)
-    with pytest.raises(ConstraintError, match="0 stages"):
-        pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 0)
+    with pytest.raises(ConstraintError, match="stages=0"):
+        pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 0).advance()
     with pytest.raises(ConstraintError, match="belong to one block"):
         _ = pipeline.CooperativeGroup(pipeline.Agent.ThreadBlockCluster).arrivals
     with pytest.raises(ConstraintError, match="a pointer to Int64 in shared memory"):

@@ -273,15 +273,18 @@ def run(
     script: Annotated[str, typer.Argument(metavar="SCRIPT.py", help="a program that says `import cutlass`")],
     cpu: Annotated[bool, typer.Option("--cpu", help="let the CPU serve what the program says to a GPU")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="also where a package `cutlass` is installed")] = False,
+    arch: Annotated[str, typer.Option(help="with --cpu: the GPU that the program sees, such as sm_100a")] = "",
 ) -> None:
     """Run a program written for the CuTe DSL as it is: `import cutlass` resolves to Tilewright.
 
     What follows the script's name are its own arguments; the exit code is its own. With --cpu, PyTorch's CUDA device
-    and cuda.bindings are served by the CPU, kernels run in the simulator, and a note at the end says so.
+    and cuda.bindings are served by the CPU, kernels run in the simulator, and a note at the end says so. The program
+    sees the GPU of --arch, or of the variable CUTE_DSL_ARCH; without both a B200 where it names tcgen05, an RTX 5090
+    where it names sm_120, else an H100.
     """
     from tilewright.cli.run import run
 
-    raise typer.Exit(run(script, context.args, cpu, replace))
+    raise typer.Exit(run(script, context.args, cpu, replace, arch))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -8,8 +8,9 @@ import time
 from enum import IntEnum
 from typing import Any
 
+from tilewright.compat import device as gpu
 from tilewright.compat import recording
-from tilewright.compat.device import ATTRIBUTES, DEVICE
+from tilewright.compat.device import ATTRIBUTES, NAME
 from tilewright.compat.memory import address_of, allocate, fill, free, move
 
 __all__ = ["CUdevice_attribute", "CUdeviceptr", "CUevent", "CUresult", "CUstream"]
@@ -123,20 +124,21 @@ def cuDeviceGet(ordinal: int) -> tuple[CUresult, CUdevice | None]:
 
 
 def cuDeviceGetName(length: int, device: Any) -> tuple[CUresult, bytes]:
-    return _OK, DEVICE.name.encode()[: length - 1]
+    return _OK, NAME.encode()[: length - 1]
 
 
 def cuDeviceGetAttribute(attribute: Any, device: Any) -> tuple[CUresult, int | None]:
     name = getattr(attribute, "name", "").removeprefix("CU_DEVICE_ATTRIBUTE_")
-    return (_OK, ATTRIBUTES[name]) if name in ATTRIBUTES else (_INVALID, None)
+    found = gpu.attribute(name)
+    return (_INVALID, None) if found is None else (_OK, found)
 
 
 def cuDeviceTotalMem(device: Any) -> tuple[CUresult, int]:
-    return _OK, DEVICE.total_memory
+    return _OK, gpu.device().total_memory
 
 
 def cuMemGetInfo() -> tuple[CUresult, int, int]:
-    return _OK, DEVICE.total_memory, DEVICE.total_memory
+    return _OK, gpu.device().total_memory, gpu.device().total_memory
 
 
 def cuGetErrorName(error: Any) -> tuple[CUresult, bytes]:

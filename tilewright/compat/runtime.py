@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from tilewright.compat import driver
-from tilewright.compat.device import DEVICE, Properties
+from tilewright.compat.device import device
 
 __all__ = ["cudaError_t", "cudaEvent_t", "cudaStream_t"]
 
@@ -34,14 +34,17 @@ cudaMemcpyKind = IntEnum(
 cudaStream_t, cudaEvent_t = driver.CUstream, driver.CUevent
 
 
-class cudaDeviceProp(Properties):
-    """The device's properties by the runtime's names."""
+class cudaDeviceProp:
+    """The device's properties by the runtime's names, and by PyTorch's."""
 
-    multiProcessorCount = DEVICE.multi_processor_count
-    totalGlobalMem = DEVICE.total_memory
-    warpSize = DEVICE.warp_size
-    sharedMemPerBlockOptin = DEVICE.shared_memory_per_block_optin
-    l2CacheSize = DEVICE.L2_cache_size
+    def __init__(self) -> None:
+        found = device()
+        self.__dict__.update(vars(found))
+        self.multiProcessorCount = found.multi_processor_count
+        self.totalGlobalMem = found.total_memory
+        self.warpSize = found.warp_size
+        self.sharedMemPerBlockOptin = found.shared_memory_per_block_optin
+        self.l2CacheSize = found.L2_cache_size
 
 
 def _as_runtime(name: str) -> Any:
@@ -89,11 +92,11 @@ def cudaGetDevice() -> tuple[cudaError_t, int]:
     return _OK, 0
 
 
-def cudaSetDevice(device: int) -> tuple[cudaError_t]:
-    return (_OK if int(device) == 0 else cudaError_t.cudaErrorInvalidDevice,)
+def cudaSetDevice(ordinal: int) -> tuple[cudaError_t]:
+    return (_OK if int(ordinal) == 0 else cudaError_t.cudaErrorInvalidDevice,)
 
 
-def cudaGetDeviceProperties(device: int) -> tuple[cudaError_t, cudaDeviceProp]:
+def cudaGetDeviceProperties(ordinal: int) -> tuple[cudaError_t, cudaDeviceProp]:
     return _OK, cudaDeviceProp()
 
 

@@ -10,8 +10,9 @@ from functools import update_wrapper
 from types import FunctionType
 from typing import Any
 
+from tilewright.compat import device as gpu
 from tilewright.compat import recording
-from tilewright.compat.device import DEVICE, NAME
+from tilewright.compat.device import NAME
 
 
 class Stream:
@@ -169,9 +170,9 @@ def replacements(torch: Any, is_cuda: Callable[[Any], bool], mode: Callable[[], 
         "device_count": lambda: 1, "current_device": _zero, "set_device": _nothing, "set_stream": _set_stream,
         "synchronize": _nothing, "current_stream": lambda device=None: _now[-1],
         "default_stream": lambda device=None: _now[0], "get_device_name": lambda device=None: NAME,
-        "get_device_capability": lambda device=None: (DEVICE.major, DEVICE.minor),
-        "get_device_properties": lambda device=None: DEVICE,
-        "mem_get_info": lambda device=None: (DEVICE.total_memory, DEVICE.total_memory),
+        "get_device_capability": lambda device=None: (gpu.device().major, gpu.device().minor),
+        "get_device_properties": lambda device=None: gpu.device(),
+        "mem_get_info": lambda device=None: 2 * (gpu.device().total_memory,),
         "is_current_stream_capturing": lambda: recording.counts.capture is not None,
         "manual_seed": lambda seed: manual_seed(seed) and None, "seed": _nothing, "seed_all": _nothing,
         "manual_seed_all": _no_seed, "empty_cache": _nothing, "ipc_collect": _nothing, "cudart": _nothing,

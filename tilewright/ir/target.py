@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
@@ -102,3 +103,11 @@ def architecture(name: str, bare: bool = False) -> Architecture:
     if found is None or not (found[1] or bare):
         raise ArgumentError(f"unknown architecture {name!r}: expected a name like sm_80, sm_90a or sm_120a")
     return Architecture(int(found[2]), found[3])
+
+
+def assumed_architecture() -> Architecture:
+    """What stands in where there is no GPU: the architecture of the variable ``CUTE_DSL_ARCH``, else ``sm_90a``.
+    ArgumentError where the variable names none."""
+    found = architecture(os.environ.get("CUTE_DSL_ARCH") or "sm_90a", bare=True)
+    found.multiprocessor  # noqa: B018 - one that the table lacks is an error here
+    return found

@@ -9,7 +9,9 @@ from tilewright.pipeline.initialise import (
     agent_sync as agent_sync, pipeline_init_arrive as pipeline_init_arrive,
     pipeline_init_wait as pipeline_init_wait,
 )
-from tilewright.pipeline.mbarrier_array import MbarrierArray as MbarrierArray
+from tilewright.pipeline.mbarrier_array import (
+    MbarrierArray as MbarrierArray, alloc_reserved_mbarrier as alloc_reserved_mbarrier,
+)
 from tilewright.pipeline.named_barrier import (
     NamedBarrier as NamedBarrier, arrive as arrive, arrive_and_wait as arrive_and_wait,
     arrive_unaligned as arrive_unaligned, sync as sync, wait as wait, wait_unaligned as wait_unaligned,

@@ -6,10 +6,11 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import mbarriers
+from tilewright.lang.device.smem import SmemAllocator, SmemPartition
 from tilewright.lang.device.tensor_memory import tcgen05_commit
 from tilewright.lang.device.threads import lane_idx, warp_idx
 from tilewright.lang.device.warps import elect_one
-from tilewright.lang.numbers.numeric import as_numeric
+from tilewright.lang.numbers.numeric import Int64, as_numeric
 from tilewright.lang.staging.with_block import inside, only_if
 from tilewright.lang.tensors.pointer import Pointer, element_bytes
 from tilewright.location_keywords import takes_location
@@ -17,6 +18,16 @@ from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 from tilewright.pipeline.sync_object import SyncObject
 
 _ARRIVING = (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad, PipelineOp.TCGen05Mma)
+
+
+def alloc_reserved_mbarrier(num_mbarriers: int, *, loc: Any = None, ip: Any = None) -> Pointer:
+    """Room for so many mbarriers (Int64) in the part of shared memory that is for small objects.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: alloc_reserved_mbarrier(3).alignment)[0]
+    8
+    """
+    return SmemAllocator().allocate_array(Int64, num_mbarriers, partition=SmemPartition.RESERVED)
 
 
 @takes_location

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import ConstraintError
@@ -111,6 +112,7 @@ def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
     barriers.barrier(barrier_id=barrier_id)
 
 
+@dataclass(frozen=True, repr=False)
 class NamedBarrier(SyncObject):
     """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included.
 
@@ -120,16 +122,16 @@ class NamedBarrier(SyncObject):
     NamedBarrier(1, 64)
     """
 
-    __slots__ = ("barrier_id", "num_threads")
+    barrier_id: Any
+    num_threads: Any
 
-    def __init__(self, barrier_id: int, num_threads: int) -> None:
-        if isinstance(barrier_id, int) and not 0 <= barrier_id <= 15:
-            raise ConstraintError(f"NamedBarrier: barrier {barrier_id} does not exist; ids are 0 to 15")
-        if isinstance(num_threads, int) and (num_threads < 32 or num_threads % 32):
+    def __post_init__(self) -> None:
+        if isinstance(self.barrier_id, int) and not 0 <= self.barrier_id <= 15:
+            raise ConstraintError(f"NamedBarrier: barrier {self.barrier_id} does not exist; ids are 0 to 15")
+        if isinstance(self.num_threads, int) and (self.num_threads < 32 or self.num_threads % 32):
             raise ConstraintError(
-                f"NamedBarrier: {num_threads} threads; a barrier counts whole warps, so give a multiple of 32"
+                f"NamedBarrier: {self.num_threads} threads; a barrier counts whole warps, so give a multiple of 32"
             )
-        self.barrier_id, self.num_threads = barrier_id, num_threads
 
     def arrive(self, *, loc: Any = None, ip: Any = None) -> None:
         """Arrive and go on."""

@@ -63,7 +63,7 @@ class PipelineState:
         if not self._stages:
             raise ConstraintError(
                 "PipelineState(stages=0) names one index and phase and has no next stage: make the state with the "
-                "number of stages, or make another one for the next index"
+                "number of stages of its pipeline, or make another one for the next index"
             )
 
     def clone(self, *, loc: Any = None, ip: Any = None) -> PipelineState:
@@ -89,11 +89,10 @@ class PipelineState:
 
 
 def make_pipeline_state(type: PipelineUserType, stages: int, *, loc: Any = None, ip: Any = None) -> PipelineState:
-    """The first state of one side. A producer's first acquisitions are over at once, because all stages are empty.
+    """The first state of one side. A producer's first acquisitions are over at once, because all stages are empty. A
+    state of 0 stages, of a pipeline that is not there, cannot advance.
 
     >>> make_pipeline_state(PipelineUserType.Producer, 3).phase, make_pipeline_state(PipelineUserType.Consumer, 3).phase
     (Int32(1), Int32(0))
     """
-    if stages == 0:
-        raise ConstraintError("make_pipeline_state: 0 stages; a pipeline has at least 1")
     return PipelineState(stages, 0, 0, 1 if type is PipelineUserType.Producer else 0)

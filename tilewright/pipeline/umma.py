@@ -21,7 +21,7 @@ from tilewright.errors import ConstraintError
 from tilewright.lang.device.tensor_memory import tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync
 from tilewright.lang.device.threads import block_idx_in_cluster
 from tilewright.lang.device.warps import make_warp_uniform
-from tilewright.lang.numbers.numeric import Int32
+from tilewright.lang.numbers.numeric import Boolean, Int32
 from tilewright.lang.staging.generate import if_generate
 from tilewright.layout import Layout, size
 from tilewright.pipeline.agents import Agent, CooperativeGroup, PipelineOp
@@ -62,6 +62,11 @@ class _OfMma:
     """Pipelines with an MMA on one of their sides."""
 
     cluster: _Cluster = field(default_factory=_Cluster, kw_only=True)
+
+    @property
+    def is_leader_cta(self) -> Any:
+        """Whether this block issues the MMAs: a Boolean."""
+        return Boolean(True) if self.cluster.leads is None else self.cluster.leads
 
     def _if_leads(self, then: Callable[[], Any]) -> None:
         """What only the block that issues the MMAs does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tilewright.atoms.tensor_memory import COLUMNS
@@ -10,10 +11,11 @@ from tilewright.cute.nvgpu.tcgen05 import find_tmem_tensor_col_offset
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import mbarriers
 from tilewright.lang.device import tensor_memory as device
+from tilewright.lang.device.smem import SmemAllocator, SmemPartition
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, warp_idx
 from tilewright.lang.device.warps import elect_one, make_warp_uniform
 from tilewright.lang.launch.jit import jit
-from tilewright.lang.numbers.numeric import Float32
+from tilewright.lang.numbers.numeric import Float32, Int32, Int64
 from tilewright.lang.staging.ranges import const_expr
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
@@ -24,11 +26,12 @@ class TmemAllocator:
 
     All warps that meet at ``barrier_for_retrieve`` (a ``pipeline.NamedBarrier``) call ``allocate``, ``wait_for_alloc``,
     ``retrieve_ptr`` and at the end ``free``; only warp ``allocator_warp_id`` executes the instructions. The address is
-    written to ``alloc_result_dst_smem_ptr``, a pointer to an Int32 in shared memory. Before ``free`` the warps meet, so
-    that all have done their last access.
+    written to ``alloc_result_dst_smem_ptr``, a pointer to an Int32 in shared memory; without one the object takes its
+    own. Before ``free`` the warps meet, so that all have done their last access.
 
     ``is_two_cta``: both blocks of a pair do all this, and get the same columns; neither frees them before the other has
-    come to ``free``. For that they meet at the mbarrier ``two_cta_tmem_dealloc_mbar_ptr`` (an Int64 in shared memory).
+    come to ``free``. For that they meet at the mbarrier ``two_cta_tmem_dealloc_mbar_ptr`` (an Int64 in shared memory,
+    its own without one). A synchronisation of the cluster lies between the constructor and ``free``.
 
     Raises ConstraintError for columns that cannot be allocated, and more than 512 in all.
 
@@ -68,8 +71,8 @@ class TmemAllocator:
 
     def __init__(
         self,
-        alloc_result_dst_smem_ptr: Any,
-        barrier_for_retrieve: Any,
+        alloc_result_dst_smem_ptr: Any = None,
+        barrier_for_retrieve: Any = None,
         allocator_warp_id: int = 0,
         is_two_cta: bool = False,
         num_allocated_columns: int = 0,
@@ -78,15 +81,17 @@ class TmemAllocator:
         loc: Any = None,
         ip: Any = None,
     ) -> None:
+        if barrier_for_retrieve is None:
+            raise ConstraintError(
+                "TmemAllocator: give barrier_for_retrieve, a pipeline.NamedBarrier of the warps that use the columns"
+            )
+        reserved = functools.partial(SmemAllocator().allocate_array, partition=SmemPartition.RESERVED)
         self._pair, self._freed, self._frees = bool(is_two_cta), two_cta_tmem_dealloc_mbar_ptr, 0
         if self._pair and self._freed is None:
-            raise ConstraintError(
-                "TmemAllocator: the blocks of a pair (is_two_cta) meet before they free columns: give an Int64 in "
-                "shared memory as two_cta_tmem_dealloc_mbar_ptr"
-            )
+            self._freed = reserved(Int64)
         if self._pair:
             _make_meeting(allocator_warp_id, self._freed)
-        self._holder = alloc_result_dst_smem_ptr
+        self._holder = reserved(Int32) if alloc_result_dst_smem_ptr is None else alloc_result_dst_smem_ptr
         self._barrier = barrier_for_retrieve
         self._warp = allocator_warp_id
         self._columns = num_allocated_columns

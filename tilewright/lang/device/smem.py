@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.errors import HOW_STATIC, ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Location, Variable
-from tilewright.ir.target import MOST_SMEM, architecture
+from tilewright.ir.target import MOST_SMEM, architecture, assumed_architecture
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
 from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
@@ -30,11 +30,14 @@ BASE_ALIGNMENT = 1024
 @takes_location
 def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
     """Bytes of shared memory that one block can use on a device of this compute capability (``"sm_90"`` or ``"90"``).
+    Without a name it is that of ``CUTE_DSL_ARCH``, or 9.0.
 
     >>> get_smem_capacity_in_bytes("sm_90"), get_smem_capacity_in_bytes("80")
     (232448, 166912)
     """
-    return architecture(compute_capability or "sm_90", bare=True).smem
+    if compute_capability is None:
+        return assumed_architecture().smem
+    return architecture(compute_capability, bare=True).smem
 
 
 class SmemPartition(enum.Enum):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tilewright.errors import MachineError
+from tilewright.ir.target import assumed_architecture
 from tilewright.location_keywords import takes_location
 
 # CUdevice_attribute
@@ -22,8 +23,9 @@ a cluster are in one GPC, and what is left over in each GPC stays idle."""
 class HardwareInfo:
     """Properties of CUDA device ``device_id``.
 
-    Without a GPU the figures of an H100 SXM (132 multiprocessors, 50 MiB of L2) stand in, so that schedules can be
-    planned and simulated anywhere; ``is_present`` tells.
+    Without a GPU the figures of the usual GPU of ``CUTE_DSL_ARCH`` stand in (without it an H100 SXM: 132
+    multiprocessors), so that schedules can be planned and simulated anywhere; ``is_present`` tells. The L2 cache is
+    that of an H100, 50 MiB.
     """
 
     def __init__(self, device_id: int = 0) -> None:
@@ -36,7 +38,7 @@ class HardwareInfo:
 
     def get_device_multiprocessor_count(self) -> int:
         """How many multiprocessors."""
-        return self._attribute(MULTIPROCESSOR_COUNT, 132)
+        return self._attribute(MULTIPROCESSOR_COUNT, assumed_architecture().multiprocessor.sms)
 
     get_max_active_blocks = get_device_multiprocessor_count
 
@@ -51,19 +53,20 @@ class HardwareInfo:
     def get_compute_capability(self) -> tuple[int, int]:
         """(major, minor)."""
         return (
-            self._attribute(COMPUTE_CAPABILITY_MAJOR, 9),
-            self._attribute(COMPUTE_CAPABILITY_MINOR, 0),
+            self._attribute(COMPUTE_CAPABILITY_MAJOR, assumed_architecture().capability // 10),
+            self._attribute(COMPUTE_CAPABILITY_MINOR, assumed_architecture().capability % 10),
         )
 
     def get_device_name(self) -> str:
-        """The GPU's name, of an H100 without a GPU."""
+        """The GPU's name; without a GPU that of the one whose figures stand in."""
         if self._driver is None:
-            return "NVIDIA H100 80GB HBM3"
+            name = assumed_architecture().multiprocessor.device
+            return "NVIDIA H100 80GB HBM3" if name == "H100 SXM" else f"NVIDIA {name}"
         return str(self._driver.device_name(self._driver.handle(self.device_id)))
 
     def get_shared_memory_per_block(self) -> int:
         """Bytes of shared memory that one block can ask for."""
-        return self._attribute(SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10)
+        return self._attribute(SHARED_MEMORY_PER_BLOCK_OPTIN, assumed_architecture().smem)
 
     def get_driver_version(self) -> int:
         """The newest CUDA that the driver knows: 13000 for 13.0; 0 without a driver."""
