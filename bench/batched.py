@@ -9,15 +9,13 @@ buffers rotate so that together they exceed three times the L2; graphs are repla
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import medians, parser_of
 
 from tilewright.gemm import matmul
 
@@ -82,11 +80,8 @@ def measure(shape: tuple[int, ...], name: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser = parser_of(__doc__, SHAPES, rounds=7)
     parser.add_argument("--dtypes", nargs="*", default=["bf16"], choices=list(DTYPES))
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     shapes = [tuple(map(int, text.split(","))) for text in args.shapes]

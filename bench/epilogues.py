@@ -12,13 +12,11 @@ in float64 before the times are shown.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import medians, parser_of
 
 from tilewright.gemm import matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
@@ -104,11 +102,8 @@ def measure(shape: tuple[int, int, int], names: list[str], rounds: int) -> list[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--names", nargs="*", default=list(NAMES), choices=KNOWN)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records: list[dict[str, Any]] = []

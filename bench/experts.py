@@ -8,14 +8,13 @@ replayed from CUDA graphs in turns, in random order; medians. ``--eager`` times 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import medians, parser_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from experts import Routing, mixture
@@ -25,7 +24,6 @@ from tilewright.gemm.epilogue.activations import Gated
 from tilewright.gemm.epilogue.scatter import ScatterAdd
 
 SHAPES = ["64,8,4096,2048,1408", "64,8,4096,4096,1536", "8,2,4096,4096,14336"]
-ROUNDS = 9
 
 
 def theirs(x: Any, router: Any, first: Any, second: Any, each: int) -> Any:
@@ -90,11 +88,8 @@ def measure(text: str, eager: bool, rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=SHAPES)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--eager", action="store_true", help="PyTorch without torch.compile, too")
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []

@@ -13,22 +13,19 @@ smallest and two other groups.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import beyond_l2, medians, parser_of
 
 from tilewright.gemm import grouped_matmul, kernels, scaled_grouped_matmul
 
 SHAPES = [(8, 8192, 14336, 4096), (64, 8192, 2816, 2048), (256, 8192, 4096, 7168)]
 """Experts of Mixtral, of DeepSeek-V2-Lite and of DeepSeek-V3, with 8192 tokens among them."""
 SPREADS, FORMS = ("even", "skewed"), ("forward", "weights", "fp8")
-ROUNDS = 7
 TILES = [(256, 192), (128, 256), (256, 128), (128, 192), (128, 128), (256, 64), (128, 64), (256, 32)]
 
 
@@ -119,9 +116,8 @@ def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: boo
     experts, tokens, n, k = shape
     ends = ends_of(experts, tokens, spread)
     one = Operands.draw(shape, ends, form)
-    l2 = torch.cuda.get_device_properties(0).L2_cache_size
     size = sum(x.numel() * x.element_size() for x in (one.a, one.b, one.ours))
-    sets = [one, *(Operands.draw(shape, ends, form) for _ in range(min(8, -(-3 * l2 // size)) - 1))]
+    sets = [one, *(Operands.draw(shape, ends, form) for _ in range(min(8, beyond_l2(size)) - 1))]
     sides: dict[str, Any] = {"torch": theirs, "ours": ours}
     if sizes:
         entry = kernels()["hopper_e4m3" if form == "fp8" else "hopper_bf16"]
@@ -147,13 +143,10 @@ def measure(shape: tuple[int, int, int, int], spread: str, form: str, sizes: boo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser = parser_of(__doc__, SHAPES, rounds=7)
     parser.add_argument("--spread", nargs="*", default=list(SPREADS), choices=SPREADS)
     parser.add_argument("--forms", nargs="*", default=list(FORMS), choices=FORMS)
     parser.add_argument("--sizes", action="store_true", help="all sizes of the Hopper kernel, too")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records: list[dict[str, Any]] = []

@@ -10,21 +10,19 @@ For few rows the product with the weight written out is timed, too; ``--sizes`` 
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import beyond_l2, medians, parser_of
 
 from tilewright.gemm import PreparedWeight, matmul, mixed_matmul, prepare_weight
 from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows, written_out
 
 SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
 ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
-GROUP, ROUNDS = 128, 9
+GROUP = 128
 SIZES = {
     16: [
         (16, 4, (1, 8), 2), (16, 4, (1, 16), 1), (32, 2, (1, 8), 2), (32, 3, (1, 8), 1), (32, 2, (1, 4), 4),
@@ -86,8 +84,7 @@ def few_rows(x: Operands, columns: int, stages: int, warps: tuple[int, int], blo
 
 
 def measure(m: int, n: int, k: int, bits: int, sizes: bool, rounds: int) -> list[dict[str, Any]]:
-    l2 = torch.cuda.get_device_properties(0).L2_cache_size
-    sets = [Operands.draw(m, n, k, bits) for _ in range(max(2, min(12, -(-3 * l2 // (n * k * bits // 8)))))]
+    sets = [Operands.draw(m, n, k, bits) for _ in range(max(2, min(12, beyond_l2(n * k * bits // 8))))]
     sides: dict[str, Any] = {
         "ours": lambda x: mixed_matmul(x.a, x.weight, out=x.ours),
         "cublas": lambda x: torch.mm(x.a, x.dense),
@@ -121,13 +118,10 @@ def measure(m: int, n: int, k: int, bits: int, sizes: bool, rounds: int) -> list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--rows", nargs="*", type=int, default=ROWS_TIMED)
     parser.add_argument("--bits", type=int, choices=(4, 8), default=4, help="of a number of the weight")
     parser.add_argument("--sizes", action="store_true", help="the kernel for few rows in all sizes, too (4 bits)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []

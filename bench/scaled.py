@@ -12,15 +12,13 @@ the float64 product of the rounded operands before it is timed.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import beyond_l2, medians, parser_of
 
 from tilewright.gemm import kernels, scaled_matmul
 
@@ -41,7 +39,6 @@ SHAPES = [
 KINDS = ("tensor", "slow", "row", "block", "int8")
 LARGEST = {torch.float8_e4m3fn: 448.0, torch.int8: 127.0}
 BLOCK = 128
-ROUNDS = 9
 
 
 @dataclass
@@ -113,8 +110,7 @@ def theirs(x: Operands, kind: str) -> None:
 def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
     m, n, k = shape
     flops = 2.0 * m * n * k
-    l2 = torch.cuda.get_device_properties(0).L2_cache_size
-    sets = [Operands.draw(m, n, k, kind) for _ in range(max(1, min(16, -(-3 * l2 // (m * k + k * n + 4 * m * n)))))]
+    sets = [Operands.draw(m, n, k, kind) for _ in range(max(1, min(16, beyond_l2(m * k + k * n + 4 * m * n))))]
     sides: dict[str, Any] = {"cublas": lambda x: theirs(x, kind), "ours": lambda x: ours(x, kind)}
     if sizes:
         entry = kernels()["hopper_e4m3_promoted"]
@@ -136,12 +132,9 @@ def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
     parser.add_argument("--sizes", action="store_true", help="the large sizes of the promoted kernel, too")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +26,22 @@ def ours(sets: Sets, kernel: Any, decomposition: str) -> Run:
 
 def cublas(a: torch.Tensor, b: torch.Tensor, _: torch.Tensor, out: torch.Tensor) -> None:
     torch.mm(a, b, out=out)
+
+
+def parser_of(doc: str, shapes: list[Any], rounds: int = 9) -> argparse.ArgumentParser:
+    """The options that all comparisons have; ``shapes`` are texts, or tuples of extents."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    texts = [shape if isinstance(shape, str) else ",".join(map(str, shape)) for shape in shapes]
+    parser.add_argument("--shapes", nargs="*", default=texts)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--write", type=Path, help="where the results file goes")
+    return parser
+
+
+def beyond_l2(nbytes: int) -> int:
+    """How many buffers of so many bytes exceed three times the L2 together."""
+    l2: int = torch.cuda.get_device_properties(0).L2_cache_size
+    return -(-3 * l2 // nbytes)
 
 
 def spacer(kind: str) -> Run:

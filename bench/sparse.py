@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
-from sides import medians
+from sides import beyond_l2, medians, parser_of
 
 from tilewright.gemm import CompressedMatrix, compress_2_4, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
 
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (4096, 512, 4096), (11008, 4096, 4096)]
-ROUNDS = 9
 NAMES = {"float16": "hopper_sparse_f16", "bfloat16": "hopper_sparse_bf16"}
 SIZES: list[dict[str, Any]] = [
     {"tile": (128, 256, 64), "stages": 4},
@@ -78,9 +76,9 @@ def in_size(dtype: Any, b_rows: bool, change: dict[str, Any]) -> Any:
 
 
 def measure(m: int, n: int, k: int, args: argparse.Namespace) -> list[dict[str, Any]]:
-    dtype, l2 = getattr(torch, args.dtype), torch.cuda.get_device_properties(0).L2_cache_size
+    dtype = getattr(torch, args.dtype)
     one = 2 * (m * k + k * n + m * n)
-    sets = [Operands.draw(m, n, k, dtype, args.b_rows) for _ in range(max(2, min(8, -(-3 * l2 // one))))]
+    sets = [Operands.draw(m, n, k, dtype, args.b_rows) for _ in range(max(2, min(8, beyond_l2(one))))]
     sides: dict[str, Any] = {
         "ours": lambda x: sparse_matmul(x.compressed, x.b, x.ours),
         "cublas": lambda x: torch.mm(x.dense, x.b),
@@ -123,13 +121,10 @@ def measure(m: int, n: int, k: int, args: argparse.Namespace) -> list[dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="*", default=[",".join(map(str, shape)) for shape in SHAPES])
+    parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--dtype", choices=list(NAMES), default="float16")
     parser.add_argument("--b-rows", action="store_true", help="B contiguous along N")
     parser.add_argument("--sizes", action="store_true", help="a list of the kernel's sizes, too")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", type=Path, help="where the results file goes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []
