@@ -210,16 +210,8 @@ class MmaTF32Op:
 
 
 @dataclass(frozen=True)
-class MmaF8Op:
-    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32 (``sparse``: 64xNx64);
-    A and B K-major.
-
-    The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
-
-    >>> from tilewright import Float8E4M3FN, Float8E5M2, Float32
-    >>> MmaF8Op(Float8E4M3FN, Float8E5M2, Float32, (64, 128, 32), OperandSource.SMEM).instruction()
-    SM90_64x128x32_F32E4M3E5M2_SS_TN
-    """
+class _MmaOf8Bits:
+    """The fields of the operations on operands of 8 bits; A and B may be of two types."""
 
     a_dtype: Any
     b_dtype: Any
@@ -234,30 +226,34 @@ class MmaF8Op:
         self.instruction()
 
     def instruction(self) -> WgmmaAtom:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MmaF8Op(_MmaOf8Bits):
+    """``wgmma`` on Float8E4M3FN and Float8E5M2, accumulating in Float32 or Float16: 64xNx32 (``sparse``: 64xNx64);
+    A and B K-major.
+
+    The hardware adds with fewer bits than Float32 has: long sums want a second accumulator.
+
+    >>> from tilewright import Float8E4M3FN, Float8E5M2, Float32
+    >>> MmaF8Op(Float8E4M3FN, Float8E5M2, Float32, (64, 128, 32), OperandSource.SMEM).instruction()
+    SM90_64x128x32_F32E4M3E5M2_SS_TN
+    """
+
+    def instruction(self) -> WgmmaAtom:
         a, b = (_need(self, n, getattr(self, n), (E4M3, E5M2)) for n in ("a_dtype", "b_dtype"))
         return _atom(self, (scalar_of(self.acc_dtype), a, b), (self.a_major_mode, self.b_major_mode))
 
 
 @dataclass(frozen=True)
-class MmaI8Op:
+class MmaI8Op(_MmaOf8Bits):
     """``wgmma`` on Int8 and Uint8, accumulating in Int32: 64xNx32 (``sparse``: 64xNx64); A and B K-major.
 
     >>> from tilewright import Int8, Int32, Uint8
     >>> MmaI8Op(Int8, Uint8, Int32, (64, 128, 32), OperandSource.SMEM).instruction()
     SM90_64x128x32_S32S8U8_SS_TN
     """
-
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: OperandSource
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    sparse: bool = False
-
-    def __post_init__(self) -> None:
-        self.instruction()
 
     def instruction(self) -> WgmmaAtom:
         a, b = (_need(self, n, getattr(self, n), (I8, U8)) for n in ("a_dtype", "b_dtype"))
