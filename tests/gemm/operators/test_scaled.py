@@ -249,6 +249,9 @@ def test_the_operator_of_pytorch(device: str) -> None:
     torch.library.opcheck(torch.ops.tilewright.scaled_matmul, tuple(given), test_utils="test_faketensor")
     compiled = torch.compile(lambda *x: scaled_matmul(*x, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True)
     np.testing.assert_array_equal(compiled(*given).cpu().numpy(), exact + 1)
+    out = torch.zeros(exact.shape, device=device)  # more bits than the default result has
+    torch.compile(lambda *x: scaled_matmul(*x, out=out), backend="eager", fullgraph=True)(*given)
+    np.testing.assert_array_equal(out.cpu().numpy(), exact)
     with pytest.raises(ArgumentError, match="scaled_matmul has no gradient"):
         scaled_matmul(given[0], given[1], given[2].requires_grad_(), given[3])
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.mixed import PreparedWeight, mixed_matmul
-from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 
 @torch.library.custom_op("tilewright::mixed_matmul", mutates_args=())
@@ -55,14 +55,8 @@ def recorded(
     a: Tensor, weight: PreparedWeight, bias: Tensor | None, out: Tensor | None, activation: str | None, out_dtype: Any
 ) -> Tensor:
     """:func:`mixed_matmul` through the operator."""
-    graded = (x for x in (a, weight.scales, bias, out) if x is not None)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in graded):
-        raise ArgumentError("mixed_matmul has no gradient: call it under torch.no_grad(), or detach its operands")
-    dtype = out_dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
-        dtype = numeric_class(out_dtype).torch_dtype
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    need_no_gradient("mixed_matmul", (a, weight.scales, bias, out))
+    dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.mixed_matmul(
         a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits, weight.floats
     )

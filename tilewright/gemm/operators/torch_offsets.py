@@ -11,7 +11,7 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
-from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.gemm.operators.torch_results import result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
@@ -69,10 +69,6 @@ def recorded(
     graded = torch.is_grad_enabled() and any(x.requires_grad for x in (a, b))
     if out is not None and (graded or out.requires_grad and torch.is_grad_enabled()):
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
-    dtype = out_dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
-        dtype = numeric_class(out_dtype).torch_dtype
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel)
     return result if out is None else out.copy_(result)

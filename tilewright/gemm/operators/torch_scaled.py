@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.scaled import scaled_matmul
-from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 
 @torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
@@ -69,13 +69,8 @@ def recorded(
     scale_result: Tensor | None = None,
 ) -> Tensor:
     """:func:`scaled_matmul` through the operator."""
-    if torch.is_grad_enabled() and any(
-        x is not None and x.requires_grad for x in (scale_a, scale_b, bias, out, scale_result)
-    ):
-        raise ArgumentError("scaled_matmul has no gradient: call it under torch.no_grad(), or detach scales and bias")
-    dtype = out_dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
-        dtype = numeric_class(out_dtype).torch_dtype
+    need_no_gradient("scaled_matmul", (scale_a, scale_b, bias, out, scale_result), "scales and bias")
+    dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.scaled_matmul(
         a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result
     )

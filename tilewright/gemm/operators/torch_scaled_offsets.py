@@ -11,7 +11,7 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.offsets import cut_mode_and_shape
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul
-from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 
 @torch.library.custom_op("tilewright::scaled_grouped_matmul", mutates_args=())
@@ -62,15 +62,8 @@ def recorded(
     kernel: str | None,
 ) -> Tensor:
     """:func:`scaled_grouped_matmul` through the operator."""
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (scale_a, scale_b, out)):
-        raise ArgumentError(
-            "scaled_grouped_matmul has no gradient: call it under torch.no_grad(), or detach its scales"
-        )
-    dtype = out_dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
-        dtype = numeric_class(out_dtype).torch_dtype
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    need_no_gradient("scaled_grouped_matmul", (scale_a, scale_b, out), "its scales")
+    dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.scaled_grouped_matmul(
         a, b, scale_a, scale_b, offsets, dtype, use_fast_accum, kernel
     )

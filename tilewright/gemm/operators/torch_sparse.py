@@ -11,7 +11,7 @@ from torch import Tensor
 from tilewright.atoms.sparsity import SPARSITY
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.sparse import CompressedMatrix, sparse_entries, sparse_matmul
-from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
@@ -51,13 +51,7 @@ def recorded(
     a: CompressedMatrix, b: Tensor, out: Tensor | None, bias: Tensor | None, activation: str | None, out_dtype: Any
 ) -> Tensor:
     """:func:`sparse_matmul` through the operator."""
-    graded = (x for x in (a.values, b, bias, out) if x is not None)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in graded):
-        raise ArgumentError("sparse_matmul has no gradient: call it under torch.no_grad(), or detach its operands")
-    dtype = out_dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):  # a numeric class
-        dtype = numeric_class(out_dtype).torch_dtype
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    need_no_gradient("sparse_matmul", (a.values, b, bias, out))
+    dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.sparse_matmul(a.values, a.metadata, b, bias, activation, dtype)
     return result if out is None else out.copy_(result)
