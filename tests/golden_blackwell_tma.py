@@ -11,6 +11,9 @@ from tests.golden_blackwell_mma import BlockMma
 from tests.golden_blackwell_validity import form_of
 from tests.golden_tma import TYPES, Case, _broken, _descriptor, _start
 from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.atoms.value_types import BY_NAME
+from tilewright.ir.tensormap import ATOM_32B, expands
+from tilewright.ir.types import B4X16, EXPANDED
 from tilewright.layout import (
     Layout,
     composition,
@@ -47,16 +50,12 @@ class Load(Case):
         identity = make_identity_layout(gmem.shape)
         whole = make_layout(*[Layout(x, identity[i].stride) for i, x in enumerate(self.tile)])
         values, _ = self.mma.get_slice(0).partition(self.which, whole)
-        type_ = TYPES[args["type"]]
+        name, _, unpacked = args["type"].partition("_")
+        type_ = BY_NAME.get(name.upper()) or TYPES[name]
+        element = EXPANDED[type_.width] if unpacked else B4X16 if type_.width == 4 else type_
+        swizzle = ATOM_32B if args["smem_swizzle"] == "Sw<2,5,2>" else int(args["smem_swizzle"][3])
         self.plan = TmaPlan(
-            gmem,
-            parse(args["smem_layout"]),
-            self.tile,
-            type_,
-            type_,
-            int(args["smem_swizzle"][3]),
-            self.multicast,
-            values,
+            gmem, parse(args["smem_layout"]), self.tile, type_, element, swizzle, self.multicast, values
         )
 
     def slices(self, cta: int) -> tuple[int, int, int]:
@@ -127,11 +126,11 @@ def _answer(load: Load, wanted: dict[str, Any]) -> dict[str, Any]:
                 "cta_coord_vmnk": coord,
                 "multicast_mask": operand_mask(load.vmnk, coord, load.which),
                 "mma_gmem_coord": _start(side["mma_gmem_coord"], begin),
-                "smem_byte_offset": ahead[1] * plan.source.bytes,
+                "smem_byte_offset": ahead[1] * (8 if expands(plan.element) else plan.source.width) // 8,
                 "tma_gmem_coord": _start(side["tma_gmem_coord"], add_coords(begin, ahead[0])),
             }
         )
-    arrive = int(size(filter_zeros(plan.smem))) * plan.source.bytes
+    arrive = int(size(filter_zeros(plan.smem))) * plan.source.width // 8
     return {
         "cluster_layout_vmnk": load.vmnk,
         "descriptor": _descriptor(made),

@@ -24,6 +24,7 @@ TYPES = {
     "tf32": (cutlass.Float32, cutlass.Float32, np.float32, np.float32),
     "e4m3": (cutlass.Float8E4M3FN, cutlass.Float32, ml_dtypes.float8_e4m3fn, np.float32),
     "i8": (cutlass.Int8, cutlass.Int32, np.int8, np.int32),
+    "small": (cutlass.Uint8, cutlass.Float32, np.uint8, np.float32),  # E3M2 and E2M1, 16 numbers in 16 bytes
 }
 
 
@@ -35,6 +36,8 @@ def op_of(kind: str, m: int, n: int, majors: Any = (K, K), source: Any = SMEM) -
             return tcgen05.MmaTF32Op(*rest)
         case "i8":
             return tcgen05.MmaI8Op(ab, *rest)
+        case "small":
+            return tcgen05.MmaF8F6F4Op(cutlass.Float6E3M2FN, cutlass.Float4E2M1FN, acc, *rest)
         case "e4m3":
             return tcgen05.MmaFP8Op(ab, acc, *rest)
     return tcgen05.MmaF16BF16Op(ab, acc, *rest)
@@ -107,14 +110,29 @@ def multiply(kind: str, m: int, n: int, majors: Any, atoms: Any, tiles: tuple[in
     return kernel, (rows, columns, depth)
 
 
+def padded(values: Any, width: int, major: Any) -> Any:
+    """Numbers as an operand's bytes in shared memory: along the contiguous mode 16 of them begin 16 bytes."""
+    kind = {4: ml_dtypes.float4_e2m1fn, 6: ml_dtypes.float6_e3m2fn}[width]
+    rows = np.ascontiguousarray(values if major is K else values.T)
+    bits = np.unpackbits(rows.astype(kind).view(np.uint8)[..., None], axis=-1, bitorder="little")[..., :width]
+    packed = np.packbits(bits.reshape(len(rows), -1, 16 * width), axis=-1, bitorder="little")
+    chunks = np.full((*packed.shape[:2], 16), 0xFF, np.uint8)
+    chunks[..., : 2 * width] = packed
+    found = chunks.reshape(rows.shape)
+    return found if major is K else np.ascontiguousarray(found.T)
+
+
 def run(kind: str, m: int, n: int, majors: Any, atoms: Any, tiles: Any = (1, 1, 2)) -> None:
     kernel, (rows, columns, depth) = multiply(kind, m, n, majors, atoms, tiles)
     _, _, ab, acc = TYPES[kind]
     rng = np.random.default_rng(0)
-    x, w = (rng.integers(-3, 4, (extent, depth)).astype(ab) for extent in (rows, columns))
+    x, w = (rng.integers(-3, 4, (extent, depth)) for extent in (rows, columns))
     y = np.zeros((rows, columns), acc)
-    launch(kernel, from_dlpack(x), from_dlpack(w), from_dlpack(y), block=128)
-    expected = 2 * (x.astype(np.int64) @ w.astype(np.int64).T)
+    given = [x.astype(ab), w.astype(ab)]
+    if kind == "small":
+        given = [padded(x, 6, majors[0]), padded(w, 4, majors[1])]
+    launch(kernel, *map(from_dlpack, given), from_dlpack(y), block=128)
+    expected = 2 * (x @ w.T)
     np.testing.assert_array_equal(y.astype(np.int64), expected)
 
 
@@ -142,6 +160,12 @@ def test_majors_and_swizzles(atoms: Any) -> None:
 
 def test_mn_major_operands_of_32_bits() -> None:
     run("tf32", 128, 32, (MN, MN), (KINDS.MN_SW128_32B, KINDS.MN_SW128_32B), (1, 1, 2))
+
+
+@pytest.mark.parametrize("majors", [(K, K), (MN, MN)])
+def test_numbers_of_4_and_6_bits(majors: Any) -> None:
+    atoms = tuple(KINDS.K_SW64 if major is K else KINDS.MN_SW64 for major in majors)
+    run("small", 128, 64, majors, atoms, (1, 1, 2))
 
 
 def test_several_tiles() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tests.blackwell.test_mma import KINDS, ONE, SMEM, K, in_shared_memory
+from tests.blackwell.test_mma import KINDS, ONE, SMEM, K, in_shared_memory, padded
 from tests.blackwell.test_tensor_memory import allocated
 from tests.check.pairs import launch
 from tilewright import cute
@@ -24,9 +25,9 @@ def op_of(acc: Any, source: Any) -> Any:
     return tcgen05.MmaF16BF16Op(cutlass.Float16, acc, (ROWS, COLUMNS), ONE, source, K, K)
 
 
-def multiply(op: Any) -> Any:
-    """A kernel of one block: the words of the columns of x * w * 2; A is where ``op`` has it."""
-    n, acc = COLUMNS, op.acc_dtype
+def multiply(op: Any, held: Any = cutlass.Float16) -> Any:
+    """A kernel of one block: the words of the columns of x * w * 2; A is where ``op`` has it, in elements ``held``."""
+    n, acc, per = COLUMNS, op.acc_dtype, 32 // held.width
 
     @cute.kernel
     def kernel(x: cute.Tensor, w: cute.Tensor, y: cute.Tensor):
@@ -38,25 +39,25 @@ def multiply(op: Any) -> Any:
         cute.arch.mbarrier_init_fence()
         mma = cute.make_tiled_mma(op)
         block = mma.get_slice(0)
-        b = in_shared_memory(mma, "B", cutlass.Float16, (n, DEPTH), KINDS.K_SW32)
+        b = in_shared_memory(mma, "B", held, (n, DEPTH), KINDS.K_SW32)
         own_w = block.partition_B(w)
         for i in range(t, cute.size(b), 128):
             b[i] = own_w[i]
         if cutlass.const_expr(op.a_src is TMEM):
             layout = mma.make_fragment_A(mma.partition_shape_A((ROWS, DEPTH))).layout  # (MMA, MMA_M, MMA_K), packed
-            place = (base + 64 * 32 // acc.width).with_dtype(cutlass.Float16)  # 64 columns on
+            place = (base + 64 * 32 // acc.width).with_dtype(held)  # 64 columns on
             part_a = cute.make_tensor(place, layout)
-            rows = cute.make_tensor(place, cute.make_layout((ROWS, DEPTH), stride=(2 * 65536, 1)))
-            atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition.x16), cutlass.Float16)
+            rows = cute.make_tensor(place, cute.make_layout((ROWS, DEPTH), stride=(per * 65536, 1)))
+            atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition(DEPTH // per)), held)
             store = tcgen05.make_tmem_copy(atom, rows)
             mine = store.get_slice(t)
-            given = cute.make_rmem_tensor(mine.partition_S(x).shape, cutlass.Float16)
+            given = cute.make_rmem_tensor(mine.partition_S(x).shape, held)
             cute.autovec_copy(mine.partition_S(x), given)
             cute.copy(store, given, mine.partition_D(rows))
             cute.arch.fence_view_async_tmem_store()
             cute.arch.tcgen05_fence_before_thread_sync()
         else:
-            a = in_shared_memory(mma, "A", cutlass.Float16, (ROWS, DEPTH), KINDS.K_SW32)
+            a = in_shared_memory(mma, "A", held, (ROWS, DEPTH), KINDS.K_SW32)
             own_x = block.partition_A(x)
             for i in range(t, cute.size(a), 128):
                 a[i] = own_x[i]
@@ -99,6 +100,20 @@ def test_products_of_integers(acc: Any, source: Any) -> None:
     expected = 2 * (x.astype(np.float32) @ w.astype(np.float32).T)
     found = y.view(np.float32) if acc is cutlass.Float32 else (y & 0xFFFF).astype(np.uint16).view(np.float16)
     np.testing.assert_array_equal(found.astype(np.float32), expected)
+
+
+@pytest.mark.parametrize("kind", [cutlass.Float4E2M1FN, cutlass.Float6E3M2FN])
+def test_numbers_of_4_and_6_bits(kind: Any) -> None:
+    """In tensor memory each number of A has a byte, 4 bits are in its middle."""
+    op = tcgen05.MmaF8F6F4Op(kind, cutlass.Float4E2M1FN, cutlass.Float32, (ROWS, COLUMNS), ONE, TMEM, K, K)
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, (extent, DEPTH)) for extent in (ROWS, COLUMNS))
+    four = kind is cutlass.Float4E2M1FN
+    numpy_kind = ml_dtypes.float4_e2m1fn if four else ml_dtypes.float6_e3m2fn
+    given = x.astype(numpy_kind).view(np.uint8) << (2 if four else 0)
+    y = np.zeros((ROWS, COLUMNS), np.int32)
+    launch(multiply(op, cutlass.Uint8), *map(from_dlpack, (given, padded(w, 4, K), y)), block=128)
+    np.testing.assert_array_equal(y.view(np.float32), 2 * (x @ w.T))
 
 
 def multiply_in_pairs(m: int) -> Any:

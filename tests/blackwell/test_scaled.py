@@ -17,21 +17,28 @@ from tilewright.utils import blackwell_helpers, blockscaled_layout
 
 K = tcgen05.OperandMajorMode.K
 E8M0, E4M3, E2M1 = cutlass.Float8E8M0FNU, cutlass.Float8E4M3FN, cutlass.Float4E2M1FN
-TYPES = {E8M0: ml_dtypes.float8_e8m0fnu, E4M3: ml_dtypes.float8_e4m3fn, E2M1: ml_dtypes.float4_e2m1fn}
+E5M2, E3M2, E2M3 = cutlass.Float8E5M2, cutlass.Float6E3M2FN, cutlass.Float6E2M3FN
+TYPES = {
+    E8M0: ml_dtypes.float8_e8m0fnu, E4M3: ml_dtypes.float8_e4m3fn, E2M1: ml_dtypes.float4_e2m1fn,
+    E5M2: ml_dtypes.float8_e5m2, E3M2: ml_dtypes.float6_e3m2fn, E2M3: ml_dtypes.float6_e2m3fn,
+}  # fmt: skip
 
 
 class Gemm:
     """D (M, N) = (A * SFA) * (B * SFB) of one MMA's M and N, by one block or a pair."""
 
     def __init__(self, ab: Any, sf: Any, vec: int, tile: tuple[int, int, int], ctas: int = 1, copied: int = 2) -> None:
-        """``copied``: of how many operands the factors are copied to tensor memory; fewer than 2 is a mistake."""
-        self.ab, self.sf, self.vec, self.tile, self.ctas, self.copied = ab, sf, vec, tile, ctas, copied
+        """``ab``: the type of A and B, or one of each. ``copied``: of how many operands the factors are copied to
+        tensor memory; fewer than 2 is a mistake."""
+        self.ab, self.mixed = ab if isinstance(ab, tuple) else (ab, ab), isinstance(ab, tuple)
+        self.sf, self.vec, self.tile, self.ctas, self.copied = sf, vec, tile, ctas, copied
+        self.held: Any = None
 
     @cute.jit
     def __call__(
         self, a_bytes: cute.Tensor, b_bytes: cute.Tensor, sfa_bytes: cute.Tensor, sfb_bytes: cute.Tensor, d: cute.Tensor
     ):
-        a, b = (cute.recast_tensor(x, self.ab) for x in (a_bytes, b_bytes))
+        a, b = (cute.recast_tensor(x, kind) for x, kind in zip((a_bytes, b_bytes), self.ab, strict=True))
         m, n, k = cute.size(a, mode=[0]), cute.size(b, mode=[0]), cute.size(a, mode=[1])
         sfa, sfb = (
             cute.make_tensor(
@@ -41,13 +48,12 @@ class Gemm:
             for x, rows in ((sfa_bytes, m), (sfb_bytes, n))
         )
         group = tcgen05.CtaGroup.TWO if self.ctas == 2 else tcgen05.CtaGroup.ONE
-        make = blackwell_helpers.make_blockscaled_trivial_tiled_mma
-        mma = make(self.ab, K, K, self.sf, self.vec, group, self.tile[:2])
+        mma = self.made(group, self.tile[:2])
         # Both blocks of a pair have the factors of all columns: they are loaded as for an MMA of one block.
         padded = -(-self.tile[1] // 128) * 128
-        one_mma = make(self.ab, K, K, self.sf, self.vec, tcgen05.CtaGroup.ONE, (128, padded))
-        layout_a = blackwell_helpers.make_smem_layout_a(mma, self.tile, self.ab, 1)
-        layout_b = blackwell_helpers.make_smem_layout_b(mma, self.tile, self.ab, 1)
+        one_mma = self.made(tcgen05.CtaGroup.ONE, (128, padded))
+        layout_a = blackwell_helpers.make_smem_layout_a(mma, self.tile, self.ab[0], 1)
+        layout_b = blackwell_helpers.make_smem_layout_b(mma, self.tile, self.ab[1], 1)
         self.layout_sfa = blockscaled_layout.make_smem_layout_sfa(mma, self.tile, self.vec, 1)
         self.layout_sfb = blockscaled_layout.make_smem_layout_sfb(mma, self.tile, self.vec, 1)
         vmnk = cute.tiled_divide(cute.make_layout((self.ctas, 1, 1)), (mma.thr_id.shape,))
@@ -67,6 +73,13 @@ class Gemm:
             grid=(self.ctas, 1, 1), block=(128, 1, 1), cluster=(self.ctas, 1, 1)
         )
 
+    def made(self, group: Any, tile: Any) -> Any:
+        if self.mixed:
+            op = tcgen05.MmaMXF8F6F4Op(*self.ab, tile, group, tcgen05.OperandSource.SMEM, K, K)
+            return cute.make_tiled_mma(op)
+        make = blackwell_helpers.make_blockscaled_trivial_tiled_mma
+        return make(self.ab[0], K, K, self.sf, self.vec, group, tile)
+
     @cute.kernel
     def kernel(
         self,
@@ -83,8 +96,10 @@ class Gemm:
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
         smem = utils.SmemAllocator()
-        s_a = smem.allocate_tensor(self.ab, layout_a.outer, 1024, layout_a.inner)
-        s_b = smem.allocate_tensor(self.ab, layout_b.outer, 1024, layout_b.inner)
+        # Of numbers of 4 and 6 bits 16 take 16 bytes, unless both operands are of 4 bits.
+        held = self.held or [cutlass.Uint8 if self.mixed and kind.width < 8 else kind for kind in self.ab]
+        s_a = smem.allocate_tensor(held[0], layout_a.outer, 1024, layout_a.inner)
+        s_b = smem.allocate_tensor(held[1], layout_b.outer, 1024, layout_b.inner)
         s_sfa = smem.allocate_tensor(self.sf, self.layout_sfa, 128)
         s_sfb = smem.allocate_tensor(self.sf, self.layout_sfb, 128)
         tmem = utils.TmemAllocator(
@@ -130,7 +145,7 @@ class Gemm:
         if warp == 0:
             if rank == 0:
                 with cute.arch.elect_one():
-                    bytes_ = cute.size(s_a) * self.ab.width // 8 + cute.size(s_b) * self.ab.width // 8
+                    bytes_ = sum(cute.size(s) * kind.width // 8 for s, kind in zip((s_a, s_b), self.ab, strict=True))
                     scales = cute.size_in_bytes(self.sf, cute.filter_zeros(self.layout_sfa)) + cute.size_in_bytes(
                         self.sf, cute.filter_zeros(self.layout_sfb)
                     )
@@ -180,9 +195,22 @@ class Gemm:
 
 
 def packed(values: Any, kind: Any) -> Any:
-    """Numbers as the bytes of tensors: two of 4 bits in one."""
+    """Numbers as the bytes of tensors: two of 4 bits in one, four of 6 bits in three."""
     bits = values.astype(TYPES[kind]).view(np.uint8)
+    if kind.width == 6:
+        fours = bits.reshape(len(bits), -1, 4).astype(np.uint32)
+        words = sum(fours[..., i] << 6 * i for i in range(4))
+        return np.stack([words >> 8 * i & 255 for i in range(3)], -1).astype(np.uint8).reshape(len(bits), -1)
     return bits if kind is not E2M1 else bits[:, ::2] | bits[:, 1::2] << 4
+
+
+def aligned(array: Any) -> Any:
+    """The same at a multiple of 32 bytes, which TMA wants of numbers that it expands."""
+    memory = np.zeros(array.nbytes + 32, np.uint8)
+    start = -memory.ctypes.data % 32
+    found = memory[start : start + array.nbytes].reshape(array.shape)
+    found[:] = array
+    return found
 
 
 def factors(values: Any, kind: Any, vec: int) -> Any:
@@ -198,6 +226,9 @@ CASES = [
     (E4M3, E8M0, 32, (128, 64, 128), 1),
     (E2M1, E8M0, 32, (128, 192, 256), 1),
     (E2M1, E4M3, 16, (128, 32, 128), 1),
+    ((E2M1, E4M3), E8M0, 32, (128, 64, 128), 1),
+    ((E3M2, E2M1), E8M0, 32, (256, 64, 256), 2),
+    ((E5M2, E2M3), E8M0, 32, (128, 32, 128), 1),
     (E2M1, E8M0, 16, (128, 128, 64), 1),
     (E4M3, E8M0, 32, (256, 160, 128), 2),
     (E2M1, E4M3, 16, (256, 256, 256), 2),
@@ -212,7 +243,11 @@ def arrays(gemm: Gemm) -> tuple[list[Any], Any]:
     if gemm.sf is E4M3:
         sa = sa * 1.5
     wide = [x * np.repeat(s, gemm.vec, 1) for x, s in ((a, sa), (b, sb))]
-    given = [packed(a, gemm.ab), packed(b, gemm.ab), factors(sa, gemm.sf, gemm.vec), factors(sb, gemm.sf, gemm.vec)]
+    given = [
+        *map(aligned, (packed(a, gemm.ab[0]), packed(b, gemm.ab[1]))),
+        factors(sa, gemm.sf, gemm.vec),
+        factors(sb, gemm.sf, gemm.vec),
+    ]
     return [*given, np.zeros((m, n), np.float32)], (wide[0] @ wide[1].T).astype(np.float32)
 
 
@@ -225,7 +260,7 @@ def test_products_of_scaled_integers(ab: Any, sf: Any, vec: int, tile: Any, ctas
     np.testing.assert_array_equal(given[-1], expected)
 
 
-@pytest.mark.parametrize("arch, case", [("sm_100a", 0), ("sm_100a", 2), ("sm_103a", 1), ("sm_100a", 4)])
+@pytest.mark.parametrize("arch, case", [("sm_100a", 0), ("sm_100a", 2), ("sm_103a", 1), ("sm_100a", 4), ("sm_100a", 3)])
 def test_the_text_is_assembled(arch: str, case: int) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright.cuda import compile as build
@@ -235,13 +270,13 @@ def test_the_text_is_assembled(arch: str, case: int) -> None:
     made = build(compiled.kernels[0], arch)
     assert made.spills == 0 and not made.warnings
     names = {name.partition(".")[0] for name in made.mnemonics()}
-    assert {"UTCCP", "UTCQMMA" if gemm.ab is E4M3 else "UTCOMMA"} <= names, names
+    assert {"UTCCP", "UTCQMMA" if gemm.mixed or gemm.ab[0] is E4M3 else "UTCOMMA"} <= names, names
 
 
 def test_what_there_is_not() -> None:
     one, smem = tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM
     make = blackwell_helpers.make_blockscaled_trivial_tiled_mma
-    with pytest.raises(ConstraintError, match="K-major Float4E2M1FN with Float8E8M0FNU for 32 or 16"):
+    with pytest.raises(ConstraintError, match="K-major Float4E2M1FN also with Float8E8M0FNU or Float8E4M3FN for 16"):
         make(E2M1, K, K, E4M3, 32, one, (128, 128))
     with pytest.raises(ConstraintError, match="M 128, N 8 to 256 in steps of 8, K 64"):
         tcgen05.MmaMXF4Op((64, 64, 64), one, smem)
@@ -250,6 +285,14 @@ def test_what_there_is_not() -> None:
         blockscaled_layout.make_smem_layout_sfa(mma, (128, 128, 256), 32, 1)
     with pytest.raises(ConstraintError, match="a tile has whole blocks of 4"):
         blockscaled_layout.make_smem_layout_sfb(mma, (128, 128, 32), 16, 1)
+
+
+def test_what_numbers_of_4_and_6_bits_want() -> None:
+    gemm = Gemm((E2M1, E4M3), E8M0, 32, (128, 64, 128))
+    given = [from_dlpack(x, assumed_align=16) for x in arrays(gemm)[0]]
+    gemm.held = gemm.ab
+    with pytest.raises(ConstraintError, match="16 numbers .* take 16 bytes of shared memory"):
+        gemm(*given)
 
 
 def test_powers_of_two() -> None:
@@ -282,9 +325,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("op", SHAPES, ids=lambda op: op.__name__)
-def test_copies_to_tensor_memory(op: Any) -> None:
-    """Rows of words 100 * row + column, where PTX puts them; ``SHAPES``: rows, words, (shape, stride) of the lanes."""
+def copied(op: Any, src_fmt: str = "") -> Any:
+    """What lanes and columns hold after the copy of rows of words 100 * row + column. ``SHAPES``: rows, words, (shape,
+    stride) of the lanes."""
     rows, words, (lanes, stride) = SHAPES[op]
 
     @cute.kernel
@@ -324,7 +367,7 @@ def test_copies_to_tensor_memory(op: Any) -> None:
         cute.arch.tcgen05_fence_after_thread_sync()
         if warp == 0:
             target = cute.make_tensor(base, cute.make_layout((lanes, words), stride=(stride, 1)))
-            copy = tcgen05.make_s2t_copy(cute.make_copy_atom(op(tcgen05.CtaGroup.ONE), cutlass.Int32), target)
+            copy = tcgen05.make_s2t_copy(cute.make_copy_atom(op(tcgen05.CtaGroup.ONE, src_fmt), cutlass.Int32), target)
             mine = copy.get_slice(0)
             if cutlass.const_expr(rows == 4):  # a row for each 32 lanes
                 data = cute.make_tensor(
@@ -355,6 +398,13 @@ def test_copies_to_tensor_memory(op: Any) -> None:
     y = np.zeros((128, 8), np.int32)
     with sim.options(check="all"):
         host(from_dlpack(y))
+    return y
+
+
+@pytest.mark.parametrize("op", SHAPES, ids=lambda op: op.__name__)
+def test_copies_to_tensor_memory(op: Any) -> None:
+    """Rows are where PTX puts them."""
+    words = SHAPES[op][1]
     expected = np.full((128, 8), -1)
     lane = np.arange(128)
     source = {
@@ -366,4 +416,15 @@ def test_copies_to_tensor_memory(op: Any) -> None:
     for lane_, row_ in enumerate(source):
         if row_ >= 0:
             expected[lane_, :words] = 100 * row_ + np.arange(words)
-    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(copied(op), expected)
+
+
+@pytest.mark.parametrize("width, src_fmt", [(4, "b4x16_p64"), (6, "b6x16_p32")])
+def test_copies_unpack_numbers(width: int, src_fmt: str) -> None:
+    """16 numbers in the first of 16 bytes get a byte each; those of 4 bits are in its middle."""
+    words = 100 * np.arange(128)[:, None] + np.arange(8)
+    chunks = np.ascontiguousarray(words.astype(np.int32)).view(np.uint8).reshape(128, 2, 16)[..., : 2 * width]
+    bits = np.unpackbits(chunks, axis=-1, bitorder="little").reshape(128, 32, width)
+    numbers = np.packbits(bits, axis=-1, bitorder="little")[..., 0] << (2 if width == 4 else 0)
+    found = copied(tcgen05.Cp128x256bOp, src_fmt)
+    np.testing.assert_array_equal(found.view(np.uint8), numbers)

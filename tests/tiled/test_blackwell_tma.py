@@ -9,31 +9,41 @@ import pytest
 
 from tests import golden_blackwell_tma  # noqa: F401 - registers its handlers
 from tests.golden import DATA, check, read
-from tests.golden_tma import TYPES
+from tilewright.errors import ArgumentError
+from tilewright.ir.types import E2M1, EXPANDED
+from tilewright.layout import Layout
+from tilewright.tiled.tma.plan import TmaPlan
 
 LINES = list(read(DATA / "blackwell_tma.jsonl"))
 
 
-def is_known(line: dict[str, Any]) -> bool:
-    """Whether tensor maps have the type and the swizzle: they know no packed 4- and 6-bit numbers (12 lines), and
-    not the swizzle with chunks of 32 bytes (1 line)."""
-    args = line["args"]
-    return line["op"] == "sm100_tma_sf" or args["type"] in TYPES and args["smem_swizzle"] != "Sw<2,5,2>"
-
-
-KNOWN = [line for line in LINES if is_known(line)]
-
-
-@pytest.mark.parametrize("line", KNOWN, ids=lambda line: f"{line['args']['atom']}-{KNOWN.index(line)}")
+@pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line['args']['atom']}-{LINES.index(line)}")
 def test_every_line(line: dict[str, Any]) -> None:
     assert check(line) == ""
 
 
 def test_all_lines_are_there() -> None:
     assert Counter(line["op"] for line in LINES) == {"sm100_tma": 42, "sm100_tma_sf": 15}
-    assert len(KNOWN) == 29 + 15
 
 
 def test_a_wrong_line_fails() -> None:
-    line = KNOWN[0]
+    line = LINES[0]
     assert check(line | {"result": line["result"] | {"transaction_bytes_mma": 1}})
+
+
+def test_what_expanded_numbers_want() -> None:
+    def plan(extent: int, box: int, swizzle: int) -> TmaPlan:
+        tile = Layout((128, box), (box, 1))
+        return TmaPlan(Layout((128, extent), (extent, 1)), tile, (128, box), E2M1, EXPANDED[4], swizzle)
+
+    assert [problem.partition(":")[0] for problem in plan(128, 64, 2).problems()] == [
+        "the inner box extent is 64, and TMA copies e2m1 expanded to 16 bytes for 16 numbers 128 at a time",
+        "e2m1 expanded to 16 bytes for 16 numbers take the swizzle 128B, or none, not 64B",
+    ]
+    good = plan(256, 128, 3)
+    assert not good.problems() and good.tile_bytes == good.box_bytes == 128 * 64
+    made, *_ = good.template().make(64, [])
+    assert (made.box_bytes, made.place_bytes) == (128 * 64, 128 * 128)
+    for extent, address, message in ((192, 64, "in multiples of 128"), (256, 48, "address 0x30 .* multiple of 32")):
+        with pytest.raises(ArgumentError, match=message):
+            plan(extent, 128, 3).template().make(address, [])

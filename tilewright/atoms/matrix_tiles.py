@@ -55,12 +55,29 @@ def chunk_table(major: str, swizzle: Swizzle, leading: int, stride: int, rows: i
     return (units * UNIT).reshape(-1)
 
 
-def matrices(pieces: Array, rests: tuple[int, int], major: str, rows: int, type_: ScalarType) -> Array:
+def unpacked(packed: Array, width: int) -> Array:
+    """The numbers of 4 or 6 bits in the last mode, in a byte each; the first ones are in the lowest bits.
+
+    >>> unpacked(np.array([0x21, 0x43], np.uint8), 4), unpacked(np.array([0x41, 0x30, 0x10], np.uint8), 6)
+    (array([1, 2, 3, 4], dtype=uint8), array([1, 1, 3, 4], dtype=uint8))
+    """
+    if width == 4:
+        return np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
+    threes = packed.reshape(*packed.shape[:-1], -1, 3).astype(np.uint32)
+    words = threes[..., 0] | threes[..., 1] << 8 | threes[..., 2] << 16
+    numbers_ = np.stack([words >> 6 * i & 63 for i in range(4)], -1).astype(np.uint8)
+    return numbers_.reshape(*packed.shape[:-1], -1)
+
+
+def matrices(
+    pieces: Array, rests: tuple[int, int], major: str, rows: int, type_: ScalarType, held: ScalarType | None = None
+) -> Array:
     """``[units, RestMN * rows, RestK * k]`` numbers that multiply exactly, of the ``[units, pieces, 16]`` bytes at
-    :func:`addresses`."""
-    per, units = 8 * UNIT // type_.width, len(pieces)
-    if type_.width == 4:  # the first of two is in the low bits
-        pieces = np.stack([pieces & 15, pieces >> 4], -1).reshape(*pieces.shape[:-1], -1)
+    :func:`addresses`. ``held``: the type as which they take place, where it is another: narrower numbers fill the first
+    bytes of 16, and the others are not read."""
+    per, units = 8 * UNIT // (held or type_).width, len(pieces)
+    if type_.width < 8:
+        pieces = unpacked(pieces[..., : per * type_.width // 8], type_.width)
     values = numbers.widen(numbers.raw(pieces.view(f"u{type_.bytes}"), type_), type_)
     if major == "K":
         split = values.reshape(units, *rests, rows, -1).transpose(0, 1, 3, 2, 4)

@@ -103,6 +103,10 @@ class Mma(Instruction):
         """Whether the instruction itself reads operand ``A`` or ``B`` from shared memory."""
         return False
 
+    def stored_type(self, operand: str) -> ScalarType:
+        """The type of operand ``A`` or ``B`` as a tensor in memory."""
+        return self.type_a if operand == "A" else self.type_b
+
     def in_tensor_memory(self, operand: str) -> bool:
         """Whether operand ``A`` or ``C`` is in tensor memory."""
         return False

@@ -20,7 +20,7 @@ from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
 from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
-from tilewright.atoms.tensor_memory import LANES, elements_per_column
+from tilewright.atoms.tensor_memory import LANES, container_shift, elements_per_column
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -65,7 +65,8 @@ class Product(UnitWork):
         self.op = op
         d, self.a, self.b, self.keep = words
         self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)
-        self.in_memory = None if atom.reads_shared("A") else _cells(op.attrs["a_layout"], atom.type_a.width, self.a)
+        width = atom.stored_type("A").width
+        self.in_memory = None if atom.reads_shared("A") else _cells(op.attrs["a_layout"], width, self.a)
 
     def begin(self) -> None:
         """From now on the accumulators are the unit's."""
@@ -167,7 +168,10 @@ class Product(UnitWork):
         if self.in_memory is None:
             return self._operand("A", self.rows, first)
         type_, (lane, column, place) = self.atom.type_a, self.in_memory
-        patterns = memory.words[lane, column] >> (place * type_.width).astype(np.uint32)
+        width = self.atom.stored_type("A").width
+        patterns: Array = memory.words[lane, column] >> (place * width).astype(np.uint32)
+        if type_.width < 8:
+            patterns = patterns >> (container_shift(type_.width) if width == 8 else 0) & (1 << type_.width) - 1
         narrow = np.ascontiguousarray(patterns.astype(f"u{type_.bytes}"))
         found = numbers.widen(numbers.raw(narrow, type_), type_)
         rests = self._rests("a")
@@ -188,10 +192,11 @@ class Product(UnitWork):
         """An operand in the shared memory of the block whose first warp has this number."""
         low, high = (self.a if role == "A" else self.b), self.op.attrs[f"{role.lower()}_high"]
         layout, type_ = self.op.attrs[f"{role.lower()}_layout"], getattr(self.atom, f"type_{role.lower()}")
+        held = self.atom.stored_type(role)
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
         k = self.atom.shape_mnk[2]
-        address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, type_)
-        return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_)
+        address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, held)
+        return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_, held)
 
 
 class _Tiles(NamedTuple):

@@ -21,18 +21,17 @@ from typing import Any, ClassVar
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.mma import DescriptorMma
-from tilewright.atoms.tcgen05_descriptor import FORMATS, InstructionDescriptor
+from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
 from tilewright.atoms.tcgen05_validity import PACKED_KINDS, MmaForm, check_mma_shape
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
-from tilewright.atoms.value_types import BY_NAME, shown
-from tilewright.errors import ConstraintError
+from tilewright.atoms.value_types import BY_NAME
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes, need
 from tilewright.ir.target import WARP
-from tilewright.ir.types import BOOL, I32, MemSpace, ScalarType
+from tilewright.ir.types import BOOL, I32, U8, MemSpace, ScalarType
 from tilewright.layout import Layout
 from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.tuples import product
@@ -71,13 +70,6 @@ class Tcgen05Mma(DescriptorMma):
 
     def __post_init__(self) -> None:
         word = self.descriptor  # it checks kind and types
-        for role, type_ in (("A", self.type_a), ("B", self.type_b)):
-            if type_.width < 8 and self.kind not in PACKED_KINDS:
-                whole = ", ".join(shown(t) for t in FORMATS[self.kind] if t.width >= 8)
-                raise ConstraintError(
-                    f"tcgen05.mma.kind::{self.kind} of {shown(type_)} ({role}) is not here yet; convert it to one of "
-                    f"{whole}"
-                )
         check_mma_shape(MmaForm(word.kind, self.ctas, self.source == "TS"), self.shape_mnk, self.majors)
 
     @property
@@ -140,12 +132,18 @@ class Tcgen05Mma(DescriptorMma):
     def reads_shared(self, operand: str) -> bool:
         return operand == "B" or operand == "A" and self.source == "SS"
 
+    def stored_type(self, operand: str) -> ScalarType:
+        """Of kinds f8f6f4 and mxf8f6f4 numbers of 4 and 6 bits take as many bytes as there are: 16 numbers 16 in shared
+        memory, and in tensor memory each one (``container_shift``). So their tensors are of bytes."""
+        type_ = super().stored_type(operand)
+        return U8 if type_.width < 8 and self.kind not in PACKED_KINDS else type_
+
     def in_tensor_memory(self, operand: str) -> bool:
         return operand == "C" or operand == "A" and self.source == "TS"
 
     def tensor_memory(self, operand: str, shape: Any) -> Layout:
         if operand == "A":
-            return a_fragment(shape, self.type_a.width, self.ctas)
+            return a_fragment(shape, self.stored_type("A").width, self.ctas)
         return accumulator_fragment(shape, self.type_d.width, self.ctas, self.source == "TS")
 
     def issued(self, op: Op) -> Iterator[tuple[int, int, int]]:

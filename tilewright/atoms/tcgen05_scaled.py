@@ -63,8 +63,6 @@ class Tcgen05ScaledMma(Tcgen05Mma):
                 f"tcgen05.mma.kind::{self.kind}: no factors of type {self.scale} for {self.vec} elements each; there "
                 f"are {forms or 'none: the kind has no block scales'}"
             )
-        if self.source == "TS" and self.type_a.width < 8:
-            raise ConstraintError(f"tcgen05.mma.kind::{self.kind} with A in tensor memory is not here yet")
         super().__post_init__()
 
     @property

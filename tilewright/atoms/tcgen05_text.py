@@ -32,7 +32,7 @@ def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
             if atom.reads_shared("A"):
                 left = _descriptor(out, a, step, op.attrs["a_high"])
             else:
-                left = _moved(out, a, step, atom.type_a.width)
+                left = _moved(out, a, step, atom.stored_type("A").width)
             right = _descriptor(out, b, rests["b"][0][n] + rests["b"][1][k], op.attrs["b_high"])
             out.line(f"{name}({into}, {left}, {right}, {word}, {first if k == 0 else '1'});")
 

@@ -71,6 +71,16 @@ def elements_per_column(value_bits: int | Fraction) -> int:
     return count.numerator
 
 
+def container_shift(width: int) -> int:
+    """The lowest bit of a number of 4 or 6 bits in its byte of tensor memory: 4 bits are in the middle, as in the
+    registers of ``mma.sync`` (CuTe: include/cute/atom/mma_traits_sm120.hpp).
+
+    >>> container_shift(4), container_shift(6)
+    (2, 0)
+    """
+    return 2 if width == 4 else 0
+
+
 def lane_stride(value_bits: int | Fraction) -> int:
     """Elements from a lane to the next one.
 

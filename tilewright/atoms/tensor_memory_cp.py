@@ -18,10 +18,10 @@ import numpy as np
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import UNIT, MatrixDescriptor
-from tilewright.atoms.matrix_tiles import FIELD, addresses
+from tilewright.atoms.matrix_tiles import FIELD, addresses, unpacked
 from tilewright.atoms.tcgen05_mma import AGENT
 from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
-from tilewright.atoms.tensor_memory import LANES, tmem_place
+from tilewright.atoms.tensor_memory import LANES, container_shift, tmem_place
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_copy import SmemToTmemLayouts, smem_to_tmem_layouts
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
@@ -38,10 +38,15 @@ from tilewright.ir.types import I32, U8, MemSpace
 from tilewright.layout import Layout
 from tilewright.layout.smem_atoms import BYTE_SWIZZLES, row_bytes
 
+_WIDTHS = {"b4x16_p64": 4, "b6x16_p32": 6}
+"""Bits of a number in shared memory, by the names of what is unpacked."""
+
 
 @dataclass(frozen=True, repr=False)
 class SmemToTmem(CopyInstruction):
-    """A shape of PTX with its multicast (``"32x128b.warpx4"``), for one block or a pair.
+    """A shape of PTX with its multicast (``"32x128b.warpx4"``), for one block or a pair. ``source_format``
+    (``"b4x16_p64"``, ``"b6x16_p32"``): 16 bytes of shared memory begin with 16 numbers of 4 or 6 bits, each of which
+    gets a byte of tensor memory (``container_shift``).
 
     >>> SmemToTmem("32x128b.warpx4"), SmemToTmem("32x128b.warpx4").rows, SmemToTmem("128x256b", 2).row_bytes
     (SM100_UTCCP_4x32dp128bit_1cta, 32, 32)
@@ -49,6 +54,7 @@ class SmemToTmem(CopyInstruction):
 
     shape: str
     ctas: int = 1
+    source_format: str = ""
 
     name = "tcgen05.cp"
     min_arch = 100
@@ -60,6 +66,8 @@ class SmemToTmem(CopyInstruction):
 
     def __post_init__(self) -> None:
         smem_to_tmem_layouts(self.shape, self.ctas)
+        if self.source_format not in ("", *_WIDTHS):
+            raise ConstraintError(f"tcgen05.cp unpacks {' or '.join(_WIDTHS)}, not {self.source_format!r}")
 
     @property
     def layouts(self) -> SmemToTmemLayouts:
@@ -91,7 +99,8 @@ class SmemToTmem(CopyInstruction):
         return int(self.shape.split("x")[1].split("b")[0]) // 8
 
     def mnemonic(self) -> str:
-        return f"{self.name}.cta_group::{self.ctas}.{self.shape}"
+        unpacking = f".b8x16.{self.source_format}" if self.source_format else ""
+        return f"{self.name}.cta_group::{self.ctas}.{self.shape}{unpacking}"
 
     @property
     def cute_name(self) -> str:
@@ -99,7 +108,8 @@ class SmemToTmem(CopyInstruction):
         rows, bits = shape.rstrip("b").split("x")
         times = {"warpx4": "4x", "warpx2::02_13": "2x", "warpx2::01_23": "2x"}.get(cast, "")
         end = cast.removeprefix("warpx2::") + "_" if "::" in cast else ""
-        return f"SM100_UTCCP_{times}{rows}dp{bits}bit_{end}{self.ctas}cta"
+        width = f"_unpack{_WIDTHS[self.source_format]}b" if self.source_format else ""
+        return f"SM100_UTCCP_{times}{rows}dp{bits}bit_{end}{self.ctas}cta{width}"
 
     def count(self, op: Op) -> int:
         return len(op.attrs["steps"])
@@ -133,7 +143,8 @@ class SmemToTmem(CopyInstruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         to, word = op.operands
-        name = f"tcgen05_cp_{self.shape.replace('.', '_').replace('::', '_')}{'_pair' if self.ctas == 2 else ''}"
+        kind = f"{self.shape}.{self.source_format}".rstrip(".").replace("::", "_").replace(".", "_")
+        name = f"tcgen05_cp_{kind}{'_pair' if self.ctas == 2 else ''}"
         out.helper(
             name,
             f"__device__ __forceinline__ void {name}(uint32_t address, uint64_t descriptor) {{\n"
@@ -206,7 +217,12 @@ class _Copy(UnitWork):
         one = Layout((1, 1, 1), (0, 0, 0))
         place = addresses((low & 0xFFFFFFFF,), one, "K", swizzle, high & FIELD, atom.rows, atom.row_bytes, U8)
         for first, memory in self.sides:
-            found = self.read_shared(place, first).reshape(atom.rows, -1).view(np.uint32)
+            found = self.read_shared(place, first).reshape(atom.rows, -1)
+            if atom.source_format:
+                width = _WIDTHS[atom.source_format]
+                numbers = unpacked(found.reshape(atom.rows, -1, UNIT)[..., : 2 * width], width)
+                found = np.ascontiguousarray(numbers << container_shift(width)).reshape(atom.rows, -1)
+            found = found.view(np.uint32)
             memory.write(*self.where, np.broadcast_to(found, self.where[0].shape))
             memory.products[self.where] -= 1
 

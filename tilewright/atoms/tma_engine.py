@@ -17,9 +17,10 @@ from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.tensormap import BYTES, TensorMap
+from tilewright.ir.tensormap import ATOM_32B, BYTES, GROUP, TensorMap, expands
 from tilewright.ir.types import PtrType, Type
 
+POISON = 0xCD
 READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a bulk group waits for
 
 
@@ -75,12 +76,18 @@ class Engine:
                     fix="make them of numbers that are equal in the whole warp (make_warp_uniform)",
                 )
         found = tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
-        size = tensor_map.element.bytes
-        if found[0] * size % 16:
+        if expands(tensor_map.element) and found[0] % GROUP:
             raise self.lanes.fault(
-                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * size} bytes "
-                "on, no multiple of 16: the hardware stops with an illegal instruction",
-                fix=f"let boxes begin at multiples of {16 // size if size < 16 else 1} elements along that mode",
+                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, and numbers of "
+                f"{tensor_map.element.width} bits are expanded in multiples of {GROUP}",
+                fix=f"let boxes begin at multiples of {GROUP} elements along that mode",
+            )
+        bits = tensor_map.element.width
+        if found[0] * bits % 128:
+            raise self.lanes.fault(
+                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * bits // 8} "
+                "bytes on, no multiple of 16: the hardware stops with an illegal instruction",
+                fix=f"let boxes begin at multiples of {max(1, 128 // bits)} elements along that mode",
             )
         return found
 
@@ -145,11 +152,14 @@ class _Load:
         self.engine, self.map, self.coordinates, self.where = engine, tensor_map, coordinates, where
 
     def __call__(self) -> None:
-        lanes, size = self.engine.lanes, self.map.box_bytes
-        block = read_box(lanes, self.map, self.coordinates)
+        lanes, tensor_map = self.engine.lanes, self.map
+        block = read_box(lanes, tensor_map, self.coordinates)
+        if expands(tensor_map.element):
+            block = expanded(block, tensor_map.element.width)
+        counts = np.array([tensor_map.box_bytes])
         for place, barrier in self.where:
-            put(lanes.shared_bytes(place, whole_rows(size)), block, place, self.map.swizzle)
-            Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(np.array([size]))
+            put(lanes.shared_bytes(place, whole_rows(block.size)), block, place, tensor_map.swizzle)
+            Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(counts)
 
 
 class StoreEngine(Engine):
@@ -208,20 +218,20 @@ def _view(
     lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], start: list[int], count: list[int], writes: bool
 ) -> Array:
     """The live bytes of the part of the box that is in the tensor, outermost mode first."""
-    size = tensor_map.element.bytes
-    strides = [size, *tensor_map.strides]
-    offset = sum((c + s) * d for c, s, d in zip(coordinates, start, strides, strict=True))
+    width, strides = tensor_map.element.width, tensor_map.strides
+    at = [c + s for c, s in zip(coordinates, start, strict=True)]
+    offset = at[0] * width // 8 + sum(i * d for i, d in zip(at[1:], strides, strict=True))
     address = (tensor_map.address + offset) % (1 << 64)  # maps of ragged tensors go around
-    shape = [*reversed(count[1:]), count[0] * size]
-    return lanes.global_bytes(address, shape, [*reversed(strides[1:]), 1], writes)
+    shape = [*reversed(count[1:]), count[0] * width // 8]
+    return lanes.global_bytes(address, shape, [*reversed(strides), 1], writes)
 
 
 def _part(tensor_map: TensorMap, block: Array, start: list[int], count: list[int]) -> Array:
     """The same part of ``block``, the bytes of a whole box."""
-    size = tensor_map.element.bytes
-    shaped = block.reshape(*reversed(tensor_map.box[1:]), tensor_map.box[0] * size)
+    width = tensor_map.element.width
+    shaped = block.reshape(*reversed(tensor_map.box[1:]), tensor_map.box[0] * width // 8)
     rest = [slice(s, s + n) for s, n in zip(start[1:], count[1:], strict=True)]
-    return shaped[(*reversed(rest), slice(start[0] * size, (start[0] + count[0]) * size))]
+    return shaped[(*reversed(rest), slice(start[0] * width // 8, (start[0] + count[0]) * width // 8))]
 
 
 def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
@@ -272,14 +282,24 @@ def reduced(kind: str, old: Array, new: Array) -> Array:
 @functools.lru_cache(maxsize=256)
 def _chunks(swizzle: int, first: int, count: int) -> Array:
     """Where the 16-byte chunks ``first, first + 1, ...`` of an address go, less ``first``: bits 4-6 of a byte address
-    are xored with bits 7-9, as many of them as the swizzle has."""
+    are xored with bits 7-9, as many of them as the swizzle has; with chunks of 32 bytes bits 5-6 with bits 7-8."""
     address = np.arange(first, first + count)
+    if swizzle == ATOM_32B:
+        return (address ^ (address >> 2 & 6)) - first
     mask = (1 << swizzle) - 1
     return (address ^ (address >> 3 & mask)) - first
 
 
 def _chunk_order(place: int, size: int, swizzle: int) -> Array:
     return _chunks(swizzle, (place & 0xFFFFFFFF) % 1024 // 16, size // 16)
+
+
+def expanded(block: Array, width: int) -> Array:
+    """A box as it is in shared memory: 16 numbers fill the first bytes of 16; what the others hold is not said."""
+    groups = block.reshape(-1, 2 * width)
+    out = np.full((len(groups), 16), POISON, np.uint8)
+    out[:, : 2 * width] = groups
+    return out.reshape(-1)
 
 
 def whole_rows(size: int) -> int:

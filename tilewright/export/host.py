@@ -231,6 +231,11 @@ def template_text(label: str, template: TensorMapTemplate) -> str:
         ends.append(str(total))
     where = ", ".join(string(template.where(i)) for i in range(len(template.modes)))
     box = ", ".join(map(str, template.box))
+    if template.source.packed:
+        raise ArgumentError(
+            f"export_to_c: {template.name} copies numbers of {template.source.width} bits, whose tensor maps have no C "
+            "form: recast the tensor to bytes"
+        )
     kind = DATA_TYPE_CODES[template.element.tensor_map]
     sizes = f"{template.source.bytes}, {template.element.bytes}, {kind}, {template.swizzle}"
     counts = f"{len(template.modes)}, {{{', '.join(ends)}}}"

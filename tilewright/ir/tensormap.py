@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import SCALARS, U64, ScalarType, VecType
+from tilewright.ir.types import B4X16, EXPANDED, SCALARS, U64, ScalarType, VecType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,18 +27,38 @@ TENSOR_MAP = VecType(U64, 16)
 """The type of a tensor map's value: 128 bytes, aligned to 64."""
 BYTES = 128
 RANK, LONGEST_BOX, LARGEST_EXTENT, LARGEST_STRIDE = 5, 256, 1 << 32, 1 << 40
-SWIZZLE_SPANS = (0, 32, 64, 128)
-"""Bytes of a row that a swizzle mode permutes: none, 32B, 64B, 128B; the mode is the number of xored bits."""
+SWIZZLE_SPANS = (0, 32, 64, 128, 128)
+"""Bytes of a row that a swizzle mode permutes: none, 32B, 64B, 128B (the mode is the number of xored bits), and
+128B_ATOM_32B, which exchanges chunks of 32 bytes."""
+ATOM_32B = 4
+GROUP = 128
+"""Numbers of 4 and 6 bits that TMA expands (``EXPANDED``): a box is so many wide, and they come in multiples of it."""
 REMEMBERED = 1024
+_ELEMENTS = (*SCALARS.values(), B4X16, *EXPANDED.values())
 
 
 def swizzle_name(swizzle: int) -> str:
-    return f"{SWIZZLE_SPANS[swizzle]}B" if swizzle else "NONE"
+    return f"{SWIZZLE_SPANS[swizzle]}B{'_ATOM_32B' if swizzle == ATOM_32B else ''}" if swizzle else "NONE"
+
+
+def expands(element: ScalarType) -> bool:
+    """Whether numbers of this type take more of shared than of global memory."""
+    return element in EXPANDED.values()
+
+
+def place_bits(element: ScalarType) -> int:
+    """The bits of shared memory that an element takes."""
+    return 8 if expands(element) else element.width
+
+
+def alignment_of(element: ScalarType) -> int:
+    """The bytes of which the tensor's address and strides are multiples."""
+    return 32 if expands(element) else 16
 
 
 class TensorMap:
     """One tensor in global memory as TMA sees it: ``dims`` elements along each mode, ``strides`` in bytes for all modes
-    but the first, which is contiguous; ``box`` elements move at a time. ``swizzle`` 0 to 3: none, 32B, 64B, 128B.
+    but the first, which is contiguous; ``box`` elements move at a time. ``swizzle`` 0 to 4: see ``SWIZZLE_SPANS``.
 
     >>> from tilewright.ir.types import F16
     >>> TensorMap(0x1000, F16, (64, 8), (128,), (32, 8), 2)
@@ -74,7 +94,12 @@ class TensorMap:
     @property
     def box_bytes(self) -> int:
         """Bytes that one copy brings; what is outside the tensor arrives as zeros and counts, too."""
-        return math.prod(self.box) * self.element.bytes
+        return math.prod(self.box) * self.element.width // 8
+
+    @property
+    def place_bytes(self) -> int:
+        """Bytes of shared memory that a box takes; more than ``box_bytes`` where TMA expands the elements."""
+        return math.prod(self.box) * place_bits(self.element) // 8
 
     def image(self) -> np.ndarray[Any, Any]:
         """The fields in 16 words of 64 bits, as the simulator keeps a tensor map in memory."""
@@ -82,7 +107,7 @@ class TensorMap:
 
         words = np.zeros(16, np.uint64)
         words[ADDRESS] = self.address
-        kind = list(SCALARS).index(self.element.name)
+        kind = _ELEMENTS.index(self.element)
         words[KIND] = _MAGIC | kind << 16 | self.swizzle << 8 | self.rank
         words[DIMS : DIMS + self.rank] = self.dims
         words[STRIDES : STRIDES + self.rank - 1] = self.strides
@@ -97,7 +122,7 @@ class TensorMap:
         rank = kind & 0xFF
         if kind >> 32 << 32 != _MAGIC or not 1 <= rank <= RANK:
             return None
-        element = list(SCALARS.values())[kind >> 16 & 0xFF]
+        element = _ELEMENTS[kind >> 16 & 0xFF]
         box = [int(words[BOX + i // 4]) >> 16 * (i % 4) & 0xFFFF for i in range(rank)]
         dims, strides = words[DIMS : DIMS + rank].tolist(), words[STRIDES : STRIDES + rank - 1].tolist()
         return TensorMap(int(words[ADDRESS]), element, dims, strides, box, kind >> 8 & 0xFF)
@@ -194,7 +219,7 @@ class TensorMapTemplate:
             for part in parts:
                 n, d = part.extent.of(values), part.stride.of(values) * bits // 8
                 if part.contiguous:  # counted in elements of the copied type
-                    n, d = n * bits // (8 * self.element.bytes), self.element.bytes
+                    n, d = n * bits // self.element.width, self.element.bytes
                 common = math.gcd(step, d)
                 if common == 0:
                     extent = n
@@ -213,7 +238,7 @@ class TensorMapTemplate:
                 return f"the stride of {part.mode} of {self.tensor} is negative ({stride}); TMA steps forwards only"
             if not part.contiguous and stride * self.source.memory_bits % 8:
                 return f"the stride of {part.mode} of {self.tensor} is {stride} elements: no whole number of bytes"
-            if part.contiguous and extent * self.source.memory_bits % (8 * self.element.bytes):
+            if part.contiguous and extent * self.source.memory_bits % self.element.width:
                 return (
                     f"the {extent} elements of {self.source} along {part.mode} of {self.tensor} are not a whole number "
                     f"of {self.element}, which TMA copies: take a smaller internal_type"
@@ -226,10 +251,16 @@ class TensorMapTemplate:
 
     def problem(self, address: int, dims: Sequence[int], strides: Sequence[int]) -> str:
         """The first rule that the numbers break, with the mode and what would do; empty if none."""
-        if address % 16:
+        align = alignment_of(self.element)
+        if address % align:
             return (
-                f"the address {address:#x} of {self.tensor} is not a multiple of 16 bytes, which TMA needs: start the "
-                "view at a multiple of 16 bytes, or copy with cp.async"
+                f"the address {address:#x} of {self.tensor} is not a multiple of {align} bytes, which TMA needs: start "
+                f"the view at a multiple of {align} bytes, or copy with cp.async"
+            )
+        if expands(self.element) and dims[0] % GROUP:
+            return (
+                f"the extent of {self.where(0)} is {dims[0]}; TMA expands numbers of {self.element.width} bits in "
+                f"multiples of {GROUP}: pad the rows with zeros"
             )
         for i, (extent, stride) in enumerate(zip(dims, strides, strict=True)):
             if extent < 1:
@@ -246,11 +277,11 @@ class TensorMapTemplate:
                 continue
             if stride >= LARGEST_STRIDE:
                 return f"the stride of {self.where(i)} is {stride} bytes; TMA takes less than 2^40"
-            if stride % 16:
-                better = -(-stride // 16) * 128 // self.source.memory_bits
+            if stride % align:
+                better = -(-stride // align) * 8 * align // self.source.memory_bits
                 return (
-                    f"the stride of {self.where(i)} is not a multiple of 16 bytes: {stride} bytes; pad it to {better} "
-                    f"elements of {self.source}, or copy with cp.async"
+                    f"the stride of {self.where(i)} is not a multiple of {align} bytes: {stride} bytes; pad it to "
+                    f"{better} elements of {self.source}, or copy with cp.async"
                 )
         return ""
 

@@ -235,12 +235,19 @@ E3M2 = ScalarType("e3m2", "float", 6, "float6_e3m2fn", "tw::e3m2", cute="E3M2", 
                   dlpack=16, packing="B", largest=28.0, specials="", stored=True)
 I4 = ScalarType("i4", "int", 4, "int4", "tw::i4", dlpack=0, packing="B", stored=True)
 U4 = ScalarType("u4", "uint", 4, "uint4", "tw::u4", printed="i4", dlpack=1, packing="B", stored=True)
+# Of tensor maps only, by PTX's names: numbers that are packed in global memory. In shared memory they are packed, too,
+# or 16 of them take 16 bytes, the first ones of which they fill.
+B4X16 = ScalarType("b4x16", "uint", 4, "uint8", "uint8_t", tensor_map="16U4_ALIGN8B")
+B4X16_P64 = ScalarType("b4x16_p64", "uint", 4, "uint8", "uint8_t", tensor_map="16U4_ALIGN16B")
+B6X16_P32 = ScalarType("b6x16_p32", "uint", 6, "uint8", "uint8_t", tensor_map="16U6_ALIGN16B")
 # Wider than the machine's numbers: scalars only. The simulator's lanes hold Python's integers.
 I128 = ScalarType("i128", "int", 128, "object", "tw::int128")
 U128 = ScalarType("u128", "uint", 128, "object", "tw::uint128")
 # fmt: on
 WIDE = (I128, U128)
 PACKED = (E2M1, E2M3, E3M2, I4, U4)
+EXPANDED = {4: B4X16_P64, 6: B6X16_P32}
+"""What TMA expands to 16 bytes for 16 numbers, by their width."""
 _WHOLE = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, TF32, E4M3, E5M2, E8M0)
 SCALARS: dict[str, ScalarType] = {t.name: t for t in _WHOLE}
 """The types of elements that take whole bytes, by name."""

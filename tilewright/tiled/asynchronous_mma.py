@@ -11,7 +11,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.lang.device.warps import make_warp_uniform
-from tilewright.lang.numbers.numeric import Boolean, Int32
+from tilewright.lang.numbers.numeric import Boolean, Int32, class_of
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
@@ -36,7 +36,12 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
             f"{instruction}: reads {which} from shared memory, so make_fragment_{which} takes the partition of a "
             f"shared-memory tensor, not {partition}"
         )
-    type_ = instruction.type_a if which == "A" else instruction.type_b
+    type_, numbers = instruction.stored_type(which), instruction.type_a if which == "A" else instruction.type_b
+    if type_ != numbers and partition.element_type.ir_type == numbers:
+        raise ConstraintError(
+            f"{instruction}: 16 numbers of {which} take 16 bytes of shared memory, but {partition} holds them without "
+            f"gaps: allocate it for {class_of(type_)}, with the layout of make_smem_layout_{which.lower()}"
+        )
     need_type(instruction, which, partition, type_)
     layout = partition.linear
     if not isinstance(layout, Layout) or not is_static(layout):

@@ -21,7 +21,7 @@ def make_fragment(mma: TiledMma, which: str, x: Any) -> Tensor:
         from tilewright.tiled.asynchronous_mma import make_descriptors
 
         return make_descriptors(mma, which, x)
-    type_ = {"A": instruction.type_a, "B": instruction.type_b, "C": instruction.type_d}[which]
+    type_ = instruction.type_d if which == "C" else instruction.stored_type(which)
     if instruction.in_tensor_memory(which):
         layout = instruction.tensor_memory(which, x if isinstance(x, tuple) else x.shape)
         return Tensor(TensorMemory(Int32(0), class_of(type_)), layout)

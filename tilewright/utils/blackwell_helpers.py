@@ -33,9 +33,11 @@ from tilewright.cute.nvgpu.tcgen05 import (
     tile_to_mma_shape,
 )
 from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import block_scaled_op
+from tilewright.cute.nvgpu.tcgen05.mma_ops import SMALL_FLOATS
 from tilewright.cute.nvgpu.warp import StMatrix8x8x16bOp
 from tilewright.errors import ConstraintError
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, scalar_of
+from tilewright.ir.types import BF16, F16, F32, I8, I32, TF32, U8, scalar_of
+from tilewright.lang.numbers.numeric import class_of
 from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
@@ -272,6 +274,8 @@ def make_smem_layout_b(
 
 
 def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: Any, stages: int) -> Any:
+    held = tiled_mma.instruction.stored_type(which)
+    dtype = class_of(held) if held.width != scalar_of(dtype).width else dtype
     major = OperandMajorMode.K if tiled_mma.instruction.major_of(which) == "K" else OperandMajorMode.MN
     atom = make_smem_layout_atom(get_smem_layout_atom_ab(major, dtype, tile), dtype)
     # The contiguous mode is filled last where it is MN: its atoms are repeated along K first.
@@ -307,7 +311,7 @@ def make_trivial_tiled_mma(
         return make_tiled_mma(MmaTF32Op(*rest))
     if kind in (I8, U8) and scalar_of(b_dtype) == kind and scalar_of(acc_dtype) == I32:
         return make_tiled_mma(MmaI8Op(a_dtype, *rest))
-    if {kind, scalar_of(b_dtype)} <= {E4M3, E5M2}:
+    if {kind, scalar_of(b_dtype)} <= {*SMALL_FLOATS}:
         return make_tiled_mma(MmaF8F6F4Op(a_dtype, b_dtype, acc_dtype, *rest))
     raise ConstraintError(f"make_trivial_tiled_mma: tcgen05 has no MMA of {a_dtype} and {b_dtype} into {acc_dtype}")
 

@@ -68,7 +68,7 @@ def tma_box_figure(
     own = {(first + i, left + j): (i, j) for i in range(lines) for j in range(chunks)}
     panels = (
         _tensor_panel(cell, own, rows, -(-length // chunk), inside),
-        _memory_panel(cell, own, chunks, {span: bits for bits, span in enumerate(SWIZZLE_SPANS)}[swizzle]),
+        _memory_panel(cell, own, chunks, SWIZZLE_SPANS.index(swizzle)),
     )
     zeros = sum(chunk - inside(*place) for place in own) * element.bytes
     total = len(own) * CHUNK

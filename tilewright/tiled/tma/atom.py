@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewright.atoms.tma import TmaCopy
+from tilewright.atoms.tma import TmaCopy, TmaStore
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.tensormap import TENSOR_MAP
-from tilewright.ir.types import I32, U8, scalar_of
+from tilewright.ir.tensormap import TENSOR_MAP, expands
+from tilewright.ir.types import B4X16, EXPANDED, I32, U8, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -120,7 +120,8 @@ def make_tiled_tma_atom(
         smem_layout: the layout of one tile in shared memory, swizzled or not, without stages.
         cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
         num_multicast: how many blocks of the cluster share each tile.
-        internal_type: the type that TMA copies; by default the tensor's own.
+        internal_type: the type that TMA copies; by default the tensor's own. Of Float4E2M1FN two are copied as a byte
+            unless it is given (sm_100).
 
     Raises:
         ConstraintError: tiles that TMA cannot copy.
@@ -285,7 +286,9 @@ def _make_for_mma(
             )
         return found
 
-    return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type)
+    atom = tiled_mma.instruction
+    expand = atom.stored_type(which) != (atom.type_a if which == "A" else atom.type_b)
+    return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type, expand)
 
 
 def _make(
@@ -297,6 +300,7 @@ def _make(
     tiler: Any,
     num_multicast: int,
     internal_type: Any,
+    expand: bool = False,
 ) -> TmaInfo:
     make = getattr(op, "tma_instruction", None)
     if make is None:
@@ -317,9 +321,12 @@ def _make(
         )
     value_type = gmem_tensor.element_type
     source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
-    if source.width == 4 and internal_type is None:
-        element = U8  # two of them
-    for kind in (element,) if source.width == 4 else (source, element):
+    if source.packed and internal_type is None:
+        # Two of 4 bits are a byte, unless an MMA reads 16 numbers from 16 bytes; 6 bits have no other form.
+        element = EXPANDED[source.width] if expand or source.width == 6 else U8
+    elif source.width == element.width == 4:
+        element = B4X16
+    for kind in (element,) if source.packed else (source, element):
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)
@@ -335,6 +342,11 @@ def _make(
     tensor_map, *scales = builder.emit("tensormap", operands, types, {"template": template}).results
     coordinates = plan.coordinates(tuple(map(wrap, scales)))
     instruction = make(plan.elements_per_instruction * source.width, len(plan.basis))
+    if expands(element) and isinstance(instruction, TmaStore):
+        raise ConstraintError(
+            f"{what}: 16 numbers of {value_type} take 16 bytes of shared memory, and TMA only loads them so; store "
+            "them from registers"
+        )
     atom = TmaCopyAtom(op, instruction, value_type, plan, tensor_map)
     return TmaInfo(atom, Tensor((0,) * len(plan.basis), coordinates), smem_layout)
 

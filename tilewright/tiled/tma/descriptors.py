@@ -56,8 +56,8 @@ def update_tma_descriptor(
     for i in range(len(plan.basis)):
         (step,) = plan.steps(i)
         extent = basis_get(step, gmem_tensor.shape)
-        if i == 0 and 8 * plan.element.bytes != bits:
-            extent = extent * bits // (8 * plan.element.bytes)
+        if i == 0 and plan.element.width != bits:
+            extent = extent * bits // (plan.element.width)
         if i == 0:
             _check_contiguous(plan, gmem_tensor, step)
         else:

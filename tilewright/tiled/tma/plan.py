@@ -18,15 +18,19 @@ from typing import Any
 
 from tilewright.errors import ConstraintError, LayoutError
 from tilewright.ir.tensormap import (
+    ATOM_32B,
+    GROUP,
     LONGEST_BOX,
     RANK,
     SWIZZLE_SPANS,
     Leaf,
     ModePart,
     TensorMapTemplate,
+    expands,
+    place_bits,
     swizzle_name,
 )
-from tilewright.ir.types import ScalarType
+from tilewright.ir.types import U8, ScalarType
 from tilewright.layout import (
     ComposedLayout,
     Layout,
@@ -56,8 +60,8 @@ class TmaPlan:
     """One TMA copy of tiles.
 
     ``gmem`` is the tensor's layout in elements of ``source``; ``smem`` the tile's without its swizzle, which acts on
-    byte addresses and is given by its number of bits; ``element`` is what TMA copies. ``num_multicast`` blocks of a
-    cluster share each box.
+    byte addresses and is given by its mode (``SWIZZLE_SPANS``); ``element`` is what TMA copies. ``num_multicast``
+    blocks of a cluster share each box.
     """
 
     gmem: Layout
@@ -142,7 +146,7 @@ class TmaPlan:
             ragged = self._ragged(e)
             longest = LONGEST_BOX
             if self.swizzle and len(merged) == 1:
-                longest = SWIZZLE_SPANS[self.swizzle] // self.element.bytes
+                longest = 8 * SWIZZLE_SPANS[self.swizzle] // place_bits(self.element)
             if follows and merged[-1] * begin == d and merged[-1] * n <= longest:
                 merged[-1] *= n
             else:
@@ -221,7 +225,7 @@ class TmaPlan:
     @property
     def box_bytes(self) -> int:
         """Bytes that one instruction of one block copies."""
-        return math.prod(self.box) * self.element.bytes
+        return math.prod(self.box) * self.element.width // 8
 
     @property
     def tile_bytes(self) -> int:
@@ -330,20 +334,36 @@ class TmaPlan:
                     f"shared-memory layout so that it steps through at most 256 elements at a time, as "
                     f"{format_tree((LONGEST_BOX, n // LONGEST_BOX))} does, or take a smaller tile"
                 )
-        inner, span = self.box[0] * self.element.bytes, SWIZZLE_SPANS[self.swizzle]
-        if inner % 16:
+        if expands(self.element):
+            return found or self._expanding_problems()
+        width = self.element.width
+        inner, span = self.box[0] * width // 8, SWIZZLE_SPANS[self.swizzle]
+        if self.box[0] * width % 128:
             found.append(
                 f"inner box extent is not a multiple of 16 bytes: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)}; TMA moves 16 bytes at least: make the tile "
-                f"{-(-inner // 16) * 16 // self.element.bytes} "
+                f"{-(-inner // 16) * 128 // width} "
                 "elements wide there"
             )
         if self.swizzle and inner > span:
             found.append(
                 f"inner box extent exceeds the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}; lay shared memory out in rows of "
-                f"{span // self.element.bytes} elements, as the shared-memory atoms do (tile_to_shape of the atom)"
+                f"{8 * span // width} elements, as the shared-memory atoms do (tile_to_shape of the atom)"
             )
+        return found
+
+    def _expanding_problems(self) -> list[str]:
+        """Of numbers that TMA expands to 16 bytes for 16 (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
+        what = f"{self.source} expanded to 16 bytes for 16 numbers"
+        found = []
+        if self.box[0] != GROUP:
+            found.append(
+                f"the inner box extent is {self.box[0]}, and TMA copies {what} {GROUP} at a time: make the tile a "
+                f"multiple of {GROUP} wide along {self._names(0)}, and its rows in shared memory {GROUP} bytes"
+            )
+        if self.swizzle not in (0, 3):
+            found.append(f"{what} take the swizzle 128B, or none, not {swizzle_name(self.swizzle)}")
         return found
 
     def _sharing_problem(self, j: int) -> str:
@@ -389,11 +409,11 @@ def mode_name(e: Any) -> str:
 
 
 def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
-    """The shared-memory layout without its swizzle, and the TMA swizzle mode (0 to 3).
+    """The shared-memory layout without its swizzle, and the TMA swizzle mode (``SWIZZLE_SPANS``).
 
     Both ways to state a swizzle are known by their base: on byte addresses it is 4 (``Sw<3,4,3>``, as
     ``make_smem_layout_atom`` and the layouts made from it have it), on elements it is less for wider ones
-    (``Sw<3,3,3>`` for 16 bits).
+    (``Sw<3,3,3>`` for 16 bits). Chunks of 32 bytes are ``Sw<2,5,2>``.
     """
     if isinstance(smem, Layout):
         return smem, 0
@@ -405,10 +425,12 @@ def split_swizzle(smem: Any, source: ScalarType) -> tuple[Layout, int]:
     if swizzle.bits == 0:
         return smem.outer, 0
     in_elements = (128 // source.memory_bits).bit_length() - 1
+    if (swizzle.bits, swizzle.shift) == (2, 2) and swizzle.base in (5, in_elements + 1):
+        return smem.outer, ATOM_32B
     if swizzle.base not in (4, in_elements) or swizzle.shift != 3 or swizzle.bits > 3:
         bits = min(swizzle.bits, 3)
         raise ConstraintError(
-            f"TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; {swizzle} is not one of them: use "
+            f"TMA has the swizzles Sw<1|2|3,4,3> and Sw<2,5,2> of byte addresses; {swizzle} is not one of them: use "
             f"Sw<{bits},4,3> (or Sw<{bits},{in_elements},3>, the same in elements of {source}), as "
             "make_smem_layout_atom gives it"
         )
@@ -445,7 +467,7 @@ def plan_of(
     """The plan of a copy, complete: what cannot be copied is an error now."""
     if not isinstance(gmem, Layout):
         raise ConstraintError(f"TMA copies from and to tensors with a plain layout, not {gmem}")
-    outer, swizzle = split_swizzle(smem, source)
+    outer, swizzle = split_swizzle(smem, U8 if expands(element) else source)
     if not is_static(outer):
         raise ConstraintError(f"TMA: the shared-memory layout must be static, not {outer}")
     plan = TmaPlan(gmem, outer, tiler, source, element, swizzle, num_multicast, values)

@@ -10,6 +10,8 @@ from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaPrefetch
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
+from tilewright.ir.tensormap import ATOM_32B, expands
+from tilewright.ir.types import I8, U8
 from tilewright.lang.numbers.numeric import Int16, Int32, Int64, class_of, unwrap
 from tilewright.lang.staging.with_block import inside
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -132,6 +134,13 @@ def _check_elements(atom: TmaCopyAtom, smem: Tensor) -> None:
     """Copies move bits: what is read as another type than was loaded gives wrong numbers and no error. Numbers of 8
     bits are let through (arrays of fp8 come as bytes), and so are integers of either sign, and TF32 for Float32."""
     held, moved = smem.element_type.ir_type, atom.scalar
+    if expands(atom.plan.element):
+        if held not in (U8, I8):
+            raise ConstraintError(
+                f"{atom.instruction}: 16 numbers of {class_of(moved)} take 16 bytes of shared memory, whose tensor is "
+                f"one of Uint8, not of {smem.element_type}: allocate it for Uint8"
+            )
+        return
     integers = not held.is_float and not moved.is_float
     same = held == moved or integers or moved.width == 8 or (moved.is_float and held.is_float and moved.width == 32)
     if held.width == moved.width and same:
@@ -200,18 +209,19 @@ def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
 
 def _check_swizzle(atom: TmaCopyAtom, pointer: Pointer) -> None:
     """The tensor map's swizzle is that of the shared-memory tensor."""
-    swizzle, bits = pointer.swizzle, atom.plan.swizzle
-    given = 0 if swizzle is None else swizzle.bits
-    if given != bits or (swizzle is not None and (swizzle.base, swizzle.shift) != (4, 3)):
+    given, mode = pointer.swizzle, atom.plan.swizzle
+    plain = given is None or not given.bits
+    wanted = (2, 5, 2) if mode == ATOM_32B else (mode, 4, 3)
+    if not plain if mode == 0 else given is None or (given.bits, given.base, given.shift) != wanted:
         raise ConstraintError(
-            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(bits)}, but "
-            "the tensor "
-            f"has {_swizzle_text(given)} ({pointer}): give both the same layout"
+            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(mode, wanted)}, but "
+            f"the tensor has {'no swizzle' if plain else f'the swizzle {given} of bytes'} ({pointer}): give both the "
+            "same layout"
         )
 
 
-def _swizzle_text(bits: int) -> str:
-    return f"the swizzle Sw<{bits},4,3> of bytes" if bits else "no swizzle"
+def _swizzle_text(mode: int, masks: tuple[int, int, int]) -> str:
+    return f"the swizzle Sw<{','.join(map(str, masks))}> of bytes" if mode else "no swizzle"
 
 
 def _whole(coordinate: Any) -> Any:

@@ -10,7 +10,13 @@ from tilewright._names import attach
 from tilewright.atoms.tensor_memory import elements_per_column, lane_stride, tmem_columns
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemMove, TmemStore
 from tilewright.cute.nvgpu.common import OperandMajorMode
-from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import BlockScaledMmaOp, MmaMXF4NVF4Op, MmaMXF4Op, MmaMXF8Op
+from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import (
+    BlockScaledMmaOp,
+    MmaMXF4NVF4Op,
+    MmaMXF4Op,
+    MmaMXF8F6F4Op,
+    MmaMXF8Op,
+)
 from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     CtaGroup,
     Field,
@@ -72,6 +78,7 @@ __all__ = [
     "MmaI8Op",
     "MmaMXF4NVF4Op",
     "MmaMXF4Op",
+    "MmaMXF8F6F4Op",
     "MmaMXF8Op",
     "MmaOp",
     "MmaTF32Op",

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_scaled import Tcgen05ScaledMma
 from tilewright.cute.nvgpu.common import OperandMajorMode
-from tilewright.cute.nvgpu.tcgen05.mma_ops import CtaGroup, InputType, MmaOp, OperandSource, ShapeFields
+from tilewright.cute.nvgpu.tcgen05.mma_ops import (
+    SMALL_FLOATS,
+    CtaGroup,
+    InputType,
+    InputTypes,
+    MmaOp,
+    OperandSource,
+    ShapeFields,
+)
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import E2M1, E4M3, E5M2, E8M0, F32, scalar_of
 
@@ -46,6 +54,24 @@ class MmaMXF8Op(ShapeFields, BlockScaledMmaOp, InputType):
 
     def _types(self) -> tuple[Any, Any, Any]:
         return F32, self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class MmaMXF8F6F4Op(ShapeFields, BlockScaledMmaOp, InputTypes):
+    """``tcgen05.mma`` of kind mxf8f6f4 on A and B of types of their own, as :class:`MmaF8F6F4Op` has them: factors of
+    type Float8E8M0FNU for 32 elements each.
+
+    >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN
+    >>> K, SMEM = OperandMajorMode.K, OperandSource.SMEM
+    >>> MmaMXF8F6F4Op(Float8E4M3FN, Float4E2M1FN, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
+    SM100_128x64x32_F32E4M3E2M1_SS<K,K>_UE8M0x32
+    """
+
+    _kind = "mxf8f6f4"
+    _inputs = SMALL_FLOATS
+
+    def _types(self) -> tuple[Any, Any, Any]:
+        return F32, self.a_dtype, self.b_dtype
 
 
 class _Packed(BlockScaledMmaOp):
@@ -113,8 +139,10 @@ def block_scaled_op(
             return MmaMXF4Op(shape, cta_group, a_source)
         if scale in (E8M0, E4M3) and sf_vec_size == 16:
             return MmaMXF4NVF4Op(sf_dtype, shape, cta_group, a_source)
+    if kind in SMALL_FLOATS and (scale, sf_vec_size) == (E8M0, 32):
+        return MmaMXF8F6F4Op(ab_dtype, ab_dtype, shape, cta_group, a_source, *majors)
     raise ConstraintError(
         f"tcgen05 has no block-scaled MMA of {ab_dtype} with factors {sf_dtype} for {sf_vec_size} elements each, "
-        f"majors {majors[0].name} and {majors[1].name}. There are Float8E4M3FN and Float8E5M2 with Float8E8M0FNU for "
-        "32; K-major Float4E2M1FN with Float8E8M0FNU for 32 or 16, and with Float8E4M3FN for 16"
+        f"majors {majors[0].name} and {majors[1].name}. There are floats of 8, 6 and 4 bits with Float8E8M0FNU for "
+        "32; K-major Float4E2M1FN also with Float8E8M0FNU or Float8E4M3FN for 16"
     )

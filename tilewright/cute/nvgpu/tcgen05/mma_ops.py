@@ -11,7 +11,7 @@ from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.value_types import shown
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
+from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
 from tilewright.lang.device.tensor_memory import tcgen05_commit
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -19,6 +19,10 @@ __all__ = [
     "CtaGroup", "Field", "MmaF16BF16Op", "MmaF8F6F4Op", "MmaFP8Op", "MmaI8Op", "MmaOp", "MmaTF32Op", "OperandSource",
     "commit",
 ]  # fmt: skip
+
+
+SMALL_FLOATS = (E4M3, E5M2, E3M2, E2M3, E2M1)
+"""What kinds f8f6f4 and mxf8f6f4 multiply, A and B of types of their own."""
 
 
 class CtaGroup(Enum):
@@ -126,11 +130,17 @@ class InputAndSumTypes(InputType):
 
 
 @dataclass(frozen=True)
-class ThreeTypes(MmaOp):
-    """The program chooses the types of A, of B and of the accumulators."""
+class InputTypes(MmaOp):
+    """The program chooses the types of A and of B."""
 
     a_dtype: Any
     b_dtype: Any
+
+
+@dataclass(frozen=True)
+class ThreeTypes(InputTypes):
+    """The program chooses the type of the accumulators, too."""
+
     acc_dtype: Any
 
     def _types(self) -> tuple[Any, Any, Any]:
@@ -203,16 +213,18 @@ class MmaFP8Op(ShapeFields, InputAndSumTypes):
 
 @dataclass(frozen=True)
 class MmaF8F6F4Op(ShapeFields, ThreeTypes):
-    """``tcgen05.mma`` of kind f8f6f4 on A and B of types of their own. Numbers of 4 and 6 bits are not here yet.
+    """``tcgen05.mma`` of kind f8f6f4 on A and B of types of their own, K 32: Float8E4M3FN, Float8E5M2, Float6E3M2FN,
+    Float6E2M3FN or Float4E2M1FN. In shared memory 16 numbers of 4 or 6 bits take 16 bytes, as TMA loads them
+    (``make_tiled_tma_atom_A``): their tensors are of Uint8.
 
-    >>> from tilewright.cute import Float8E4M3FN, Float8E5M2, Float32
+    >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN, Float32
     >>> K, SMEM = OperandMajorMode.K, OperandSource.SMEM
-    >>> MmaF8F6F4Op(Float8E4M3FN, Float8E5M2, Float32, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
-    SM100_128x64x32_F32E4M3E5M2_SS<K,K>
+    >>> MmaF8F6F4Op(Float8E4M3FN, Float4E2M1FN, Float32, (128, 64, 32), CtaGroup.ONE, SMEM, K, K).instruction()
+    SM100_128x64x32_F32E4M3E2M1_SS<K,K>
     """
 
     _kind = "f8f6f4"
-    _inputs = (E4M3, E5M2)
+    _inputs = SMALL_FLOATS
 
 
 def commit(

@@ -27,15 +27,20 @@ from tilewright.tiled.tiled_copy import ThrCopy, TiledCopy
 
 @dataclass(frozen=True)
 class _Copy:
+    """``src_fmt`` is PTX's: of ``"b4x16_p64"`` and ``"b6x16_p32"``, 16 numbers of 4 or 6 bits that fill the first of 16
+    bytes, each gets a byte of tensor memory."""
+
     _shape: ClassVar[str]
     cta_group: CtaGroup
+    src_fmt: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.cta_group, CtaGroup):
             raise ConstraintError(f"{type(self).__name__}: cta_group is CtaGroup.ONE or TWO, not {self.cta_group!r}")
+        self.copy_instruction(None)
 
     def copy_instruction(self, value_type: Any, num_bits: int = 0) -> SmemToTmem:
-        return SmemToTmem(self._shape, self.cta_group.value)
+        return SmemToTmem(self._shape, self.cta_group.value, self.src_fmt)
 
 
 @dataclass(frozen=True)
