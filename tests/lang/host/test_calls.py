@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tilewright.base_dsl.typing import get_c_pointers, get_mlir_types
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.runtime import DevicePointer
@@ -81,6 +83,121 @@ def test_direct_calls_take_the_short_way(machine: SimpleNamespace) -> None:
     assert len(machine.short) == 2 and len(machine.long) == 2
     scale(x.half(), y, 1.0, 0)
     assert len(machine.long) == 3, "another dtype is another specialisation"
+
+
+class Epilogue(NamedTuple):
+    bias: cute.Tensor
+    factor: cutlass.Float32
+    stage: cutlass.Constexpr[int] = 2
+
+
+class Counted(NamedTuple):
+    """Its own methods pass one more than it holds, if they see what it holds."""
+
+    x: Any
+    n: Any
+
+    def __get_mlir_types__(self):
+        return get_mlir_types(tuple(self.seen()))
+
+    def __c_pointers__(self):
+        x, n = self.seen()
+        return [*get_c_pointers(x), n.value + 1]
+
+    def seen(self):
+        return self
+
+    def __extract_mlir_values__(self):
+        return cutlass.extract_mlir_values(tuple(self))
+
+    def __new_from_mlir_values__(self, values):
+        count = len(get_mlir_types(self.x))
+        made = (cutlass.new_from_mlir_values(self.x, values[:count]), cutlass.Int32(values[count]))
+        return Counted(*made)
+
+
+class Seeing(Counted):
+    """They see arrays, too."""
+
+    def seen(self):
+        return Counted(from_dlpack(self.x).mark_layout_dynamic() if type(self.x) is torch.Tensor else self.x, self.n)
+
+
+@dataclass
+class Two:
+    first: Any
+    rest: Any
+
+
+@cute.jit
+def launch_parts(x: cute.Tensor, parts, n):
+    scale_kernel(x, parts[0], parts[1], n).launch(grid=1, block=32)
+
+
+@cute.jit
+def launch_record(x: cute.Tensor, parts, n):
+    scale_kernel(x, parts.first, parts.rest[0], n).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize(
+    ("host", "make"),
+    [
+        (launch_parts, lambda y, f: (y, f)),
+        (launch_parts, lambda y, f: [y, f]),
+        (launch_parts, lambda y, f: Epilogue(y, f, 2)),
+        (launch_record, lambda y, f: Two(y, (f,))),
+    ],
+)
+@pytest.mark.parametrize("number", (float, cutlass.Float32))
+def test_arrays_in_tuples_take_the_short_way(host: Any, make: Any, number: Any, machine: SimpleNamespace) -> None:
+    x, count = torch.zeros(6, 4), cutlass.Int32(5)
+    compiled = cute.compile(host, x, make(x, cutlass.Float32(1.0)), count)
+    for k in range(4):
+        y = torch.zeros(6, 4)
+        compiled(x, make(y, number(k + 0.5)), count)
+        _, values = (machine.short if k else machine.long)[-1]
+        assert values[0] == x.data_ptr() and y.data_ptr() in values and values[-2:] == [k + 0.5, 5]
+    assert len(machine.short) == 3
+    for wrong in (make(y.double(), 1.0), make(y.t(), 1.0), make(y, "1"), (y,), (y, 1.0, 1.0), y):
+        with pytest.raises(ArgumentError, match="argument 'parts"):
+            compiled(x, wrong, count)
+    compiled(x, make(y, number(1)), 3)
+    assert len(machine.short) == 4 and machine.short[-1][1][-1] == 3
+
+
+def test_what_a_named_tuples_own_methods_pass_is_passed(machine: SimpleNamespace) -> None:
+    @cute.jit
+    def host(x: cute.Tensor, counted, scalars):
+        scale_kernel(x, counted.x, 1.0, counted.n + scalars.n).launch(grid=1, block=32)
+
+    x, marked = torch.zeros(6, 4), from_dlpack(torch.zeros(6, 4)).mark_layout_dynamic()
+    scalars = Counted(cutlass.Int32(1), cutlass.Int32(7))
+    compiled = cute.compile(host, x, Counted(marked, cutlass.Int32(1)), scalars)
+    for k in range(3):
+        compiled(x, Counted(marked, cutlass.Int32(k)), scalars)
+        assert machine.long[-1][1][-1] == k + 1 + 8, "its methods see a tensor and two numbers"
+    for k in range(3):
+        compiled(x, Counted(x, k), Counted(cutlass.Int32(1), cutlass.Int32(k)))
+        assert (machine.short or machine.long)[-1][1][-1] == k + k + 1, "they do not see an array"
+    assert len(machine.short) == 2
+    for k in range(3):
+        compiled = compiled if k else cute.compile(host, x, Seeing(marked, cutlass.Int32(1)), scalars)
+        compiled(x, Seeing(x, cutlass.Int32(k)), scalars)
+        assert machine.long[-1][1][-1] == k + 1 + 8
+
+
+def test_a_number_of_another_type_is_another_specialisation(machine: SimpleNamespace) -> None:
+    """Plain and typed numbers of one value are told apart, also where the arrays were seen before."""
+
+    @cute.jit
+    def host(x: cute.Tensor, n):
+        scale_kernel(x, x, 1.0, cutlass.Int32(n * 65536 // 65536)).launch(grid=1, block=32)
+
+    x, wide = torch.zeros(6, 4), 1 << 20
+    for n in (cutlass.Int64(wide), cutlass.Int64(wide), cutlass.Int64(3), wide, 3, cutlass.Int64(wide)):
+        host(x, n)
+    assert [values[-1] for _, values in machine.short] == [3], "the third call: as the second, with another number"
+    assert [values[-1] for _, values in machine.long] == [wide, wide, 0, 3, wide], "32 bits wrap"
 
 
 WRONG = {

@@ -147,6 +147,12 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             value.passed = (self.token, found)
         return found
 
+    def by_fields(self, value: Any) -> bool:
+        """Whether ``value`` is read field by field: its own methods do not see what its fields hold."""
+        types = list(value.__get_mlir_types__())
+        seen = value is self.template or self._fits(value, types) and covers(objects.known_facts(value), self.facts)
+        return self.fields is not None and type(value) is type(self.template) and not seen
+
     def _in_the_space(self, value: Any) -> Any:
         """A pointer that ``make_ptr`` made without a memory space, as one to global memory where that was compiled."""
         wanted = self.template._kind.space if isinstance(self.template, HostPointer) else None

@@ -51,6 +51,8 @@ def get_mlir_types(value: Any) -> list[Type]:
     """The types of :func:`extract_mlir_values`, where ``value`` may be one of the host too."""
     if hasattr(type(value), "__get_mlir_types__"):
         return list(value.__get_mlir_types__())
+    if isinstance(value, (tuple, list)):
+        return [found for item in value for found in get_mlir_types(item)]
     return [v.type for v in extract_mlir_values(value)]
 
 
