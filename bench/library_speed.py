@@ -1,6 +1,6 @@
 """Kernels of other people's libraries at real sizes on a GPU, beside PyTorch.
 
-Norms are a share of a copy's rate; attention stands beside ``scaled_dot_product_attention``.
+Norms, in CUDA graphs, are a share of a copy's rate; attention stands beside ``scaled_dot_product_attention``.
 
     python -m tilewright run bench/library_speed.py [--costs]
 
@@ -41,6 +41,17 @@ def us(function: Callable[[], Any], calls: int = 20) -> float:
     return sorted(found)[ROUNDS // 2]
 
 
+def graph_us(function: Callable[[], Any], calls: int = 20) -> float:
+    """Microseconds a call without the host: the calls of a CUDA graph."""
+    function()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            function()
+    return us(graph.replay, 1) / calls
+
+
 def host_us(function: Callable[[], Any], calls: int = 50) -> float:
     """Microseconds for which a call holds the host, which waits for nothing: the wrappers, and the launch."""
     found = []
@@ -69,7 +80,7 @@ def rows(m: int, n: int) -> None:
 
     x, weight = torch.randn(m, n, device="cuda", dtype=torch.bfloat16), torch.randn(n, device="cuda")
     target, y = torch.randint(0, n, (m,), device="cuda"), torch.empty_like(x)
-    copy = us(lambda: y.copy_(x))
+    copy = graph_us(lambda: y.copy_(x))
     size = x.numel() * x.element_size()
     # The bytes that each kernel moves, against those of the copy.
     forms = {
@@ -79,22 +90,26 @@ def rows(m: int, n: int) -> None:
     }
     for name, (function, passes) in forms.items():
         compile_s = first_call(function)
-        time_us = us(function)
+        time_us = graph_us(function)
         rate, copied = passes * size / time_us, 2 * size / copy
-        line(name, shape=[m, n], us=time_us, tb_s=rate * 1e-6, of_copy=rate / copied, first_call_s=compile_s)
+        line(name, shape=[m, n], us=time_us, tb_s=rate * 1e-6, of_copy=rate / copied, eager_us=us(function),
+             first_call_s=compile_s)  # fmt: skip
 
 
 def costs() -> None:
     """What the libraries' own wrappers cost at sizes where a kernel takes a few microseconds, beside PyTorch."""
+    from quack.cross_entropy import cross_entropy
     from quack.gemm_interface import gemm
     from quack.rmsnorm import rmsnorm
     from quack.softmax import softmax
 
+    target = torch.randint(0, 1024, (256,), device="cuda")
     x, weight = torch.randn(256, 1024, device="cuda", dtype=torch.bfloat16), torch.randn(1024, device="cuda")
     a, b = (torch.randn(256, 256, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     forms = {
         "rmsnorm": lambda: rmsnorm(x, weight),
         "softmax": lambda: softmax(x),
+        "cross-entropy": lambda: cross_entropy(x, target, reduction="none"),
         "gemm": lambda: gemm(a, b, tuned=False),
         "torch.softmax": lambda: torch.softmax(x, -1),
         "torch.mm": lambda: torch.mm(a, b),
