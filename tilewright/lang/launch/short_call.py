@@ -1,7 +1,7 @@
 """The short way of a call as the text of one function: see :mod:`calls`.
 
-Arrays are recognised by how they look; numbers, streams and what is part of the program are read as they are. Tuples and
-dataclasses are opened where an array is in them. All other arguments read themselves at each call, and what cannot
+Arrays are recognised by how they look; numbers, streams and what is part of the program are read as they are. Tuples
+and dataclasses are opened where an array is in them. All other arguments read themselves at each call, and what cannot
 change, such as a named tuple of numbers that a library keeps, is read once.
 """
 
@@ -35,7 +35,7 @@ class ShortCall:
         self.scope, self.exact = scope, exact
         """``scope``: the globals of the function."""
         self.reads: list[str] = []
-        """Statements that read arguments without a plan; those of ``looks`` also say in ``s_<a>`` how an array looks."""
+        """Statements that read arguments without a plan; those of ``looks`` also say in ``s_<a>`` how it looks."""
         self.looks: list[str] = []
         self.addresses: list[str] = []
         """As ``looks``, for arrays that look like those of the call before."""
@@ -157,7 +157,7 @@ class ShortCall:
 
 
 class Kept:
-    """Reads an argument that holds no array; what it read is kept while the same object comes, if that cannot change."""
+    """Reads an argument without arrays. What it read is kept while the same object comes, if that cannot change."""
 
     def __init__(self, argument: Argument, exact: bool) -> None:
         self.read: Callable[[Any], list[Any]] = argument.exact if exact else argument.read
