@@ -299,7 +299,7 @@ def packed_us(packing: Packing) -> float:
 def limits(machine: str) -> Limits:
     """(multiprocessors, shared memory of a block in bytes) of the GPU, or of the one that the simulator stands for."""
     if machine == "cpu":
-        return simulated().sms, get_smem_capacity_in_bytes(simulated().arch)
+        return simulated().sms, get_smem_capacity_in_bytes(simulated().arch or "sm_90a")
     return _limits_of_gpu()
 
 
