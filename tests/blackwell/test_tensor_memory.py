@@ -9,7 +9,8 @@ import pytest
 
 import tilewright as cutlass
 from tests.check.pairs import launch
-from tilewright import cute
+from tests.check.tensor_memory import handed_on
+from tilewright import cute, sim
 from tilewright.atoms.tensor_memory_copy import tmem_copy_layouts
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.cute.runtime import from_dlpack
@@ -214,3 +215,10 @@ def test_addresses_of_smaller_elements() -> None:
 
     found = np.array(per_thread(address, 4), np.int32).view(np.uint32)
     assert found.tolist() == [tmem_address(0x00020010, 5 * lane_stride(16) + t, 16) for t in range(4)]
+
+
+def test_programs_without_any_fence_are_let_through_by_default() -> None:
+    """A barrier orders their accesses; that tcgen05 wants fences beside it is said where all is checked."""
+    handed_on("before after")
+    with sim.options(check="all"), pytest.raises(SimulationError, match="tcgen05-fence"):
+        handed_on("before after")

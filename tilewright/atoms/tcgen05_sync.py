@@ -91,9 +91,11 @@ class Tcgen05Commit(MbarrierInstruction):
 @dataclass(frozen=True)
 class Tcgen05Fence(Instruction):
     """``tcgen05.fence``: ``before_thread_sync`` lets the asynchronous ``tcgen05`` before it be ordered by the
-    synchronisation of threads that follows; ``after_thread_sync`` those behind it by the one before."""
+    synchronisation of threads that follows; ``after_thread_sync`` those behind it by the one before. ``written``: by
+    the program itself, not by a method of a pipeline: it means to have all that are needed."""
 
     side: str
+    written: bool = True
 
     name = "tcgen05.fence"
     quiet: ClassVar[bool] = True

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from tilewright.atoms.tcgen05_sync import Tcgen05Fence
 from tilewright.errors import ConstraintError
-from tilewright.lang.device.tensor_memory import tcgen05_fence_after_thread_sync, tcgen05_fence_before_thread_sync
+from tilewright.lang.device.calls import call
 from tilewright.lang.device.threads import block_idx_in_cluster
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Boolean, Int32
@@ -98,14 +99,14 @@ class _FencedWaits(_OfMma, PipelineAsync):
     ) -> None:
         """Wait until the stage has been read, by the MMAs or of accumulators by the threads."""
         super().producer_acquire(state, try_acquire_token)
-        tcgen05_fence_after_thread_sync()
+        call(Tcgen05Fence("after", written=False))
 
     def consumer_wait(
         self, state: PipelineState, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
         """Wait until the stage is full: the threads have written it, or the MMAs of accumulators are done."""
         super().consumer_wait(state, try_wait_token)
-        tcgen05_fence_after_thread_sync()
+        call(Tcgen05Fence("after", written=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,7 @@ class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
 
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has written its part of the stage."""
-        tcgen05_fence_before_thread_sync()
+        call(Tcgen05Fence("before", written=False))
         super().producer_commit(state)
 
 
@@ -291,7 +292,7 @@ class PipelineUmmaAsync(_FencedWaits):
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has loaded its part of the accumulators."""
-        tcgen05_fence_before_thread_sync()
+        call(Tcgen05Fence("before", written=False))
         super().consumer_release(state)
 
 

@@ -21,7 +21,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import actor_in_wave, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import KernelFacts
+from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 from tilewright.sim.events import Mask
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class _Cells:
 
 
 class TensorMemoryOrder(Checker):
-    """A race is reported by default, a missing fence where all is checked: many programs that run on such GPUs go
-    without fences."""
+    """A missing fence is reported where the program has written others, or where all is checked: many programs that run
+    on such GPUs go without fences, but for those in the methods of pipelines."""
 
     name, cost, uses_order = "tensor-memory", "default", True
 
@@ -81,6 +81,8 @@ class TensorMemoryOrder(Checker):
         return facts.tensor_memory
 
     def begin(self, launch: Launch) -> None:
+        atoms = [op.attrs["atom"] for op in kernel_facts(launch.program).calls]
+        self.fences = self.thorough or any(isinstance(a, Tcgen05Fence) and a.written for a in atoms)
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
         self.sides: dict[tuple[Wave, int], _Side] = {}
@@ -170,7 +172,7 @@ class TensorMemoryOrder(Checker):
                 "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
                 "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
             )
-        elif self.thorough:
+        elif self.fences:
             now = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0))
             if now > use.points:
                 self._report(
