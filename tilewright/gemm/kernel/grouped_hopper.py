@@ -66,9 +66,18 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
         )
         self.multiply_all(
-            loads, groups.rows, tma_D, tD, table, maps, function, stage_layouts, self.epilogue.layout,
-            self.math.tiled_mma(), self.math.tiled_mma(config.epilogue_columns),
-        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)  # fmt: skip
+            loads,
+            groups.rows,
+            tma_D,
+            tD,
+            table,
+            maps,
+            function,
+            stage_layouts,
+            self.epilogue.layout,
+            self.math.tiled_mma(),
+            self.math.tiled_mma(config.epilogue_columns),
+        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)
 
     @cute.kernel
     def make_maps(
@@ -259,6 +268,16 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
         self.epilogue.run(
-            epilogue_mma, tidx, self.epilogue.parts(acc), tma_D, gD, gC, cD, sD[None, None, None, mine], extent,
-            function_of(function, table, problem), self.barrier(mine), descriptor,
-        )  # fmt: skip
+            epilogue_mma,
+            tidx,
+            self.epilogue.parts(acc),
+            tma_D,
+            gD,
+            gC,
+            cD,
+            sD[None, None, None, mine],
+            extent,
+            function_of(function, table, problem),
+            self.barrier(mine),
+            descriptor,
+        )

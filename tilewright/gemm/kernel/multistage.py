@@ -51,10 +51,16 @@ class MultistageGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: Decomposition = DATA_PARALLEL,
-        addressing: Addressing = BY_STRIDES, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Decomposition = DATA_PARALLEL,
+        addressing: Addressing = BY_STRIDES,
+        stream: Any = None,
+    ) -> None:
         """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0; of one that keeps its slices
         D is a stack of as many."""
         config = self.config
@@ -66,7 +72,13 @@ class MultistageGemm:
         m, n = addressing.extent(mD)
         tiles_m, tiles_n = cute.ceil_div(m, bM), cute.ceil_div(n, bN)
         self.kernel(
-            mA, mB, mC, mD, function, decomposition, addressing,
+            mA,
+            mB,
+            mC,
+            mD,
+            function,
+            decomposition,
+            addressing,
             self.math.smem_layout(config.a, (bM, bK)),
             self.math.smem_layout(config.b, (bN, bK)),
             global_to_shared(config.a, (bM, bK), config.threads, self.granular(config.a, addressing.gather_A)),
@@ -77,15 +89,24 @@ class MultistageGemm:
             block=(config.threads, 1, 1),
             stream=stream,
             use_pdl=True,
-        )  # fmt: skip
+        )
 
     @cute.kernel
     def kernel(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: Any, decomposition: Any, addressing: Addressing,
-        sA_layout: cutlass.Constexpr, sB_layout: cutlass.Constexpr,
-        copy_A: cute.TiledCopy, copy_B: cute.TiledCopy, tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: Any,
+        decomposition: Any,
+        addressing: Addressing,
+        sA_layout: cutlass.Constexpr,
+        sB_layout: cutlass.Constexpr,
+        copy_A: cute.TiledCopy,
+        copy_B: cute.TiledCopy,
+        tiled_mma: cute.TiledMma,
+    ) -> None:
         """A block's share of the work: the decomposition calls ``piece`` for each of its parts of tiles."""
         wait_then_let_next_begin()
         bidx, bidy, bidz = cute.arch.block_idx()
@@ -145,10 +166,22 @@ class MultistageGemm:
 
     @cute.jit
     def piece(
-        self, tiled_mma: cute.TiledMma, slices: Any, mC: cute.Tensor, mD: cute.Tensor, smem: Any,
-        function: Any, decomposition: Any, extent: tuple, scatter: Any, k_tiles: Any,
-        tile: Any, k_begin: Any, k_end: Any, state: None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        slices: Any,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        smem: Any,
+        function: Any,
+        decomposition: Any,
+        extent: tuple,
+        scatter: Any,
+        k_tiles: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: None = None,
+    ) -> None:
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
         bM, bN, _ = self.config.tile
         tiles = (cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
@@ -205,10 +238,19 @@ class MultistageGemm:
 
     @cute.jit
     def write_part(
-        self, tiled_mma: cute.TiledMma, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: SharedTiles, extent: tuple, scatter: Any, tile: Any, group: Any, step: Any,
+        self,
+        tiled_mma: cute.TiledMma,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: SharedTiles,
+        extent: tuple,
+        scatter: Any,
+        tile: Any,
+        group: Any,
+        step: Any,
         sums: cute.Tensor,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile
         where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))

@@ -89,17 +89,32 @@ class TensorMemoryGemm(WarpSpecializedGemm):
 
     @cute.jit
     def roles(
-        self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        warp: Any,
+        warpgroup: Any,
+        walk: Any,
+        loaded: Any,
+        ring: Any,
+        order: Any,
+        k_tiles: Any,
+        where: Any,
+        operands: Any,
+        fragments: Any,
+        scales: Any,
+        finish: Any,
+        reduce: Any,
+        tiled_mma: cute.TiledMma,
+    ) -> None:
         """Warp 0 loads, warp 1 of a leader multiplies, the second warpgroup writes."""
         config = self.config
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
         smem = utils.SmemAllocator()
         place = utils.TmemAllocator(
-            smem.allocate_array(cutlass.Int32, 1), pipeline.NamedBarrier(5, config.threads),
-            is_two_cta=config.ctas == 2, two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
-        )  # fmt: skip
+            smem.allocate_array(cutlass.Int32, 1),
+            pipeline.NamedBarrier(5, config.threads),
+            is_two_cta=config.ctas == 2,
+            two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
+        )
         sums = pipeline.PipelineUmmaAsync.create(
             num_stages=SUMS,
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128 * config.ctas),
@@ -148,9 +163,18 @@ class TensorMemoryGemm(WarpSpecializedGemm):
 
     @cute.jit
     def multiply_into(
-        self, ring: Any, sums: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, tiles: cute.Tensor,
-        tile: Any, k_begin: Any, k_end: Any, states: tuple,
-    ) -> tuple:  # fmt: skip
+        self,
+        ring: Any,
+        sums: Any,
+        tiled_mma: cute.TiledMma,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        tiles: cute.Tensor,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        states: tuple,
+    ) -> tuple:
         """One output tile's sums, into the place that is free."""
         state, place = states
         sums.producer_acquire(place)

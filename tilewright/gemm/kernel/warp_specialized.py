@@ -17,27 +17,26 @@ import tilewright as cutlass
 from tilewright import cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
+from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import BlockScales, TileScales, block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.decomposition_check import check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
+from tilewright.gemm.kernel.tile_writer import TileWriter
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.schedule.fixup import Fixup, SumPartition
+from tilewright.gemm.schedule.fixup import Fixup
 from tilewright.gemm.schedule.launch_arguments import Decomposition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.raster import raster_of
-from tilewright.gemm.schedule.semaphore import SerialSplitK
-from tilewright.gemm.schedule.shared import SharedTiles
 from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 
 FEW_K_TILES = 60
 """Work of a block that is over so soon that an early begin counts for more than an even spread of blocks (measured)."""
 
 
-class WarpSpecializedGemm:
+class WarpSpecializedGemm(TileWriter):
     """D = f(A @ B, C) for an epilogue function f, A (M, K, L), B (N, K, L), C and D (M, N, L).
 
     Extents and strides are run-time: multiples of 16 bytes, as TMA wants them; K > 0. ``config`` fixes the rest.
@@ -73,16 +72,27 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def __call__(
-        self, mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, mD: cute.Tensor,
-        function: EpilogueFunction, decomposition: Decomposition, stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mA: cute.Tensor,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Decomposition,
+        stream: Any = None,
+    ) -> None:
         """Launch the product."""
         self.launch((mA, mB), mC, mD, function, decomposition, stream)
 
     def launch(
-        self, operands: tuple, mC: cute.Tensor, mD: cute.Tensor, function: EpilogueFunction,
-        decomposition: Decomposition, stream: Any,
-    ) -> None:  # fmt: skip
+        self,
+        operands: tuple,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Decomposition,
+        stream: Any,
+    ) -> None:
         """Launch the product of ``operands``, those of ``LOADED``."""
         self.check(decomposition, function)
         config = self.config
@@ -100,9 +110,21 @@ class WarpSpecializedGemm:
         read = aligned(mD, config.c) if decomposition.sums == "in_turn" else None
         raster = self.raster.prepared(*tiles[:2]), cute.FastDivmodDivisor(tiles[0] * tiles[1])
         self.kernel(
-            loads, tma_D, tD, outputs, mC, read, function, decomposition, tiles, raster,
-            decomposition.k_tiles(k, bK), stage_layouts, self.epilogue.layout,
-            self.math.tiled_mma(), self.math.epilogue_mma(),
+            loads,
+            tma_D,
+            tD,
+            outputs,
+            mC,
+            read,
+            function,
+            decomposition,
+            tiles,
+            raster,
+            decomposition.k_tiles(k, bK),
+            stage_layouts,
+            self.epilogue.layout,
+            self.math.tiled_mma(),
+            self.math.epilogue_mma(),
         ).launch(
             grid=(clusters * config.cluster_size, slices, 1),
             block=(config.threads, 1, 1),
@@ -110,7 +132,7 @@ class WarpSpecializedGemm:
             cooperative=decomposition.cooperative,
             stream=stream,
             use_pdl=True,
-        )  # fmt: skip
+        )
 
     def stage_layouts(self) -> tuple:
         """(rows, bK, boxes, stages) of each operand that is loaded."""
@@ -132,11 +154,23 @@ class WarpSpecializedGemm:
 
     @cute.kernel
     def kernel(
-        self, loads: tuple, tma_D: cute.CopyAtom, tD: cute.Tensor, outputs: tuple, mC: cute.Tensor, mD: Any,
-        function: EpilogueFunction, decomposition: Any, tiles: tuple, raster: tuple, k_tiles: Any,
-        stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr,
-        tiled_mma: cute.TiledMma, epilogue_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        loads: tuple,
+        tma_D: cute.CopyAtom,
+        tD: cute.Tensor,
+        outputs: tuple,
+        mC: cute.Tensor,
+        mD: Any,
+        function: EpilogueFunction,
+        decomposition: Any,
+        tiles: tuple,
+        raster: tuple,
+        k_tiles: Any,
+        stage_layouts: cutlass.Constexpr,
+        sD_layout: cutlass.Constexpr,
+        tiled_mma: cute.TiledMma,
+        epilogue_mma: cute.TiledMma,
+    ) -> None:
         config = self.config
         cM, cN = config.cluster
         cK = config.cluster_k
@@ -178,9 +212,21 @@ class WarpSpecializedGemm:
         reduce = partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch)
         scales = partial(self.scales_of_tile, tiled_mma, tD, block_scales(function))
         self.roles(
-            warp, warpgroup, walk, loaded, ring, order, k_tiles, where, operands, fragments, scales, finish, reduce,
+            warp,
+            warpgroup,
+            walk,
+            loaded,
+            ring,
+            order,
+            k_tiles,
+            where,
+            operands,
+            fragments,
+            scales,
+            finish,
+            reduce,
             tiled_mma,
-        )  # fmt: skip
+        )
 
     @cute.jit
     def shared_memory(self, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr) -> tuple:
@@ -224,9 +270,22 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def roles(
-        self, warp: Any, warpgroup: Any, walk: Any, loaded: Any, ring: Any, order: Any, k_tiles: Any, where: Any,
-        operands: Any, fragments: Any, scales: Any, finish: Any, reduce: Any, tiled_mma: cute.TiledMma,
-    ) -> None:  # fmt: skip
+        self,
+        warp: Any,
+        warpgroup: Any,
+        walk: Any,
+        loaded: Any,
+        ring: Any,
+        order: Any,
+        k_tiles: Any,
+        where: Any,
+        operands: Any,
+        fragments: Any,
+        scales: Any,
+        finish: Any,
+        reduce: Any,
+        tiled_mma: cute.TiledMma,
+    ) -> None:
         """What each warp does with the block's share of the work."""
         config = self.config
         if warpgroup == 0:
@@ -320,9 +379,15 @@ class WarpSpecializedGemm:
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
     def scales_of_tile(
-        self, tiled_mma: cute.TiledMma, tD: cute.Tensor, scales: BlockScales | None, part: tuple, at: tuple,
-        k_begin: Any, k_end: Any,
-    ) -> TileScales | None:  # fmt: skip
+        self,
+        tiled_mma: cute.TiledMma,
+        tD: cute.Tensor,
+        scales: BlockScales | None,
+        part: tuple,
+        at: tuple,
+        k_begin: Any,
+        k_end: Any,
+    ) -> TileScales | None:
         """The scales of a consumer warpgroup's part of an output tile; None without scales of blocks."""
         if scales is None:
             return None
@@ -333,17 +398,21 @@ class WarpSpecializedGemm:
         held = EpilogueTile(tCcD, extent, no_source, self.config.transposed)
         return TileScales(scales, held, k_begin, k_end)
 
-    def part_of_tile(self, tensor: cute.Tensor, tile: tuple, part: tuple) -> cute.Tensor:
-        """A consumer warpgroup's part of an output tile, (rows, columns) of an (M, N) tensor."""
-        m, n, _ = tile
-        at = m * self.config.split[0] + part[0], n * self.config.split[1] + part[1]
-        return cute.local_tile(tensor, self.config.part, at)
-
     @cute.jit
     def multiply(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, where: Any, scales: Any,
-        finish: Any, tile: Any, k_begin: Any, k_end: Any, state: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        ring: Any,
+        tiled_mma: cute.TiledMma,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        where: Any,
+        scales: Any,
+        finish: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: Any,
+    ) -> Any:
         """A consumer warpgroup's part of one output tile. Where it goes is computed while the first operands come."""
         acc, k_tiles = self.accumulators(tiled_mma), k_end - k_begin
         at = where(tile)
@@ -357,9 +426,18 @@ class WarpSpecializedGemm:
 
     @cute.jit
     def multiply_in_turn(
-        self, ring: Any, tiled_mma: cute.TiledMma, tCrA: cute.Tensor, tCrB: cute.Tensor, where: Any, finish: Any,
-        tile: Any, k_begin: Any, k_end: Any, state: tuple,
-    ) -> tuple:  # fmt: skip
+        self,
+        ring: Any,
+        tiled_mma: cute.TiledMma,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        where: Any,
+        finish: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: tuple,
+    ) -> tuple:
         """A consumer warpgroup's output tile, while the other one is at the tile before or after it.
 
         The main loop starts when the other's last wgmma has been issued. By then the other has seen all its stages
@@ -375,121 +453,3 @@ class WarpSpecializedGemm:
         finish(acc, tile, at, k_begin, k_end)
         order.arrive()
         return self.mainloop.skip(consumer, k_end - k_begin), order
-
-    @cute.jit
-    def finish(
-        self, epilogue_mma: cute.TiledMma, to_D: tuple, mC: cute.Tensor, mD: Any,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, k_tiles: Any, scratch: Any, rank: Any,
-        mine: Any, part: tuple, acc: cute.Tensor, tile: Any, at: tuple, k_begin: Any, k_end: Any,
-    ) -> None:  # fmt: skip
-        """Write warpgroup ``mine``'s sums of ``tile``, which is ``at`` (tile_m, tile_n, batch), or hand them to the
-        worker that finishes the tile."""
-        sD = sD[None, None, None, mine]
-        tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
-        if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
-            at = (at[0], at[1], cute.arch.block_idx()[1])
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at)
-        if cutlass.const_expr(self.config.cluster_k > 1):
-            self.exchange(write, tidx, acc, scratch, rank)
-        elif cutlass.const_expr(decomposition.sums == "in_turn"):
-            first = partial(self.write, epilogue_mma, to_D, mC, sD)
-            others = partial(self.write, epilogue_mma, to_D, mD, sD)
-            self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile, at)
-        elif cutlass.const_expr(decomposition.sums != "exchanged"):
-            write(self.epilogue.parts(acc))
-        elif cutlass.const_expr(decomposition.handed_over):
-            if (k_begin > 0) | (k_end < k_tiles):
-                self.fixup.give(decomposition, tile, k_begin, tidx, acc)
-            else:
-                write(self.epilogue.parts(acc))
-        elif k_end < k_tiles:
-            # All warpgroups of the block go the same way, and exchange sums thread by thread.
-            self.fixup.give(decomposition, tile, k_begin, tidx, acc)
-        else:
-            if k_begin > 0:
-                self.fixup.take(decomposition, tile, tidx, acc)
-            write(self.epilogue.parts(acc))
-
-    @cute.jit
-    def add_in_turn(
-        self, first: Any, others: Any, tidx: Any, acc: cute.Tensor, function: Any,
-        decomposition: SerialSplitK, mine: Any, part: tuple, tile: Any, at: tuple,
-    ) -> None:  # fmt: skip
-        """Add this block's sums to D when the block before has done so."""
-        turn, turns = decomposition.turn(), decomposition.slices
-        sync = self.together.arrive_and_wait
-        decomposition.wait(tile, tidx, sync)
-        if turn == 0:
-            first(of_k_partition(function, 0, turns), mine, part, at, self.epilogue.parts(acc))
-        else:
-            others(of_k_partition(function, turn, turns), mine, part, at, self.epilogue.parts(acc))
-        self.epilogue.written(cute.arch.thread_idx()[0] % 128)
-        decomposition.release(tile, tidx, sync)
-
-    @cute.jit
-    def reduce(
-        self, epilogue_mma: cute.TiledMma, where: Any, to_D: tuple, mC: cute.Tensor,
-        sD: cute.Tensor, function: EpilogueFunction, decomposition: Any, scratch: Any, mine: Any,
-    ) -> None:  # fmt: skip
-        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
-        ``scratch`` is the shared memory of the stages, which are not needed any more."""
-        if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
-            return
-        config = self.config
-        tidx = cute.arch.thread_idx()[0] - 128 * config.producers
-        sD = sD[None, None, None, mine]
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine)
-        sums = SumPartition.of(
-            self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
-        )
-        self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write, where))
-
-    def write_reduced(self, write: Any, where: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
-        """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
-        part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
-        write(part, where(tile), [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
-
-    @cute.jit
-    def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
-        """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
-        shared memory of the stages, which are not needed any more."""
-        config = self.config
-        self.together.arrive_and_wait()  # the wgmma of all warpgroups have read the stages
-        self.partials.store(scratch, tidx, acc)
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
-        parts = []
-        for turn in cutlass.range_constexpr(config.parts // config.cluster_k):
-            index = turn * config.cluster_k + rank
-            sums = self.partials.add_up(
-                partial(cute.arch.mapa, scratch), config.cluster_k, tidx, index, config.epilogue_columns // 2,
-                config.part[1] // 2,
-            )  # fmt: skip
-            parts.append((index, self.epilogue.part(sums, 0, config.epilogue_columns // 2)))
-        cute.arch.cluster_arrive()  # a block stays until the others have read its sums
-        write(parts)
-        cute.arch.cluster_wait()
-
-    @cute.jit
-    def write(
-        self, epilogue_mma: cute.TiledMma, to_D: tuple, mC: cute.Tensor, sD: cute.Tensor,
-        function: EpilogueFunction, mine: Any, part: tuple, at: tuple, parts: list,
-    ) -> None:  # fmt: skip
-        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``; ``to_D`` are D's
-        TMA atom and tensor, and those of the second outputs."""
-        batch = at[2]
-        tma_D, tD, outputs = to_D
-        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
-        gD, gC, cD = (
-            self.part_of_tile(tensor, at, part)
-            for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
-        )  # the warpgroup's part: (rows, columns)
-        tidx = cute.arch.thread_idx()[0] % 128
-        ours = [None if pair is None else (pair[0], self.part_of_tile(pair[1], at, part)) for pair in outputs]
-        self.epilogue.run(
-            epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine), outputs=ours
-        )
-
-    def barrier(self, mine: Any) -> pipeline.NamedBarrier:
-        """That of consumer warpgroup ``mine`` alone."""
-        return pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)

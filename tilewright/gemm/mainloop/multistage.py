@@ -68,9 +68,15 @@ class MultistageMainloop:
 
     @cute.jit
     def run(
-        self, tiled_mma: cute.TiledMma, tidx: Any, acc: cute.Tensor, A: OperandSlices, B: OperandSlices, k_begin: Any,
+        self,
+        tiled_mma: cute.TiledMma,
+        tidx: Any,
+        acc: cute.Tensor,
+        A: OperandSlices,
+        B: OperandSlices,
+        k_begin: Any,
         k_end: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Multiply k tiles ``k_begin`` to ``k_end``; shared memory must be free and is so again in the end."""
         stages = self.config.stages
         loader_A = self.loader(self.config.a, A, tidx, k_begin)

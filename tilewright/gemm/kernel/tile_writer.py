@@ -1,0 +1,197 @@
+"""What a consumer warpgroup does with the sums of an output tile: write them, add them to D in turn, hand them to the
+worker that finishes the tile, or exchange them within the cluster."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import tilewright as cutlass
+from tilewright import cute, pipeline
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
+from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.schedule.fixup import Fixup, SumPartition
+from tilewright.gemm.schedule.partials import Partials
+from tilewright.gemm.schedule.semaphore import SerialSplitK
+from tilewright.gemm.schedule.shared import SharedTiles
+
+
+class TileWriter:
+    """The part of a warp-specialised kernel behind its main loop. ``decomposition.sums`` says how the sums of a tile
+    become D; the kernel that inherits this makes the epilogue and the memory for sums of parts."""
+
+    config: HopperConfig
+    epilogue: TmaStoreEpilogue
+    partials: Partials
+    fixup: Fixup
+    together: pipeline.NamedBarrier
+    """All consumer warpgroups of the block."""
+
+    @cute.jit
+    def finish(
+        self,
+        epilogue_mma: cute.TiledMma,
+        to_D: tuple,
+        mC: cute.Tensor,
+        mD: Any,
+        sD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Any,
+        k_tiles: Any,
+        scratch: Any,
+        rank: Any,
+        mine: Any,
+        part: tuple,
+        acc: cute.Tensor,
+        tile: Any,
+        at: tuple,
+        k_begin: Any,
+        k_end: Any,
+    ) -> None:
+        """Write warpgroup ``mine``'s sums of ``tile``, which is ``at`` (tile_m, tile_n, batch), or hand them to the
+        worker that finishes the tile."""
+        sD = sD[None, None, None, mine]
+        tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
+        if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
+            at = (at[0], at[1], cute.arch.block_idx()[1])
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at)
+        if cutlass.const_expr(self.config.cluster_k > 1):
+            self.exchange(write, tidx, acc, scratch, rank)
+        elif cutlass.const_expr(decomposition.sums == "in_turn"):
+            first = partial(self.write, epilogue_mma, to_D, mC, sD)
+            others = partial(self.write, epilogue_mma, to_D, mD, sD)
+            self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile, at)
+        elif cutlass.const_expr(decomposition.sums != "exchanged"):
+            write(self.epilogue.parts(acc))
+        elif cutlass.const_expr(decomposition.handed_over):
+            if (k_begin > 0) | (k_end < k_tiles):
+                self.fixup.give(decomposition, tile, k_begin, tidx, acc)
+            else:
+                write(self.epilogue.parts(acc))
+        elif k_end < k_tiles:
+            # All warpgroups of the block go the same way, and exchange sums thread by thread.
+            self.fixup.give(decomposition, tile, k_begin, tidx, acc)
+        else:
+            if k_begin > 0:
+                self.fixup.take(decomposition, tile, tidx, acc)
+            write(self.epilogue.parts(acc))
+
+    @cute.jit
+    def add_in_turn(
+        self,
+        first: Any,
+        others: Any,
+        tidx: Any,
+        acc: cute.Tensor,
+        function: Any,
+        decomposition: SerialSplitK,
+        mine: Any,
+        part: tuple,
+        tile: Any,
+        at: tuple,
+    ) -> None:
+        """Add this block's sums to D when the block before has done so."""
+        turn, turns = decomposition.turn(), decomposition.slices
+        sync = self.together.arrive_and_wait
+        decomposition.wait(tile, tidx, sync)
+        if turn == 0:
+            first(of_k_partition(function, 0, turns), mine, part, at, self.epilogue.parts(acc))
+        else:
+            others(of_k_partition(function, turn, turns), mine, part, at, self.epilogue.parts(acc))
+        self.epilogue.written(cute.arch.thread_idx()[0] % 128)
+        decomposition.release(tile, tidx, sync)
+
+    @cute.jit
+    def reduce(
+        self,
+        epilogue_mma: cute.TiledMma,
+        where: Any,
+        to_D: tuple,
+        mC: cute.Tensor,
+        sD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Any,
+        scratch: Any,
+        mine: Any,
+    ) -> None:
+        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
+        ``scratch`` is the shared memory of the stages, which are not needed any more."""
+        if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
+            return
+        config = self.config
+        tidx = cute.arch.thread_idx()[0] - 128 * config.producers
+        sD = sD[None, None, None, mine]
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine)
+        sums = SumPartition.of(
+            self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
+        )
+        self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write, where))
+
+    def write_reduced(self, write: Any, where: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
+        """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
+        part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
+        write(part, where(tile), [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
+
+    @cute.jit
+    def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
+        """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
+        shared memory of the stages, which are not needed any more."""
+        config = self.config
+        self.together.arrive_and_wait()  # the wgmma of all warpgroups have read the stages
+        self.partials.store(scratch, tidx, acc)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        parts = []
+        for turn in cutlass.range_constexpr(config.parts // config.cluster_k):
+            index = turn * config.cluster_k + rank
+            sums = self.partials.add_up(
+                partial(cute.arch.mapa, scratch),
+                config.cluster_k,
+                tidx,
+                index,
+                config.epilogue_columns // 2,
+                config.part[1] // 2,
+            )
+            parts.append((index, self.epilogue.part(sums, 0, config.epilogue_columns // 2)))
+        cute.arch.cluster_arrive()  # a block stays until the others have read its sums
+        write(parts)
+        cute.arch.cluster_wait()
+
+    @cute.jit
+    def write(
+        self,
+        epilogue_mma: cute.TiledMma,
+        to_D: tuple,
+        mC: cute.Tensor,
+        sD: cute.Tensor,
+        function: EpilogueFunction,
+        mine: Any,
+        part: tuple,
+        at: tuple,
+        parts: list,
+    ) -> None:
+        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``; ``to_D`` are D's
+        TMA atom and tensor, and those of the second outputs."""
+        batch = at[2]
+        tma_D, tD, outputs = to_D
+        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        gD, gC, cD = (
+            self.part_of_tile(tensor, at, part)
+            for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
+        )  # the warpgroup's part: (rows, columns)
+        tidx = cute.arch.thread_idx()[0] % 128
+        ours = [None if pair is None else (pair[0], self.part_of_tile(pair[1], at, part)) for pair in outputs]
+        self.epilogue.run(
+            epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine), outputs=ours
+        )
+
+    def barrier(self, mine: Any) -> pipeline.NamedBarrier:
+        """That of consumer warpgroup ``mine`` alone."""
+        return pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
+
+    def part_of_tile(self, tensor: cute.Tensor, tile: tuple, part: tuple) -> cute.Tensor:
+        """A consumer warpgroup's part of an output tile, (rows, columns) of an (M, N) tensor."""
+        m, n, _ = tile
+        at = m * self.config.split[0] + part[0], n * self.config.split[1] + part[1]
+        return cute.local_tile(tensor, self.config.part, at)
