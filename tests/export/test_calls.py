@@ -14,7 +14,7 @@ from tilewright import cute
 from tilewright.cute.runtime import from_dlpack, load_module, make_fake_compact_tensor, make_fake_stream
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
-from tilewright.lang.tensors.pointer import HostPointer
+from tilewright.lang.tensors.host_pointer import HostPointer
 
 pytestmark = needs_compiler
 STREAM = 0x5500

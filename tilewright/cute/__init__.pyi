@@ -56,14 +56,13 @@ from tilewright.lang.tensors.layout_functions import (
     tile_to_shape as tile_to_shape, tiled_divide as tiled_divide, tiled_product as tiled_product, upcast as upcast,
     with_shape as with_shape, zipped_divide as zipped_divide, zipped_product as zipped_product,
 )
+from tilewright.lang.tensors.host_pointer import make_ptr as make_ptr
 from tilewright.lang.tensors.math import (
     acos as acos, asin as asin, atan as atan, atan2 as atan2, cos as cos, erf as erf, exp as exp, exp2 as exp2,
     fma as fma, log as log, log10 as log10, log2 as log2, rsqrt as rsqrt, sin as sin, sqrt as sqrt, tan as tan,
     tanh as tanh,
 )
-from tilewright.lang.tensors.pointer import (
-    AddressSpace as AddressSpace, make_ptr as make_ptr, recast_ptr as recast_ptr,
-)
+from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace, recast_ptr as recast_ptr
 from tilewright.lang.tensors.struct import struct as struct, union as union
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor, make_tensor as make_tensor

@@ -18,7 +18,7 @@ from tilewright.lang.launch.calls import Parameter
 from tilewright.lang.numbers import numeric
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer
-from tilewright.lang.tensors.pointer import HostPointer
+from tilewright.lang.tensors.host_pointer import HostPointer
 from tilewright.layout import Layout
 
 PLAIN = (type(None), bool, int, float, str)

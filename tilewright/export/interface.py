@@ -21,7 +21,7 @@ from tilewright.lang.arguments.kinds import Argument, CompoundArgument, ScalarAr
 from tilewright.lang.arguments.protocol import ProtocolArgument
 from tilewright.lang.numbers.facts import EXTENT_BOUND
 from tilewright.lang.numbers.numeric import Integer
-from tilewright.lang.tensors.pointer import HostPointer
+from tilewright.lang.tensors.host_pointer import HostPointer
 from tilewright.layout import cosize
 from tilewright.layout.tuples import flatten_to_tuple
 

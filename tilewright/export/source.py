@@ -154,12 +154,20 @@ def _tables(executor: Any, compiled: dict[str, list[Any]], offsets: list[int], p
         sizes = ", ".join(str(len(made.cubin)) for made in artifacts)
         exact, family = int(bool(found.suffix)), int(found.suffix == "f")
         codes.append(f"  {{{found.capability}, {exact}, {family}, {{{starts}}}, {{{sizes}}}}}, /* {arch} */")
-    return "\n".join([
-        "static const tw_kernel tw_kernels[TW_KERNELS] = {", *rows, "};", "",
-        f"/* A description for load_module, and the machine code: {len(package)} bytes. */",
-        f"static const uint64_t tw_package[] = {{\n{words(package)}\n}};", "",
-        "static const tw_code tw_codes[] = {", *codes, "};",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "static const tw_kernel tw_kernels[TW_KERNELS] = {",
+            *rows,
+            "};",
+            "",
+            f"/* A description for load_module, and the machine code: {len(package)} bytes. */",
+            f"static const uint64_t tw_package[] = {{\n{words(package)}\n}};",
+            "",
+            "static const tw_code tw_codes[] = {",
+            *codes,
+            "};",
+        ]
+    )
 
 
 @cache

@@ -18,9 +18,10 @@ from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, is_number, unwrap
 from tilewright.lang.tensors.access import need_no_fraction
+from tilewright.lang.tensors.host_pointer import HostPointer
 from tilewright.lang.tensors.leaves import dynamic_leaves
 from tilewright.lang.tensors.packed import group
-from tilewright.lang.tensors.pointer import HostPointer, element_bytes, is_packed
+from tilewright.lang.tensors.pointer import element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset

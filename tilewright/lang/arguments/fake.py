@@ -12,7 +12,8 @@ from tilewright.lang.arguments.dlpack import HostTensor, _dynamic, _layout
 from tilewright.lang.arguments.streams import ENVIRONMENT_STREAM, default_stream
 from tilewright.lang.numbers.numeric import Int32 as Int32
 from tilewright.lang.numbers.numeric import Integer
-from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, element_bytes
+from tilewright.lang.tensors.host_pointer import HostPointer
+from tilewright.lang.tensors.pointer import AddressSpace, element_bytes
 
 
 class FakeTensor(HostTensor):

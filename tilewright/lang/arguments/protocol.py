@@ -16,7 +16,8 @@ from tilewright.lang.arguments.kinds import Argument, describe
 from tilewright.lang.numbers.numeric import Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.tensors.pointer import AddressSpace, HostPointer, make_ptr
+from tilewright.lang.tensors.host_pointer import HostPointer, make_ptr
+from tilewright.lang.tensors.pointer import AddressSpace
 
 
 @typing.runtime_checkable

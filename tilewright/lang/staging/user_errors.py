@@ -114,6 +114,7 @@ def _is_of_ours(name: str) -> bool:
         "lang.tensors.tensor",
         "lang.tensors.tensor_ssa",
         "lang.tensors.pointer",
+        "lang.tensors.host_pointer",
     )
     return any(hasattr(sys.modules.get(f"tilewright.{module}"), name) for module in values)
 

@@ -22,10 +22,40 @@ if TYPE_CHECKING:
     from tilewright.lang.tensors.math_types import Binary, Predicate, Unary
 
 __all__ = [
-    "abs", "absf", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor",
-    "fma", "isinf", "isnan", "log", "log10", "log1p", "log2", "max", "min", "pow", "rcp", "round", "roundeven", "rsqrt",
-    "sin", "sqrt", "tan", "tanh", "trunc",
-]  # fmt: skip
+    "abs",
+    "absf",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "ceil",
+    "copysign",
+    "cos",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "fma",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "max",
+    "min",
+    "pow",
+    "rcp",
+    "round",
+    "roundeven",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+]
 
 
 def _shown(name: str, example: str) -> str:

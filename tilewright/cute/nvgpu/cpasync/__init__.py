@@ -25,14 +25,28 @@ from tilewright.tiled.tma.descriptors import (
 from tilewright.tiled.tma.partition import create_tma_multicast_mask, tma_partition
 
 __all__ = [
-    "CopyBulkG2SMulticastOp", "CopyBulkG2SOp", "CopyBulkS2GOp", "CopyBulkTensorTileG2SMulticastOp",
-    "CopyBulkTensorTileG2SOp", "CopyBulkTensorTileS2GOp",
-    "CopyG2SOp", "CopyReduceBulkS2GOp",
-    "CopyReduceBulkTensorTileS2GOp", "LoadCacheMode", "ReductionKind", "TmaInfo", "copy_tensormap",
+    "CopyBulkG2SMulticastOp",
+    "CopyBulkG2SOp",
+    "CopyBulkS2GOp",
+    "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SOp",
+    "CopyBulkTensorTileS2GOp",
+    "CopyG2SOp",
+    "CopyReduceBulkS2GOp",
+    "CopyReduceBulkTensorTileS2GOp",
+    "LoadCacheMode",
+    "ReductionKind",
+    "TmaInfo",
+    "copy_tensormap",
     "cp_fence_tma_desc_release",
-    "create_tma_multicast_mask", "fence_tma_desc_acquire", "fence_tma_desc_release", "make_tiled_tma_atom",
-    "prefetch_descriptor", "tma_partition", "update_tma_descriptor",
-]  # fmt: skip
+    "create_tma_multicast_mask",
+    "fence_tma_desc_acquire",
+    "fence_tma_desc_release",
+    "make_tiled_tma_atom",
+    "prefetch_descriptor",
+    "tma_partition",
+    "update_tma_descriptor",
+]
 
 ReductionKind = ReductionOp
 

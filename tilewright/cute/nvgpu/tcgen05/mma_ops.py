@@ -16,9 +16,17 @@ from tilewright.lang.device.tensor_memory import tcgen05_commit
 from tilewright.lang.tensors.pointer import Pointer
 
 __all__ = [
-    "CtaGroup", "Field", "MmaF16BF16Op", "MmaF8F6F4Op", "MmaFP8Op", "MmaI8Op", "MmaOp", "MmaTF32Op", "OperandSource",
+    "CtaGroup",
+    "Field",
+    "MmaF16BF16Op",
+    "MmaF8F6F4Op",
+    "MmaFP8Op",
+    "MmaI8Op",
+    "MmaOp",
+    "MmaTF32Op",
+    "OperandSource",
     "commit",
-]  # fmt: skip
+]
 
 
 SMALL_FLOATS = (E4M3, E5M2, E3M2, E2M3, E2M1)

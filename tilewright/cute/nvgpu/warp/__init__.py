@@ -14,9 +14,17 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
-    "Field", "LdMatrix8x16x8bOp", "LdMatrix8x8x16bOp", "MmaF16BF16Op", "MmaF64Op", "MmaFP8Op",
-    "MmaI8Op", "MmaTF32Op", "StMatrix16x8x8bOp", "StMatrix8x8x16bOp",
-]  # fmt: skip
+    "Field",
+    "LdMatrix8x16x8bOp",
+    "LdMatrix8x8x16bOp",
+    "MmaF16BF16Op",
+    "MmaF64Op",
+    "MmaFP8Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "StMatrix16x8x8bOp",
+    "StMatrix8x8x16bOp",
+]
 
 
 class Field(Enum):
