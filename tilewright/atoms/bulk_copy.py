@@ -199,11 +199,20 @@ class BulkStore(BulkCopy):
 
 
 _TYPES = {
-    "add": {"u32": "u32", "i32": "s32", "u64": "u64", "i64": "u64", "f16": "noftz.f16", "bf16": "noftz.bf16",
-            "f32": "f32", "f64": "f64"},
+    "add": {
+        "u32": "u32",
+        "i32": "s32",
+        "u64": "u64",
+        "i64": "u64",
+        "f16": "noftz.f16",
+        "bf16": "noftz.bf16",
+        "f32": "f32",
+        "f64": "f64",
+    },
     "min": {"u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64", "f16": "f16", "bf16": "bf16"},
-    "inc": {"u32": "u32"}, "and": {"u32": "b32", "i32": "b32", "u64": "b64", "i64": "b64"},
-}  # fmt: skip
+    "inc": {"u32": "u32"},
+    "and": {"u32": "b32", "i32": "b32", "u64": "b64", "i64": "b64"},
+}
 _TYPES |= {"max": _TYPES["min"], "dec": _TYPES["inc"], "or": _TYPES["and"], "xor": _TYPES["and"]}
 
 

@@ -11,10 +11,22 @@ from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.universal import AutoVectorCopy, UniversalCopy
 
 _WIDTHS = {
-    "uint8_t": 8, "int8_t": 8, "uint16_t": 16, "int16_t": 16, "half_t": 16, "bfloat16_t": 16, "uint32_t": 32,
-    "int32_t": 32, "int": 32, "float": 32, "tfloat32_t": 32, "uint64_t": 64, "int64_t": 64, "double": 64,
+    "uint8_t": 8,
+    "int8_t": 8,
+    "uint16_t": 16,
+    "int16_t": 16,
+    "half_t": 16,
+    "bfloat16_t": 16,
+    "uint32_t": 32,
+    "int32_t": 32,
+    "int": 32,
+    "float": 32,
+    "tfloat32_t": 32,
+    "uint64_t": 64,
+    "int64_t": 64,
+    "double": 64,
     "uint128_t": 128,
-}  # fmt: skip
+}
 
 
 def _all() -> dict[str, CopyInstruction]:

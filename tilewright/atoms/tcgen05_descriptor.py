@@ -54,10 +54,20 @@ SCALES: Mapping[str, Mapping[str, int]] = {
 MAX_SHIFTS = (0, 8, 16, 32)
 _MAJORS = ("K", "MN")
 _DENSE = {
-    "selector": (0, 2), "sparse": (2, 1), "saturate": (3, 1), "d": (4, 2), "a": (7, 3), "b": (10, 3),
-    "negate_a": (13, 1), "negate_b": (14, 1), "major_a": (15, 1), "major_b": (16, 1), "n": (17, 6),
-    "m": (24, 5), "max_shift": (30, 2),
-}  # fmt: skip
+    "selector": (0, 2),
+    "sparse": (2, 1),
+    "saturate": (3, 1),
+    "d": (4, 2),
+    "a": (7, 3),
+    "b": (10, 3),
+    "negate_a": (13, 1),
+    "negate_b": (14, 1),
+    "major_a": (15, 1),
+    "major_b": (16, 1),
+    "n": (17, 6),
+    "m": (24, 5),
+    "max_shift": (30, 2),
+}
 _SCALED = {name: place for name, place in _DENSE.items() if name not in ("saturate", "d", "max_shift")} | {
     "sfb_id": (4, 2),
     "scale": (23, 1),
@@ -110,13 +120,24 @@ class InstructionDescriptor(NamedTuple):
         self._check()
         scaled = self.kind in SCALES
         known = {
-            "selector": self.selector, "sparse": self.sparse, "saturate": self.saturate,
-            "d": ACCUMULATORS[self.kind][self.type_d], "a": FORMATS[self.kind][self.type_a],
-            "b": FORMATS[self.kind][self.type_b], "negate_a": self.negate[0], "negate_b": self.negate[1],
-            "major_a": _MAJORS.index(self.majors[0]), "major_b": _MAJORS.index(self.majors[1]), "n": self.n // 8,
-            "m": self.m // 16, "max_shift": MAX_SHIFTS.index(self.max_shift), "sfa_id": self.sfa_id,
-            "sfb_id": self.sfb_id, "k_96": self.k_96, "scale": SCALES[self.kind][self.scale or ""] if scaled else 0,
-        }  # fmt: skip
+            "selector": self.selector,
+            "sparse": self.sparse,
+            "saturate": self.saturate,
+            "d": ACCUMULATORS[self.kind][self.type_d],
+            "a": FORMATS[self.kind][self.type_a],
+            "b": FORMATS[self.kind][self.type_b],
+            "negate_a": self.negate[0],
+            "negate_b": self.negate[1],
+            "major_a": _MAJORS.index(self.majors[0]),
+            "major_b": _MAJORS.index(self.majors[1]),
+            "n": self.n // 8,
+            "m": self.m // 16,
+            "max_shift": MAX_SHIFTS.index(self.max_shift),
+            "sfa_id": self.sfa_id,
+            "sfb_id": self.sfb_id,
+            "k_96": self.k_96,
+            "scale": SCALES[self.kind][self.scale or ""] if scaled else 0,
+        }
         return {name: int(known[name]) for name in (_SCALED if scaled else _DENSE)}
 
     @property
@@ -139,13 +160,23 @@ class InstructionDescriptor(NamedTuple):
             raise ConstraintError(f"the instruction descriptor 0x{word:08x} of kind::{kind} has bits that must be 0")
         d = _decoded(ACCUMULATORS[kind], got["d"], kind, "D") if "d" in got else F32
         return cls(
-            kind, _decoded(FORMATS[kind], got["a"], kind, "A"), _decoded(FORMATS[kind], got["b"], kind, "B"), d,
-            16 * got["m"], 8 * got["n"], (_MAJORS[got["major_a"]], _MAJORS[got["major_b"]]),
-            (bool(got["negate_a"]), bool(got["negate_b"])), bool(got.get("saturate", 0)), bool(got["sparse"]),
-            got["selector"], MAX_SHIFTS[got.get("max_shift", 0)],
-            _decoded(SCALES[kind], got["scale"], kind, "scale factors") if "scale" in got else None,
-            got.get("sfa_id", 0), got.get("sfb_id", 0), bool(got.get("k_96", 0)),
-        )  # fmt: skip
+            kind=kind,
+            type_a=_decoded(FORMATS[kind], got["a"], kind, "A"),
+            type_b=_decoded(FORMATS[kind], got["b"], kind, "B"),
+            type_d=d,
+            m=16 * got["m"],
+            n=8 * got["n"],
+            majors=(_MAJORS[got["major_a"]], _MAJORS[got["major_b"]]),
+            negate=(bool(got["negate_a"]), bool(got["negate_b"])),
+            saturate=bool(got.get("saturate", 0)),
+            sparse=bool(got["sparse"]),
+            selector=got["selector"],
+            max_shift=MAX_SHIFTS[got.get("max_shift", 0)],
+            scale=_decoded(SCALES[kind], got["scale"], kind, "scale factors") if "scale" in got else None,
+            sfa_id=got.get("sfa_id", 0),
+            sfb_id=got.get("sfb_id", 0),
+            k_96=bool(got.get("k_96", 0)),
+        )
 
     def _check(self) -> None:
         """ConstraintError for what no word of this kind can say. Whether the kind has the shape is

@@ -29,39 +29,61 @@ _A, _FLOAT = "{R|[R]}", "{f16|tf32|f8f6f4}"
 _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # -- memory of columns ---------------------------------------------------------------------------------------------
     ("tcgen05.alloc.cta_group::{1|2}.sync.aligned<.shared::cta>.b32 [R], {R|32|64|128|256|512};", _TENSOR_MEMORY),
-    (f"tcgen05.dealloc.cta_group::{{1|2}}.sync.aligned.b32 R, {{R|{'|'.join(map(str, range(32, 513, 32)))}}};",
-     _TENSOR_MEMORY),
+    (
+        f"tcgen05.dealloc.cta_group::{{1|2}}.sync.aligned.b32 R, {{R|{'|'.join(map(str, range(32, 513, 32)))}}};",
+        _TENSOR_MEMORY,
+    ),
     ("tcgen05.relinquish_alloc_permit.cta_group::{1|2}.sync.aligned;", _TENSOR_MEMORY),
     ("tcgen05.wait::{ld|st}.sync.aligned;", _TENSOR_MEMORY),
     ("tcgen05.fence::{before|after}_thread_sync;", _TENSOR_MEMORY),
     ("tcgen05.commit.cta_group::{1|2}.mbarrier::arrive::one<.shared::cluster>.b64 [R];", _TENSOR_MEMORY),
-    ("tcgen05.commit.cta_group::{1|2}.mbarrier::arrive::one<.shared::cluster>.multicast::cluster.b64 [R], R;",
-     _TENSOR_MEMORY),
+    (
+        "tcgen05.commit.cta_group::{1|2}.mbarrier::arrive::one<.shared::cluster>.multicast::cluster.b64 [R], R;",
+        _TENSOR_MEMORY,
+    ),
     ("tcgen05.shift.cta_group::{1|2}.down [R];", _NO_FAMILY),
-    ("tcgen05.cp.cta_group::{1|2}.{128x256b|4x256b|128x128b|64x128b.warpx2::02_13|64x128b.warpx2::01_23|32x128b.warpx4}"
-     "<.b8x16.{b6x16_p32|b4x16_p64}> [R], R;", _TENSOR_MEMORY),
+    (
+        "tcgen05.cp.cta_group::{1|2}.{128x256b|4x256b|128x128b|64x128b.warpx2::02_13|64x128b.warpx2::01_23|32x128b.warpx4}"
+        "<.b8x16.{b6x16_p32|b4x16_p64}> [R], R;",
+        _TENSOR_MEMORY,
+    ),
     # -- what is not tcgen05 -------------------------------------------------------------------------------------------
     ("clusterlaunchcontrol.try_cancel.async<.shared::cta>.mbarrier::complete_tx::bytes.b128 [R], [R];", TARGETS),
     ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 R, R;", TARGETS),
     ("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 (R*4), R;", TARGETS),
     ("clusterlaunchcontrol.query_cancel.get_first_ctaid::{x|y|z}.b32.b128 R, R;", TARGETS),
-    *((f"cp.async.bulk.tensor.{n}d<.cta_group::2>.shared::cluster.global<.tile>.mbarrier::complete_tx::bytes"
-       f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R]<, R><, R>;", _TENSOR_MEMORY)
-      for n in range(1, 6)),
-    *((f"cp.async.bulk.tensor.{n}d.im2col<.cta_group::2>.shared::cluster.global.mbarrier::complete_tx::bytes"
-       f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R], (R*{n - 2})<, R><, R>;",
-       _TENSOR_MEMORY) for n in range(3, 6)),
-    ("cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes<.multicast::cluster>"
-     "<.cta_group::2><.L2::cache_hint> [R], [R, (R*5)], [R]<, R><, R>;", _TENSOR_MEMORY),
-    ("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [R], [R, (R*5)], [R];",
-     TARGETS),
+    *(
+        (
+            f"cp.async.bulk.tensor.{n}d<.cta_group::2>.shared::cluster.global<.tile>.mbarrier::complete_tx::bytes"
+            f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R]<, R><, R>;",
+            _TENSOR_MEMORY,
+        )
+        for n in range(1, 6)
+    ),
+    *(
+        (
+            f"cp.async.bulk.tensor.{n}d.im2col<.cta_group::2>.shared::cluster.global.mbarrier::complete_tx::bytes"
+            f"<.multicast::cluster><.cta_group::2><.L2::cache_hint> [R], [R, (R*{n})], [R], (R*{n - 2})<, R><, R>;",
+            _TENSOR_MEMORY,
+        )
+        for n in range(3, 6)
+    ),
+    (
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes<.multicast::cluster>"
+        "<.cta_group::2><.L2::cache_hint> [R], [R, (R*5)], [R]<, R><, R>;",
+        _TENSOR_MEMORY,
+    ),
+    (
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [R], [R, (R*5)], [R];",
+        TARGETS,
+    ),
     ("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [R, (R*5)], [R];", _TENSOR_MEMORY),
     ("{ld|st}.global.v8.{f32|b32} {(R*8), [R]|[R], (R*8)};", TARGETS),
     ("fma.{rn|rz|rm|rp}<.ftz>.f32x2 R, R, R, R;", TARGETS),
     ("{add|mul}.{rn|rz|rm|rp}<.ftz>.f32x2 R, R, R;", TARGETS),
     *((f"ldmatrix.sync.aligned.m16n16.x{n}.trans.shared<::cta>.b8 (R*{2 * n}), [R];", TARGETS) for n in (1, 2)),
     *((f"stmatrix.sync.aligned.m16n8.x{n}.trans.shared<::cta>.b8 [R], (R*{n});", TARGETS) for n in (1, 2, 4)),
-)  # fmt: skip
+)
 
 
 _SCALED: tuple[tuple[str, str, tuple[str, ...]], ...] = (

@@ -30,8 +30,18 @@ class TensorMemory:
     ``granted``: the first one that it gets."""
 
     __slots__ = (
-        "words", "owner", "allocated", "stores", "loads", "products", "written", "permit", "count", "asked", "granted",
-    )  # fmt: skip
+        "words",
+        "owner",
+        "allocated",
+        "stores",
+        "loads",
+        "products",
+        "written",
+        "permit",
+        "count",
+        "asked",
+        "granted",
+    )
 
     def __init__(self) -> None:
         self.words = np.full((LANES, COLUMNS), POISON, np.uint32)

@@ -83,9 +83,17 @@ def _compiled(
             if cache:
                 disk.write(name, parts)
     return Artifact(
-        json.loads(parts["meta"])["kernel"], arch, parts["ptx"].decode(), parts["cubin"], parts["log"].decode(),
-        shared_bytes(function), cached, seconds, shown(compiler.version), function,
-    )  # fmt: skip
+        name=json.loads(parts["meta"])["kernel"],
+        arch=arch,
+        ptx=parts["ptx"].decode(),
+        cubin=parts["cubin"],
+        log=parts["log"].decode(),
+        dynamic_smem=shared_bytes(function),
+        cached=cached,
+        seconds=seconds,
+        nvrtc=shown(compiler.version),
+        function=function,
+    )
 
 
 @functools.cache

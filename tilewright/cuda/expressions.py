@@ -10,9 +10,25 @@ from tilewright.ir.types import BOOL, F64, I64, U32, U64, ScalarType
 
 PRIMARY, UNARY, MUL, ADD, SHIFT, RELATION, EQUALITY, BIT, AND, OR, TERNARY = range(16, 5, -1)
 PRECEDENCE = {
-    "*": MUL, "/": MUL, "%": MUL, "+": ADD, "-": ADD, "<<": SHIFT, ">>": SHIFT, "<": RELATION, "<=": RELATION,
-    ">": RELATION, ">=": RELATION, "==": EQUALITY, "!=": EQUALITY, "&": BIT, "^": BIT, "|": BIT, "&&": AND, "||": OR,
-}  # fmt: skip
+    "*": MUL,
+    "/": MUL,
+    "%": MUL,
+    "+": ADD,
+    "-": ADD,
+    "<<": SHIFT,
+    ">>": SHIFT,
+    "<": RELATION,
+    "<=": RELATION,
+    ">": RELATION,
+    ">=": RELATION,
+    "==": EQUALITY,
+    "!=": EQUALITY,
+    "&": BIT,
+    "^": BIT,
+    "|": BIT,
+    "&&": AND,
+    "||": OR,
+}
 
 
 class Expr(NamedTuple):

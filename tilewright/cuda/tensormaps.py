@@ -9,10 +9,23 @@ from tilewright.ir.tensormap import BYTES, TensorMap, swizzle_name
 
 # CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
 DATA_TYPE_CODES = {
-    "UINT8": 0, "UINT16": 1, "UINT32": 2, "INT32": 3, "UINT64": 4, "INT64": 5, "FLOAT16": 6, "FLOAT32": 7,
-    "FLOAT64": 8, "BFLOAT16": 9, "FLOAT32_FTZ": 10, "TFLOAT32": 11, "TFLOAT32_FTZ": 12, "16U4_ALIGN8B": 13,
-    "16U4_ALIGN16B": 14, "16U6_ALIGN16B": 15,
-}  # fmt: skip
+    "UINT8": 0,
+    "UINT16": 1,
+    "UINT32": 2,
+    "INT32": 3,
+    "UINT64": 4,
+    "INT64": 5,
+    "FLOAT16": 6,
+    "FLOAT32": 7,
+    "FLOAT64": 8,
+    "BFLOAT16": 9,
+    "FLOAT32_FTZ": 10,
+    "TFLOAT32": 11,
+    "TFLOAT32_FTZ": 12,
+    "16U4_ALIGN8B": 13,
+    "16U4_ALIGN16B": 14,
+    "16U6_ALIGN16B": 15,
+}
 SWIZZLE_CODES = {"NONE": 0, "32B": 1, "64B": 2, "128B": 3, "128B_ATOM_32B": 4}
 L2_128B, INTERLEAVE_NONE, FILL_ZEROS = 2, 0, 0
 ALIGNMENT = 64
@@ -41,9 +54,19 @@ def encode(tensor_map: TensorMap) -> bytes:
     steps = (ctypes.c_uint32 * rank)(*[1] * rank)
     kind = DATA_TYPE_CODES[tensor_map.element.tensor_map]
     code = libcuda.library().cuTensorMapEncodeTiled(
-        start, kind, rank, tensor_map.address, dims, strides, box, steps, INTERLEAVE_NONE,
-        SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS,
-    )  # fmt: skip
+        start,
+        kind,
+        rank,
+        tensor_map.address,
+        dims,
+        strides,
+        box,
+        steps,
+        INTERLEAVE_NONE,
+        SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)],
+        L2_128B,
+        FILL_ZEROS,
+    )
     if code:
         libcuda.check(code, f"encoding the {tensor_map}")
     return ctypes.string_at(start, BYTES)

@@ -280,9 +280,17 @@ def _selp(step: Step) -> None:
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
-}  # fmt: skip
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
+}
 
 
 @known("setp")

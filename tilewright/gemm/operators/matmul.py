@@ -50,11 +50,21 @@ REMEMBERED = 4096
 
 
 def matmul(
-    a: Any, b: Any, out: Any = None, c: Any = None, *, alpha: float = 1.0, beta: float = 0.0, bias: Any = None,
-    activation: str | None = None, out_dtype: Any = None, precision: str = "ieee",
-    kernel: str | KernelEntry | None = None, decomposition: str | StreamK | SplitK = "auto",
+    a: Any,
+    b: Any,
+    out: Any = None,
+    c: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    bias: Any = None,
+    activation: str | None = None,
+    out_dtype: Any = None,
+    precision: str = "ieee",
+    kernel: str | KernelEntry | None = None,
+    decomposition: str | StreamK | SplitK = "auto",
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """activation(alpha * a @ b + beta * c + bias): arrays in, an array of the same framework on the same device out.
 
     ``a`` and ``b`` are PyTorch tensors, or NumPy, CuPy or JAX arrays, of one dtype, multiplied by torch.matmul's rules:
@@ -391,9 +401,12 @@ class Request:
 
 
 def by_the_model(
-    entries: list[KernelEntry], decomposition: str | StreamK | SplitK, may_pack: str, functions: tuple[Any, ...],
+    entries: list[KernelEntry],
+    decomposition: str | StreamK | SplitK,
+    may_pack: str,
+    functions: tuple[Any, ...],
     problem: Problem,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """``functions``: those of the epilogue, which may take longer than the main loop of a size."""
     if is_long(functions, problem.D.dtype) and problem.machine != "cpu":
         entries = [entry.for_long_epilogue(problem.shape, limits(problem.machine)) for entry in entries]

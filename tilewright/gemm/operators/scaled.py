@@ -115,9 +115,23 @@ def scaled_matmul(
         if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
             return result
     return ScaledRequest(
-        a, b, out, None, 1.0, 0.0, bias, activation, out_dtype, "ieee", kernel, "auto", scale_a, scale_b,
-        use_fast_accum, scale_result,
-    ).run(key)  # fmt: skip
+        a=a,
+        b=b,
+        out=out,
+        c=None,
+        alpha=1.0,
+        beta=0.0,
+        bias=bias,
+        activation=activation,
+        out_dtype=out_dtype,
+        precision="ieee",
+        kernel=kernel,
+        decomposition="auto",
+        scale_a=scale_a,
+        scale_b=scale_b,
+        use_fast_accum=use_fast_accum,
+        scale_result=scale_result,
+    ).run(key)
 
 
 @dataclass(frozen=True)

@@ -198,9 +198,21 @@ def sparse_matmul(
 
             return recorded(a, b, out, bias, activation, out_dtype)
     return SparseRequest(
-        a.values, b, out, c, alpha, beta, bias, activation, out_dtype, "ieee", kernel, decomposition, a.metadata,
+        a=a.values,
+        b=b,
+        out=out,
+        c=c,
+        alpha=alpha,
+        beta=beta,
+        bias=bias,
+        activation=activation,
+        out_dtype=out_dtype,
+        precision="ieee",
+        kernel=kernel,
+        decomposition=decomposition,
+        metadata=a.metadata,
         functions=functions,
-    ).run()  # fmt: skip
+    ).run()
 
 
 @dataclass(frozen=True)
