@@ -15,10 +15,20 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "as_tensor", "convert_cute_tensor",
-    "create_and_permute_torch_tensor", "current_stream", "cute_tensor_like", "default_stream", "dtype",
-    "get_leading_dim", "matrix",
-]  # fmt: skip
+    "GaussianInitConfig",
+    "RandomInitConfig",
+    "ScalarInitConfig",
+    "TensorInitType",
+    "as_tensor",
+    "convert_cute_tensor",
+    "create_and_permute_torch_tensor",
+    "current_stream",
+    "cute_tensor_like",
+    "default_stream",
+    "dtype",
+    "get_leading_dim",
+    "matrix",
+]
 
 
 def dtype(ty: Any) -> torch.dtype:

@@ -81,9 +81,17 @@ def analyse_kernel(
     found = occupancy(threads, artifact.registers, shared, artifact.arch)
     blocks = math.prod(grid) if isinstance(grid, tuple) else grid
     return KernelReport(
-        artifact.name, artifact.arch, threads, artifact.registers, artifact.spills, artifact.stack, shared, found,
-        None if blocks is None else found.waves(blocks, sms), None if function is None else analyse_fragments(function),
-    )  # fmt: skip
+        artifact.name,
+        artifact.arch,
+        threads,
+        artifact.registers,
+        artifact.spills,
+        artifact.stack,
+        shared,
+        found,
+        None if blocks is None else found.waves(blocks, sms),
+        None if function is None else analyse_fragments(function),
+    )
 
 
 def _function_of(kernel: Any) -> Function | None:

@@ -69,9 +69,17 @@ def gemm(
     from tilewright.cli.gemm import run
 
     run(
-        a, b, output, c_path=c, alpha=alpha, beta=beta, kernel=kernel, decomposition=decomposition.value,
-        machine=machine.value, check=check,
-    )  # fmt: skip
+        a,
+        b,
+        output,
+        c_path=c,
+        alpha=alpha,
+        beta=beta,
+        kernel=kernel,
+        decomposition=decomposition.value,
+        machine=machine.value,
+        check=check,
+    )
 
 
 @app.command()
@@ -116,9 +124,17 @@ def streamk(
     from tilewright.cli.streamk import run
 
     run(
-        (m, n, k), sms=sms, available=avail_sms, occupancy=occupancy, tile=tile, split=split, iterations=iterations,
-        kernel=kernel, picture=picture, machine=machine.value,
-    )  # fmt: skip
+        (m, n, k),
+        sms=sms,
+        available=avail_sms,
+        occupancy=occupancy,
+        tile=tile,
+        split=split,
+        iterations=iterations,
+        kernel=kernel,
+        picture=picture,
+        machine=machine.value,
+    )
 
 
 @app.command()

@@ -13,9 +13,18 @@ OURS = Path(__file__).parent.parent
 # Of these every module can be imported by programs; of other packages the package alone.
 WHOLE = ("_mlir", "base_dsl", "cute", "experimental", "jax", "utils")
 FACES = (
-    "__init__", "cuda/__init__", "cutlass_dsl", "errors", "gemm/__init__", "layout/__init__", "pipeline/__init__",
-    "sim/__init__", "testing", "torch", "viz/__init__",
-)  # fmt: skip
+    "__init__",
+    "cuda/__init__",
+    "cutlass_dsl",
+    "errors",
+    "gemm/__init__",
+    "layout/__init__",
+    "pipeline/__init__",
+    "sim/__init__",
+    "testing",
+    "torch",
+    "viz/__init__",
+)
 ANY_NAME = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 

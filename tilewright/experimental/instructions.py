@@ -16,10 +16,19 @@ from tilewright.lang.tensors.select import max as select_max
 from tilewright.lang.tensors.select import min as select_min
 
 __all__ = [
-    "CpReduceOp", "CpReduceType", "GridDepAction", "PermuteMode", "ReductionKind", "convert_and_pack_integer",
-    "cp_async_bulk_global_shared_cta", "cp_reduce_async_bulk_global_shared_cta", "griddepcontrol", "mov_b32", "prmt",
+    "CpReduceOp",
+    "CpReduceType",
+    "GridDepAction",
+    "PermuteMode",
+    "ReductionKind",
+    "convert_and_pack_integer",
+    "cp_async_bulk_global_shared_cta",
+    "cp_reduce_async_bulk_global_shared_cta",
+    "griddepcontrol",
+    "mov_b32",
+    "prmt",
     "redux_sync",
-]  # fmt: skip
+]
 
 
 class GridDepAction(enum.Enum):

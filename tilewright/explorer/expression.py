@@ -18,11 +18,32 @@ from tilewright.layout.text import DEEPEST
 from tilewright.layout.tuples import MOST_MODES
 
 NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or builds what the notation writes
-    "E", "as_int_tuple", "assume", "basis_get", "basis_value", "coordinates", "divisor_of", "exact_quotient", "explain",
-    "find", "find_if", "format_tree", "has_scaled_basis", "has_underscore", "is_static", "is_static_int",
-    "make_basis_like", "make_smem_atom", "offsets", "parse", "same_int", "same_tree", "transform_apply",
-    "transform_leaf", "widest_smem_atom",
-}  # fmt: skip
+    "E",
+    "as_int_tuple",
+    "assume",
+    "basis_get",
+    "basis_value",
+    "coordinates",
+    "divisor_of",
+    "exact_quotient",
+    "explain",
+    "find",
+    "find_if",
+    "format_tree",
+    "has_scaled_basis",
+    "has_underscore",
+    "is_static",
+    "is_static_int",
+    "make_basis_like",
+    "make_smem_atom",
+    "offsets",
+    "parse",
+    "same_int",
+    "same_tree",
+    "transform_apply",
+    "transform_leaf",
+    "widest_smem_atom",
+}
 FUNCTIONS = tuple(name for name in dir(algebra) if isfunction(getattr(algebra, name)) and name not in NOT_OPERATIONS)
 NAME = re.compile(r"\s*([A-Za-z]\w*)\s*\(")
 COMPLETE = re.compile(r"[\d)>]\s*$")  # behind this, notation has no parenthesis

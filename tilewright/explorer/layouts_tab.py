@@ -105,16 +105,28 @@ def _swizzle(form: Form) -> Swizzle:
 
 
 LAYOUTS = Tab(
-    "layouts", "Layouts", "An expression of the layout algebra, with every layout on the way.",
+    "layouts",
+    "Layouts",
+    "An expression of the layout algebra, with every layout on the way.",
     (
-        Field("expression", "Expression in CuTe notation", "composition((6,2):(8,2), (4,3):(3,1))",
-              ("zipped_divide((8,16):(16,1), (4,8))", "logical_product((2,2):(1,2), (3,2))", "complement(4:2, 24)",
-               "right_inverse((4,8):(8,1))", "coalesce((2,(1,6)):(1,(6,2)))", "Sw<2,0,3> o 0 o (8,8):(8,1)"),
-              open=True),
+        Field(
+            "expression",
+            "Expression in CuTe notation",
+            "composition((6,2):(8,2), (4,3):(3,1))",
+            (
+                "zipped_divide((8,16):(16,1), (4,8))",
+                "logical_product((2,2):(1,2), (3,2))",
+                "complement(4:2, 24)",
+                "right_inverse((4,8):(8,1))",
+                "coalesce((2,(1,6)):(1,(6,2)))",
+                "Sw<2,0,3> o 0 o (8,8):(8,1)",
+            ),
+            open=True,
+        ),
         Field("colour", "Colour", "offset", COLOURS),
     ),
     layouts,
-)  # fmt: skip
+)
 SWIZZLE = Tab(
     "swizzle",
     "Swizzle",

@@ -29,9 +29,32 @@ class Group:
     """``warps``: their numbers in the wave (block slot * warps per block + warp), ascending. ``mask``: the lanes that
     are active (None: all). ``tag``: groups of one tag run together and merge; the seeded schedule makes several."""
 
-    __slots__ = ("wave", "program", "warps", "lanes_count", "mask", "slots", "pc", "tag", "smem_base", "checks",
-                 "events", "lanes", "queues", "held", "wait", "spins", "yielded", "still", "changed", "spin", "parts",
-                 "registers", "moves", "last")  # fmt: skip
+    __slots__ = (
+        "wave",
+        "program",
+        "warps",
+        "lanes_count",
+        "mask",
+        "slots",
+        "pc",
+        "tag",
+        "smem_base",
+        "checks",
+        "events",
+        "lanes",
+        "queues",
+        "held",
+        "wait",
+        "spins",
+        "yielded",
+        "still",
+        "changed",
+        "spin",
+        "parts",
+        "registers",
+        "moves",
+        "last",
+    )
 
     def __init__(self, wave: Wave, program: Program, warps: np.ndarray, slots: list[Any], tag: int) -> None:
         self.wave = wave

@@ -118,8 +118,18 @@ class ElementOwners:
         row_breaks, column_breaks = breaks
         if row_breaks or column_breaks:
             notes.append("dark line: the tile is repeated")
-        return Panel(title, self.extents[0], self.extents[1], cells, at, row_breaks, column_breaks, borders,
-                     row_window=rows, column_window=columns), tuple(notes)  # fmt: skip
+        return Panel(
+            title,
+            self.extents[0],
+            self.extents[1],
+            cells,
+            at,
+            row_breaks,
+            column_breaks,
+            borders,
+            row_window=rows,
+            column_window=columns,
+        ), tuple(notes)
 
     @cached_property
     def _common(self) -> bool:

@@ -25,10 +25,25 @@ CHARACTER, SPACE, SIGN = (0, 3), (13, 0), (28, 3)  # in addition to TEXT
 FREE_TOKENS, LOADED, MOST_WORDS = 1_280_000, 1_850_000, 4_800_000  # of 5,000,000
 TOGETHER = 64  # segments that one command draws
 SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%", "#": r"\#",
-    "$": r"\$", "~": r"\~{}", "·": r"$\cdot$", "→": r"$\to$", "×": r"$\times$", "⊕": r"$\oplus$",
-    "⋯": r"$\cdots$", "⋮": r"$\vdots$", "∘": r"$\circ$", "…": r"\dots{}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "_": r"\_",
+    "^": r"\^{}",
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "$": r"\$",
+    "~": r"\~{}",
+    "·": r"$\cdot$",
+    "→": r"$\to$",
+    "×": r"$\times$",
+    "⊕": r"$\oplus$",
+    "⋯": r"$\cdots$",
+    "⋮": r"$\vdots$",
+    "∘": r"$\circ$",
+    "…": r"\dots{}",
+}
 ACCENTED = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ"  # letters of every LaTeX font
 MACROS = r"""\newdimen\px \px=0.75bp % the unit of all lengths below; y runs down
 % \cell and \block {x}{y}{width}{height}{colour}: a rectangle, with a frame and without

@@ -18,10 +18,25 @@ from tilewright.lang.device.calls import operand
 from tilewright.lang.numbers.numeric import wrap
 
 _BINARY = {
-    "addi": "add", "subi": "sub", "muli": "mul", "divsi": "div", "remsi": "rem", "shli": "shl", "shrsi": "shr",
-    "andi": "and", "ori": "or", "xori": "xor", "maxsi": "max", "minsi": "min",
-    "addf": "add", "subf": "sub", "mulf": "mul", "divf": "div", "maxnumf": "max", "minnumf": "min",
-}  # fmt: skip
+    "addi": "add",
+    "subi": "sub",
+    "muli": "mul",
+    "divsi": "div",
+    "remsi": "rem",
+    "shli": "shl",
+    "shrsi": "shr",
+    "andi": "and",
+    "ori": "or",
+    "xori": "xor",
+    "maxsi": "max",
+    "minsi": "min",
+    "addf": "add",
+    "subf": "sub",
+    "mulf": "mul",
+    "divf": "div",
+    "maxnumf": "max",
+    "minnumf": "min",
+}
 _OF_NAN = {"maximumf": "max", "minimumf": "min"}  # what these give beside a NaN is a NaN
 _OF_UNSIGNED = {"divui": "div", "remui": "rem", "shrui": "shr", "maxui": "max", "minui": "min"}
 _CASTS = {  # from integers or floats, to which, and whether to more bits (1), to fewer (-1) or to any (0)

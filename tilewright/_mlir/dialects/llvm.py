@@ -20,9 +20,21 @@ from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.select import select
 
 __all__ = [
-    "AsmDialect", "PointerType", "StructType", "addrspacecast", "bitcast", "extractvalue", "inline_asm", "intr_ctlz",
-    "mlir_undef", "mlir_zero", "ptrtoint", "sext", "trunc", "zext",
-]  # fmt: skip
+    "AsmDialect",
+    "PointerType",
+    "StructType",
+    "addrspacecast",
+    "bitcast",
+    "extractvalue",
+    "inline_asm",
+    "intr_ctlz",
+    "mlir_undef",
+    "mlir_zero",
+    "ptrtoint",
+    "sext",
+    "trunc",
+    "zext",
+]
 attach(__name__)
 sext, trunc, zext = (getattr(arith, name) for name in ("extsi", "trunci", "extui"))
 

@@ -37,13 +37,34 @@ from tilewright.lang.numbers.numeric import (
 )
 
 __all__ = [
-    "AtomicOpKind", "CVTPackFloatKind", "MemOrderKind", "MemScopeKind", "ReductionOp", "ReductionType",
-    "RoundingModeKind", "SaturationModeKind", "SharedSpace", "TMAReduxKind", "atomicrmw", "barrier_cta_sync",
-    "cp_async_bulk_commit_group", "cp_async_bulk_global_shared_cta", "cp_async_bulk_shared_cluster_global",
-    "cp_async_bulk_tensor_global_shared_cta", "cp_async_bulk_tensor_prefetch", "cp_async_bulk_tensor_reduce",
-    "cp_async_bulk_tensor_shared_cluster_global", "cp_async_bulk_wait_group", "cp_async_mbarrier_arrive_shared",
-    "cvt_packfloat", "cvt_packfloat_f32", "elect_sync", "fmax", "fmin", "red",
-]  # fmt: skip
+    "AtomicOpKind",
+    "CVTPackFloatKind",
+    "MemOrderKind",
+    "MemScopeKind",
+    "ReductionOp",
+    "ReductionType",
+    "RoundingModeKind",
+    "SaturationModeKind",
+    "SharedSpace",
+    "TMAReduxKind",
+    "atomicrmw",
+    "barrier_cta_sync",
+    "cp_async_bulk_commit_group",
+    "cp_async_bulk_global_shared_cta",
+    "cp_async_bulk_shared_cluster_global",
+    "cp_async_bulk_tensor_global_shared_cta",
+    "cp_async_bulk_tensor_prefetch",
+    "cp_async_bulk_tensor_reduce",
+    "cp_async_bulk_tensor_shared_cluster_global",
+    "cp_async_bulk_wait_group",
+    "cp_async_mbarrier_arrive_shared",
+    "cvt_packfloat",
+    "cvt_packfloat_f32",
+    "elect_sync",
+    "fmax",
+    "fmin",
+    "red",
+]
 
 
 class AtomicOpKind(Enum):

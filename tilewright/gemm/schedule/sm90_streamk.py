@@ -85,9 +85,18 @@ class StreamKScheduleSm90:
         grid = persistent.grid_shape(sm_count, max_active_clusters, truncate_by_problem_size=False)
         k_tiles = ceil_div(k, bK)
         whole = cls(
-            persistent, grid, k_tiles, 1, sk_tiles=0, sk_units=0, sk_groups=1, big_groups=0, big_units=0,
-            k_tiles_per_sk_unit=k_tiles, reduction_mode=reduction_mode,
-        )  # fmt: skip
+            persistent,
+            grid,
+            k_tiles,
+            1,
+            sk_tiles=0,
+            sk_units=0,
+            sk_groups=1,
+            big_groups=0,
+            big_units=0,
+            k_tiles_per_sk_unit=k_tiles,
+            reduction_mode=reduction_mode,
+        )
         heuristic = decomposition_mode == "Heuristic"
         if decomposition_mode == "SplitK" or (heuristic and splits > 1):
             return whole.split(min(splits, sm_count, k_tiles))

@@ -51,8 +51,18 @@ def update(
     return _atomic(kind, pointer, value, compare, sem, scope)
 
 
-_NUMBERS = {"s32": Int32, "u32": Uint32, "b32": Uint32, "s64": Int64, "u64": Uint64, "b64": Uint64, "f16": Float16,
-            "bf16": BFloat16, "f32": Float32, "f64": Float64}  # fmt: skip
+_NUMBERS = {
+    "s32": Int32,
+    "u32": Uint32,
+    "b32": Uint32,
+    "s64": Int64,
+    "u64": Uint64,
+    "b64": Uint64,
+    "f16": Float16,
+    "bf16": BFloat16,
+    "f32": Float32,
+    "f64": Float64,
+}
 REDUCTIONS = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
 
 

@@ -43,20 +43,17 @@ def _pointer(array: Any) -> DevicePointer:
     return DevicePointer(address, "cpu", address, address + array.nbytes, array)
 
 
+def _operands(ops: list[Op]) -> list[Value]:
+    """What the ops, and those in their regions, read: each value once, in order."""
+    return list(dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands))
+
+
 def outline(ops: list[Op], later: list[Op], name: str) -> Segment:
     """``ops`` as a function of its own. ``later`` are the ops that follow and may read results."""
     made = {result for op in ops for result in op.results}
     inside = {value for op in ops for inner in op.walk() for value in [*inner.results, *_arguments(inner)]}
-    inputs = list(
-        dict.fromkeys(
-            v
-            for op in ops
-            for inner in op.walk()
-            for v in inner.operands
-            if v not in inside and not isinstance(v, Constant)
-        )
-    )
-    outputs = list(dict.fromkeys(v for op in later for inner in op.walk() for v in inner.operands if v in made))
+    inputs = [v for v in _operands(ops) if v not in inside and not isinstance(v, Constant)]
+    outputs = [v for v in _operands(later) if v in made]
     for value in outputs:
         if not isinstance(value.type, ScalarType):
             raise StagingError(

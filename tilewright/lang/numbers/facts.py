@@ -250,6 +250,18 @@ def _shr(a: Facts, b: Facts) -> Facts:
 
 
 _RULES = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "floordiv": _div, "rem": _truncated_rem, "floormod": _rem,
-    "and": _and, "or": _or, "xor": _or, "min": _min, "max": _max, "shl": _shl, "shr": _shr,
-}  # fmt: skip
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "floordiv": _div,
+    "rem": _truncated_rem,
+    "floormod": _rem,
+    "and": _and,
+    "or": _or,
+    "xor": _or,
+    "min": _min,
+    "max": _max,
+    "shl": _shl,
+    "shr": _shr,
+}

@@ -188,10 +188,23 @@ _NATIVE: dict[Any, Store | None] = {
     type: Store("attributes", _ATTRIBUTE, _of_class, shared=False),
     ModuleType: Store("variables", _ATTRIBUTE, _of_module, shared=False),
     **dict.fromkeys(
-        (MethodType, BuiltinMethodType, MethodWrapperType, functools.partial, property, staticmethod, classmethod,
-         types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())), _BEHIND),
+        (
+            MethodType,
+            BuiltinMethodType,
+            MethodWrapperType,
+            functools.partial,
+            property,
+            staticmethod,
+            classmethod,
+            types.MappingProxyType,
+            type({}.keys()),
+            type({}.values()),
+            type({}.items()),
+        ),
+        _BEHIND,
+    ),
     **dict.fromkeys((object, int, float, complex, str, bytes, slice, range, type(None), types.SimpleNamespace)),
-}  # fmt: skip
+}
 """What instances of a class not written in Python hold, by class; None: nothing that changes."""
 _BY_NAME = {
     "numpy.ndarray": Store("contents", _ITEM, _of_array, objects=_objects_of_array),

@@ -187,11 +187,20 @@ class _Function(Expressions):
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
             node.iter.func = tool("range_", node.iter, node.iter.func)
         made = statements(
-            node, FOR, loop=loop, iterable=self.visit(node.iter), names=texts(assigned), variables=assigned,
+            node,
+            FOR,
+            loop=loop,
+            iterable=self.visit(node.iter),
+            names=texts(assigned),
+            variables=assigned,
             temporaries=texts(sorted(assigned_first(node.body) - set(targets))),
-            targets=texts(targets), touched=texts(touched), objects=touched, item=self.fresh("item"),
-            target=node.target, body=self.loop_body(node.body, loop),
-        )  # fmt: skip
+            targets=texts(targets),
+            touched=texts(touched),
+            objects=touched,
+            item=self.fresh("item"),
+            target=node.target,
+            body=self.loop_body(node.body, loop),
+        )
         made[-1].orelse = self.nested(node.orelse)  # type: ignore[attr-defined]  # the last one is the loop
         return made
 

@@ -20,9 +20,32 @@ from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
 
 __all__ = [
-    "For", "If", "Undefined", "While", "With", "and_", "assert_", "builtin", "contains", "defined", "depth", "excludes",
-    "if_", "deleted", "is_", "is_not", "known", "leave", "named", "names", "not_", "or_", "range_", "text", "undefined",
-]  # fmt: skip
+    "For",
+    "If",
+    "Undefined",
+    "While",
+    "With",
+    "and_",
+    "assert_",
+    "builtin",
+    "contains",
+    "defined",
+    "depth",
+    "excludes",
+    "if_",
+    "deleted",
+    "is_",
+    "is_not",
+    "known",
+    "leave",
+    "named",
+    "names",
+    "not_",
+    "or_",
+    "range_",
+    "text",
+    "undefined",
+]
 
 
 def named(name: str, thing: Any) -> Any:

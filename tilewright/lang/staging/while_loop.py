@@ -33,9 +33,18 @@ class While:
     """
 
     __slots__ = (
-        "afters", "arguments", "blocks", "condition", "config", "finished", "level", "region", "start", "turns",
+        "afters",
+        "arguments",
+        "blocks",
+        "condition",
+        "config",
+        "finished",
+        "level",
+        "region",
+        "start",
+        "turns",
         "values",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, names: tuple[str, ...], temporaries: tuple[str, ...], touched: tuple[str, ...], objects: tuple[Any, ...]

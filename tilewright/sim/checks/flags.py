@@ -72,9 +72,17 @@ class Flags:
         return np.where(one == other, CTA, np.where(one // size == other // size, CLUSTER, GPU))
 
     def access(
-        self, clocks: Clocks, group: Group, verb: str, site: Site, memory: int, at: Array, rows: Array, lanes: Array,
+        self,
+        clocks: Clocks,
+        group: Group,
+        verb: str,
+        site: Site,
+        memory: int,
+        at: Array,
+        rows: Array,
+        lanes: Array,
         holds: Callable[[int], Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A strong access: lanes ``lanes`` of the group's warps ``rows`` at the bytes ``at`` of a memory. ``holds``:
         what is there now, to find which of several values a loop has waited for."""
         releases = site.order in ("release", "acq_rel") and verb != "load"

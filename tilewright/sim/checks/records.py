@@ -23,8 +23,22 @@ class AccessRecord:
     """Writes, or loads, to neighbouring bytes at one moment of one group; or to the same bytes of several blocks.
     ``parts``: the accesses, None when they are in the cells; ``numbers``: of writes, in the order of all."""
 
-    __slots__ = ("low", "high", "blocks", "bytes", "load", "kind", "newest", "floor", "moment", "parts", "numbers",
-                 "last", "needs", "_ranges")  # fmt: skip
+    __slots__ = (
+        "low",
+        "high",
+        "blocks",
+        "bytes",
+        "load",
+        "kind",
+        "newest",
+        "floor",
+        "moment",
+        "parts",
+        "numbers",
+        "last",
+        "needs",
+        "_ranges",
+    )
 
     def __init__(
         self, reach: Reach, load: bool, acting: Accessors | None, parts: list[RecordedAccess] | None, moment: Any

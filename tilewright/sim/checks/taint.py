@@ -208,10 +208,18 @@ def _frag_load(op: Op, found: list[Origins], values: list[Any], lanes: int) -> O
 
 
 RULES: dict[str, Rule] = {
-    "and": _masking, "or": _masking, "select": _select, "bitcast": _bitcast, "vec.build": _build,
-    "vec.concat": _build, "vec.splat": _splat, "vec.extract": _extract, "vec.shuffle": _shuffle,
-    "vec.reduce": _reduce, "frag.load": _frag_load,
-}  # fmt: skip
+    "and": _masking,
+    "or": _masking,
+    "select": _select,
+    "bitcast": _bitcast,
+    "vec.build": _build,
+    "vec.concat": _build,
+    "vec.splat": _splat,
+    "vec.extract": _extract,
+    "vec.shuffle": _shuffle,
+    "vec.reduce": _reduce,
+    "frag.load": _frag_load,
+}
 
 
 def rule_of(op: Op) -> Rule:

@@ -88,8 +88,17 @@ def _always(op: Op) -> list[Op]:
 # -- barriers and fences -----------------------------------------------------------------------------------------------
 
 
-@_on(SyncThreads, SyncWarp, FenceMbarrierInit, CpAsyncCommit, BulkCommit, WgmmaCommit, WgmmaFence, ClusterWait,
-     MbarrierInval)  # fmt: skip
+@_on(
+    SyncThreads,
+    SyncWarp,
+    FenceMbarrierInit,
+    CpAsyncCommit,
+    BulkCommit,
+    WgmmaCommit,
+    WgmmaFence,
+    ClusterWait,
+    MbarrierInval,
+)
 def _remove(op: Op, atom: Any) -> Iterator[Change]:
     yield REMOVED, []
 

@@ -42,8 +42,24 @@ BARRIER_LATENCY = 20.0
 CLUSTER_LATENCY = 180.0
 """An arrival at a barrier of another block of the cluster."""
 
-FREE = frozenset(("smem.alloc", "frag.alloc", "sreg", "bitcast", "vec.build", "vec.concat", "vec.extract", "vec.splat",
-                  "vec.shuffle", "ptr_add", "printf", "assert", "frag.load", "frag.store"))  # fmt: skip
+FREE = frozenset(
+    (
+        "smem.alloc",
+        "frag.alloc",
+        "sreg",
+        "bitcast",
+        "vec.build",
+        "vec.concat",
+        "vec.extract",
+        "vec.splat",
+        "vec.shuffle",
+        "ptr_add",
+        "printf",
+        "assert",
+        "frag.load",
+        "frag.store",
+    )
+)
 """Ops without cost: the compiler only names registers for them, or folds them into addresses."""
 
 

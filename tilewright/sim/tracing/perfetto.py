@@ -36,9 +36,18 @@ def events(trace: Trace) -> list[dict[str, Any]]:
     counters, ``i`` instants."""
     found = _names(trace)
     for span in trace.spans:
-        found.append({"ph": "X", "pid": _process(span.launch, span.block), "tid": _thread(span.kind, span.warp),
-                      "ts": span.start * SCALE, "dur": span.cycles * SCALE, "name": span.name or span.kind,
-                      "cat": span.kind, "args": _arguments(span)})  # fmt: skip
+        found.append(
+            {
+                "ph": "X",
+                "pid": _process(span.launch, span.block),
+                "tid": _thread(span.kind, span.warp),
+                "ts": span.start * SCALE,
+                "dur": span.cycles * SCALE,
+                "name": span.name or span.kind,
+                "cat": span.kind,
+                "args": _arguments(span),
+            }
+        )
     found += _barriers(trace)
     found += _counters(trace)
     for number, arrow in enumerate(trace.arrows):
@@ -52,8 +61,16 @@ def events(trace: Trace) -> list[dict[str, Any]]:
                 "ts": arrow.time * SCALE,
             }
         )
-        found.append({**flow, "ph": "f", "bp": "e", "pid": _process(arrow.launch, arrow.to_block),
-                      "tid": arrow.to_warp, "ts": arrow.to_time * SCALE})  # fmt: skip
+        found.append(
+            {
+                **flow,
+                "ph": "f",
+                "bp": "e",
+                "pid": _process(arrow.launch, arrow.to_block),
+                "tid": arrow.to_warp,
+                "ts": arrow.to_time * SCALE,
+            }
+        )
     return found
 
 
@@ -65,9 +82,17 @@ def _barriers(trace: Trace) -> list[dict[str, Any]]:
         found.append({"ph": "M", **thread, "name": "thread_name", "args": {"name": name}})
         for phase in trace.phases:
             if (phase.launch, phase.block, phase.name) == (launch, block, name):
-                found.append({"ph": "X", **thread, "ts": phase.start * SCALE, "dur": (phase.end - phase.start) * SCALE,
-                              "name": f"phase {phase.number}", "cat": "barrier",
-                              "args": {"arrivals": len(phase.arrivals)}})  # fmt: skip
+                found.append(
+                    {
+                        "ph": "X",
+                        **thread,
+                        "ts": phase.start * SCALE,
+                        "dur": (phase.end - phase.start) * SCALE,
+                        "name": f"phase {phase.number}",
+                        "cat": "barrier",
+                        "args": {"arrivals": len(phase.arrivals)},
+                    }
+                )
                 found += [
                     {
                         "ph": "i",

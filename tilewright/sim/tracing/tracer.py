@@ -177,14 +177,30 @@ class Tracer(Observer):
                 read = start + costs.transfer_cycles(size)
                 clocks.groups[warp, costs.READS].open = read
                 clocks.groups[warp, costs.WRITES].open = read + costs.TMA_LATENCY
-                self._span("store", who, start, read + costs.TMA_LATENCY, op.attrs["atom"].mnemonic(), loc=op.loc,
-                           begun=now, bytes=size)  # fmt: skip
+                self._span(
+                    "store",
+                    who,
+                    start,
+                    read + costs.TMA_LATENCY,
+                    op.attrs["atom"].mnemonic(),
+                    loc=op.loc,
+                    begun=now,
+                    bytes=size,
+                )
                 self.does[who].add("stores")
             elif agent == costs.CP_ASYNC:
                 # cp.async has no unit that its copies queue at: the warps share the load path with ordinary loads.
                 groups.open = now + costs.GLOBAL_LATENCY
-                self._span("cp.async", who, now, groups.open, op.attrs["atom"].mnemonic(), loc=op.loc, begun=now,
-                           stage=self.rings.commits[who])  # fmt: skip
+                self._span(
+                    "cp.async",
+                    who,
+                    now,
+                    groups.open,
+                    op.attrs["atom"].mnemonic(),
+                    loc=op.loc,
+                    begun=now,
+                    stage=self.rings.commits[who],
+                )
                 self.does[who].add("loads")
 
     def _operands(self, group: Group, op: Op, warps: Any, cost: float) -> None:
@@ -362,8 +378,16 @@ class Tracer(Observer):
             start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, duration)
             end = start + duration + costs.TMA_LATENCY
             self.landings[id(effect)] = WaitSource(end, "load", *who), len(self.spans)
-            self._span("load", who, start, end, effect.op.attrs["atom"].mnemonic(), loc=effect.op.loc, begun=now,
-                       bytes=effect.size)  # fmt: skip
+            self._span(
+                "load",
+                who,
+                start,
+                end,
+                effect.op.attrs["atom"].mnemonic(),
+                loc=effect.op.loc,
+                begun=now,
+                bytes=effect.size,
+            )
             self.does[who].add("loads")
         elif agent == costs.CP_ASYNC:
             self.rings.issued(effect, self._who(group.wave, int(_active(group, effect.mask)[0])))
