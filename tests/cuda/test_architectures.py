@@ -24,8 +24,9 @@ from tilewright.cuda import compiler, emit
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, SimulationError
 from tilewright.gemm import gemm, kernels, matmul
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.config import BlackwellConfig, GemmConfig, HopperConfig
+from tilewright.gemm.config import GemmConfig, HopperConfig
 from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem

@@ -12,7 +12,7 @@ import pytest
 from tilewright import Float16, sim
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import KernelEntry, gemm, kernels
-from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.activations import Activation
 from tilewright.gemm.family.compile import cross_compile
 
@@ -63,6 +63,21 @@ def test_products_of_integers(
     np.testing.assert_array_equal(report.d.astype(np.float64), exact.astype(report.d.dtype).astype(np.float64))
 
 
+@pytest.mark.parametrize(
+    ("columns", "ctas", "cluster", "shape"),
+    [(64, 1, (1, 1), (520, 200, 72)), (32, 2, (2, 1), (520, 96, 64)), (64, 2, (2, 2), (768, 384, 64))],
+)
+def test_tiles_of_clusters_that_have_not_begun(
+    columns: int, ctas: int, cluster: tuple[int, int], shape: tuple[int, int, int]
+) -> None:
+    """Blocks take over the tiles of others by cluster launch control; which ones does not change the sums."""
+    a, b = product(*shape, np.float16)
+    with sim.options(arch="sm_100a", check="all", sms=6):
+        report = gemm(a, b, kernel=size("blackwell_f16", columns, ctas, cluster), decomposition="dynamic")
+    assert report.decomposition == "dynamic"
+    np.testing.assert_array_equal(report.d, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))
+
+
 def test_the_epilogue_is_that_of_the_other_kernels() -> None:
     a, b = product(128, 96, 64, np.float16)
     c = np.arange(128 * 96).reshape(128, 96).astype(np.float16) % 7
@@ -84,12 +99,13 @@ def test_a_pair_is_chosen_for_large_products() -> None:
     assert few.config.tile[0] * few.config.tile[1] < 128 * 128
 
 
-@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
-def test_the_text_is_assembled(arch: str) -> None:
+@pytest.mark.parametrize(("arch", "decomposition"), [("sm_100a", "dynamic"), ("sm_103a", "data_parallel")])
+def test_the_text_is_assembled(arch: str, decomposition: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    made = cross_compile(kernels()["blackwell_f16"].config, arch)
+    made = cross_compile(kernels()["blackwell_f16"].config, arch, decomposition)
     assert made.spills == 0 and not made.warnings
     names = set(made.mnemonics())
+    assert (decomposition == "dynamic") == ("UGETNEXTWORKID.BROADCAST" in names), names
     assert {"UTCHMMA.2CTA", "UTMALDG.3D.2CTA", "UTMASTG.3D", "UTCBAR.2CTA.MULTICAST"} <= names, names
 
 
@@ -97,9 +113,8 @@ def test_what_there_is_not() -> None:
     a, b = product(128, 64, 64, np.float16)
     with pytest.raises(ArgumentError, match="it needs tcgen05, which sm_100a, sm_103a, sm_110a have and sm_90 does"):
         gemm(a, b, kernel="blackwell_f16")
-    for decomposition in ("stream_k", "dynamic"):
-        with sim.options(arch="sm_100a"), pytest.raises(ArgumentError, match="its blocks make whole tiles"):
-            gemm(a, b, kernel="blackwell_f16", decomposition=decomposition)
+    with sim.options(arch="sm_100a"), pytest.raises(ArgumentError, match="its blocks make whole tiles"):
+        gemm(a, b, kernel="blackwell_f16", decomposition="stream_k")
     with sim.options(arch="sm_103a"), pytest.raises(ArgumentError, match="kind::i8 is not there on sm_103a"):
         gemm(*product(128, 64, 64, np.int8), kernel="blackwell_i8")
     config = kernels()["blackwell_f16"].config

@@ -68,6 +68,8 @@ class GemmConfig:
     math: ClassVar[str] = "tensorop"
     """The name of the kernel family (``family.base.FAMILIES``)."""
     tensor_cores: ClassVar[bool] = True
+    deals_by_launch: ClassVar[bool] = False
+    """Whether blocks that draw tiles get them from the hardware (cluster launch control)."""
     persistent: ClassVar[bool] = False
     """Whether all blocks of a launch run at once, and take tile after tile."""
     most_batches: ClassVar[int | None] = MOST_GRID[2]
@@ -274,9 +276,15 @@ class HopperConfig:
     sparsity: ClassVar[int] = 1
     """Elements of K of A for each that is stored."""
     tensor_cores: ClassVar[bool] = True
+    deals_by_launch: ClassVar[bool] = False
     persistent: ClassVar[bool] = True
     most_batches: ClassVar[int | None] = None
     """No limit for one launch: persistent blocks count the tiles of all batches."""
+
+    @property
+    def consumer_warps(self) -> int:
+        """Warps of a cluster that have to be told which tile is next, but for those that load."""
+        return 4 * self.warpgroups * self.cluster_size
 
     @property
     def warpgroups(self) -> int:
@@ -441,59 +449,6 @@ class SparseHopperConfig(HopperConfig):
                 f"{self.tile}, roles {self.roles!r}, promote {self.promote}, transposed {self.transposed}"
             )
         super().check()
-
-
-@dataclass(frozen=True)
-class BlackwellConfig(HopperConfig):
-    """A kernel of tcgen05 (``kernel.tensor_memory``): one warp loads, one multiplies, four write. ``tile`` is that of a
-    block; ``ctas``: how many blocks, neighbours along M in the cluster, work on one MMA."""
-
-    consumers: tuple[int, int] = (1, 1)
-    ctas: int = 1
-
-    math: ClassVar[str] = "tcgen05"
-
-    @property
-    def registers(self) -> tuple[int, int] | None:
-        """Sums are in tensor memory: no thread needs more than its share."""
-        return None
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of A and B in one stage of a block."""
-        bM, bN, bK = self.tile
-        return (bM * self.a.dtype.width + bN // self.ctas * self.b.dtype.width) * bK // 8
-
-    @property
-    def columns(self) -> int:
-        """Columns of tensor memory that hold the sums of two tiles, as they are allocated."""
-        return max(32, 1 << (2 * self.tile[1] - 1).bit_length())
-
-    def check(self) -> None:
-        """Raise ConstraintError when the parameters do not fit together."""
-        bM, bN, bK = self.tile
-        step = 16 * self.ctas
-        rules = [
-            (self.ctas in (1, 2), f"1 or 2 blocks that work on one MMA, not {self.ctas}"),
-            (bM == 128, f"128 rows a block, not {bM}"),
-            (bN % step == 0 and step <= bN <= 256, f"{step} to 256 columns in steps of {step}, not {bN}"),
-            (bK % self.instruction_k == 0, f"a K tile in steps of {self.instruction_k} (one MMA), not {bK}"),
-            (self.acc_dtype.width == 32, f"sums of 32 bits, not {self.acc_dtype.__name__}"),
-            (self.consumers == (1, 1) and not self.pingpong and not self.promote and self.roles == "specialized",
-             "one warpgroup that writes, without turns or promotion"),
-            (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
-            (self.parts * self.epilogue_columns == bN and self.epilogue_columns in (8, 16, 32, 64),
-             f"epilogue columns of 8, 16, 32 or 64 that divide {bN}, not {self.epilogue_columns}"),
-            (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (self.cluster_k == 1 and min(self.cluster) >= 1 and self.cluster_size <= 8
-             and self.cluster[0] % self.ctas == 0,
-             f"a cluster of 1 to 8 blocks, whole MMAs along M, not {self.cluster} x {self.cluster_k}"),
-            (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
-            (self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"),
-        ]  # fmt: skip
-        for holds, rule in rules:
-            if not holds:
-                raise ConstraintError(f"a Blackwell GEMM takes {rule}")
 
 
 AnyConfig = GemmConfig | HopperConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright import cute
 from tilewright.cute.nvgpu import tcgen05
-from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 
 

@@ -48,7 +48,7 @@ class Blackwell(Hopper):
     def decomposition_refusal(
         self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, reduction: str | None
     ) -> str | None:
-        if decomposition in ("auto", "data_parallel") and reduction in (None, "none"):
+        if decomposition in ("auto", "data_parallel", "dynamic") and reduction in (None, "none"):
             return None
         return self.sharing_refusal(sizes)
 
@@ -59,4 +59,4 @@ class Blackwell(Hopper):
         return iter(())
 
     def sharing_refusal(self, sizes: Iterable[AnyConfig]) -> str | None:
-        return "its blocks make whole tiles, which are dealt out in advance: take decomposition='data_parallel'"
+        return "its blocks make whole tiles: take decomposition='data_parallel' or 'dynamic'"

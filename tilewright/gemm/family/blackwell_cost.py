@@ -13,7 +13,7 @@ from math import log2
 
 import numpy as np
 
-from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.family.estimate import CostModel
 from tilewright.gemm.family.hopper_cost import BYTES_PER_US, CLUSTER, LATENCY, PART, SHARERS, STORE
 from tilewright.gemm.family.plan_options import Limits, PlanOption, Problem, Vector

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tilewright.gemm.config import BlackwellConfig, Major, Operand
+from tilewright.gemm.blackwell_config import BlackwellConfig
+from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.family.hopper_sizes import sized
 
 COLUMNS = (256, 224, 192, 160, 128, 96, 64, 48, 32, 16)

@@ -100,9 +100,9 @@ def gemm(
             the arrays.
         out: where D goes; it may be ``c`` itself. By default a new array.
         decomposition: "data_parallel" gives each block one tile; "dynamic" lets blocks draw tiles as they go (Hopper
-            kernels; for a GPU with other work, too); "stream_k" deals the work out evenly where that pays; "auto"
-            chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your own for the
-            kernel's tile.
+            and Blackwell kernels; for a GPU with other work, too); "stream_k" deals the work out evenly where that
+            pays; "auto" chooses between the first, the last, and clusters that split K; or a :class:`StreamK` of your
+            own for the kernel's tile.
         reduction: how blocks that share a tile add up ("mixed", "atomic", "shared", or "none": no blocks share a tile);
             one that is named is for decompositions that share tiles (:class:`GemmUniversal`).
         epilogue: what is made of the sums (``gemm.epilogue.functions``), in place of alpha, beta and ``c``.

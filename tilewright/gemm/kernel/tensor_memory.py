@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import tilewright as cutlass
 from tilewright import cute, pipeline, utils
 from tilewright.errors import ConstraintError
-from tilewright.gemm.config import BlackwellConfig
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import block_scales
 from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue
@@ -47,7 +47,8 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         """Raise ConstraintError for shared tiles and scales of blocks."""
         if decomposition.sums != "alone" or block_scales(function) is not None:
             raise ConstraintError(
-                "kernels of tcgen05 make whole tiles, without scales of blocks: take PersistentTiles, not "
+                "kernels of tcgen05 make whole tiles, without scales of blocks: take PersistentTiles or "
+                "LaunchedTiles, not "
                 f"{type(decomposition).__name__}"
             )
 

@@ -8,7 +8,8 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import Float16, Float32, cute
 from tilewright.cute.nvgpu import tcgen05, warp
-from tilewright.gemm.config import BlackwellConfig, Major
+from tilewright.gemm.blackwell_config import BlackwellConfig
+from tilewright.gemm.config import Major
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.utils import blackwell_helpers

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from tilewright import Int32, const_expr, cute, range
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.schedule.feed import TileFeed, first_place
+from tilewright.gemm.schedule.feed import LaunchFeed, TileFeed, first_place
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.lang.tensors.select import select
 
@@ -135,7 +135,7 @@ class DynamicTiles(PersistentTiles):
     counter: cute.Tensor
 
     def feed(self, config: HopperConfig, rank: Any) -> Any:
-        return TileFeed.create(rank, config.cluster_size, 4 * config.warpgroups)
+        return TileFeed.create(rank, config.cluster_size, config.consumer_warps)
 
     @cute.jit
     def run(
@@ -176,3 +176,39 @@ class DynamicTiles(PersistentTiles):
         if tile == tiles + self.blocks(tiles) - 1:
             cute.arch.store(self.counter.iterator, Int32(0))
         return tile
+
+
+@dataclass(frozen=True)
+class LaunchedTiles(StaticSchedule):
+    """The grid has a worker for each tile, and the hardware begins as many as it holds (sm_100). Each takes over
+    workers that have not begun until none is left: one that starts late finds fewer, and there is no counter.
+    """
+
+    def fills(self, tiles: Any) -> Any:
+        return False  # the hardware may give multiprocessors to the next kernel meanwhile
+
+    def feed(self, config: HopperConfig, rank: Any) -> Any:
+        return LaunchFeed.create(rank, config.cluster_size, config.consumer_warps)
+
+    @cute.jit
+    def run(
+        self,
+        worker: Any,
+        tiles: Any,
+        k_tiles: Any,
+        piece: Piece,
+        state: Any = None,
+        turn: Any = 0,
+        turns: int = 1,
+        feed: Any = None,
+        draws: bool = False,
+    ) -> Any:
+        """Callers do not take turns: those of tcgen05's kernels have one tile at a time each."""
+        place, tile, valid = first_place(), Int32(worker), Int32(1)
+        while valid != 0:
+            state = piece(tile, 0, k_tiles, state)
+            tile, valid = feed.hand_out(place) if const_expr(draws) else feed.take(place)
+            place.advance()
+        if const_expr(draws):
+            feed.tail(place)
+        return state

@@ -9,6 +9,8 @@ slots in every block's shared memory. A slot goes round between two mbarriers, a
 
 In a cluster the number travels by ``st.async``, whose four bytes count at the mbarrier of the block that they reach;
 the producer of each block says that they are to come.
+
+Where the hardware deals tiles out (:class:`LaunchFeed`) its answers come to the slots of all blocks by themselves.
 """
 
 from __future__ import annotations
@@ -36,16 +38,10 @@ class TileFeed:
 
     @classmethod
     def create(cls, rank: Any, cluster_size: int, consumer_warps: int) -> TileFeed:
-        """Called by all threads of the block, before a barrier of the cluster: the mbarriers are used after it."""
-        readers = cluster_size * consumer_warps + cluster_size - 1  # one lane of each, and of the other producers
+        """Called by all threads of the block, before a barrier of the cluster: the mbarriers are used after it.
+        ``consumer_warps`` are those of the cluster."""
         slots = utils.SmemAllocator().allocate_array(Int32, DEPTH)
-        ring = pipeline.PipelineAsync.create(
-            num_stages=DEPTH,
-            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 1),
-            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, readers),
-            consumer_mask=0 if cluster_size > 1 else None,
-            defer_sync=True,
-        )
+        ring = _ring(cluster_size, consumer_warps)
         return cls(cute.make_tensor(slots, cute.make_layout(DEPTH)), ring, rank, cluster_size)
 
     @cute.jit
@@ -97,6 +93,81 @@ class TileFeed:
         """At the end of a producer: the leader's block stays until the whole cluster has read the last slots."""
         if self.rank == 0:
             self.ring.producer_tail(empty(place))
+
+
+@dataclass(frozen=True)
+class LaunchFeed:
+    """Tiles of clusters of the grid that have not begun: the leader asks for one (``clusterlaunchcontrol``), and all
+    blocks of its cluster get the answer. ``slots`` is (4, DEPTH) of Int32, an answer each."""
+
+    slots: cute.Tensor
+    ring: Any
+    rank: Any
+    cluster_size: int
+
+    @classmethod
+    def create(cls, rank: Any, cluster_size: int, consumer_warps: int) -> LaunchFeed:
+        """As :meth:`TileFeed.create`."""
+        slots = utils.SmemAllocator().allocate_array(Int32, 4 * DEPTH, 16)
+        ring = _ring(cluster_size, consumer_warps)
+        return cls(cute.make_tensor(slots, cute.make_layout((4, DEPTH))), ring, rank, cluster_size)
+
+    @cute.jit
+    def hand_out(self, place: Any) -> Any:
+        """(the number of a cluster, whether there was one), for the producer's warp of each block."""
+        full = self.ring.producer_get_barrier(place)
+        if self.rank == 0:
+            self.ring.producer_acquire(empty(place))
+            self.ring.sync_object_full.arrive_and_expect_tx(place.index, 16)
+            with cute.arch.elect_one():
+                cute.arch.issue_clc_query(full, self.answer(place))
+        else:
+            self.ring.sync_object_full.arrive_and_expect_tx(place.index, 16)
+        self.ring.consumer_wait(place)
+        found = self.read(place)
+        if self.rank != 0:
+            self.release(place)
+        return found
+
+    @cute.jit
+    def take(self, place: Any) -> Any:
+        """The same, for a warp of consumers."""
+        self.ring.consumer_wait(place)
+        found = self.read(place)
+        self.release(place)
+        return found
+
+    @cute.jit
+    def read(self, place: Any) -> Any:
+        block, _, _, valid = cute.arch.clc_response(self.answer(place))
+        cute.arch.sync_warp()  # all lanes have read: one of them says so, or asks again
+        return cute.arch.make_warp_uniform(block // self.cluster_size), cute.arch.make_warp_uniform(valid)
+
+    @cute.jit
+    def release(self, place: Any) -> None:
+        if cute.arch.lane_idx() == 0:
+            self.ring.consumer_release(place)
+
+    def answer(self, place: Any) -> Any:
+        return self.slots[None, place.index].iterator.align(16)
+
+    @cute.jit
+    def tail(self, place: Any) -> None:
+        """As :meth:`TileFeed.tail`."""
+        if self.rank == 0:
+            self.ring.producer_tail(empty(place))
+
+
+def _ring(cluster_size: int, consumer_warps: int) -> Any:
+    """The mbarriers of the slots; one lane of each consumer warp, and of the other blocks' producers, arrives at the
+    leader's."""
+    return pipeline.PipelineAsync.create(
+        num_stages=DEPTH,
+        producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 1),
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, consumer_warps + cluster_size - 1),
+        consumer_mask=0 if cluster_size > 1 else None,
+        defer_sync=True,
+    )
 
 
 def first_place() -> Any:

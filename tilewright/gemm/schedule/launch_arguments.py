@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import Int32
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import AnyConfig
-from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, PersistentTiles
+from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, LaunchedTiles, PersistentTiles
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
 from tilewright.gemm.schedule.shared import OrderedSharedTiles, PersistentSharedTiles, SharedTiles
 from tilewright.gemm.schedule.shared_units import SharedUnits
@@ -22,6 +22,7 @@ Decomposition = (
     DataParallel
     | PersistentTiles
     | DynamicTiles
+    | LaunchedTiles
     | SharedTiles
     | OrderedSharedTiles
     | PersistentSharedTiles
@@ -110,6 +111,8 @@ def decomposition_of(
         if config.persistent:
             return PersistentSharedTiles(*shared, workers=Int32(workers_of(plan, config, multiprocessors)))
         return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared)
+    if dynamic and config.deals_by_launch:
+        return LaunchedTiles()
     if config.persistent:
         workers = Int32(clusters_at_once(multiprocessors, config.cluster_size))
         return DynamicTiles(workers, tensor(flags)) if dynamic else PersistentTiles(workers)
