@@ -49,7 +49,7 @@ def floats(*shape):
     ],
     ids=lambda v: "" if isinstance(v, str) else str(getattr(v, "dtype", type(v).__name__)),
 )
-def test_what_is_no_tensor(refused, value, match):
+def test_non_tensor_arguments_are_refused(refused, value, match):
     refused(match, lambda: add(value, floats(3)))
 
 
@@ -280,7 +280,7 @@ def test_results_that_are_no_numbers(refused):
     refused("a kernel returns nothing", lambda: host(floats(4)))
 
 
-def test_what_cannot_be_compiled(refused):
+def test_compile_refuses_kernels_classes_and_wrong_arguments(refused):
     refused("cannot be compiled alone", lambda: cute.compile(add_kernel, floats(4), floats(4)))
     refused("takes a @cute.jit function", lambda: cute.compile(None))
     refused(r"Marked'>: make an object of it, cute.compile\(Marked\(...\), ...\)", lambda: cute.compile(Marked))

@@ -208,7 +208,7 @@ def test_run_time_conditions_where_python_decides(run, refused):
     refused("`match` has no meaning", lambda: run(pattern, ones(), block=2), "match tidx:")
 
 
-def test_what_has_no_meaning(run, refused):
+def test_generators_and_returns_in_kernels_are_refused(run, refused):
     @cute.kernel
     def generator(x: cute.Tensor):
         yield x

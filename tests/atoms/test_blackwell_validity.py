@@ -25,7 +25,7 @@ def test_every_line(op: str) -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_all_lines_are_there() -> None:
+def test_golden_blackwell_validity_covers_all_lines() -> None:
     assert Counter(line["op"] for line in LINES) == COUNTS
 
 

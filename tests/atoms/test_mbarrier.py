@@ -303,7 +303,7 @@ def test_a_deadlock_report_says_what_the_mbarrier_lacks() -> None:
     assert "(in phase 0: 32 of 33 arrivals, 512 bytes outstanding)" in text and "test_mbarrier.py:" in text
 
 
-def test_what_the_instructions_refuse_while_staging() -> None:
+def test_mbarrier_instructions_refuse_wrong_operands_while_staging() -> None:
     k = Barriers(gptr(I64))
     with pytest.raises(ConstraintError, match="must be in shared memory"):
         k.call(MbarrierArrive(), [k.args[0]])

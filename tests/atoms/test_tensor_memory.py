@@ -33,7 +33,7 @@ def test_every_line(line: dict[str, Any]) -> None:
     assert check(line) == ""
 
 
-def test_all_lines_are_there() -> None:
+def test_golden_tensor_memory_covers_all_lines() -> None:
     counts = {op: sum(line["op"] == op for line in LINES) for op in ("tmem_layout", "tmem_accumulator", "tmem_pointer")}
     assert counts == {"tmem_layout": 52, "tmem_accumulator": 12, "tmem_pointer": 18}
 

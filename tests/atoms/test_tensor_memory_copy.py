@@ -22,7 +22,7 @@ def test_every_line(line: dict[str, Any]) -> None:
     assert check(line) == ""
 
 
-def test_all_lines_are_there() -> None:
+def test_golden_tensor_memory_copies_cover_all_lines() -> None:
     assert len({line["args"]["op"] for line in LINES}) == 80
 
 

@@ -94,7 +94,7 @@ def test_the_table(bench: Any) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("mode", ["--search", "--tuned", "--sharing", "--ampere", "--few", "--behind"])
-def test_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
+def test_gemm_library_benchmark_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
     # The spacer's time is subtracted: a product of a few microseconds would be lost in its variation.
     shape = "2048,2048,2048" if mode == "--behind" else "256,384,512"
     shapes = ["--shapes", shape] if mode in ("--search", "--tuned", "--behind") else []
@@ -107,7 +107,7 @@ def test_on_a_gpu(mode: str, bench: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
-def test_what_was_compiled_ahead_is_what_is_launched() -> None:
+def test_kernels_compiled_ahead_are_those_launched() -> None:
     torch = pytest.importorskip("torch")
     from tilewright.gemm import launcher
     from tilewright.gemm.host import handle

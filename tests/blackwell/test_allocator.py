@@ -53,7 +53,7 @@ def program(warp: int) -> Any:
 
 
 @pytest.mark.parametrize("warp", [0, 3])
-def test_what_is_allocated_by_one_warp_serves_all(warp: int) -> None:
+def test_columns_allocated_by_one_warp_serve_all_warps(warp: int) -> None:
     y = np.zeros((128, COLUMNS), np.float32)
     with sim.options(check="all"):
         launch(program(warp), from_dlpack(y), block=128)

@@ -80,7 +80,7 @@ def test_the_text_is_assembled() -> None:
         assert made.spills == 0 and not made.warnings
 
 
-def test_what_there_is_not() -> None:
+def test_clc_pipeline_and_scheduler_refuse_wrong_sizes() -> None:
     with pytest.raises(ConstraintError, match="an answer has 16 bytes"):
         pipeline.PipelineClcFetchAsync.create(
             num_stages=1, consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread), tx_count=8

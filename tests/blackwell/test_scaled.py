@@ -273,7 +273,7 @@ def test_the_text_is_assembled(arch: str, case: int) -> None:
     assert {"UTCCP", "UTCQMMA" if gemm.mixed or gemm.ab[0] is E4M3 else "UTCOMMA"} <= names, names
 
 
-def test_what_there_is_not() -> None:
+def test_block_scaled_mma_refuses_unknown_types_and_shapes() -> None:
     one, smem = tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM
     make = blackwell_helpers.make_blockscaled_trivial_tiled_mma
     with pytest.raises(ConstraintError, match="K-major Float4E2M1FN also with Float8E8M0FNU or Float8E4M3FN for 16"):
@@ -287,7 +287,7 @@ def test_what_there_is_not() -> None:
         blockscaled_layout.make_smem_layout_sfb(mma, (128, 128, 32), 16, 1)
 
 
-def test_what_numbers_of_4_and_6_bits_want() -> None:
+def test_operands_of_4_and_6_bits_need_expanded_shared_memory() -> None:
     gemm = Gemm((E2M1, E4M3), E8M0, 32, (128, 64, 128))
     given = [from_dlpack(x, assumed_align=16) for x in arrays(gemm)[0]]
     gemm.held = gemm.ab

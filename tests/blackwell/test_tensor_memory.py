@@ -68,7 +68,7 @@ def through(store: Any, load: Any, columns: int, dtype: Any = cutlass.Float32) -
 
 
 @pytest.mark.parametrize("shape, repeat", SHAPES)
-def test_what_one_shape_stores_another_loads(shape: str, repeat: int) -> None:
+def test_tensor_memory_stored_by_one_shape_is_loaded_by_another(shape: str, repeat: int) -> None:
     columns = max(32, tmem_copy_layouts(shape, repeat).columns)
     x = np.random.default_rng(0).standard_normal((128, columns)).astype(np.float32)
     for store, load in ((shape, "32x32b"), ("32x32b", shape)):

@@ -86,7 +86,7 @@ def test_predicates() -> None:
     assert (y[:half] == 2 * x[:half]).all() and not y[half:].any()
 
 
-def test_what_they_need() -> None:
+def test_wide_copies_refuse_other_alignments_and_memories() -> None:
     with pytest.raises(
         ConstraintError, match=r"the source must be 32-byte aligned, .* a multiple of 16 bytes(.|\n)*wide"
     ):

@@ -91,7 +91,7 @@ def test_a_lane_that_does_not_commit_cannot_wait_for_its_copies() -> None:
 
 
 @pytest.mark.parametrize("cluster", [1, 2])
-def test_what_one_learns_of_another_cluster_is_kept_beside_its_row(cluster: int) -> None:
+def test_clock_of_another_cluster_is_kept_outside_the_own_row(cluster: int) -> None:
     made = clocks({}, cluster)
     know = SparseClock()
     know.rows = {c: np.full(made.layout.cluster, 5 + c, np.int32) for c in range(BLOCKS // cluster)}

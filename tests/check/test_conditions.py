@@ -48,7 +48,7 @@ def without_init(kind: type, **given: Any) -> Any:
 # -- the caller's arrays -----------------------------------------------------------------------------------------------
 
 
-def test_where_a_stretch_of_neighbouring_arrays_begins() -> None:
+def test_stretch_of_undefined_bytes_begins_after_the_array_before() -> None:
     """The first byte after an array is the next one's."""
 
     def undefined(size: int) -> Any:
@@ -84,7 +84,7 @@ FENCES = {  # by whom and at which tick
 
 @pytest.mark.parametrize("fenced", FENCES)
 @pytest.mark.parametrize("who", ["lane", "mask", "all"])
-def test_which_fence_stands_between_a_write_and_a_copy(who: str, fenced: str) -> None:
+def test_fence_between_a_write_and_an_async_copy(who: str, fenced: str) -> None:
     """Thread 7 of block 0 wrote at tick 3; a thread of block 1 (or of block 0, where all issue) copies at tick 6."""
     wave: Any = Thing(geometry=Thing(warps=2))
     fences = np.full(4 * WARP, -1)
@@ -162,7 +162,7 @@ def test_copies_of_one_snapshot_keep_the_phases_of_their_own_time() -> None:
 
 
 @pytest.mark.parametrize("knows", ["", "itself", "row", "lanes", "phase", "no phases"])
-def test_what_shows_that_a_copys_issuer_knew_of_the_init(knows: str) -> None:
+def test_copy_issuer_must_know_of_the_mbarrier_init(knows: str) -> None:
     """Lane 5 of warp 1 has initialised at clock 4; a lane of the same warp or of another issues a copy."""
     made = clocks({}, cluster=1)
     order = Thing(waves={"wave": made}, layout=made.layout)
@@ -211,7 +211,7 @@ def test_accesses_next_to_mbarriers_are_looked_at(at: int, remote: bool) -> None
 
 
 @pytest.mark.parametrize("cluster", [1, 2])
-def test_what_a_warp_knows_of_another_cluster_is_not_in_its_row(cluster: int) -> None:
+def test_happens_before_across_clusters_is_not_read_from_the_own_row(cluster: int) -> None:
     """The columns of a row are those of the warp's own cluster: another one's have the same numbers."""
     made = clocks({}, cluster)
     order = without_init(HappensBefore, waves={"wave": made}, layout=made.layout)
@@ -280,7 +280,7 @@ def test_a_barrier_publishes_nothing_to_those_who_are_not_at_it(fence: bool) -> 
 
 @pytest.mark.parametrize("lane", [None, 3, 4])
 @pytest.mark.parametrize("scope", [1, 3])
-def test_whose_fences_cover_a_relaxed_write(lane: int | None, scope: int) -> None:
+def test_fences_that_cover_a_relaxed_write(lane: int | None, scope: int) -> None:
     """Those of the lane that writes (of all lanes, where the warp writes as a whole), of its warp, and of warps of its
     block that it knows to have fenced."""
     made = clocks({})
@@ -307,7 +307,7 @@ def test_whose_fences_cover_a_relaxed_write(lane: int | None, scope: int) -> Non
         assert level == (0 if not found else min(2 if lane != 4 else 3, scope))
 
 
-def test_what_a_lane_or_a_warp_holds_in_a_register() -> None:
+def test_register_values_of_a_lane_and_of_a_warp() -> None:
     held, value, other = np.arange(3 * WARP), Value(I32), Value(I32)
     held[WARP : 2 * WARP] = 7
     versions = without_init(Versions, slots={value: 0})

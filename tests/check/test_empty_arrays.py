@@ -57,7 +57,7 @@ def test_numpy_is_as_before_afterwards() -> None:
     ],
 )
 @pytest.mark.parametrize("dtype", ["int8", "float16", "int32", "float64"])
-def test_what_the_host_writes_is_written(write: Any, dtype: str) -> None:
+def test_host_writes_define_marked_arrays(write: Any, dtype: str) -> None:
     with marking_empty_arrays():
         x = np.empty(64, dtype)
     assert all(undefined(x))
@@ -88,7 +88,7 @@ def test_random_bytes_are_no_pattern() -> None:
 LINES = "import numpy as np\nx = np.empty(64, np.float32)\nx[:] = 0\ny = np.empty_like(x)"
 
 
-def test_what_is_only_timed_may_hold_anything() -> None:
+def test_benchmark_workspaces_may_be_uninitialised() -> None:
     x = np.ones(64, np.float32)
     with marking_empty_arrays(), sim.options(check="all"), collecting() as report:
         cute.testing.benchmark(
@@ -124,7 +124,7 @@ def test_an_array_that_is_gone_is_forgotten() -> None:
     assert empty_arrays.marked_array_at(low) is None
 
 
-def test_what_libraries_make_is_not_marked() -> None:
+def test_empty_arrays_of_libraries_are_not_marked() -> None:
     with marking_empty_arrays():
         code = compile(
             "import numpy as np\nx = np.empty(64, np.float32)\nx[:] = 0\ny = np.empty_like(x)", "f.py", "exec"
@@ -207,7 +207,7 @@ def test_a_finding_names_the_place_where_the_array_was_made() -> None:
     assert finding.memory is not None and finding.memory.element == (40,) and finding.count == 24
 
 
-def test_by_default_nothing_is_marked() -> None:
+def test_empty_arrays_are_not_marked_by_default() -> None:
     y = np.empty(64, np.float32)
     y[:] = np.frombuffer(PATTERN, np.float32)[0]
     expected = y + 1

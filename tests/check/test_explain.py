@@ -52,7 +52,7 @@ def kernel(*calls: Any, mbarriers: bool = False) -> Any:
 
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("shared", [False, True])
-def test_what_two_accesses_of_threads_lack(where: str, shared: bool) -> None:
+def test_explanation_of_a_race_between_two_accesses(where: str, shared: bool) -> None:
     threads, other_block = [identity(thread) for thread in PLACES[where]], "another block" in where
     for now, then, same_line in itertools.product(["", "cta", "gpu"], ["", "cta", "gpu"], [False, True]):
         sites = site("load", now, 7), site("store", then, 7 if same_line else 9)
@@ -156,7 +156,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_where_blocks_could_meet_and_what_is_missing_there(name: str) -> None:
+def test_explanation_names_meeting_places_of_blocks_and_missing_orders(name: str) -> None:
     calls, meet, releases, acquires = CALLS[name]
     threads = [identity(thread) for thread in PLACES["another block"]]
     why, _ = explain(LAYOUT, site("load", "", 7), site("store", "", 9), threads, False, kernel(*calls))
@@ -166,7 +166,7 @@ def test_where_blocks_could_meet_and_what_is_missing_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [1, SHOWN, SHOWN + 1, SHOWN + 3])
-def test_of_many_places_where_blocks_could_meet_some_are_named(count: int) -> None:
+def test_explanation_names_some_of_many_meeting_places(count: int) -> None:
     calls = [call(f"atom{i}", *flag("acq_rel").attrs["atom"].accesses) for i in range(count)]
     threads = [identity(thread) for thread in PLACES["another block"]]
     why, _ = explain(LAYOUT, site("load", "", 7), site("store", "", 9), threads, False, kernel(*calls, *calls))

@@ -80,7 +80,7 @@ def names_the_bug(pair: Pair, text: str) -> None:
 @pytest.mark.parametrize(
     "pair", [p for p in PAIRS if p.rule == "uninitialised" and not only_by_all(p)], ids=lambda p: p.name
 )
-def test_what_is_followed_from_the_first_read_is_what_is_followed_throughout(pair: Pair) -> None:
+def test_taint_from_the_first_read_gives_the_findings_of_full_taint(pair: Pair) -> None:
     """By default registers are looked at from the first read of unwritten shared memory on: with the same findings."""
 
     def findings(check: str) -> list[str]:

@@ -99,7 +99,7 @@ def test_the_same_lines_race(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     assert noted == raced(seed)
 
 
-def test_what_is_remembered_of_the_clocks_is_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_orders_equal_the_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
 
     def before(record: AccessRecord, acting: Accessors) -> bool:

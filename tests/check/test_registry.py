@@ -59,7 +59,7 @@ def test_a_checker_reports(negative: None) -> None:
     assert finding.kernel == "minus" and finding.parties[0].location.file == __file__
 
 
-def test_one_that_is_not_chosen_does_not(negative: None) -> None:
+def test_rule_that_is_not_chosen_does_not_run(negative: None) -> None:
     with sim.options(check="all,-negative"):
         launch(minus, numbers(32), block=32)
 

@@ -52,7 +52,7 @@ def op_of(opcode: str, result: Any, *operands: Any, **attrs: Any) -> Op:
 
 @pytest.mark.parametrize("elem", [I32, I64], ids=str)
 @pytest.mark.parametrize("opcode", EXACT)
-def test_what_wraps_is_found_and_nothing_else(opcode: str, elem: ScalarType) -> None:
+def test_overflow_rule_finds_exactly_the_results_that_wrap(opcode: str, elem: ScalarType) -> None:
     """Every pair of numbers near the ends of their type, against integers without an end."""
     binary = opcode not in ("neg", "abs")
     distances = [-(1 << 31), -1, 0, 1, elem.width // 2, elem.width - 1, elem.width, elem.width + 1, 1 << 30]
@@ -111,7 +111,7 @@ def test_floats_that_no_integer_holds(to: ScalarType) -> None:
     ],
     ids=lambda x: str(x) if isinstance(x, Op) else None,
 )  # fmt: skip
-def test_which_operations_can_wrap(op: Op, looked_at: bool) -> None:
+def test_operations_that_can_wrap(op: Op, looked_at: bool) -> None:
     assert may_overflow(op) == looked_at
 
 
@@ -273,7 +273,7 @@ def at_run_time_places(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
         (lambda r, x, n: in_turns_of(r, x, 0, 0, -1), True), (lambda r, x, n: in_turns_of(r, x, 0, 1, -1), True),
     ],
 )  # fmt: skip
-def test_which_registers_are_watched(write: Callable[..., None], doubts: bool) -> None:
+def test_registers_watched_for_taint(write: Callable[..., None], doubts: bool) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
         t, _, _ = cute.arch.thread_idx()
@@ -291,7 +291,7 @@ def test_which_registers_are_watched(write: Callable[..., None], doubts: bool) -
 
 
 @pytest.mark.parametrize("where", [None, Location("user.py", 7)])
-def test_where_an_array_was_made_is_named_if_it_is_known(where: Location | None) -> None:
+def test_finding_names_the_line_that_made_an_uninitialised_array(where: Location | None) -> None:
     op = op_of("add", I32, I32, I32)
     memory = MemoryPlace("global", 4, 4096, "x[0]")
     origin = Origin(op_of("load", I32), memory, EmptyArray(4096, 8192, 4, "numpy.empty", where))

@@ -58,7 +58,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], int, int]] = {  # how many reads are 
 
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("carried", [False, True])
-def test_of_which_loops_it_is_known_what_they_wait_for(name: str, carried: bool) -> None:
+def test_awaited_value_of_polling_loops(name: str, carried: bool) -> None:
     asks, *found = LOOPS[name]
 
     @cute.kernel
@@ -125,7 +125,7 @@ TOKENS: dict[str, tuple[Callable[..., Any], int]] = {
 
 @pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize("more", [False, True])
-def test_which_waits_tokens_decide_over(name: str, more: bool) -> None:
+def test_waits_that_a_try_wait_token_decides(name: str, more: bool) -> None:
     asks, tokens = TOKENS[name]
 
     @cute.kernel

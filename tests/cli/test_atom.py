@@ -27,7 +27,7 @@ def test_a_wgmma(command) -> None:
     assert "Shape MNK:  (64,128,16)" in command("atom", "SM90_64x128x16_F32F16F16_SS<K,K>").out
 
 
-def test_without_a_name_they_are_listed_and_each_is_known(command) -> None:
+def test_atoms_are_listed_without_a_name(command) -> None:
     lines = command("atom").out.splitlines()
     names = [line[2:] for line in lines if line.startswith("  ")]
     assert {"SM80_16x8x16_F32F16F16F32_TN", "SM75_U32x4_LDSM_N"} <= set(names)

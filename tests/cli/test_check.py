@@ -74,7 +74,7 @@ def test_a_script_goes_on_after_a_finding_and_its_own_error_is_told(tmp_path: Pa
 
 @pytest.mark.parametrize(("source", "told"), [("print(1 / 0)", "ZeroDivisionError"), ("print(", "SyntaxError")])
 @pytest.mark.parametrize("command", ["check", "mutate"])
-def test_what_a_script_raises_is_told_without_our_frames(tmp_path: Path, command: str, source: str, told: str) -> None:
+def test_script_errors_are_shown_without_internal_frames(tmp_path: Path, command: str, source: str, told: str) -> None:
     script = tmp_path / "wrong.py"
     script.write_text(source)
     found = CliRunner().invoke(app, [command, str(script)])

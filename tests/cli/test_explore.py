@@ -40,7 +40,7 @@ def test_every_order(tmp_path: Path) -> None:
     assert bound.exit_code == 0 and "not all orders have been run" in bound.output.replace("\n", " ")
 
 
-def test_what_is_explored_as_json_and_sarif(tmp_path: Path) -> None:
+def test_exploration_writes_json_and_sarif(tmp_path: Path) -> None:
     script, found, shown = tmp_path / "locks.py", tmp_path / "found.json", tmp_path / "found.sarif"
     script.write_text(SCRIPT)
     files = ["--json", str(found), "--sarif", str(shown)]

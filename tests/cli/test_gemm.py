@@ -167,7 +167,7 @@ def test_bad_input_is_one_line_and_leaves_the_output_alone(
 @pytest.mark.parametrize(
     ("failing", "reason"), [(refused, "float64 is not a dtype of any kernel"), (absent, "no NVIDIA GPU")]
 )
-def test_what_the_library_refuses(command, save, library, tmp_path, failing: Any, reason: str) -> None:
+def test_library_refusals_leave_no_output_file(command, save, library, tmp_path, failing: Any, reason: str) -> None:
     library(failing)
     a = save("a.npy", normal(4, 4))
     assert reason in command("gemm", a, a, "-o", tmp_path / "d.npy").complaint

@@ -31,7 +31,7 @@ DTYPES = [
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 5), (0, 4), (1, 1), (7,), (2, 3, 4)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_what_numpy_saves_is_read_back(tmp_path: Path, dtype: type, shape: tuple[int, ...], order: str) -> None:
+def test_npy_files_of_numpy_are_read_back(tmp_path: Path, dtype: type, shape: tuple[int, ...], order: str) -> None:
     array = np.asarray(np.arange(np.prod(shape)).reshape(shape).astype(dtype), order=order)
     path = tmp_path / "x.npy"
     np.save(path, array)

@@ -23,10 +23,10 @@ def complaint(*words: str) -> str:
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_no_processes(search: str) -> None:
+def test_search_without_processes(search: str) -> None:
     assert "argument --jobs: '0' is not a whole number above 0" in complaint(*SEARCHES[search], "--jobs", "0")
 
 
-def test_no_cases_and_no_such_kernel() -> None:
+def test_search_refuses_no_cases_and_unknown_kernels() -> None:
     assert "argument --cases: '-1' is not a whole number above 0" in complaint(*SEARCHES["operands"], "--cases=-1")
     assert "argument --kernel: invalid choice: 'abacus'" in complaint(*SEARCHES["operands"], "--kernel", "abacus")

@@ -227,7 +227,7 @@ def test_options_are_known_while_staging(option: str) -> None:
         (Exchange, ("UCGABAR_WAIT",)),
     ],
 )
-def test_what_they_compile_to(program: Any, wanted: tuple[str, ...]) -> None:
+def test_cluster_programs_compile_to_cluster_instructions(program: Any, wanted: tuple[str, ...]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright.cuda import compile as build
 

@@ -112,7 +112,7 @@ def test_four_numbers_at_once(form: Any, dtype: Any, suffix: str, letter: str) -
     assert per_thread(body, 32, blocks=2, cluster=2) == [*range(1003, 1131, 4), *range(3, 131, 4)]
 
 
-def test_what_inline_ptx_does_not_take() -> None:
+def test_inline_ptx_refuses_results_and_non_registers() -> None:
     with pytest.raises(ConstraintError, match="use llvm.inline_asm for results"):
         per_thread(lambda t: arch.inline_ptx("mov.u32 {$w0}, {$r0};", read_only_args=[t]), 1)
     with pytest.raises(ConstraintError, match="fits no register"):

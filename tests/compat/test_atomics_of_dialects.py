@@ -140,7 +140,7 @@ def test_shared_space_is_checked() -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_they_compile(arch: str) -> None:
+def test_dialect_atomics_compile(arch: str) -> None:
     from tilewright import cuda
 
     @cute.kernel

@@ -30,7 +30,7 @@ class CudaArray:
 
 
 @pytest.mark.parametrize("readonly", [True, False])
-def test_what_such_an_array_is(readonly: bool) -> None:
+def test_cuda_array_interface_layout_and_device(readonly: bool) -> None:
     seen = array_of(CudaArray((4, 6), "<f2", readonly=readonly))
     assert (seen.device, seen.shape, seen.stride, seen.dtype) == ("cuda:1", (4, 6), (6, 1), cutlass.Float16)
     assert seen.readonly is readonly
@@ -39,7 +39,7 @@ def test_what_such_an_array_is(readonly: bool) -> None:
     assert str(columns.mark_layout_dynamic().layout) == "(?,?):(1,?)"
 
 
-def test_it_is_compiled_for_and_refused_where_it_must_be() -> None:
+def test_cuda_array_interface_in_compile_and_refusals() -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor) -> None:
         t, _, _ = cute.arch.thread_idx()
@@ -61,7 +61,7 @@ def test_it_is_compiled_for_and_refused_where_it_must_be() -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_cupy_arrays_on_a_gpu() -> None:
     """Arrays of CuPy, strided views among them, in and out, on CuPy's own stream."""
     cupy = pytest.importorskip("cupy")
 

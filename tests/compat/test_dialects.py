@@ -249,7 +249,7 @@ def test_types_by_their_text() -> None:
         lambda t: nvvm.fmax(value(Float32(t)), value(Float32(t)), a=1),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong: Callable[[Any], Any]) -> None:
+def test_dialect_ops_refuse_wrong_types(wrong: Callable[[Any], Any]) -> None:
     with pytest.raises(ConstraintError):
         each(lambda t: (wrong(t), t)[1])
 

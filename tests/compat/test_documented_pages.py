@@ -42,14 +42,14 @@ runtime (API)               | masks of dynamic shapes and strides               
 basic_data_types            | 4- and 6-bit floats convert                          | lang/test_packed.py::test_numbers_round_to_the_nearest_even_and_saturate
 cuda                        | modules and kernel launch                            | cuda/test_modules.py::test_modules_and_libraries
 cuda                        | context, device, streams, memory                     | lang/test_documented_names.py::test_raw_device_memory
-pipeline (API)              | SyncObject and what it is                            | pipeline/test_sync_objects.py::test_what_is_a_sync_object
+pipeline (API)              | SyncObject and what it is                            | pipeline/test_sync_objects.py::test_sync_object_base_class
 pipeline (API)              | unaligned named barriers                             | pipeline/test_sync_objects.py::test_unaligned_barriers
 cute (API)                  | FastDivmodDivisor                                    | lang/test_fast_divmod.py::test_quotients_and_remainders
 dsl_jit_caching             | executors without their constants                    | documentation/test_caching_and_options.py::test_an_executor_takes_the_arguments_that_are_not_constexpr
 dsl_jit_caching             | a cache of one's own                                 | documentation/test_caching_and_options.py::test_a_cache_of_ones_own
 dsl_jit_caching             | a changed global compiles again                      | lang/host/test_documented.py::test_a_changed_global_is_seen
 dsl_jit_compilation_options | options as text and as types                         | documentation/test_caching_and_options.py::test_options_as_text_and_as_types
-dsl_jit_compilation_options | wrong options                                        | documentation/test_caching_and_options.py::test_what_an_option_cannot_mean_is_an_error
+dsl_jit_compilation_options | wrong options                                        | documentation/test_caching_and_options.py::test_wrong_option_values_are_errors
 types                       | Ratio                                                | documentation/test_types.py::test_ratios
 types                       | ScaledBasis, E                                       | documentation/test_types.py::test_basis_strides
 types                       | ComposedLayout and its parts                         | documentation/test_types.py::test_composed_layouts
@@ -64,7 +64,7 @@ debugging                   | set_name_prefix                                   
 autotuning_gemm             | autotune_jit of a function                           | lang/test_testing.py::test_autotune_derives_and_prunes
 autotuning_gemm             | autotune_jit of a class                              | lang/test_testing.py::test_autotune_of_a_class
 autotuning_gemm             | autotune_suite                                       | lang/test_testing.py::test_a_suite_ranks_what_runs_everywhere
-compile_with_tvm_ffi        | fake tensors promise what is checked                 | lang/host/test_tvm_ffi.py::test_what_fake_tensors_promise_is_checked
+compile_with_tvm_ffi        | fake tensors promise what is checked                 | lang/host/test_tvm_ffi.py::test_promises_of_fake_tensors_are_checked
 compile_with_tvm_ffi        | streams of the environment                           | lang/host/test_tvm_ffi.py::test_calls_pass_neither_the_stream_nor_what_was_none
 limitations                 | lists take no run-time index                         | lang/host/test_documented.py::test_lists_take_no_run_time_index
 limitations                 | types are promoted                                   | lang/host/test_documented.py::test_types_are_promoted

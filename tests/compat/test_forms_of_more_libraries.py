@@ -194,7 +194,7 @@ def test_one_number_of_a_warp(kind: str, expected: int) -> None:
     assert per_thread(lambda t: prims.redux_sync(t - 17, prims.ReductionKind[kind])) == [expected] * 32
 
 
-def test_what_programs_ask_of_functions() -> None:
+def test_decorated_functions_keep_python_attributes() -> None:
     @cute.jit
     def marked(x: Any, times: int = 3, *, step: int = 4) -> Any:
         return x * times + step

@@ -74,7 +74,7 @@ def test_reductions_that_are_not(change: Any, why: str) -> None:
         per_thread(lambda t, p: (cute.arch.red(p, t, **{"op": "add", "dtype": "s32", **change}), t)[1], 1, memory=[0])
 
 
-def test_what_an_atomic_gives_has_the_type_of_its_operand() -> None:
+def test_atomic_result_has_the_operand_type() -> None:
     def use(t: Any, p: Any) -> Any:
         old = prims.atomicrmw(prims.AtomicOp.INC, p.llvm_ptr, Int32(100))
         assert type(old) is Int32

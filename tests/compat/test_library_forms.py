@@ -156,7 +156,7 @@ class Params:
         )
 
 
-def test_what_a_protocol_notes_in_its_object_is_no_change_of_the_program() -> None:
+def test_protocol_methods_may_keep_notes_on_their_object() -> None:
     @cute.kernel
     def clamp(x: cute.Tensor, params: Params) -> None:
         t, _, _ = cute.arch.thread_idx()

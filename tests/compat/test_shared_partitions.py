@@ -67,6 +67,6 @@ def test_a_tile_never_begins_in_a_gap() -> None:
     assert addresses(lambda smem: [smem.allocate(4), smem.allocate(8, 64), smem.allocate(4)]) == [0, 64, 72, 76]
 
 
-def test_what_is_no_partition_is_refused() -> None:
+def test_unknown_smem_partition_is_refused() -> None:
     with pytest.raises(ArgumentError, match="a member of utils.SmemPartition, not 'reserved'"):
         addresses(lambda smem: [smem.allocate(4, partition="reserved")])

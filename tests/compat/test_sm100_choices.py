@@ -107,6 +107,6 @@ def test_enumerations_have_the_documented_values() -> None:
     assert cute.arch.Arch.sm_100f.major == 10
 
 
-def test_what_tensor_memory_and_l1_have_is_refused_where_it_would_act() -> None:
+def test_tensor_memory_pointers_and_l1_options_are_refused_where_used() -> None:
     with pytest.raises(ConstraintError, match="tensor memory needs sm_100"):
         cute.runtime.make_ptr(cutlass.Float32, 0, cute.AddressSpace.tmem)

@@ -19,7 +19,7 @@ NAMES = sorted({name for names in GROUPS.values() for name in names if not name.
 NOT_HERE = [name for name in NAMES if isinstance(find(name), NotHereYet)]
 
 
-def test_there_are_some() -> None:
+def test_stand_ins_are_listed() -> None:
     assert len(NOT_HERE) > 250
 
 
@@ -32,7 +32,7 @@ def test_the_first_use_is_one_line_that_says_what_to_use(name: str) -> None:
     assert re.search(r"\b([Uu]se|Tilewright has|Write|Allocate|Tilewright's kernels)\b", text), text
 
 
-def test_what_takes_their_place_exists() -> None:
+def test_replacements_named_by_stand_ins_exist() -> None:
     """Every `cute.x` and `utils.x` that a stand-in tells to use is there."""
     named = set()
     for name in NOT_HERE:
@@ -44,7 +44,7 @@ def test_what_takes_their_place_exists() -> None:
         find(f"{roots.get(root, root)}.{rest}")
 
 
-def test_they_serve_in_annotations_and_base_classes() -> None:
+def test_stand_ins_in_annotations_and_base_classes() -> None:
     cutlass = importlib.import_module("tilewright")
     primitives = importlib.import_module("tilewright.experimental.primitives")
     resources = importlib.import_module("tilewright.experimental.task_scheduling.resources")
@@ -61,7 +61,7 @@ def test_they_serve_in_annotations_and_base_classes() -> None:
         primitives.CTAGroup.CTA_3  # noqa: B018  # an attribute that is not there
 
 
-def test_they_behave_as_python_objects_do() -> None:
+def test_stand_ins_behave_as_python_objects() -> None:
     cutlass = importlib.import_module("tilewright")
     cast = importlib.import_module("tilewright._mlir.dialects.cute").CastOp
     for stand_in in (cutlass.Array, find("cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"), cast):
@@ -77,7 +77,7 @@ def test_they_behave_as_python_objects_do() -> None:
     assert not hasattr(cutlass.experimental, "nonsense") and not hasattr(cutlass.experimental.cuda, "nonsense")
 
 
-def test_one_in_a_kernel_names_the_line() -> None:
+def test_stand_in_used_in_a_kernel_names_the_line() -> None:
     cutlass = importlib.import_module("tilewright")
 
     @cute.kernel

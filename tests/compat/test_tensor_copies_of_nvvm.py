@@ -128,7 +128,7 @@ def test_a_box_that_shared_memory_cannot_take() -> None:
         (lambda p: nvvm.cp_async_bulk_tensor_global_shared_cta(p, p, [0]), "the box must be in shared memory"),
     ],
 )
-def test_what_is_no_copy_of_a_box(call: Any, why: str) -> None:
+def test_nvvm_tensor_copies_refuse_wrong_operands(call: Any, why: str) -> None:
     with pytest.raises(ConstraintError, match=why):
         per_thread(lambda t, p: (call(p), t)[1], 1, memory=[0] * 32)
 

@@ -55,7 +55,7 @@ def run(x: cute.Tensor) -> None:
         lambda: torch.randn(2, device="cuda").permute(0),
     ],
 )
-def test_what_lies_on_the_gpu(make: Any) -> None:
+def test_simulated_cuda_tensors_report_device_cuda(make: Any) -> None:
     made = make()
     assert made.device == torch.device("cuda", 0) and made.is_cuda and not made.is_cpu and made.get_device() == 0
     home = made.cpu()
@@ -63,7 +63,7 @@ def test_what_lies_on_the_gpu(make: Any) -> None:
     assert made.to("cpu").device.type == "cpu" and made.to("cuda").is_cuda
 
 
-def test_what_stays_on_the_host() -> None:
+def test_tensors_made_on_the_host_stay_on_the_cpu() -> None:
     with torch.device("cuda"):
         assert torch.zeros(2).is_cuda
     for made in (torch.zeros(2), torch.zeros(2, device="cpu"), torch.from_numpy(np.zeros(2)), torch.zeros(2).half()):
@@ -122,7 +122,7 @@ def test_a_pointer_to_such_memory_is_the_hosts() -> None:
     assert make_ptr(Float32, x.data_ptr(), AddressSpace.gmem).device_pointer().device == "cpu"
 
 
-def test_nothing_is_left_behind() -> None:
+def test_torch_patches_are_removed_completely() -> None:
     x = torch.zeros(2, device="cuda")
     assert '"cuda"' in compat.served()
     available = torch.cuda.is_available
@@ -177,7 +177,7 @@ def test_compiled_functions_run_as_they_are_written() -> None:
     assert torch.compile is not ours
 
 
-def test_each_name_has_a_function_of_its_own() -> None:
+def test_patched_torch_names_have_distinct_functions() -> None:
     """PyTorch's compiler keeps a rule by function: one for two names is an error when it is first imported."""
     import types
 

@@ -61,7 +61,7 @@ def test_pairs_of_floats_in_one_integer() -> None:
         (lambda t: Vector(Vector.from_elements((t,)), dtype=Int64), "elements of .* as Int64: use bitcast or to"),
     ],
 )
-def test_what_is_no_vector(make: Any, why: str) -> None:
+def test_wrong_vectors_are_refused(make: Any, why: str) -> None:
     with pytest.raises(ConstraintError, match=why):
         per_thread(lambda t: (make(t), t)[1], 2)
 

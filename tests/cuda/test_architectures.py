@@ -130,7 +130,7 @@ def test_a_kernel_of_wgmma_is_for_sm_90a_alone(arch: str) -> None:
         emit(staged("hopper_f16"), arch)
 
 
-def test_what_only_some_targets_have() -> None:
+def test_instructions_missing_on_a_target_are_named() -> None:
     def lacking(atom: Instruction, *archs: str) -> list[str]:
         return [atom.lacking(architecture(arch)) for arch in archs]
 

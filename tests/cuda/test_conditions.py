@@ -61,7 +61,7 @@ def test_only_numbers_that_are_known_have_bytes(static: bool) -> None:
 
 @pytest.mark.parametrize("windows", [False, True])
 @pytest.mark.parametrize("absolute", [False, True])
-def test_where_the_library_finds_its_own_files(
+def test_library_folder_is_added_on_windows_only(
     windows: bool, absolute: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows alone has folders of libraries, and they are named by whole paths."""

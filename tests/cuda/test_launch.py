@@ -533,7 +533,7 @@ def test_a_launch_is_a_handful_of_calls(driver: Driver) -> None:
     assert calls_in(lambda: kernel(where, args)) < 20
 
 
-def test_no_driver_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_driver_error_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_LIBCUDA", "libthere_is_none.so")
     libcuda.library.cache_clear()
     with pytest.raises(MachineError, match="no NVIDIA driver here(.|\n)*simulator(.|\n)*compiles without a GPU"):
@@ -597,7 +597,7 @@ def test_wgmma_that_the_compiler_serialises_is_told(
         ((10, 0), 12030, True),
     ],
 )
-def test_which_kernels_of_a_stream_may_overlap(
+def test_kernels_of_a_stream_that_may_overlap(
     capability: tuple[int, int], version: int, overlap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From sm_90 and CUDA 12.3 on."""

@@ -65,7 +65,7 @@ def test_modules_and_libraries(driver: Driver, tmp_path: Path) -> None:
         cuda.load_cubin_module(tmp_path / "nowhere.cubin")
 
 
-def test_what_a_launch_hands_over(driver: Driver) -> None:
+def test_launch_kernel_passes_grid_stream_and_arguments(driver: Driver) -> None:
     cuda = cutlass.cuda
     cuda.initialize_cuda_context(0)
     function = cuda.get_kernel_function(cuda.load_cubin_module_data(ELF), "scale")

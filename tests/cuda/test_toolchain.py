@@ -77,7 +77,7 @@ def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     ("driver", "taken"),
     [(None, "13.5.37"), (13000, "13.5.37"), (13060, "13.5.37"), (12080, "cu12-12.9.86"), (12040, "cu12-12.9.86")],
 )
-def test_of_two_wheels_the_newest_of_the_drivers_cuda_is_taken(
+def test_newest_wheel_of_the_drivers_cuda_version_is_chosen(
     computer: Callable[[str], Computer], platform: str, driver: int | None, taken: str
 ) -> None:
     here = computer(platform).wheel("12.9.86").wheel("13.5.37").driver(driver)
@@ -196,7 +196,7 @@ def test_code_that_the_driver_refuses_names_both_versions(
         machine.Placed(function, artifact, 0)
 
 
-def test_without_a_driver_no_version_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toolchain_error_without_a_driver_names_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "driver_version", lambda: None)
     assert toolchain.mismatch("13.5") == ""
 

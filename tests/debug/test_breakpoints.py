@@ -28,7 +28,7 @@ def test_an_action_is_called_for_each_group_that_comes() -> None:
     assert point.hits == 1
 
 
-def test_as_often_as_asked() -> None:
+def test_breakpoint_stops_the_requested_number_of_times() -> None:
     hits = []
     with sim.debug.break_at(p.where("loop"), lane=0, times=3, action=lambda frame: hits.append(frame.value("i"))):
         p.act()

@@ -30,5 +30,5 @@ def test_the_files_that_it_names_are_there() -> None:
     assert len(named) > 10 and [path for path in named if not (ROOT / "tilewright" / path).exists()] == []
 
 
-def test_it_takes_ten_minutes() -> None:
+def test_architecture_page_is_read_in_ten_minutes() -> None:
     assert len(PAGE.split()) < 2000  # at 200 words a minute

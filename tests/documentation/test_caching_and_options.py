@@ -152,7 +152,7 @@ def test_assertions_can_be_left_out(tmp_path):
         ("--enable-tvm-ffi=false", "cannot be switched off"),
     ],
 )
-def test_what_an_option_cannot_mean_is_an_error(options, words):
+def test_wrong_option_values_are_errors(options, words):
     with pytest.raises(ArgumentError, match=words):
         cute.compile(add, 1, 2, False, options=options)
 

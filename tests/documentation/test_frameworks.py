@@ -150,7 +150,7 @@ def test_mark_compact_shape_dynamic():
     assert str(t.layout) == "(?{div=8},4,16,2):(128,32,2,1)"
 
 
-def test_what_mark_compact_shape_dynamic_refuses():
+def test_mark_compact_shape_dynamic_refuses_wrong_modes_and_orders():
     a = torch.empty(8, 4, 16, 2)
     with pytest.raises(ArgumentError, match="mode"):
         from_dlpack(a).mark_compact_shape_dynamic(mode=5)

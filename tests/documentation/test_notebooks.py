@@ -17,7 +17,7 @@ NOTEBOOKS = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_and_its_answers_are_right(path: Path) -> None:
+def test_notebook_runs_and_its_solutions_pass(path: Path) -> None:
     executed = notebooks.executed(path)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     printed = ["".join(out.get("text", "") for out in cell.outputs) for cell in code]

@@ -97,7 +97,7 @@ def test_the_step_runs_on_a_gpu(step: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["04_shared_memory", "09_tma_copy"])
-def test_what_the_test_on_a_gpu_does_with_the_program(step: str, tmp_path: Path) -> None:
+def test_run_on_device_compares_device_results(step: str, tmp_path: Path) -> None:
     printed = run_on_device(step, tmp_path, OnDevice(lambda array: array.copy(order="K"), lambda copy: copy))
     assert "True" in " ".join(printed) and "False" not in " ".join(printed)
     wrong = OnDevice(lambda array: array.copy(order="K"), lambda copy: (np.arange(copy.size) % 7).reshape(copy.shape))
@@ -134,7 +134,7 @@ READ = "cute.arch.sync_threads()                        # all threads have read 
         ("10_wgmma", "warpgroup.wait_group(0) ", "wgmma-registers"),
     ],
 )
-def test_what_the_pages_say_is_found_is_found(step: str, left_out: str, rule: str, tmp_path: Path) -> None:
+def test_findings_promised_by_pages_are_reported(step: str, left_out: str, rule: str, tmp_path: Path) -> None:
     text = program(step)
     assert text.count(left_out) == 1
     with pytest.raises(SimulationError) as caught:

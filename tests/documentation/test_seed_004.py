@@ -364,7 +364,7 @@ def test_each_block_of_a_row_loads_its_part_of_the_tile(cluster, machine):
 
 
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 2)], ids=str)
-def test_it_compiles_for_hopper(cluster):
+def test_wgmma_gemm_compiles_for_hopper(cluster):
     arrays = matrices(64 * cluster[0], 64 * cluster[1], 128)
     program = cute.compile(HopperWgmmaGemmKernel(cluster_shape_mn=cluster), *map(from_dlpack, arrays))
     artifact = cuda.compile(program.kernels[0], "sm_90a")

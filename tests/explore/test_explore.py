@@ -92,7 +92,7 @@ def test_sums_of_floats_by_atomics_are_compared_only_when_asked() -> None:
     assert sim.explore(act, schedules=20) and sim.explore(act, schedules=5, compare=False)
 
 
-def test_what_fails_by_itself_is_told_so() -> None:
+def test_exploration_reports_a_failure_without_reordering() -> None:
     found = sim.explore(lambda: clean.run_reversing(clean.floats()[:8], np.zeros(clean.N, np.float32)))
     assert found.failure is not None and found.failure.kind == "fault" and "out of bounds" in str(found)
     assert isinstance(found.failure.error, SimulationError)

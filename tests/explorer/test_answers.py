@@ -21,7 +21,7 @@ def ask(tab: str, **texts: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tab", [*MODULES])
-def test_what_a_tab_shows_first(tab: str) -> None:
+def test_first_answer_of_each_tab_has_pictures(tab: str) -> None:
     found = ask(tab)
     assert found["pictures"] or found["sources"]
     for picture in found["pictures"]:
@@ -129,7 +129,7 @@ def test_a_search_for_a_swizzle_asks_the_layout_once(monkeypatch: Any) -> None:
     assert sum(one is tile for one in asked) == size(rows)
 
 
-def test_one_thread() -> None:
+def test_tab_answer_for_one_thread() -> None:
     everything, one = ask("threads"), ask("threads", thread="5")
     in_cells = everything["pictures"][0]["svg"].count(">T5<")
     assert one["pictures"][0]["svg"].count(">T5<") == in_cells + 1 > 4  # and in the legend

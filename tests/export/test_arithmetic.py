@@ -152,7 +152,7 @@ def test_every_conversion(tmp_path: Path) -> None:
         assert same("add", got, want), f"{source} {x!r} to {to}: C gives {got!r}, the table {want!r}"
 
 
-def test_what_has_no_c_form_is_refused() -> None:
+def test_types_without_c_arithmetic_are_refused() -> None:
     for kind in (F16, BF16, TF32):
         op, names = op_of("add", kind, kind, 2)
         with pytest.raises(ArgumentError, match=f"computes with {kind}"):

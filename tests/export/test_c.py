@@ -152,7 +152,7 @@ def test_devices_and_contexts(exported: Path, driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("name, code", [("cuInit", 999), ("cuModuleLoadData", 999), ("cuLaunchKernelEx", 999)])
-def test_what_the_driver_refuses_is_said(name: str, code: int, exported: Path, driver: Driver) -> None:
+def test_driver_errors_are_reported_with_their_text(name: str, code: int, exported: Path, driver: Driver) -> None:
     body = "  const int32_t code = add_Kernel_Module_Load(&module); show(code ? code : call());"
     (line,) = lines_of(body, exported, driver, FAKE_FAIL=name)
     assert line.startswith(f"{code} ") and "CUDA_ERROR_UNKNOWN (999): what the driver says" in line
@@ -175,7 +175,7 @@ def _has_driver() -> bool:
 
 
 @pytest.mark.skipif(_has_driver(), reason="there is an NVIDIA driver")
-def test_without_a_driver(exported: Path) -> None:
+def test_exported_code_without_a_driver(exported: Path) -> None:
     (line,) = lines_of("  show(add_Kernel_Module_Load(&module));", exported, None)
     assert line == "34 no NVIDIA driver here: libcuda.so.1 was not found"
 

@@ -32,7 +32,7 @@ def test_the_page(
     assert done.stdout.splitlines() == [line.strip() for line in printed.splitlines()]
 
 
-def test_what_the_page_promises_of_the_files() -> None:
+def test_files_named_on_the_page_exist() -> None:
     """Each fixed part that the last section names is there."""
     folder = Path(__file__).resolve().parents[2] / "tilewright" / "export"
     named = re.findall(r"`(\w+\.(?:py|c))`", PAGE.partition("## Inside")[2])

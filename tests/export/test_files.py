@@ -41,7 +41,7 @@ def test_files_and_names(tmp_path: Path) -> None:
     assert cute.runtime.find_runtime_libraries() == []
 
 
-def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_without_a_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No object file, a warning, and the C source can be loaded."""
     monkeypatch.setattr(files, "compiler", list)
     with pytest.warns(UserWarning, match="no C compiler .* so add.o was not made") as seen:

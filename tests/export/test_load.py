@@ -102,7 +102,7 @@ def test_arrays_that_are_read_only(exported: Path, driver: Driver) -> None:
 
 
 @needs_compiler
-def test_where_there_is_no_gpu(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaded_module_without_a_gpu_is_refused(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add = load_module(exported / "add.o").add
     arrays = [np.zeros(64, np.float32) for _ in range(3)]
     with monkeypatch.context() as without:

@@ -60,14 +60,14 @@ def check(name: str, out: Any, device: str) -> None:
 
 @pytest.mark.parametrize("out", [np.float16, np.float32])
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_it_is_exact_to_the_last_place(name: str, out: Any) -> None:
+def test_activation_is_exact_to_the_last_place(name: str, out: Any) -> None:
     check(name, out, "cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("out", [np.float16, np.float32])
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_it_is_exact_to_the_last_place_on_a_gpu(name: str, out: Any) -> None:
+def test_activation_is_exact_to_the_last_place_on_a_gpu(name: str, out: Any) -> None:
     check(name, out, "cuda")
 
 

@@ -81,7 +81,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("changes", "message"), CASES, ids=lambda x: x if isinstance(x, str) else "-".join(x))
-def test_one_clear_error_and_a_result_that_is_not_touched(way: str, changes: dict[str, Any], message: str) -> None:
+def test_bad_input_is_one_error_and_leaves_the_output(way: str, changes: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"a": A, "b": B, "c": None, "out": np.full((40, 48), 7, F16)} | changes
     before = np.array(given["out"], copy=True)
     with pytest.raises(ArgumentError, match=message):

@@ -109,7 +109,7 @@ def test_the_text_is_assembled(arch: str, decomposition: str) -> None:
     assert {"UTCHMMA.2CTA", "UTMALDG.3D.2CTA", "UTMASTG.3D", "UTCBAR.2CTA.MULTICAST"} <= names, names
 
 
-def test_what_there_is_not() -> None:
+def test_blackwell_kernels_refuse_other_gpus_and_decompositions() -> None:
     a, b = product(128, 64, 64, np.float16)
     with pytest.raises(ArgumentError, match="it needs tcgen05, which sm_100a, sm_103a, sm_110a have and sm_90 does"):
         gemm(a, b, kernel="blackwell_f16")

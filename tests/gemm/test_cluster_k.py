@@ -58,7 +58,7 @@ def test_batches_have_a_cluster_for_each_tile() -> None:
 
 
 @pytest.mark.parametrize(("tile", "changes"), [SIZES[0], SIZES[4]], ids=str)
-def test_no_races(tile: tuple[int, int], changes: dict[str, Any]) -> None:
+def test_cluster_k_has_no_races(tile: tuple[int, int], changes: dict[str, Any]) -> None:
     a, b = operands("hopper_f16", 72, 72, 320)
     with sim.options(check="all"):
         report = gemm(a, b, kernel=sized(tile, **changes))

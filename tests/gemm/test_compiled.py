@@ -43,7 +43,7 @@ def staged(name: str) -> Function:
 
 
 @pytest.mark.parametrize(("name", "arch"), COMPILED)
-def test_no_spills_and_wide_accesses(name: str, arch: str) -> None:
+def test_kernels_have_no_spills_and_wide_accesses(name: str, arch: str) -> None:
     artifact = compiled(name, arch)
     assert artifact.spills == 0
     assert artifact.registers <= 255
@@ -100,7 +100,7 @@ def unturned(name: str) -> list[str]:
 
 @pytest.mark.unchecked
 @pytest.mark.parametrize(("name", "majors"), [(name, majors) for name in AMPERE for majors in unturned(name)])
-def test_no_bank_conflicts(name: str, majors: str) -> None:
+def test_kernels_have_no_bank_conflicts(name: str, majors: str) -> None:
     """In one tile of several k tiles, in every size."""
     rng = np.random.default_rng(0)
     entry = kernels()[name]

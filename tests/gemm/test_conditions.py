@@ -53,7 +53,7 @@ def test_a_bias_of_one_element_may_have_any_stride(columns: int) -> None:
 
 @pytest.mark.parametrize("compiling", [False, True])
 @pytest.mark.parametrize("recorded", [False, True])
-def test_when_grouped_matmul_goes_through_the_operator(
+def test_calls_of_grouped_matmul_recorded_as_operator(
     compiling: bool, recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where PyTorch compiles the call, or records it for gradients."""
@@ -67,7 +67,7 @@ def test_when_grouped_matmul_goes_through_the_operator(
     assert found == ("recorded" if compiling or recorded else "at once")
 
 
-def test_what_the_operators_say_of_shapes_without_data() -> None:
+def test_operators_infer_shapes_of_fake_tensors() -> None:
     from tilewright.gemm.operators import torch_offsets, torch_scaled
 
     def empty(*shape: int) -> Any:

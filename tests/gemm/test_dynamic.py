@@ -44,7 +44,7 @@ def few() -> Iterator[None]:
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
-def test_more_tiles_than_workers(cluster: tuple[int, int], machine: str, few: None) -> None:
+def test_dynamic_schedule_with_more_tiles_than_workers(cluster: tuple[int, int], machine: str, few: None) -> None:
     a, b = of_many_tiles(machine)
     report = dynamic(a, b, sized((64, 64), cluster=cluster), machine)
     np.testing.assert_array_equal(report.d, product(a, b))
@@ -90,7 +90,7 @@ def test_batches(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("cluster", [(1, 1), (2, 1)], ids=str)
-def test_each_launch_deals_all_tiles_again(cluster: tuple[int, int], machine: str, few: None) -> None:
+def test_dynamic_schedule_restarts_at_each_launch(cluster: tuple[int, int], machine: str, few: None) -> None:
     m, n, k = 264, 200, 72
     a, b = operands("hopper_f16", m, n, k)
     expected = product(a, b)
@@ -145,7 +145,7 @@ def test_blocks_take_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"cluster": (2, 1)}, {"consumers": (2, 1), "pingpong": True}], ids=str)
-def test_no_races(changes: dict[str, Any], few: None) -> None:
+def test_dynamic_schedule_has_no_races(changes: dict[str, Any], few: None) -> None:
     a, b = operands("hopper_f16", 264, 200, 136)
     with sim.options(check="all"):
         report = dynamic(a, b, sized((64, 64), **changes), "cpu")

@@ -85,7 +85,7 @@ def case(kernel: str, m: int, n: int, k: int, majors: str) -> Case:
         for row in covering(KERNELS, "RC", "RC")
     ],
 )
-def test_all_functions_on_all_families(kernel: str, of_d: str, of_epilogue: str) -> None:
+def test_epilogue_functions_on_all_families(kernel: str, of_d: str, of_epilogue: str) -> None:
     one = case(kernel, 8 if kernel == "few rows" else 136, 72, 96, of_d + of_epilogue)
     matmul(one.a, one.b, one.d, epilogue=one.functions, **KERNELS[kernel])
     np.testing.assert_array_equal(one.before, one.expected_before)
@@ -95,7 +95,7 @@ def test_all_functions_on_all_families(kernel: str, of_d: str, of_epilogue: str)
 @pytest.mark.gpu
 @pytest.mark.parametrize("majors", ["RR", "RC", "CR", "CC"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_all_functions_on_a_gpu(kernel: str, majors: str) -> None:
+def test_epilogue_functions_on_a_gpu(kernel: str, majors: str) -> None:
     import torch
 
     one = case(kernel, 8 if kernel == "few rows" else 520, 264, 192, majors)

@@ -55,7 +55,7 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 @pytest.mark.parametrize(
     ("kernel", *"abc"), covering(KERNELS, *3 * [(False, True)]), ids=lambda x: x if isinstance(x, str) else "NT"[x]
 )
-def test_all_majors_alpha_beta(kernel: str, a: bool, b: bool, c: bool, machine: str) -> None:
+def test_gemm_of_all_majors_with_alpha_and_beta(kernel: str, a: bool, b: bool, c: bool, machine: str) -> None:
     m, n, k = 136, 72, 40
     rng = np.random.default_rng(1)
     types, majors = (KERNELS[kernel], KERNELS[kernel], OUT[kernel]), (a, b, c)

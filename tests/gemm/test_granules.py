@@ -40,7 +40,7 @@ def test_products_are_exact(mnk, lead, b_major, machine):
     np.testing.assert_array_equal(report.d, exact(a, b))
 
 
-def test_what_lies_beside_a_row_is_not_multiplied():
+def test_elements_beside_a_row_are_not_multiplied():
     m, n, k = 40, 24, 67
     a, b = product(m, n, k, lead=6)
     a.base[:, :6] = np.nan

@@ -30,7 +30,7 @@ def three_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.unchecked
 @pytest.mark.parametrize("batch", [3, 4, 7])
-def test_more_batches_than_a_grid_holds(three_batches: None, batch: int) -> None:
+def test_gemm_with_more_batches_than_a_grid_holds(three_batches: None, batch: int) -> None:
     a, b, expected = stacks(batch)
     for found in (gemm(a, b, kernel="tensorop_f16").d, matmul(a, b), gemm(a[:, :, ::-1], b[:, ::-1]).d):
         np.testing.assert_array_equal(found, expected)

@@ -58,7 +58,7 @@ def test_exact_for_integers(kernel: str, size: tuple[int, int, int], machine: st
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("kernel", *"abc"), covering(SIXTEEN, *3 * [(False, True)], strength=3))
-def test_all_majors_alpha_beta(kernel: str, a: bool, b: bool, c: bool, machine: str) -> None:
+def test_hopper_gemm_of_all_majors_with_alpha_and_beta(kernel: str, a: bool, b: bool, c: bool, machine: str) -> None:
     m, n, k = 136, 136, 72
     rng = np.random.default_rng(1)
     shapes = ((m, k), (k, n), (m, n))

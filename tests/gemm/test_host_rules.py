@@ -47,7 +47,7 @@ def names_by_the_rule(refused: set[str], with_c: bool, whole: bool) -> tuple[str
 @pytest.mark.parametrize("whole_loads", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("with_c", [False, True])
-def test_what_a_kernel_cannot_take_is_copied_and_c_is_where_d_is(with_c: bool, whole: bool, whole_loads: bool) -> None:
+def test_refused_operands_are_copied_and_c_follows_d(with_c: bool, whole: bool, whole_loads: bool) -> None:
     """C and D have rows of one length where a kernel writes whole accesses of D; how it loads A and B says nothing."""
     for chosen in itertools.product([False, True], repeat=4):
         refused = {name for name, one in zip("ABCD", chosen, strict=True) if one}
@@ -135,7 +135,7 @@ def test_before_the_product_all_but_d_is_copied_and_after_it_d_alone(names: str)
 # -- operands ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_assumed_of_matrices_given_by_pointer_holds_for_each_of_them() -> None:
+def test_assumed_access_width_of_pointer_arrays_fits_each_matrix() -> None:
     def aligned(offset: int, rows: int, columns: int) -> np.ndarray:
         memory = zeros(rows * columns + 64)
         begin = -memory.ctypes.data % 64 // 2 + offset
@@ -198,7 +198,7 @@ def test_extents_of_a_product_by_index(gather_A: int | None, gather_B: int | Non
 
 
 @pytest.mark.parametrize("shift", [-8, -7, -1, 0, 1, 7, 8])
-def test_what_is_written_may_touch_another_array_and_not_overlap_with_it(shift: int) -> None:
+def test_outputs_may_adjoin_but_not_overlap_inputs(shift: int) -> None:
     memory = zeros(24)
     written, read = (
         Matrix.of("x", memory[at : at + 8].reshape(8, 1)).array._replace(shape=(8,), stride=(1,))

@@ -188,7 +188,7 @@ def test_every_keyword_stands_in_the_table(way: str) -> None:
 
 
 @pytest.mark.parametrize(("way", "keyword"), [(way, keyword) for way, row in TABLE.items() for keyword in row[1]])
-def test_it_changes_something(way: str, keyword: str) -> None:
+def test_each_keyword_changes_the_call(way: str, keyword: str) -> None:
     without, given = TABLE[way][1][keyword]
     assert outcome(without) != outcome(given)
 
@@ -275,7 +275,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("together", REFUSED)
-def test_what_would_do_nothing_is_refused(together: str) -> None:
+def test_keywords_without_effect_are_refused(together: str) -> None:
     call, message = REFUSED[together]
     with pytest.raises((ArgumentError, ConstraintError), match=message):
         call()

@@ -77,7 +77,7 @@ def test_gather_and_scatter(way: str, orders: str) -> None:
 
 
 @pytest.mark.parametrize("left", ["gather_A_indices", "gather_B_indices", "scatter_D_indices"])
-def test_some_rows_by_index(left: str) -> None:
+def test_matmul_of_rows_by_index(left: str) -> None:
     """All but one vector of indices."""
     a, b, d = numbers(ROWS, K), numbers(K, COLUMNS, seed=1), np.full((RESULTS, N), 77, np.float16)
     ga, gb, sd = indices(ROWS, M), indices(COLUMNS, N, 1), permuted(RESULTS, M)

@@ -62,7 +62,7 @@ def test_long_sums_are_more_accurate() -> None:
         ({"promote": 1, "roles": "one"}, "a warpgroup that loads where sums are promoted"),
     ],
 )
-def test_what_cannot_be_promoted(changes: dict[str, Any], message: str) -> None:
+def test_promotion_refuses_configs_without_room_or_float32(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConstraintError, match=message):
         replace(promoted(1).config, **changes).check()
 

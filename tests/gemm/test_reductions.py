@@ -88,7 +88,7 @@ def test_the_plans_are_varied() -> None:
 
 @settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(1, 4))
-def test_which_plans_cut_tiles(down: int, across: int, k_tiles: int, sms: int, split: int) -> None:
+def test_plans_that_cut_tiles(down: int, across: int, k_tiles: int, sms: int, split: int) -> None:
     shares = StreamK.of((down, across, k_tiles), (1, 1, 1), multiprocessors=sms, occupancy=1, fragments=1, split=split)
     extents = [shares.get_iter_extents(block) for block in range(shares.sk_blocks)]
     assert shares.cuts_tiles is any(end % k_tiles for extent in extents for end in extent)
@@ -213,7 +213,7 @@ def test_serial_split_k_asks_what_a_function_is_for_a_part() -> None:
 
 @pytest.mark.parametrize("how", [SplitK(3), SplitK(3, "parallel")], ids=str)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_no_races(loop: str, how: SplitK) -> None:
+def test_reductions_have_no_races(loop: str, how: SplitK) -> None:
     a, b = operands("hopper_f16", 72, 72, 320)
     with sim.options(check="all"):
         check(a, b, LOOPS[loop], decomposition=how)
@@ -257,7 +257,7 @@ def test_batches_are_not_split() -> None:
         gemm(a, b, kernel=AMPERE, decomposition=SplitK(2))
 
 
-def test_without_reduction_nothing_is_shared() -> None:
+def test_plans_without_reduction_share_no_tiles() -> None:
     a, b = operands("hopper_f16", 72, 72, 3200)
     assert gemm(a, b, kernel=AMPERE, decomposition="stream_k").decomposition == "stream_k"
     assert gemm(a, b, kernel=AMPERE, decomposition="stream_k", reduction="none").decomposition == "data_parallel"

@@ -157,13 +157,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused(name: str) -> None:
+def test_operand_refusals_name_the_reason(name: str) -> None:
     call, message = REFUSED[name]
     with pytest.raises(ArgumentError, match=message):
         call()
 
 
-def test_what_is_beside_these_refusals_is_taken() -> None:
+def test_operands_just_inside_the_refusals_are_accepted() -> None:
     assert indices_of("rows", numbers(7, 0), 8, "cpu", unique=True).shape == (2,)
     assert indices_of("rows", numbers(), 8, "cpu", unique=True).shape == (0,)
     assert workspace_memory(np.zeros(64, np.uint8), WORKSPACE, "cpu").array is not None
@@ -392,7 +392,7 @@ def test_a_component_tells_geometries_apart(changes: dict[str, Any]) -> None:
     assert lying(**changes) != lying() == lying(16) == lying(17 * 16)
 
 
-def test_how_operands_are_laid_out_is_remembered_for_each_question() -> None:
+def test_operand_layouts_are_remembered_per_question() -> None:
     """Rows of 36 numbers that begin every 64: whole accesses of 16 bytes do not cover them."""
     a, b, d = np.zeros((16, 64), np.float16)[:, :36], np.zeros((36, 16), np.float16), np.zeros((16, 16), np.float16)
     problem = Problem.of(a, b, None, d)

@@ -69,7 +69,7 @@ class Output:
 
 
 @pytest.mark.parametrize("size", list(forms()))
-def test_each_form_of_the_epilogue(size: Any, by_tma: list[bool]) -> None:
+def test_second_outputs_with_each_epilogue(size: Any, by_tma: list[bool]) -> None:
     m, n, k = 136, 264, 512
     a, b, before = integers(m, k), integers(k, n), Output(m, n)
     exact = a.astype(np.float64) @ b
@@ -191,7 +191,7 @@ def test_two_outputs(by_tma: list[bool]) -> None:
     assert (d == exact).all() and by_tma == [True, True]
 
 
-def test_what_is_written_sometimes_is_written_by_threads(by_tma: list[bool]) -> None:
+def test_conditional_second_outputs_are_written_by_threads(by_tma: list[bool]) -> None:
     a, b, some = integers(136, 64), integers(64, 264), Output(136, 264)
     d = matmul(a, b, kernel="hopper_f16", epilogue=Sometimes(some.matrix))
     exact = a.astype(np.float64) @ b
@@ -201,7 +201,9 @@ def test_what_is_written_sometimes_is_written_by_threads(by_tma: list[bool]) -> 
 
 
 @pytest.mark.parametrize(("shift", "dtype"), [(1, np.float16), (0, np.float32)], ids=str)
-def test_what_tma_cannot_write_is_written_by_threads(shift: int, dtype: Any, by_tma: list[bool]) -> None:
+def test_second_outputs_that_tma_cannot_write_are_written_by_threads(
+    shift: int, dtype: Any, by_tma: list[bool]
+) -> None:
     """Rows that begin elsewhere than at multiples of 16 bytes, elements of another size than D's."""
     a, b, before = integers(136, 64), integers(64, 264), Output(136, 264, shift, dtype)
     d = matmul(a, b, kernel="hopper_f16", epilogue=Store(before.matrix))
@@ -212,7 +214,7 @@ def test_what_tma_cannot_write_is_written_by_threads(shift: int, dtype: Any, by_
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(136, 264, 256), (4096, 4096, 512), (64, 8192, 4096), (1000, 1016, 1024)], ids=str)
-def test_on_a_gpu(shape: tuple[int, int, int]) -> None:
+def test_second_outputs_on_a_gpu(shape: tuple[int, int, int]) -> None:
     import torch
 
     m, n, k = shape

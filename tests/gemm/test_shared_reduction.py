@@ -159,7 +159,7 @@ def test_epilogue_functions_see_whole_sums() -> None:
     ],
     ids=str,
 )
-def test_no_races(shared: tuple[int, int], tile: tuple[int, int], changes: dict[str, Any]) -> None:
+def test_shared_reduction_has_no_races(shared: tuple[int, int], tile: tuple[int, int], changes: dict[str, Any]) -> None:
     entry = sized(tile, **changes)
     with sim.options(check="all", sms=40):
         check(entry, PROBLEM, shares_of(entry, PROBLEM, shared))
@@ -263,7 +263,7 @@ def test_the_librarys_plan() -> None:
     np.testing.assert_array_equal(d, product(a, b).astype(np.float16))
 
 
-def test_it_can_be_written_down() -> None:
+def test_shared_reduction_round_trips_as_text() -> None:
     """As tuning remembers it."""
     entry, plan = best(kernels()["hopper_f16"], "auto", (136, 512, 32768, 1), (132, 232448))
     written = Candidate.of(entry, plan)

@@ -136,7 +136,7 @@ def test_plans_are_those_that_the_model_timed(name: str) -> None:
     assert seen == parts | ({(EVEN_SHARES, True)} if hopper else set())
 
 
-def test_few_tiles_with_a_long_k_are_added_up_together() -> None:
+def test_few_tiles_with_a_long_k_use_shared_reduction() -> None:
     """The choice goes to it by a clear margin, with a plan for as many clusters as run at once."""
     entry = kernels()["hopper_f16"]
     for problem in ((136, 512, 32768, 1), (128, 256, 65536, 1), (384, 512, 16384, 1)):
@@ -176,7 +176,7 @@ def test_a_kernel_in_one_size_stays_in_it() -> None:
     np.testing.assert_array_equal(report.d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
 
-def test_nothing_is_shared_in_a_batch_or_without_k() -> None:
+def test_batches_and_short_k_do_not_share_tiles() -> None:
     for name in ("tensorop_f16", "hopper_f16"):
         for problem, shared in (((128, 128, 8192, 1), True), ((128, 128, 8192, 2), False), ((128, 128, 0, 1), False)):
             assert (best(kernels()[name], "stream_k", problem, H200)[1] is not None) == shared

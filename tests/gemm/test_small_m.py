@@ -45,7 +45,7 @@ def test_epilogues_batches_and_types(dtype: Any, machine: str) -> None:
     np.testing.assert_array_equal(turned, a[0].astype(np.float64) @ b[0].T.astype(np.float64))
 
 
-def test_it_is_taken_where_it_is_named() -> None:
+def test_small_m_runs_when_named() -> None:
     """On an H200 the Hopper kernels are faster for 1 to 16 rows."""
     weights = integers(0, 64, 256)
     with sim.options(sizes="gpu"):
@@ -67,7 +67,9 @@ def test_it_is_taken_where_it_is_named() -> None:
         ((4, 64), (64, 8), {"decomposition": "stream_k"}, "share nothing"),
     ],
 )
-def test_what_it_does_not_take(a: tuple[int, int], b: tuple[int, int], words: dict[str, Any], message: str) -> None:
+def test_small_m_refuses_other_shapes_and_options(
+    a: tuple[int, int], b: tuple[int, int], words: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ArgumentError, match=message):
         gemm(integers(0, *a), integers(1, *b[::-1]).T, kernel="small_m_f16", **words)
 
@@ -80,7 +82,7 @@ def test_b_comes_in_loads_of_16_bytes_without_spills(size: Any) -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_small_m_on_a_gpu() -> None:
     torch = pytest.importorskip("torch")
     for m, n, k in ((1, 4096, 4096), (3, 6144, 4096), (4, 1000, 14336), (16, 4096, 4104), (8, 28672, 8192)):
         a, b = torch.randint(-2, 3, (m, k), device="cuda").half(), torch.randint(-2, 3, (n, k), device="cuda").half()

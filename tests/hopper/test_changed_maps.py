@@ -88,7 +88,7 @@ def test_the_tensor_that_a_changed_map_describes(extents: Any, strides: Any, at:
         ((64, 1), 1, "is no address that TMA takes: tensors begin at a multiple of 16 bytes"),
     ],
 )
-def test_what_tma_cannot_describe(strides: Any, at: int, words: str) -> None:
+def test_update_tensormap_refuses_strides_and_addresses(strides: Any, at: int, words: str) -> None:
     with pytest.raises(MachineError, match=re.escape(words)) as caught:
         brought(OTHER, (8, 32), strides, at)
     assert f"{__file__}:" in str(caught.value) and "manager.update_tensormap" in str(caught.value)

@@ -24,6 +24,6 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.tilewright_check("none")  # a wait is missing on purpose
-def test_without_the_wait_the_accumulators_are_not_there_yet(tmp_path: Path) -> None:
+def test_accumulators_read_without_a_wait_are_refused(tmp_path: Path) -> None:
     assert PROGRAM.count("warpgroup.wait_group(0)") == 1
     assert run(PROGRAM.replace("warpgroup.wait_group(0)", "pass"), tmp_path) == ["False"]

@@ -214,7 +214,9 @@ def test_multicast_cuts_the_box(tile: Any, blocks: int, box: Any) -> None:
         ),
     ],
 )
-def test_what_has_no_plan(gmem: Any, smem: Any, tile: Any, element: ScalarType, words: str) -> None:
+def test_tma_plan_refuses_tiles_it_cannot_copy(
+    gmem: Any, smem: Any, tile: Any, element: ScalarType, words: str
+) -> None:
     with pytest.raises(ConstraintError, match=words):
         plan_of(gmem, smem, tile, F16, element, 1)
 

@@ -24,7 +24,7 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
     assert printed.startswith("tensor<") and f"program prints `{printed}`" in PAGE
 
 
-def test_without_the_wait_the_store_is_refused(tmp_path: Path) -> None:
+def test_store_without_its_wait_is_refused(tmp_path: Path) -> None:
     assert PROGRAM.count("cute.arch.cp_async_bulk_wait_group(0, read=True)") == 1
     with pytest.raises(SimulationError, match="threads have all ended"):
         run(PROGRAM.replace("cute.arch.cp_async_bulk_wait_group(0, read=True)", "pass"), tmp_path)

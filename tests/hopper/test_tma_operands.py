@@ -180,7 +180,7 @@ def test_the_swizzle_is_that_of_the_map(held: int, made: int) -> None:
         refused("give both the same layout", body, layout=given)
 
 
-def test_what_is_just_inside() -> None:
+def test_tma_operands_just_inside_the_limits_are_accepted() -> None:
     def body(p: Parts) -> None:
         shared, tma = p.partition()
         p.load(shared, tma, mcast_mask=0)

@@ -441,7 +441,7 @@ def test_other_atoms_have_no_field() -> None:
         mma.set(Field.ACCUMULATE, False)
 
 
-def test_only_sm_90a_has_it() -> None:
+def test_wgmma_needs_sm_90a() -> None:
     from tilewright.cuda import emit
 
     program = OneGemm(mma_by_name("SM90_64x64x16_F32F16F16_SS<K,K>"))

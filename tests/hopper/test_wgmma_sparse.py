@@ -141,7 +141,7 @@ def test_metadata_that_fall_are_refused() -> None:
 K, SMEM = warpgroup.OperandMajorMode.K, warpgroup.OperandSource.SMEM
 
 
-def test_what_there_is_not() -> None:
+def test_sparse_wgmma_refuses_unknown_shapes_and_types() -> None:
     with pytest.raises(ConstraintError, match=r"no wgmma.sp of shape 64x64x16.*its shape is 64xNx32"):
         warpgroup.MmaF16BF16Op(Float16, Float32, (64, 64, 16), SMEM, K, K, sparse=True)
     with pytest.raises(ConstraintError, match="sparse operands of 32 bits"):

@@ -82,7 +82,7 @@ def test_a_shuffle_that_changes_something_is_an_op(indices: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("elem", [I8, U8, I16, U16, I32, U32, I64, F32], ids=str)
-def test_which_operations_need_a_wrapping_form(elem: ScalarType) -> None:
+def test_operations_that_need_a_wrapping_form(elem: ScalarType) -> None:
     """C++ computes narrow integers in ``int``, where only the product of two u16 does not fit."""
     wide = elem.kind == "int" and elem.width >= 32
     for opcode, row in TABLE.items():
@@ -125,7 +125,7 @@ def test_literals_are_folded_only_beside_literals() -> None:
 @pytest.mark.parametrize(
     "elem", [kind for kind in (*NUMBERS, *WIDE) if kind.kind in ("int", "uint", "float", "bool")], ids=str
 )
-def test_where_elements_may_lie(elem: ScalarType) -> None:
+def test_element_types_allowed_in_memory_and_registers(elem: ScalarType) -> None:
     """Values of 128 bits lie nowhere; packed ones have no pointers, and only integers of 4 bits have registers."""
     packed, wide = elem.width in (4, 6), elem.width > 64
     assert elem.packed == packed and elem.has_struct == (packed or elem.is_float and elem.width < 32)
@@ -190,7 +190,7 @@ def test_a_sum_that_f64_rounds_to_a_tie_of_f32(sign: int) -> None:
     assert lanes.fused_multiply_add(*low, np.array([sign * odd], f))[0] == sign * odd
 
 
-def test_one_rounding_of_a_product_and_a_sum() -> None:
+def test_fused_multiply_add_rounds_once() -> None:
     """Ties of f32 that the f64 sum makes or hides, and sums below the least normal number."""
     draw = np.random.default_rng(1)
     a, b = (draw.integers(1 << 23, 1 << 24, 400).astype(np.float32) for _ in range(2))
@@ -283,7 +283,7 @@ def test_runs_of_selections_share_a_condition_and_are_neighbours() -> None:
     assert apart and _selections(b.block) == [[first, second], [other], [third], [last]]
 
 
-def test_what_a_function_writes_through() -> None:
+def test_written_parameters_of_a_function() -> None:
     b, p, s = Builder(Block([])), Value(GLOBAL, "p"), Value(SHARED, "s")
     moved = b.ptr_cast(b.ptr_add(p, Value(I32, "i")), PtrType(U32, MemSpace.GMEM, 4))
     b.store(moved, Constant(U32, 1))
@@ -377,11 +377,11 @@ class Single(Instruction):
         (Single, "sm_90a", ""),
     ],
 )
-def test_what_an_architecture_lacks(instruction: Any, arch: str, lacking: str) -> None:
+def test_instruction_lacking_on_an_architecture(instruction: Any, arch: str, lacking: str) -> None:
     assert instruction().lacking(architecture(arch)) == lacking
 
 
-def test_as_many_tensor_maps_are_remembered() -> None:
+def test_remembered_tensor_maps_are_bounded() -> None:
     columns, rows = ModePart("mode 0", Leaf(0, 0), Leaf(1), True), ModePart("mode 1", Leaf(8), Leaf(0, 1), False)
     template = TensorMapTemplate("x", F16, F16, ((columns,), (rows,)), (8, 8), 0)
     first = template(0x1000, 8, 8)

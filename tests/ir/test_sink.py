@@ -79,7 +79,7 @@ def test_an_unused_quotient_is_not_divided(n: int) -> None:
 
 
 @pytest.mark.parametrize("kernel", [read_afterwards, both_arms])
-def test_what_others_read_too_stays(kernel: Any) -> None:
+def test_values_with_other_readers_are_not_sunk(kernel: Any) -> None:
     with pytest.raises(SimulationError, match="remainder by zero"):
         run(kernel, 0)
     columns = np.arange(THREADS) % 2

@@ -237,7 +237,7 @@ HOST: dict[str, tuple[str, Op]] = {
 
 
 @pytest.mark.parametrize("name", WELL_FORMED)
-def test_what_is_well_formed_passes(name: str) -> None:
+def test_well_formed_functions_pass(name: str) -> None:
     verify(function(WELL_FORMED[name]))
 
 
@@ -257,7 +257,7 @@ def refusal(name: str) -> VerifyError:
 
 
 @pytest.mark.parametrize("name", [*MALFORMED, *HOST])
-def test_what_is_malformed_is_refused_with_its_reason_and_line(name: str) -> None:
+def test_malformed_functions_are_refused_with_reason_and_line(name: str) -> None:
     refusal(name)
 
 

@@ -180,7 +180,7 @@ def test_inputs_are_not_written() -> None:
     assert x.tolist() == list(range(8))
 
 
-def test_what_cannot_be_staged_is_an_error_where_jax_traces() -> None:
+def test_staging_errors_are_raised_while_jax_traces() -> None:
     @cute.jit
     def wrong(stream, x: cute.Tensor, y: cute.Tensor) -> None:
         add_into_kernel(x).launch(grid=(1, 1, 1), block=(8, 1, 1))

@@ -136,7 +136,7 @@ def repeated(shape: tuple[int, ...] = (4, 8)) -> RepeatedProduct:
     return RepeatedProduct(None, shape, torch.float32, ((0, 64),) * 5, same=True)
 
 
-def test_what_a_result_overlaps_is_remembered_by_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlap_checks_are_remembered_by_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the plain rule, for addresses in any order; a few are kept."""
     monkeypatch.setattr(repeats, "MOST_ADDRESSES", 40)
     rng, product, answers = np.random.default_rng(0), repeated(), set()

@@ -134,7 +134,7 @@ TUNED = {
 }
 
 
-def test_what_was_tuned_is_found_for_such_a_problem_alone() -> None:
+def test_tuned_choice_is_keyed_by_the_problem() -> None:
     keys = [store.problem_key(one) for one in (problem(), *TUNED.values())]
     assert len(set(keys)) == len(keys) and store.problem_key(problem()) == keys[0]
     assert len((keys[0] or "").split()) == 1 + 3 * 2, "extents, and of A, B and D the type and the major"
@@ -144,7 +144,7 @@ def test_what_was_tuned_is_found_for_such_a_problem_alone() -> None:
     ("where", "name"),
     [(store, "library_version"), (store.HardwareInfo, "get_device_name"), (store.HardwareInfo, "get_driver_version")],
 )
-def test_what_was_tuned_is_of_this_gpu_driver_and_version(
+def test_tuned_choice_is_keyed_by_gpu_driver_and_version(
     where: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def digest(answer: Callable[..., Any]) -> str:

@@ -91,7 +91,7 @@ def test_a_damaged_entry_is_staged_anew(staged: list[Any], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("variable", [SWITCH, "TILEWRIGHT_CACHE_MB"])
-def test_nothing_is_kept_where_that_is_switched_off(
+def test_stored_programs_can_be_switched_off(
     monkeypatch: pytest.MonkeyPatch, staged: list[Any], tmp_path: Path, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "0")
@@ -165,7 +165,7 @@ OTHER_KEYS = {
 
 
 @pytest.mark.parametrize("name", OTHER_KEYS)
-def test_each_part_of_a_key_is_in_the_name(name: str) -> None:
+def test_stored_name_contains_each_part_of_the_key(name: str) -> None:
     found = name_of(KEY)
     assert found is not None
     assert found == name_of(KEY) != name_of(OTHER_KEYS[name])
@@ -212,7 +212,7 @@ def another_file(root: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [a_byte_more, other_bytes, another_file])
-def test_each_source_is_in_the_name(
+def test_stored_name_contains_each_source(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     monkeypatch.setattr(stored, "ROOT", tmp_path)
@@ -227,7 +227,7 @@ def test_each_source_is_in_the_name(
     assert names[0] != names[1]
 
 
-def test_nothing_is_kept_once_a_source_was_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_edited_sources_are_not_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The process runs the source as it was: its programs are not those of the new text."""
     monkeypatch.setattr(stored, "ROOT", tmp_path)
     (tmp_path / "a.py").write_text("")

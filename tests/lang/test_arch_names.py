@@ -131,7 +131,7 @@ def test_their_machine_code() -> None:
         (lambda x: cute.recast_tensor(x, Int128), "128 bits"),
     ],
 )
-def test_what_they_do_not_take(body: Any, text: str) -> None:
+def test_arch_functions_refuse_wrong_arguments(body: Any, text: str) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor) -> None:
         body(x)

@@ -30,7 +30,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize(("thing", "name", "message"), OUTSIDE, ids=lambda x: x if isinstance(x, str) else "")
-def test_on_the_host(thing, name, message) -> None:
+def test_unknown_attributes_on_the_host(thing, name, message) -> None:
     with pytest.raises(MissingAttributeError, match=message) as caught:
         getattr(thing, name)
     assert (caught.value.name, caught.value.obj) == (name, thing)
@@ -59,7 +59,7 @@ def test_on_the_host(thing, name, message) -> None:
         ),
     ],
 )
-def test_in_a_staged_function(read, message) -> None:
+def test_unknown_attributes_in_a_staged_function(read, message) -> None:
     @cute.jit
     def program(t: cute.Tensor):
         read(t)  # here
@@ -74,7 +74,7 @@ def test_objects_can_be_copied_all_the_same() -> None:
     assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
 
 
-def test_what_cuda_programmers_write_first() -> None:
+def test_cuda_spellings_are_explained() -> None:
     """`threadIdx.x`, and a kernel without its decorator."""
 
     @cute.kernel

@@ -48,7 +48,7 @@ def test_quotients_and_remainders(n: int) -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_fast_divmod_on_a_gpu() -> None:
     torch = pytest.importorskip("torch")
     for n in DIVISORS:
         x = torch.from_numpy(numbers(n)).cuda()

@@ -300,7 +300,7 @@ def test_warp_instructions() -> None:
     np.testing.assert_array_equal(out, [(t ^ 1) ** 2, [ballot] * 32, t >= 4, [(t * t).sum()] * 32])
 
 
-def test_what_the_simulator_does_not_know_asks_for_an_action() -> None:
+def test_unknown_opcode_error_asks_for_a_ptx_action() -> None:
     with pytest.raises(Exception, match=r"does not know mul24\.lo\.s32(?s:.)*ptx_action\('mul24\.lo\.s32'\)"):
         on_simulator("mul24.lo.s32 $0, $1, $2;", WORDS)
 

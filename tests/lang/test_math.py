@@ -28,7 +28,7 @@ def test_python_numbers_and_numerics(name) -> None:
     assert type(numeric) is cutlass.Float32 and numeric.value == pytest.approx(want)
 
 
-def test_at_run_time() -> None:
+def test_math_functions_at_run_time() -> None:
     names = tuple(FUNCTIONS)
 
     @cute.kernel

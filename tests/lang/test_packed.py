@@ -375,7 +375,7 @@ def refused(body: Callable[[Any], None], text: str) -> None:
         host(from_dlpack(np.zeros(64, np.uint8), assumed_align=16))
 
 
-def test_what_would_write_or_copy_a_part_of_a_byte() -> None:
+def test_writes_of_parts_of_a_byte_are_refused() -> None:
     def one(x: Any) -> None:
         x[3] = 1.0
 

@@ -133,7 +133,7 @@ def test_the_machine_code_of_pairs(arch: str) -> None:
     assert (artifact.sass.count("FFMA2") > 0) == (arch in ("sm_100a", "sm_103a"))
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_unknown_packed_operations_are_refused() -> None:
     pair = Float32(1), Float32(2)
     with pytest.raises(ConstraintError, match="fma_packed_f32x2: rnd='rna' is not one of rn, rz, rm, rp"):
         cute.arch.fma_packed_f32x2(pair, pair, pair, rnd="rna")

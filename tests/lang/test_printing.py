@@ -20,7 +20,7 @@ def lines(capsys) -> list[str]:
     return re.sub(r"0x[0-9a-f]{16}:", "0x...:", capsys.readouterr().out).splitlines()
 
 
-def test_on_the_host(capsys) -> None:
+def test_printf_on_the_host(capsys) -> None:
     cute.printf("{} is {:.2f}, {{}}", 3, 2.5)
     cute.printf("%d%% of %5.1f\n", cutlass.Int32(7), 1.25)
     cute.printf(cute.make_layout((4, 8)), (1, 2))
@@ -49,7 +49,7 @@ def test_seed_addresses(capsys) -> None:
     ]
 
 
-def test_in_a_kernel(capsys) -> None:
+def test_printf_in_a_kernel(capsys) -> None:
     @cute.kernel
     def kernel(a: cute.Tensor, n: cutlass.Int32):
         t, _, _ = cute.arch.thread_idx()
@@ -201,7 +201,7 @@ def test_three_modes_print_matrix_by_matrix(capsys) -> None:
     assert lines(capsys) == expected
 
 
-def test_in_host_code(capsys) -> None:
+def test_printf_in_host_code(capsys) -> None:
     @cute.jit
     def host(a: cute.Tensor, n: cutlass.Int32):
         print(a.layout)

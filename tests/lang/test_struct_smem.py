@@ -124,7 +124,7 @@ def test_allocate_tensor_aligns_to_the_swizzle(stage) -> None:
         smem.allocate_tensor(cute.make_layout(8), cutlass.Float16)
 
 
-def test_in_a_kernel() -> None:
+def test_shared_struct_in_a_kernel() -> None:
     @cute.kernel
     def kernel(out: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()

@@ -151,7 +151,7 @@ def test_arguments_that_do_not_fit() -> None:
         run(np.zeros((2, len(SIGNED), 4), np.uint64), 1 << 127, 1, 1)
 
 
-def test_they_are_not_exported_to_c(tmp_path: Path) -> None:
+def test_wide_integers_are_not_exported_to_c(tmp_path: Path) -> None:
     executor = cute.compile(run, np.zeros((2, len(SIGNED), 4), np.uint64), 1, 1, 1)
     with pytest.raises(ArgumentError, match="run has numbers of 128 bits in host code, .* C has no type"):
         executor.export_to_c(str(tmp_path), "wide")

@@ -166,7 +166,7 @@ def test_composition_of_swizzles_and_layouts() -> None:
         swizzle_of_masks(0b1010, 0b0101)
 
 
-def test_what_cannot_be_made() -> None:
+def test_invalid_swizzles_and_composed_layouts_are_refused() -> None:
     for arguments in ((2, 0, 1), (-1, 0, 0), (1, -1, 1)):
         with pytest.raises(LayoutError, match="needs B >= 0"):
             Swizzle(*arguments)

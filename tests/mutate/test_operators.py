@@ -31,7 +31,7 @@ def kernel() -> Function:
     return hopper(cluster=(2, 1))
 
 
-def test_each_changes_the_kernel_and_is_taken_back(kernel: Function) -> None:
+def test_each_mutation_changes_the_kernel_and_is_reverted(kernel: Function) -> None:
     before = text(kernel)
     for mutant in mutants(kernel, every=True):
         with mutant.applied() as changed:
@@ -44,7 +44,7 @@ def test_each_changes_the_kernel_and_is_taken_back(kernel: Function) -> None:
         verify(kernel)
 
 
-def test_what_is_done_to_the_kernels_operations(kernel: Function) -> None:
+def test_mutation_operators_for_each_instruction(kernel: Function) -> None:
     found = Counter((mutant.instruction.split(" ")[0], mutant.what) for mutant in mutants(kernel))
     for change in (
         ("mbarrier.init", "one arrival more"),

@@ -26,7 +26,7 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
     assert run(PROGRAM, tmp_path) == expected and expected
 
 
-def test_without_the_commit_it_deadlocks_as_the_page_says(tmp_path: Path) -> None:
+def test_page_example_without_the_commit_deadlocks(tmp_path: Path) -> None:
     report = re.search(r"^      warp 1 .*\n.*$", PAGE, re.MULTILINE)
     assert report and PROGRAM.count("empty.commit() ") == 1
     with pytest.raises(SimulationError) as caught:

@@ -209,7 +209,7 @@ def test_bytes_follow_from_the_tensors() -> None:
               producer_group=CooperativeGroup(Agent.ThreadBlock)), "the producer warps"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_an_error_with_the_rule(options: dict[str, Any], text: str) -> None:
+def test_wrong_pipeline_arguments_are_errors_with_the_rule(options: dict[str, Any], text: str) -> None:
     if "cta_layout_vmnk" in options and len(options["cta_layout_vmnk"]) != 4:
         options = options | {"block": 384}
         with pytest.raises(ConstraintError, match=text):

@@ -242,7 +242,7 @@ def test_a_missing_barrier_after_create_is_found(seed: int) -> None:
     assert "where no mbarrier has been initialised" in outcome("sync", seed)
 
 
-def test_what_the_pieces_refuse() -> None:
+def test_barriers_and_groups_refuse_wrong_counts() -> None:
     with pytest.raises(ConstraintError, match="0 to 15"):
         pipeline.NamedBarrier(16, 32)
     with pytest.raises(ConstraintError, match="whole warps"):

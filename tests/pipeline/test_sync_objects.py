@@ -57,7 +57,7 @@ def test_the_machine_code_of_unaligned_barriers() -> None:
     assert artifact.spills == 0 and "BAR.ARV" in artifact.sass
 
 
-def test_what_is_a_sync_object() -> None:
+def test_sync_object_base_class() -> None:
     barrier = pipeline.NamedBarrier(1, 64)
     fence = pipeline.PipelineTmaStore.create(num_stages=2).sync_object
     assert isinstance(barrier, pipeline.SyncObject) and isinstance(fence, pipeline.SyncObject)

@@ -85,7 +85,7 @@ def test_the_grid_has_no_more_clusters_than_work() -> None:
     assert params.get_grid_shape(5) == (2, 1, 5)
 
 
-def test_what_the_params_refuse() -> None:
+def test_tile_scheduler_params_refuse_wrong_shapes() -> None:
     with pytest.raises(ConstraintError, match=r"\(4, 3\) is not a shape \(m, n, l\)"):
         utils.PersistentTileSchedulerParams((4, 3), (1, 1, 1))
     with pytest.raises(ConstraintError, match=r"is not a cluster shape"):
@@ -96,7 +96,7 @@ def test_what_the_params_refuse() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("shape", "cluster"), [((40, 66, 2), (1, 1)), ((41, 30, 1), (2, 1)), ((16, 16, 3), (2, 2))])
-def test_on_a_gpu(shape, cluster) -> None:
+def test_tile_schedulers_on_a_gpu(shape, cluster) -> None:
     torch = pytest.importorskip("torch")
     if cluster != (1, 1) and torch.cuda.get_device_capability()[0] < 9:
         pytest.skip("clusters need sm_90")
@@ -139,7 +139,7 @@ def test_a_kernel_computes_the_same_tiles() -> None:
     assert out.tolist() == [list(schedule.tile(i, (i % 2, 0))) for i in range(count)]
 
 
-def test_what_is_no_schedule() -> None:
+def test_schedule_refuses_unknown_orders_and_tiles() -> None:
     with pytest.raises(ConstraintError, match="it is Heuristic, AlongM or AlongN"):
         utils.PersistentScheduleSm90.create((1, 1, 1), (128, 128), raster_order="Hilbert")
     with pytest.raises(ConstraintError, match="the CTA tile"):

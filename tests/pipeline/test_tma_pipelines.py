@@ -59,14 +59,14 @@ def test_a_buffer_that_is_not_fenced() -> None:
         run(OnMachine("cpu"), Doubled(bug="no fence"))
 
 
-def test_what_is_no_pipeline_of_stores() -> None:
+def test_tma_store_pipeline_refuses_wrong_arguments() -> None:
     with pytest.raises(ConstraintError, match="a Python int of at least 1"):
         pipeline.PipelineTmaStore.create(num_stages=0)
     with pytest.raises(TilewrightError, match="no CooperativeGroup"):
         pipeline.PipelineTmaStore.create(num_stages=2, producer_group=128)
 
 
-def test_what_they_compile_to() -> None:
+def test_tma_pipelines_compile_to_mbarrier_instructions() -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from tilewright import cute
     from tilewright.cuda import compile as build

@@ -59,7 +59,7 @@ def run(program: str, folder: Path, **environment: str) -> str:
     return done.stdout.decode(known.get("PYTHONIOENCODING", "utf-8"))
 
 
-def test_nothing_needs_what_windows_lacks(tmp_path: Path) -> None:
+def test_sources_use_nothing_that_windows_lacks(tmp_path: Path) -> None:
     """Every module is imported, files are kept and read again, and kernels are simulated and checked."""
     program = LACKING + (
         "import tilewright\n"
@@ -165,7 +165,7 @@ def of_no_encoding(tree: ast.AST) -> Iterator[ast.Call]:
                 yield call
 
 
-def test_that_search_finds_them() -> None:
+def test_search_for_missing_encodings_finds_them() -> None:
     text = "p.read_text(); p.write_text(s); open(n); p.open('w'); os.fdopen(h, 'w'); subprocess.run(c, text=True)"
     good = "p.read_text(encoding='utf-8'); open(n, 'rb'); p.open('wb'); subprocess.run(c); loop.open(block)"
     assert len(list(of_no_encoding(ast.parse(text)))) == 6 and not list(of_no_encoding(ast.parse(good)))
@@ -179,7 +179,9 @@ def test_that_search_finds_them() -> None:
     [({}, "/home/u/.cache/tilewright"), ({"XDG_CACHE_HOME": "/x"}, "/x/tilewright")],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="platformdirs knows the folders of the other systems")
-def test_where_files_are_kept(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str) -> None:
+def test_cache_folder_on_each_platform(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
+) -> None:
     for name in ("TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/u", **environment}.items():

@@ -84,7 +84,7 @@ def every(x: Registers) -> None:
 
 
 @pytest.mark.parametrize("dtype", [cutlass.Float32, cutlass.Float64, cutlass.Int32], ids=str)
-def test_all_of_k(dtype: Any, fused: list[int]) -> None:
+def test_fused_product_over_all_of_k(dtype: Any, fused: list[int]) -> None:
     a, b = operands()
     np.testing.assert_array_equal(run(every, dtype), a @ b.transpose(0, 2, 1))
     assert fused == [K]
@@ -172,7 +172,7 @@ def test_under_a_mask() -> None:
     np.testing.assert_array_equal(run(body), want)
 
 
-def test_who_listens_changes_no_bit() -> None:
+def test_observers_do_not_change_results() -> None:
     class Everything(Observer):
         def executed(self, group: Any, op: Any) -> None: ...
 

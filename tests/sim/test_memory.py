@@ -82,7 +82,7 @@ def test_the_same_address_for_all_lanes() -> None:
 
 
 @pytest.mark.tilewright_check("none")  # a race on purpose
-def test_many_lanes_store_to_one_place_and_one_wins() -> None:
+def test_lanes_that_store_to_one_address_leave_one_value() -> None:
     k = Kernel(gptr(I32))
     k.store(k.args[0], k.tid())
     y = np.full(1, -1, np.int32)

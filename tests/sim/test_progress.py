@@ -44,7 +44,7 @@ def test_a_loop_whose_values_stay_is_idle_after_as_many_turns_as_the_option_says
     assert waits.turn(0, rest=None) == MOST + 2
 
 
-def test_one_that_repeats_all_that_it_writes_is_idle_sooner() -> None:
+def test_group_that_repeats_its_writes_is_idle_sooner() -> None:
     assert 2 < Waits().until_idle(0, rest=0) < MOST / 2
 
 
@@ -60,7 +60,7 @@ def test_a_loop_of_which_a_value_changes_is_never_idle() -> None:
 
 
 @pytest.mark.parametrize("rest", [None, 0])
-def test_who_waits_for_one_that_gets_on_is_not_idle(rest: Any) -> None:
+def test_waiter_of_a_progressing_warp_is_not_idle(rest: Any) -> None:
     """Warp 1 gets on every tenth turn only: each time warp 0 may wait again."""
     waits = Waits()
     for turn in range(4 * MOST):
@@ -70,7 +70,7 @@ def test_who_waits_for_one_that_gets_on_is_not_idle(rest: Any) -> None:
 
 
 @pytest.mark.parametrize("rest", [None, 0])
-def test_one_step_of_another_is_counted_once(rest: Any) -> None:
+def test_progress_of_another_group_is_counted_once(rest: Any) -> None:
     waits, alone = Waits(), Waits()
     for _ in range(4):
         waits.turn(0, rest=rest)

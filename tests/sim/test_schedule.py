@@ -170,7 +170,7 @@ def test_a_wait_lands_exactly_the_groups_it_names() -> None:
 @pytest.mark.tilewright_check("none")  # races on purpose
 @SEEDS
 @pytest.mark.parametrize("committed", [True, False])
-def test_what_a_warp_does_not_wait_for_reaches_no_other_warp(seed: int, committed: bool) -> None:
+def test_copy_not_waited_for_reaches_no_other_warp(seed: int, committed: bool) -> None:
     """Not even after the warp that copied has ended."""
     k = Kernel(gptr(F32), gptr(F32), smem_bytes=512)
     s, t = k.smem_alloc(0, 512, 16, F32), k.tid()

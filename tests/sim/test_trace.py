@@ -55,7 +55,7 @@ def test_wgmma_takes_the_cycles_of_its_shape(product: tuple[Trace, np.ndarray]) 
     assert last - min(s.start for s in trace.of("wgmma")) >= busy
 
 
-def test_nothing_is_read_before_it_lands_or_filled_before_it_is_read(product: tuple[Trace, np.ndarray]) -> None:
+def test_stages_are_read_after_landing_and_refilled_after_reading(product: tuple[Trace, np.ndarray]) -> None:
     trace, _ = product
     landed: dict[int, list[float]] = {}
     for span in trace.of("load"):

@@ -230,7 +230,7 @@ def test_the_text_of_redux_of_floats(arch: str) -> None:
         assert artifact.cubin and (one in artifact.cuda) == (arch in ("sm_100a", "sm_103a"))
 
 
-def test_what_does_not_exist_is_refused_while_staging() -> None:
+def test_unknown_warp_operations_are_refused_while_staging() -> None:
     for wrong in (
         lambda: Shuffle("left"),
         lambda: Vote("some"),

@@ -22,7 +22,7 @@ def test_every_line(line: dict[str, Any]) -> None:
     assert check(line) == ""
 
 
-def test_all_lines_are_there() -> None:
+def test_golden_blackwell_tma_covers_all_lines() -> None:
     assert Counter(line["op"] for line in LINES) == {"sm100_tma": 42, "sm100_tma_sf": 15}
 
 
@@ -31,7 +31,7 @@ def test_a_wrong_line_fails() -> None:
     assert check(line | {"result": line["result"] | {"transaction_bytes_mma": 1}})
 
 
-def test_what_expanded_numbers_want() -> None:
+def test_expanded_elements_need_boxes_of_128() -> None:
     def plan(extent: int, box: int, swizzle: int) -> TmaPlan:
         tile = Layout((128, box), (box, 1))
         return TmaPlan(Layout((128, extent), (extent, 1)), tile, (128, box), E2M1, EXPANDED[4], swizzle)

@@ -47,13 +47,13 @@ COMPOSED = make_composed_layout(make_swizzle(1, 1, 1), 0, WHOLE)
         (None, 2, [0, 2], 4, Layout(2, 10), None),
     ],
 )
-def test_where_instructions_are_in_the_whole_partition(
+def test_first_misplaced_instruction_of_a_partition(
     origin: Any, modes: int, places: Any, count: int, steps: Any, found: int | None
 ) -> None:
     assert _first_elsewhere(places, count, None if origin is None else part(origin), modes, steps) == found
 
 
-def test_what_is_known_at_run_time_only_is_not_compared() -> None:
+def test_run_time_strides_are_not_compared() -> None:
     def body(t: Any, x: Any, y: Any) -> None:
         open_ = make_layout((2, 4), stride=(1, x.shape[0]))
         for origin, steps in ((open_, Layout(2, 10)), (WHOLE, make_layout(2, stride=x.shape[0]))):
@@ -174,7 +174,7 @@ def test_boxes_that_follow_each_other_are_one(boxes: list[int], merged: list[int
     assert plan._merged(boxes, [cute.E(mode) for mode in range(len(boxes))]) == merged
 
 
-def test_what_is_prefetched_is_a_tma_tensor() -> None:
+def test_prefetch_takes_tma_tensors_only() -> None:
     def body(t: Any, x: Any) -> None:
         from tilewright.tiled.tma.stage import stage_prefetch
 

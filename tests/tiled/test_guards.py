@@ -47,7 +47,7 @@ def tiled(threads: Any = (4, 2)) -> Any:
         (TiledMma, (F16_MMA, Layout((2, 2, 1)), (32, 32, 16)), (BF16_MMA, Layout((2, 1, 1)), (64, 32, 16))),
     ],
 )
-def test_each_argument_tells_atoms_apart(make: Any, arguments: tuple[Any, ...], others: tuple[Any, ...]) -> None:
+def test_atoms_differ_in_each_argument(make: Any, arguments: tuple[Any, ...], others: tuple[Any, ...]) -> None:
     """Kernels are staged for the atoms that they take."""
     assert make(*arguments) == make(*arguments) and hash(make(*arguments)) == hash(make(*arguments))
     for i, other in enumerate(others):
@@ -95,7 +95,7 @@ def test_tilers(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", [0, -1, True, 1.0, None, "4", (1, 0), (2, (3, None))])
-def test_what_is_no_tiler(mode: Any) -> None:
+def test_values_that_are_not_tilers(mode: Any) -> None:
     assert not is_tiler(mode)
 
 
@@ -288,7 +288,7 @@ def test_vectors_are_as_wide_as_the_alignment_proves(start: int, stride: int, co
     assert found == want
 
 
-def test_which_addresses_all_threads_share() -> None:
+def test_addresses_shared_by_all_threads() -> None:
     def body(t: Any, x: Any) -> None:
         memory = shared(64).iterator
         assert _is_static_place(memory) and _is_static_place(memory + 8)
@@ -299,7 +299,7 @@ def test_which_addresses_all_threads_share() -> None:
     run(body, np.zeros(16, np.float32))
 
 
-def test_what_a_part_was_cut_from() -> None:
+def test_partition_remembers_its_whole_and_operand() -> None:
     def body(t: Any, x: Any) -> None:
         copy, other = tiled(), tiled((2, 4))
         part = copy.get_slice(t).partition_S(x)

@@ -139,7 +139,7 @@ def test_numbers_of_blocks_that_a_multicast_cannot_have(number: Any) -> None:
     assert made(lambda x: [atom(x, n) for n in (1, 16)])
 
 
-def test_what_a_tensor_map_cannot_describe() -> None:
+def test_tensor_map_refuses_layouts_it_cannot_describe() -> None:
     with pytest.raises(ConstraintError, match="takes a tensor in global memory, not"):
         made(lambda x: atom(x.layout))
     with pytest.raises(ConstraintError, match="takes a tensor in global memory, not"):

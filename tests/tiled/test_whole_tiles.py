@@ -99,7 +99,7 @@ def test_a_copy_with_predicates_may_overhang(is_async: bool) -> None:
 
 
 @pytest.mark.parametrize("way", ["copy", "store", "fill", "slice", "vector", "recast", "pointer"])
-def test_no_other_access_may(way: str) -> None:
+def test_only_whole_tile_accesses_skip_the_bound_check(way: str) -> None:
     with pytest.raises(ConstraintError, match=r"24:1 has 24 elements, which tiles of 32 do not divide: .*with pred="):
         overhung(way)
 

@@ -68,7 +68,7 @@ def test_the_algebra_of_tensors_has_the_signatures_and_texts_of_layouts() -> Non
             assert here.__doc__.startswith(there.__doc__), name
 
 
-def test_what_the_check_looks_for() -> None:
+def test_hidden_keywords_are_found_by_the_check() -> None:
     def one(a: int, **options: Any) -> None: ...
     def two(a: int, *, option: int = 0) -> None: ...
 

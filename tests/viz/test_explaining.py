@@ -62,7 +62,7 @@ def test_the_plan_in_colour_is_the_one_that_is_chosen(tiles: int, k_tiles: int, 
         assert max((row[4], row[1]) for row in alike)[1] == blocks
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_explaining_figures_refuse_wrong_arguments() -> None:
     with pytest.raises(ArgumentError, match="not a swizzle"):
         swizzle_bits_figure((3, 3, 3), 5)
     with pytest.raises(ArgumentError, match="non-negative"):

@@ -116,7 +116,7 @@ def test_the_colours_of_a_swizzle_show_each_row_permuted() -> None:
         assert len({after.cells[i, j].fill for i in range(8)}) == 8
 
 
-def test_what_cannot_be_drawn_says_why() -> None:
+def test_layout_figures_refuse_wrong_arguments() -> None:
     with pytest.raises(ArgumentError, match="run-time integers"):
         layout_figure(Layout((4, SymbolicInt("n"))))
     with pytest.raises(ArgumentError, match="not a layout"):

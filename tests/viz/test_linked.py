@@ -122,7 +122,7 @@ def test_the_modes_of_a_division_have_the_names_that_the_caller_gives() -> None:
     assert drawn.captions[-1] == "colour: the multiprocessor"
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_linked_figures_refuse_undefined_operations() -> None:
     with pytest.raises(LayoutError, match="shape divisibility"):
         composition_figure(Layout((4, 6), (1, 10)), Layout(5))
     with pytest.raises(ArgumentError, match="not a layout"):

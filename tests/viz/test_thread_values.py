@@ -180,7 +180,7 @@ def test_every_copy_atom_shows_every_value(name: str) -> None:
                 assert re.search(rf"\bT{thread} V{value}\b", remarks)
 
 
-def test_what_cannot_be_drawn_says_why() -> None:
+def test_tv_figure_refuses_wrong_layouts() -> None:
     with pytest.raises(ArgumentError, match=r"thread 2, value 1 at \(0, 3\), outside the 4 x 3 tile"):
         tv_figure(Layout((4, 2), (1, 10)), (4, 3))
     with pytest.raises(ArgumentError, match=r"modes \(thread, value\)"):

@@ -194,7 +194,7 @@ def test_bad_epilogues_are_refused(change: dict[str, Any], message: str) -> None
         grouped_matmul(call.pop("a"), call.pop("b"), call.pop("offsets"), **call)
 
 
-def test_what_is_written_has_memory_of_its_own() -> None:
+def test_written_matrices_may_not_overlap_others() -> None:
     memory = np.zeros((ROWS, N), np.float32)
     scatter = ScatterAdd(memory, np.zeros(ROWS, np.int32), np.ones(ROWS, np.float32))
     with pytest.raises(ArgumentError, match="the matrix of ScatterAdd is written, and overlaps|out overlaps"):

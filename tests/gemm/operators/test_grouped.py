@@ -38,7 +38,7 @@ def test_any_sizes_and_majors(sizes: list[tuple[int, int, int, bool, bool]]) -> 
         np.testing.assert_array_equal(d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
 
-def test_all_of_one_kind_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_one_kind_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     launches = []
     run = group_launch.Launch.run
     monkeypatch.setattr(group_launch.Launch, "run", lambda self: launches.append(self) or run(self))
@@ -56,7 +56,7 @@ def test_all_of_one_kind_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(launches) == 3
 
 
-def test_in_place_and_other_types() -> None:
+def test_grouped_outputs_in_place_and_of_other_types() -> None:
     c = integers(2, 70, 40, dtype=np.float32)
     expected = integers(0, 70, 24, dtype=np.float32) @ integers(1, 24, 40, dtype=np.float32) + c
     (d,) = gemm_grouped(
@@ -108,7 +108,7 @@ def test_mistakes(call: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_nothing_spills(arch: str) -> None:
+def test_grouped_kernels_do_not_spill(arch: str) -> None:
     from tilewright import Float32, Int32, cute
     from tilewright.cute.runtime import from_dlpack
     from tilewright.gemm.kernel.group_offsets import HostGroups
@@ -159,7 +159,7 @@ def test_the_hopper_kernel_in_several_sizes(tile: tuple[int, int], more: dict[st
         np.testing.assert_array_equal(d, expected)
 
 
-def test_what_tma_cannot_take_goes_to_the_other_kernel() -> None:
+def test_problems_that_tma_cannot_load_use_the_fallback_kernel() -> None:
     shapes = ((16, 24, 32), (16, 24, 33), (16, 24, 0), (0, 24, 32), (40, 23, 32), (1, 8, 8))
     problems = [(integers(i, m, k), integers(i + 9, k, n)) for i, (m, n, k) in enumerate(shapes)]
     vectors = [integers(i + 20, n) for i, (_, n, _) in enumerate(shapes)]
@@ -202,7 +202,7 @@ def test_the_hopper_kernel_issues_its_wgmma_back_to_back() -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_grouped_products_on_a_gpu() -> None:
     rng = np.random.default_rng(0)
     for turned in (False, True):
         problems = []

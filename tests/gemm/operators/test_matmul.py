@@ -163,7 +163,7 @@ def test_a_launch_is_repeated_on_other_arrays(transposed: bool, same: bool) -> N
     assert len(prepared.bindings) == 1 and not first.any()
 
 
-def test_what_is_repeated_is_what_was_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_calls_launch_the_recorded_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands at the same addresses on the same stream: twice by the host code, then the launches themselves."""
     log: list[Any] = []
 
@@ -225,7 +225,7 @@ def test_jax_arrays_are_read_and_made_but_not_changed(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.gpu
-def test_on_a_gpu() -> None:
+def test_matmul_on_a_gpu() -> None:
     for shape_a, shape_b in SHAPES:
         for _ in range(2):
             a, b = (torch.randint(-3, 4, s, device="cuda").half() for s in (shape_a, shape_b))
@@ -330,7 +330,7 @@ def test_a_larger_workspace_leaves_the_smaller_one_alive() -> None:
     assert alive() is not None and first.shape == (10,)  # by what was given out
 
 
-def test_what_is_remembered_does_not_keep_tensors_alive() -> None:
+def test_remembered_launches_do_not_keep_tensors_alive() -> None:
     import gc
     import weakref
 

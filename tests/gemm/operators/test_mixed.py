@@ -156,7 +156,7 @@ WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
         (WEIGHT, [1.0], "scales is builtins.list, not an array"),
     ],
 )
-def test_what_cannot_be_prepared(weight: Any, scales: Any, message: str) -> None:
+def test_prepare_weight_refuses_wrong_operands(weight: Any, scales: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         prepare_weight(weight, scales)
 
@@ -259,7 +259,7 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
 
 @pytest.mark.parametrize("bits", SIZES)
 @pytest.mark.parametrize("rows", SIZES[4])
-def test_it_compiles_with_few_spills(rows: int, bits: int) -> None:
+def test_mixed_matmul_compiles_with_few_spills(rows: int, bits: int) -> None:
     """None but for 16 and 32 rows, and with one lop3 for a register of two numbers: the mask is in a register, not
     moved to one each time."""
     cuda = pytest.importorskip("tilewright.cuda")

@@ -123,7 +123,7 @@ def test_two_launches_only_where_a_contiguous_mode_is_cut(
         assert [n > 0 for n in tiles] == [i == worker for i in range(len(maths))]
 
 
-def test_what_belongs_to_no_group_is_zero_and_nan_stays_in_its_group() -> None:
+def test_rows_of_no_group_are_zero_and_nan_stays_in_its_group() -> None:
     a, b = operands("m", 2, (ROWS, X, Y), (False, False))
     a[30:] = np.nan
     out = np.full((ROWS, Y), 7, np.float16)
@@ -251,7 +251,7 @@ def test_the_hopper_kernel_does_not_spill(monkeypatch: pytest.MonkeyPatch, tile:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("form", FORMS)
-def test_on_a_gpu(form: str) -> None:
+def test_grouped_matmul_by_offsets_on_a_gpu(form: str) -> None:
     rng = np.random.default_rng(1)
     for seed in range(6):
         sizes = (int(rng.integers(1, 3000)), *(8 * rng.integers(1, 60, 2)).tolist())

@@ -207,7 +207,7 @@ LONG = [((1, 48), (48, 24)), ((48,), (48, 24)), ((16, 48), (48,)), ((2, 16, 48),
 
 
 @pytest.mark.parametrize("shapes", LONG, ids=str)
-def test_one_row_vectors_and_batches_go_the_long_way(shapes: tuple[Any, Any], short: list[int]) -> None:
+def test_one_row_vectors_and_batches_are_not_kept_by_rows(shapes: tuple[Any, Any], short: list[int]) -> None:
     a, b = (integers(i, *shape) for i, shape in enumerate(shapes))
     for _ in range(2):
         assert torch.equal(matmul(a, b).double(), a.double() @ b.double())
@@ -262,7 +262,7 @@ def test_rows_whose_range_has_no_plan_are_planned_alone(monkeypatch: pytest.Monk
     check(integers(1, 300, 48), b)
 
 
-def test_what_tuning_found_for_some_rows_is_for_these_alone(monkeypatch: pytest.MonkeyPatch, short: list[int]) -> None:
+def test_tuned_choice_is_used_for_its_row_count_only(monkeypatch: pytest.MonkeyPatch, short: list[int]) -> None:
     b = integers(0, 48, 24)
     matmul(integers(0, 16, 48), b)
     monkeypatch.setattr(store, "find", lambda problem: None if problem.shape[0] != 24 else nullcontext())

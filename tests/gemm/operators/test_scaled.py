@@ -52,7 +52,7 @@ def expected(a: Any, b: Any, scale_a: np.ndarray, scale_b: np.ndarray) -> np.nda
 
 @pytest.mark.parametrize("kind_b", KINDS, ids=str)
 @pytest.mark.parametrize("kind_a", KINDS, ids=str)
-def test_all_kinds_of_scales(kind_a: str | int, kind_b: str | int) -> None:
+def test_scaled_matmul_with_each_kind_of_scale(kind_a: str | int, kind_b: str | int) -> None:
     if isinstance(kind_a, int) != isinstance(kind_b, int):
         pytest.skip("scales of blocks belong to both operands")
     rng = np.random.default_rng(1)
@@ -215,7 +215,7 @@ PAIRS = [("all", "all"), ("line", "line"), ("all", "line"), (1, 128), (1, 1), (1
 @pytest.mark.unchecked
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
-def test_what_is_launched_again_takes_the_new_scales(kind: Any, device: str) -> None:
+def test_repeated_launch_uses_the_new_scales(kind: Any, device: str) -> None:
     """The same geometry with other numbers, three times: the launch is made once and repeated."""
     torch = pytest.importorskip("torch")
     for seed in range(3):
@@ -259,7 +259,7 @@ def test_the_operator_of_pytorch(device: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
 @pytest.mark.parametrize("shape", [(1, 16, 16), (64, 2112, 7168), (1000, 1096, 2064), (4096, 512, 640)], ids=str)
-def test_all_kinds_on_a_gpu(shape: Any, kind: Any) -> None:
+def test_scaled_matmul_on_a_gpu(shape: Any, kind: Any) -> None:
     """Exact: sums of small integers, scaled by powers of two that are close to each other."""
     import torch
 

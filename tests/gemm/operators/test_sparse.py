@@ -36,7 +36,7 @@ def integers(seed: int, shape: Any, dtype: Any = F16) -> np.ndarray:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 130), st.integers(1, 20), st.sampled_from([F16, BF16, E4M3, np.int8]), st.integers(0, 99))
-def test_what_is_compressed_can_be_written_out(m: int, k: int, dtype: Any, seed: int) -> None:
+def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, seed: int) -> None:
     """The metadata, read as wgmma.sp reads them, put the stored elements where they were."""
     a = sparse(seed, m, 32 * k, dtype)
     values, metadata = compress_2_4(a)

@@ -89,7 +89,7 @@ class OperatorNames(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("leading", [(), (2, 3)])
-def test_what_eager_pytorch_records_is_the_operator(leading: tuple[int, ...]) -> None:
+def test_eager_pytorch_records_the_operator(leading: tuple[int, ...]) -> None:
     """The short way of eager calls and the dispatched one give the same bits, and gradients laid out as the operands
     are."""
     x, weight, bias = normal(*leading, 4, 8, grad=True), normal(6, 8, grad=True), normal(6, grad=True)
@@ -107,7 +107,7 @@ def test_what_eager_pytorch_records_is_the_operator(leading: tuple[int, ...]) ->
         assert torch.equal(one, other) and one.stride() == other.stride() == operand.stride()
 
 
-def test_only_plain_tensors_of_eager_pytorch_take_the_short_way() -> None:
+def test_only_plain_eager_tensors_bypass_the_dispatcher() -> None:
     x = normal(4, 8)
     assert torch_op.is_eager(x, torch.nn.Parameter(x), None)
     assert not torch_op.is_eager(x, x.as_subclass(type("Own", (torch.Tensor,), {})))
@@ -118,7 +118,7 @@ def test_only_plain_tensors_of_eager_pytorch_take_the_short_way() -> None:
     assert seen == [False, False]
 
 
-def test_each_way_of_calling_has_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_argument_form_has_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded eagerly; for torch.func; for all else (fake and compiled tensors, subclasses) the dispatcher's."""
     x, forms = normal(4, 8), []
 
@@ -222,7 +222,7 @@ def mesh() -> Iterator[Any]:
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no distributed package")
-def test_how_sharded_operands_shard_the_result(mesh: Any) -> None:
+def test_sharding_of_the_result_from_sharded_operands(mesh: Any) -> None:
     from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
     def sharded(placement: Any, *shape: int) -> Any:

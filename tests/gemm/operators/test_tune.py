@@ -93,7 +93,7 @@ def test_the_fastest_is_found_remembered_and_used(mode: str, remembered: Path, m
 @pytest.mark.parametrize(
     "asked", [{"kernel": "tensorop_f16"}, {"decomposition": "data_parallel"}, {"decomposition": SplitK(2)}], ids=str
 )
-def test_what_is_asked_for_is_not_what_tuning_found(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_choices_bypass_stored_tuning(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[Problem] = []
     monkeypatch.setattr(store, "find", looked_up.append)
     a, b = np.ones((40, 64), np.float16), np.ones((64, 48), np.float16)
@@ -101,7 +101,7 @@ def test_what_is_asked_for_is_not_what_tuning_found(asked: Any, monkeypatch: pyt
     assert (matmul(a, b) == 64).all() and looked_up
 
 
-def test_what_tuning_found_is_not_taken_for_another_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_tuning_is_not_used_for_another_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of float32 matrices it is for the precision that is there by default."""
     monkeypatch.setattr(store, "find", lambda problem: Candidate("simt_f32", (), None))
     a, b = np.full((40, 64), 1 + 2.0**-20, np.float32), np.ones((64, 48), np.float32)
@@ -154,7 +154,7 @@ def test_a_damaged_file_counts_as_empty(damage: Any, remembered: Path, monkeypat
         7,
     ],
 )
-def test_what_is_no_way_to_multiply_is_refused(one: Any) -> None:
+def test_invalid_candidates_are_refused(one: Any) -> None:
     with pytest.raises((ArgumentError, ConstraintError)):
         _ = Candidate.from_json(one).entry
 
@@ -249,7 +249,7 @@ def test_the_command_says_where_it_cannot_measure(remembered: Path, capsys: pyte
 
 
 @pytest.mark.gpu
-def test_on_a_gpu(remembered: Path) -> None:
+def test_tuning_on_a_gpu(remembered: Path) -> None:
     torch = pytest.importorskip("torch")
     found = tune((320, 1736, 6592), candidates=6, seconds=90.0, progress=False)
     assert not found.failed and found.us <= found.default_us
@@ -294,7 +294,7 @@ def test_the_librarys_own_choice_comes_first(shape: tuple[int, int, int]) -> Non
     assert first.plan(problem, "gpu") == replace(plan, entry=plan.entry.only(plan.entry.config), passed_over={})
 
 
-def test_what_is_measured_is_what_the_choice_would_launch() -> None:
+def test_measured_candidates_equal_the_launched_plan() -> None:
     """Of mma.sync kernels, too, where a plan that is given has blocks that only add up, and an order of its own."""
     problem = stand_in((200, 264, 9001), "float16", None, "k", "k")
     entries = [entry for entry in default_kernels(problem) if entry.name == "tensorop_f16"]

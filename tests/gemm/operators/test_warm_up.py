@@ -47,7 +47,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.unchecked
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("transposed", [False, True])
-def test_what_was_warmed_up_is_not_compiled_again(case: str, transposed: bool, made: list[Any]) -> None:
+def test_warmed_up_products_are_not_compiled_again(case: str, transposed: bool, made: list[Any]) -> None:
     rows, how = (1, 2, 17, 70), CASES[case]
     dtype = torch.float32 if case == "tf32" else torch.float16
     b = torch.ones(24, 48, dtype=dtype).T if transposed else torch.ones(48, 24, dtype=dtype)
@@ -63,7 +63,7 @@ def test_what_was_warmed_up_is_not_compiled_again(case: str, transposed: bool, m
     assert not made
 
 
-def test_nothing_is_launched(monkeypatch: pytest.MonkeyPatch, made: list[Any]) -> None:
+def test_warm_up_launches_nothing(monkeypatch: pytest.MonkeyPatch, made: list[Any]) -> None:
     monkeypatch.setattr(Prepared, "launch", lambda *_: pytest.fail("a launch"))
     monkeypatch.setattr(Step, "at", lambda *_: pytest.fail("a launch"))
     assert warm_up(np.ones((48, 24), np.float16), [3, 40]) > 0
@@ -92,7 +92,7 @@ def test_a_kernel_is_compiled_by_one_thread(made: list[Any], monkeypatch: pytest
     assert (begun, found) == ([("key", False)], ["compiled"] * 3)
 
 
-def test_no_rows_are_no_work(made: list[Any]) -> None:
+def test_warm_up_of_zero_rows_does_nothing(made: list[Any]) -> None:
     assert warm_up(np.ones((48, 24), np.float16), []) == 0
     assert warm_up(np.ones((48, 0), np.float16), [3]) == 0
     assert not made
@@ -106,7 +106,7 @@ def test_rows_are_positive_integers(rows: Any, message: str) -> None:
         warm_up(np.ones((48, 24), np.float16), rows)
 
 
-def test_what_matmul_refuses_is_refused() -> None:
+def test_warm_up_refuses_what_matmul_refuses() -> None:
     with pytest.raises(ArgumentError, match="b is builtins.list, not an array"):
         warm_up([[1.0]], [3])
     with pytest.raises(ArgumentError, match="matrix"):
@@ -116,7 +116,7 @@ def test_what_matmul_refuses_is_refused() -> None:
 
 
 @pytest.mark.gpu
-def test_no_request_waits_on_a_gpu(made: list[Any]) -> None:
+def test_first_call_after_warm_up_does_not_compile_on_a_gpu(made: list[Any]) -> None:
     b = torch.randint(-3, 4, (256, 512), device="cuda").half()
     warm_up(b, range(1, 300))
     made.clear()

@@ -30,7 +30,7 @@ def host(x: cute.Tensor):
     body(x, cute.size(x)).launch(grid=1, block=1)
 
 
-def test_only_what_is_read_is_carried():
+def test_only_variables_read_later_are_carried():
     x = np.arange(1, 6, dtype=np.float32)
     compiled = cute.compile(host, x)
     text = str(compiled.kernels[0])

@@ -164,7 +164,7 @@ def refuse_change(held: Any, change: Any) -> None:
         staged(program)
 
 
-def test_what_torch_keeps() -> None:
+def test_torch_tensors_changed_under_a_branch_are_refused() -> None:
     torch = pytest.importorskip("torch")
 
     weight = torch.nn.Parameter(torch.zeros(2), requires_grad=False)

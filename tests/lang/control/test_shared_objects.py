@@ -124,7 +124,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "change", "match"), REFUSED)
-def test_what_cannot_be_carried_is_refused(make, change, match, staged) -> None:
+def test_containers_changed_under_a_branch_are_refused(make, change, match, staged) -> None:
     def program(n):
         box = make()
         if n > 0:
@@ -288,7 +288,7 @@ class Mode:
         self.width, self.turns = cutlass.Int64(1 << 40), self.turns + 1
 
 
-def test_what_is_assigned_the_same_again_stays_known(staged) -> None:
+def test_attributes_assigned_the_same_value_stay_static(staged) -> None:
     def program(n):
         mode = Mode()
         for _ in range(n):
@@ -618,7 +618,7 @@ class WithCounts:
         out[0] = chosen[0]
 
 
-def test_what_a_program_was_called_with_has_a_name() -> None:
+def test_refusals_name_objects_passed_as_arguments() -> None:
     program = WithCounts()
     with pytest.raises(StagingError, match="one of two objects that can change"):
         program(np.zeros(1, np.int32), 3)

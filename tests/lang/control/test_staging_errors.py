@@ -579,7 +579,7 @@ def test_run_time_conditions_in_a_lambda_or_a_comprehension(staged):
     refuse(in_a_comprehension, staged, 3, match="no truth value .*a comprehension .*: write a `for` loop")
 
 
-def test_what_one_turn_leaves_without_a_value_the_next_does_not_read(staged):
+def test_loop_variables_without_one_type_are_refused_in_the_next_iteration(staged):
     def loop(n):
         x, total = n, n - n
         for i in range(3):

@@ -60,7 +60,7 @@ def scale(x: cute.Tensor, y: cute.Tensor, factor: cutlass.Float32, stream):
     scale_kernel(x, y, factor, x.shape[0]).launch(grid=(x.shape[1], y.shape[0], 1), block=32, stream=stream)
 
 
-def test_both_ways_hand_over_the_same(machine: SimpleNamespace) -> None:
+def test_prepared_and_general_calls_pass_the_same_values(machine: SimpleNamespace) -> None:
     x, y = torch.zeros(6, 4), torch.zeros(6, 4)
     compiled = cute.compile(scale, x, y, 1.0, 0)
     for n in (6, 9, 6, 9):
@@ -165,7 +165,7 @@ def test_arrays_in_tuples_take_the_short_way(host: Any, make: Any, number: Any, 
     assert len(machine.short) == 4 and machine.short[-1][1][-1] == 3
 
 
-def test_what_a_named_tuples_own_methods_pass_is_passed(machine: SimpleNamespace) -> None:
+def test_named_tuple_arguments_are_passed_by_their_protocol(machine: SimpleNamespace) -> None:
     @cute.jit
     def host(x: cute.Tensor, counted, scalars):
         scale_kernel(x, counted.x, 1.0, counted.n + scalars.n).launch(grid=1, block=32)
@@ -282,7 +282,7 @@ def test_a_changed_tensor_is_no_longer_like_itself(
     assert len(machine.short) == count + 1
 
 
-def test_what_looks_alike() -> None:
+def test_looks_like_compares_shape_stride_and_type() -> None:
     x, y = torch.zeros(6, 4), torch.zeros(6, 4)
     alike = arrays.looks_like([x, y])
     assert alike(x, y) and alike(y, x) and alike(torch.ones(6, 4), x)
@@ -390,7 +390,7 @@ def test_threads(machine: SimpleNamespace) -> None:
         assert rows[values[0]] == values[-1] == config.stream
 
 
-def test_what_is_remembered_is_bounded(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_calls_are_bounded(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilewright.lang.launch import calls
 
     monkeypatch.setattr(calls, "REMEMBERED", 4)

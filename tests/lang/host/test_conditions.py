@@ -23,7 +23,7 @@ from tilewright.lang.launch.stored import Undescribed, own_name
 
 @pytest.mark.parametrize("dump", [None, "a"])
 @pytest.mark.parametrize("older", [None, "b"])
-def test_where_files_of_a_kernel_are_kept(dump: Any, older: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dump_folder_from_the_environment(dump: Any, older: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
     artifact = SimpleNamespace(dump=lambda *given: written.append(given))
     monkeypatch.setattr(options, "import_module", lambda _: SimpleNamespace(artifact=lambda *_: artifact))
@@ -53,7 +53,7 @@ def test_where_files_of_a_kernel_are_kept(dump: Any, older: Any, monkeypatch: py
     ],
     ids=str,
 )
-def test_what_the_environment_asks_for(given: Any, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_options_from_the_environment(given: Any, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KEEP", "KEEP_PTX", "KEEP_CUBIN", "KEEP_SASS", "LINEINFO"):
         monkeypatch.delenv(f"CUTE_DSL_{name}", raising=False)
     for name, value in given.items():
@@ -98,7 +98,7 @@ def test_a_file_to_export_to_is_named_in_one_way(given: Any) -> None:
         cute.compile(scale, *arrays()).export_to_c(**given)
 
 
-def test_what_compiled_functions_are_shown_as() -> None:
+def test_repr_of_compiled_functions() -> None:
     @cute.jit
     def nothing(n: cutlass.Int32) -> cutlass.Int32:
         return n + 1
@@ -159,7 +159,7 @@ def meant_by(turned: Turned) -> Any:
     return from_dlpack(turned.meant)
 
 
-def test_what_an_adapter_gives_is_passed_in_each_call() -> None:
+def test_adapter_results_are_passed_in_each_call() -> None:
     torch = pytest.importorskip("torch")
     shown, meant, y = torch.zeros(64), torch.arange(64.0), torch.zeros(64)
 
@@ -180,7 +180,7 @@ class Plain:
         self.value = [2]
 
 
-def test_what_is_compared_of_the_values_of_a_function() -> None:
+def test_contents_compared_for_changes_of_closures() -> None:
     """Lists and dicts, and the attributes of the user's objects and classes: none of Python's own, no functions."""
     assert contents([1, 2]) == [1, 2] and contents({"a": 1}) == {"a": 1}
     assert contents(Plain()) == {"value": [2]}

@@ -347,12 +347,12 @@ def test_each_form_of_an_option_as_text(text, field, value):
         (lambda: cute.compile[cute.KeepPTX, 2], "such as KeepPTX or OptLevel.2., not 2"),
     ],
 )
-def test_what_an_option_cannot_be(make, words):
+def test_option_values_that_are_refused(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
 
 
-def test_what_an_option_may_be():
+def test_option_values_that_are_accepted():
     kinds = (cute.OptLevel(0), cute.OptLevel(3), cute.GPUArch(""), cute.GPUArch("sm_80"), options.EnableTVMFFI(True))
     assert [kind.value for kind in kinds] == [0, 3, "", "sm_80", True]
 
@@ -362,7 +362,7 @@ def lambda_like(x):
     return x
 
 
-def test_what_can_be_compiled():
+def test_compile_takes_jit_functions_with_all_arguments():
     with pytest.raises(ArgumentError, match="cannot be compiled alone"):
         cute.compile(scale_kernel, 1)
     with pytest.raises(ArgumentError, match="takes a @cute.jit function"):
@@ -373,7 +373,7 @@ def test_what_can_be_compiled():
         cute.compile(lambda_like, np.zeros(3))
 
 
-def test_what_cannot_be_compiled_is_told_what_would_do():
+def test_compile_errors_suggest_a_fix():
     class Plain:
         def __call__(self, x):
             return x

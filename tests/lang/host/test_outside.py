@@ -119,7 +119,7 @@ def test_constants_that_python_calls_equal_make_programs_of_their_own() -> None:
     assert [type(f(1.0, c)) for c in [(1,), (True,)]] == [int, bool]
 
 
-def test_what_staging_itself_writes_is_no_change() -> None:
+def test_writes_of_the_staged_function_itself_are_no_outside_change() -> None:
     log = []
 
     @cute.jit

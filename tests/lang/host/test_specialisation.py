@@ -184,7 +184,7 @@ def test_compiling_ahead_of_the_data():
     assert np.array_equal(y, x * 3)
 
 
-def test_what_is_known_of_an_argument_is_part_of_the_kernel():
+def test_known_divisibility_of_an_argument_specialises_the_kernel():
     known: list[int] = []
 
     @cute.kernel

@@ -183,7 +183,7 @@ def test_tuples_named_tuples_and_defaults() -> None:
         cute.compile(by_tuple, (*fakes(), cute.Float32(4)))((a, b))
 
 
-def test_what_fake_tensors_promise_is_checked() -> None:
+def test_promises_of_fake_tensors_are_checked() -> None:
     run = cute.compile(by_position, *fakes(16), options="--enable-tvm-ffi")
     whole = np.zeros(132, np.float32)
     start = -(whole.ctypes.data // 4) % 4
