@@ -10,7 +10,8 @@ import pytest
 
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim.checks.clocks import ROLES, ClockColumns, Clocks
-from tilewright.sim.checks.sparse_clock import SparseClock
+from tilewright.sim.checks.order import HappensBefore
+from tilewright.sim.checks.sparse_clock import LaneClocks, SparseClock
 from tilewright.sim.geometry import Geometry
 
 WARPS, BLOCKS = 4, 2
@@ -138,3 +139,34 @@ def test_units_are_described(first: int) -> None:
         assert layout.describe(base + layout.agent_unit(first, first, 0)) == (block, first, "cp.async")
         assert layout.describe(base + layout.agent_unit(first, first, 1)) == (block, 0, "wgmma")  # the warpgroup's
         assert layout.describe(base + layout.first_mbarrier + first) == (block, first, "tma")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_known_of_any_lane_against_lane_after_lane(seed: int) -> None:
+    """``knows_of_warp`` asks for all lanes at once what ``knows`` asks for one."""
+    draw = random.Random(seed)
+    made, wave = clocks({"tcgen05": False}, cluster=BLOCKS), object()
+    order: Any = HappensBefore()
+    order.layout, order.waves = made.layout, {wave: made}
+    answers = set()
+    for _ in range(40):
+        warp, other = draw.sample(range(BLOCKS * WARPS), 2)
+        identity, lane = int(made.unit[other]) * 32, draw.randrange(32)
+        elected = made.layout.elect(int(made.unit[other]), lane) and draw.random() < 0.5
+        column = int(made.own[other]) + (made.layout.elected if elected else 0)
+        row = np.zeros(made.layout.cluster, np.int32)
+        row[column] = draw.randrange(9)
+        know = [
+            SparseClock({int(made.cluster[other]): row} if draw.random() < 0.4 else {}, {identity + lane: clock})
+            for clock in (draw.randrange(9), draw.randrange(9))
+        ]
+        made.lane_clocks[warp] = learned = LaneClocks()
+        learned.learn(know[0])
+        learned.learn(know[1], draw.randrange(32))
+        if draw.random() < 0.3:
+            made.clocks[warp, column] = draw.randrange(9)
+        clock = draw.randrange(1, 9)
+        plain = any(order.knows(wave, warp, other, clock, lane) for lane in range(32))
+        assert order.knows_of_warp(wave, warp, other, clock) == plain
+        answers.add(plain)
+    assert len(answers) == 2

@@ -149,12 +149,20 @@ class HappensBefore(Observer):
 
     def knows_of_warp(self, wave: Wave, warp: int, other: int, clock: int) -> bool:
         """Whether what some lane of warp ``other`` did at ``clock`` happened before what ``warp`` does now."""
-        clocks = self.waves[wave]
-        if clocks.cluster[other] == clocks.cluster[warp]:
-            own, row = int(clocks.own[other]), clocks.clocks[warp]
-            if row[own] >= clock or self.layout.elects and row[own + self.layout.elected] >= clock:
+        clocks, layout = self.waves[wave], self.layout
+        own, cluster = int(clocks.own[other]), int(clocks.cluster[other])
+        # All lanes of a warp share its column; the elected one, whichever it is, has one more (0 before there is one).
+        columns = [own, own + layout.elected] if layout.elects else [own]
+        if cluster == clocks.cluster[warp]:
+            row = clocks.clocks[warp]
+            if any(row[column] >= clock for column in columns):
                 return True
-        return warp in clocks.lane_clocks and any(self.knows(wave, warp, other, clock, lane) for lane in range(WARP))
+        lane_clocks = clocks.lane_clocks.get(warp)
+        if lane_clocks is None:
+            return False
+        identities = range(first := int(clocks.unit[other]) * WARP, first + WARP)
+        every = (lane_clocks.know, *lane_clocks.extras.values())
+        return any(k.knows_of_any(cluster, columns, identities, clock) for k in every)
 
     def floors(self, clocks: Clocks) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, of whatever will still happen in a wave."""

@@ -43,6 +43,13 @@ class SparseClock:
             return True
         return self.lanes.get(who, 0) >= clock
 
+    def knows_of_any(self, cluster: int, columns: list[int], identities: range, clock: int) -> bool:
+        """:meth:`knows` of any of ``identities``; ``columns`` are those of all of them."""
+        row = self.rows.get(cluster)
+        if row is not None and any(row[column] >= clock for column in columns):
+            return True
+        return bool(self.lanes) and any(self.lanes.get(who, 0) >= clock for who in identities)
+
 
 class LaneClocks:
     """What a warp knows beside its row of clocks: ``know`` all its lanes, ``extras`` single lanes until the warp

@@ -144,11 +144,11 @@ class TensorMemoryOrder(Checker):
                 mine.known[other] = self._points_known(wave, warp, other, mine.known.get(other, 0))
 
     def _points_known(self, wave: Wave, warp: int, other: int, least: int) -> int:
-        """How many of another warp's points happened before what the warp does now."""
+        """How many of another warp's points happened before what the warp does now; ``least`` did."""
+        # Clocks grow from point to point, and who knows of one knows of those before it.
         points = self._side(wave, other).points
-        for count in range(len(points), least, -1):
-            if self._knows(wave, warp, other, points[count - 1]):
-                return count
+        while least < len(points) and self._knows(wave, warp, other, points[least]):
+            least += 1
         return least
 
     def _knows(self, wave: Wave, warp: int, other: int, clock: int) -> bool:
