@@ -1,5 +1,8 @@
 """Observers hear of a launch's events in the order in which they happen."""
 
+import gc
+import weakref
+
 import numpy as np
 
 import tilewright.cute as cute
@@ -67,3 +70,28 @@ def test_events_come_in_order() -> None:
     assert len(heard) == 1
     run(x, y)  # no observer is left
     assert len(heard) == 1
+
+
+class Holding(Observer):
+    """Weak references to the registers of groups when they end, and to what shared memory is in."""
+
+    def __init__(self) -> None:
+        self.held: list = []
+
+    def wave(self, wave):
+        self.held.append(weakref.ref(wave.shared.bytes))
+
+    def left(self, group):
+        self.held += [weakref.ref(v) for v in group.slots if isinstance(v, np.ndarray) and v.ndim and v.base is None]
+
+
+def test_a_launch_leaves_no_arrays_to_the_collector_of_garbage():
+    """With observers of all kinds: they, waves and groups hold each other."""
+    x, y, holding = np.arange(64, dtype=np.float32), np.zeros(64, np.float32), Holding()
+    gc.disable()
+    try:
+        with observing(lambda name, config: holding), sim.options(check="all"):
+            run(x, y)
+        assert len(holding.held) > 2 and not [ref for ref in holding.held if ref() is not None]
+    finally:
+        gc.enable()

@@ -14,6 +14,7 @@ import os
 import random
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from tilewright.sim.memory import AddressSpace
 from tilewright.sim.pending_blocks import PendingBlocks
 from tilewright.sim.program import BLOCKED, DONE, SPLIT, Program
 from tilewright.sim.settings import SimulatorOptions
+from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.wave import TAGS, Wave
 
 # A hang is told from slow progress by counting *rounds*, in which every group that spins has had a turn. Few rounds do
@@ -71,6 +73,7 @@ class Launch:
             self.slots[slot] = value
         self.groups: list[Group] = []
         self.later: list[Effect] = []
+        self.memories: WeakSet[SharedBuffer] = WeakSet()  # of the waves
         self.waves = PendingBlocks(self.geometry, options.lanes, program.cancels)
         self.choice = random.Random(options.seed)
         self.current: tuple[int, int] | None = None
@@ -87,10 +90,12 @@ class Launch:
 
     def _loop(self) -> Callable[..., int]:
         """The innermost loop that tells the observers what they listen for, and no more."""
+        self.reports_ops = False
         if self.events is None:
             return self._run
         listened = self.events.listened
         if "executed" in listened or "flow" in listened:
+            self.reports_ops = True
             return self._run_reporting_ops
         return self._run_reporting_nodes if "entered" in listened or self.events.sleeps else self._run
 
@@ -131,6 +136,10 @@ class Launch:
             raise
         if self.events is not None:
             self.events.end(self)
+            self.events.dismiss(self.events.observers)
+        # Groups, and with them all else, are let go of when Python looks for cycles. What is large goes now.
+        for memory in self.memories:
+            memory.free()
 
     def note_progress(self) -> None:
         """Something has happened that a loop elsewhere may wait for: what was counted towards a hang counts no more."""
@@ -158,6 +167,8 @@ class Launch:
             return first
         merged = merge(level)
         self._replace(level, [merged])
+        for group in level:
+            group.retire()
         return merged
 
     def _only_held_back(self, able: list[Group]) -> bool:
@@ -221,6 +232,7 @@ class Launch:
                 if ready.any():  # one group only: its warps may be what the others of these groups wait for
                     sides = [SplitSide(np.flatnonzero(ready), group.pc), SplitSide(np.flatnonzero(~ready), group.pc)]
                     self._replace([group], self._parted(group, sides))
+                    group.retire()
                     return True
         spinning = [g for g in self.groups if g.yielded]
         if spinning:
@@ -279,6 +291,7 @@ class Launch:
         wave = Wave(self, coords)
         if self.events is not None:
             self.events.wave(wave)
+        self.memories.add(wave.shared)
         self.groups += wave.start(self.slots)
         return True
 
@@ -307,6 +320,7 @@ class Launch:
             if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
                 children[0].yielded = True
             self._replace([group], children)
+            group.retire()
         elif outcome == DONE:
             self._replace([group], [])
             group.wave.leave(group)
@@ -314,6 +328,7 @@ class Launch:
             self.ended += group.warps.size
             if self.events is not None:
                 self.events.left(group)
+            group.retire()
         elif outcome == BLOCKED:
             group.yielded = False  # it waits, which is not spinning: it must not get a turn as one that spins
 

@@ -89,6 +89,13 @@ class Group:
         self.moves: deque[tuple[np.ndarray, int, Offsets]] = deque(maxlen=4)
         self.last: Any = None
 
+    def retire(self) -> None:
+        """Let go of the registers: others go on with its warps, or they have ended. Effects under way keep what they
+        need, and hold the group; it and its lanes hold each other, so without this its arrays would be there until
+        Python looks for cycles, and the next ones would be on fresh pages: a third of an elementwise launch."""
+        self.slots, self.registers = [], {}
+        self.moves.clear()
+
     def sreg(self, name: str) -> Any:
         """A special register. Kept for the life of the group, as its warps are, but for those that change."""
         found = self.registers.get(name)

@@ -40,6 +40,11 @@ class Buffer:
         self.base = base
         self.space = space
 
+    def free(self) -> None:
+        """Let go of the bytes: the launch is over."""
+        self.bytes = np.zeros(0, np.uint8)
+        self.views = []
+
     # -- what the program does -----------------------------------------------------------------------------------------
 
     def fetch(

@@ -85,7 +85,10 @@ class Bounds(Checker):
             return value.value
         slot = self.slots.get(value)
         # No op uses an extent without a slot: it is known from the caller's array alone.
-        return self.extents.get(value) if slot is None else group.slots[slot]
+        if slot is None:
+            return self.extents.get(value)
+        # Of a group that is no more, whose copies arrive: they were compared when they were issued.
+        return group.slots[slot] if group.slots else None
 
     @staticmethod
     def _extents(launch: Launch) -> dict[Value, int]:
