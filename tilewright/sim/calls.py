@@ -9,7 +9,6 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.types import PtrType, VecType
-from tilewright.sim.moves import move_by_plan
 from tilewright.sim.program import BLOCKED, Closure
 from tilewright.sim.values import TypedPointer
 
@@ -61,26 +60,6 @@ def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
         put(s, simulate(lanes, op, gather(g, s)))
         if notifies and g.events is not None:
             g.events.ordered(g, op)
-
-    return run
-
-
-def copy_call(op: Op, operands: list[int], results: list[int]) -> Closure:
-    """A copy between registers and memory by each thread for itself: at once by its plan, where all lanes make it."""
-    plain = plain_call(op, operands, results)
-    if op.attrs["atom"].name != "copy" or "registers" not in op.attrs:
-        return plain
-    count, (f, *others) = len(op.attrs["registers"]), operands
-    pointers, predicates = others[:count], list(dict.fromkeys(others[count:]))
-    kinds = [(v.type.elem, v.type.align) for v in op.operands[1 : 1 + count] if isinstance(v.type, PtrType)]
-    registers, store = op.attrs["registers"], op.attrs["store"]
-
-    def run(g: Any, s: list[Any]) -> None:
-        if g.mask is None and all(s[p] is np.True_ for p in predicates):
-            g.lanes.mask, g.lanes.op = None, op
-            if move_by_plan(g, s[f], registers, [s[p] for p in pointers], kinds, store):
-                return
-        plain(g, s)
 
     return run
 

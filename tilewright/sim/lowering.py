@@ -21,7 +21,8 @@ import numpy as np
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
-from tilewright.sim.calls import blocking_call, copy_call
+from tilewright.sim.calls import blocking_call, plain_call
+from tilewright.sim.direct_copies import DirectCopies, is_direct
 from tilewright.sim.forwarding import forward
 from tilewright.sim.fusion import fuse, names_are_unique
 from tilewright.sim.matrix_form import use_matrices
@@ -48,11 +49,14 @@ class Lowering:
         self.nodes: list[BasicBlock] = [BasicBlock()]
         self.blocking: dict[int, bool] = {}
         self.enclosing: list[EnclosingRegion] = []
+        self.direct = DirectCopies(self.slot)
         self.asynchronous: set[Value] | None = None  # the fragments that instructions work on later
 
     def program(self) -> Program:
         params = [self.slot(p) for p in self.function.params]
         self.block(self.function.body)
+        if self.stops is None:
+            self.direct.drop_pointers(self.nodes, self.function)
         if self.stops is None and names_are_unique(self.function):  # with stops every op is looked at by itself
             forward(self.nodes, self.function, self.slot)
             forms = use_matrices(self.nodes, self.function, self.slot, self.fresh)
@@ -166,13 +170,17 @@ class Lowering:
         else:
             operands, results = self.slots_of(op.operands), self.slots_of(op.results)
             self.step(STEPS[op.opcode](op, operands, results), op, operands, results)
+            self.direct.note(op, self.nodes[-1])
 
     def call(self, op: Op) -> None:
         operands, results = self.slots_of(op.operands), self.slots_of(op.results)
         if op.attrs["atom"].blocking:  # its lanes may have to wait: the node ends here
             self.control(blocking_call(op, operands, results, self.here() + 1), op, operands, results, fallthrough=True)
         else:
-            self.step(copy_call(op, operands, results), op, operands, results)
+            closure = plain_call(op, operands, results)
+            if self.stops is None and is_direct(op):
+                closure = self.direct.copy(closure, op, self.nodes[-1])
+            self.step(closure, op, operands, results)
 
     def region(self, block: Block, around: EnclosingRegion) -> None:
         """Lower the ops of a region inside ``around``."""

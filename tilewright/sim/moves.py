@@ -37,9 +37,12 @@ def move(
     """Load or store ``registers`` of the fragment at the pointers, under the masks (None: all lanes)."""
     whole = _all_lanes(masks)
     if not any(mask is not None for mask in whole):
-        kinds = [(handle.elem, handle.align) for handle in pointers]
-        if move_by_plan(group, fragment, registers, [handle.pointer for handle in pointers], kinds, store):
-            return
+        origin = pointers[0].pointer
+        if all(h.pointer.root is origin.root and h.buf is origin.buf for h in pointers):
+            kinds = [(handle.elem, handle.align) for handle in pointers]
+            distances = tuple([handle.pointer.add - origin.add for handle in pointers])
+            if move_by_plan(group, fragment, registers, origin, distances, kinds, store):
+                return
     if isinstance(fragment, Columns):
         fragment = fragment.array()
     for first, stop in _runs(registers, pointers, whole):
@@ -62,7 +65,7 @@ def _all_lanes(masks: Sequence[Mask]) -> Sequence[Mask]:
 
 
 class GroupedMove(NamedTuple):
-    """Repetitions ``first`` to ``stop`` of a copy as one access, ``each`` of them alone, ``at`` bytes behind the first
+    """Repetitions ``first`` to ``stop`` of a copy as one access, ``each`` of them alone, ``at`` bytes behind the
     pointer; the items ``where`` of each lane's registers, or (None) the registers ``chosen``."""
 
     first: int
@@ -75,11 +78,11 @@ class GroupedMove(NamedTuple):
 
 
 class MovePlan(NamedTuple):
-    """How the copies of one op are done without masks. It holds for pointers with these distances from the first one
-    (``reach``: from the lowest byte to the end of the highest) and this alignment (the low bits that are not zero
-    everywhere), and registers of one stride."""
+    """How the copies of one op are done without masks. It holds for these distances from a pointer (``reach``: from the
+    lowest byte to the end of the highest) and this alignment (the low bits that are not zero everywhere), and registers
+    of one stride."""
 
-    distances: list[int]
+    distances: tuple[int, ...]
     aligned: int
     stride: int
     reach: tuple[int, int]
@@ -90,30 +93,27 @@ def move_by_plan(
     group: Group,
     fragment: Array | Columns,
     registers: Sequence[tuple[int, ...]],
-    pointers: Sequence[Ptr],
+    pointer: Ptr,
+    distances: tuple[int, ...],
     kinds: Sequence[tuple[ScalarType, int]],
     store: bool,
 ) -> bool:
-    """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside.
-    ``kinds``: the element type and the alignment of each pointer."""
-    pointer, tell = pointers[0], None if group.events is None else group.events.quick
+    """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside. The
+    copies' pointers are ``distances`` in bytes from ``pointer``, and of these ``kinds``: element type and alignment."""
+    tell = None if group.events is None else group.events.quick
     root, buf, add = pointer.root, pointer.buf, pointer.add
     if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
         return False
-    for other in pointers:
-        if other.root is not root or other.buf is not buf:
-            return False
     if store and buf.read_only:
         return False
     # All pointers are one vector of offsets (root) plus a number each, so the range of the root bounds every access.
-    distances = [other.add - add for other in pointers]
     low, high, bits = root.range
     aligned = (bits | add) & (WIDEST - 1)  # low bits that some lane may have set: 0 where all lanes are aligned
     plans, op = group.program.plans, group.lanes.op
     plan = plans.get(id(op))
     stride = fragment.strides[-1]
     if plan is None or plan.distances != distances or plan.aligned != aligned or plan.stride != stride:
-        handles = [TypedPointer(other, *kind) for other, kind in zip(pointers, kinds, strict=True)]
+        handles = [TypedPointer(pointer.plus(at), *kind) for at, kind in zip(distances, kinds, strict=True)]
         plan = plans[id(op)] = _plan(fragment, registers, handles, distances, aligned)
     if not plan.parts or low + add + plan.reach[0] < buf.low or high + add + plan.reach[1] > buf.high:
         return False
@@ -124,7 +124,7 @@ def move_by_plan(
         if tell is not None:
             for k in range(part.first, part.stop):
                 values = _read(fragment, registers[k]) if store else None
-                tell(verb, buf, group, pointers[k], part.each, None, values)
+                tell(verb, buf, group, pointer.plus(distances[k]), part.each, None, values)
         items, index = buf.place(group, root, add + part.at, part.access, True)
         if store:
             items[index] = part.access.encode_as(items.dtype, _read(fragment, part.chosen))
@@ -155,11 +155,11 @@ def _plan(
     fragment: Array | Columns,
     registers: Sequence[tuple[int, ...]],
     pointers: Sequence[TypedPointer],
-    distances: list[int],
+    distances: tuple[int, ...],
     aligned: int,
 ) -> MovePlan:
     """A plan; one without parts where an access is not aligned, or not of whole items."""
-    parts, low, high, size = [], 0, 0, fragment.itemsize
+    parts, low, high, size = [], min(distances), min(distances), fragment.itemsize
     for first, stop in _runs(registers, pointers, [None] * len(pointers)):
         handle, chosen, at = pointers[first], sum(registers[first:stop], ()), distances[first]
         each = access_of(handle.elem, len(registers[first]), handle.align, False)
