@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import gc
 import os
 import pickle
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 
 import tilewright as cutlass
 from tilewright import Float32, cute, disk_cache
-from tilewright.cuda import compiler, emit
+from tilewright.cuda import compiler, emit, machine
 from tilewright.gemm import gemm, kernels
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import LinearCombination
@@ -23,6 +24,7 @@ from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host import handle
 from tilewright.lang.launch import compile as compiling
 from tilewright.lang.launch import stored
+from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import stage as stage_program
 from tilewright.lang.launch.stored import SWITCH, described, name_of
 from tilewright.lang.staging.objects import StaticKey
@@ -269,3 +271,30 @@ def test_kernels_of_one_program_have_digests_of_their_own(staged: list[Any]) -> 
     forget()
     (first,) = stored.kernels_of(staged[0].host)
     assert first.digest.endswith(".0")
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_the_collector_waits_and_goes_on(ran: bool) -> None:
+    """Also where a program fails, and one is made while another is."""
+    before = gc.isenabled()
+    try:
+        (gc.enable if ran else gc.disable)()
+        with pytest.raises(KeyError), stored.without_collector():
+            with stored.without_collector():
+                assert not gc.isenabled()
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == ran
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_doubts_of_a_kernel_are_told_by_the_process_that_stages_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bool] = []
+    monkeypatch.setattr(machine, "_tell_of_doubts", lambda function: looked.append(function.known))
+    for _ in range(2):
+        monkeypatch.setattr(handle, "_COMPILED", {})
+        product()
+        (made,) = handle._COMPILED.values()
+        assert machine.artifact(made.kernels[0], CompileOptions()).cubin
+    assert looked == [False]

@@ -100,7 +100,8 @@ def _arch_for(device: Limits, options: Any) -> str:
 
 def _compile(function: Function, arch: str, options: Any) -> Artifact:
     """Compile with the options of ``cute.compile`` (None: the defaults)."""
-    _tell_of_doubts(function)
+    if not function.known:  # 5 ms
+        _tell_of_doubts(function)
     if options is None:
         return compile(function, arch)
     flags = [f"--ptxas-options={word}" for word in options.ptxas_options.split()]

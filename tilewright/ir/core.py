@@ -105,7 +105,7 @@ class Function(Shown):
     ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for.
     ``extents``: parameters that no op reads, and so are not passed, though they are extents of an array: the number of
     the parameter that points to the array, and the mode. ``digest``: of what decided a kernel that is kept on the disk;
-    two kernels of one digest are one text.
+    two kernels of one digest are one text. ``known``: it was read there, and whoever staged it was warned of it.
     """
 
     name: str
@@ -116,6 +116,7 @@ class Function(Shown):
     replaced: dict[Value, Value] = field(default_factory=dict, repr=False)
     extents: dict[Value, tuple[int, int]] = field(default_factory=dict, repr=False)
     digest: str = field(default="", repr=False)
+    known: bool = field(default=False, repr=False)
 
     @property
     def params(self) -> list[Value]:

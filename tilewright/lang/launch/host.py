@@ -137,6 +137,7 @@ class HostWriter:
         self.indent = 1
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
+        self.counts: dict[str, int] = {}
         self.constants: list[str] = []
         self.kernels: list[Function] = []
         self.segments: list[Segment] = []
@@ -161,10 +162,12 @@ class HostWriter:
         found = self.names.get(value)
         if found is None:
             base = value.hint if value.hint and value.hint.isidentifier() and value.hint.isascii() else "v"
-            found, n = f"{base}_", 0
+            n = self.counts.get(base, 0)  # smaller numbers are taken
+            found = f"{base}_{n or ''}"
             while found in self.taken:
                 n += 1
                 found = f"{base}_{n}"
+            self.counts[base] = n
             self.taken.add(found)
             self.names[value] = found
         return found
