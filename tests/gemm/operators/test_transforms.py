@@ -115,6 +115,19 @@ def test_autocast(cast: Any) -> None:
     assert torch.equal(weight.grad, a.float().T @ torch.ones(5, 6))
 
 
+@pytest.mark.parametrize("graded", [False, True])
+def test_the_operator_itself_under_autocast(graded: bool) -> None:
+    a = torch.randint(-3, 4, (8, 16)).float().requires_grad_(graded)
+    b, c = torch.randint(-3, 4, (16, 8)).float(), torch.randint(-3, 4, (8, 8)).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.ops.tilewright.matmul(a, b, c, beta=2.0)
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found.float(), a @ b + 2 * c)
+    if graded:
+        found.float().sum().backward()
+        assert a.grad is not None and torch.equal(a.grad, b.sum(1).expand(8, 16))
+
+
 @pytest.mark.parametrize("how", ["data_parallel", SplitK(2), SplitK(2, "parallel"), "stream_k"])
 @pytest.mark.parametrize("beta", [0.0, 2.0])
 def test_alpha_of_0_does_not_look_at_the_product(how: Any, beta: float) -> None:

@@ -127,23 +127,9 @@ def matmul(
             from tilewright.gemm.operators.torch_op import recorded
 
             return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
-        key: Any = None
-        if kernel is None or isinstance(kernel, str):
-            try:
-                options: Any = (alpha, beta, activation, out_dtype, precision, kernel, decomposition)
-                options = (*options, key_of(functions, torch_key)) if functions else options
-                key = torch_key(a, b, out, c, bias), options, simulated_gpu() if a.is_cpu else None
-                repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
-            except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
-                key = repeated = None
-            if (
-                repeated is not None
-                and (result := launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more))
-                is not None
-            ):
-                return result if instead is None else instead
-    else:
-        key = None
+        options: Any = (alpha, beta, activation, out_dtype, precision, kernel, decomposition)
+        result = multiplied(a, b, out, c, bias, options, functions, more)
+        return result if instead is None else instead
     request = Request(
         a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
     )
@@ -152,8 +138,33 @@ def matmul(
         from tilewright.gemm.operators.jax_op import traced
 
         return traced(request)
-    result = request.run(key)
+    result = request.run()
     return result if instead is None else instead
+
+
+def multiplied(
+    a: Any, b: Any, out: Any, c: Any, bias: Any, options: Any, functions: tuple[Any, ...] = (),
+    more: Sequence[Any] = (),
+) -> Any:  # fmt: skip
+    """The product of PyTorch tensors that nothing records: as it was launched before, if it was. ``options`` are those
+    of :func:`matmul`, from alpha to decomposition; ``functions`` its epilogue, whose arrays are ``more``."""
+    key: Any = None
+    alpha, beta, activation, out_dtype, precision, kernel, decomposition = options
+    if kernel is None or isinstance(kernel, str):
+        try:
+            asked = (*options, key_of(functions, torch_key)) if functions else options
+            key = torch_key(a, b, out, c, bias), asked, simulated_gpu() if a.is_cpu else None
+            repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
+        except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
+            key = repeated = None
+        if repeated is not None:
+            result = launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more)
+            if result is not None:
+                return result
+    request = Request(
+        a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
+    )
+    return request.run(key)
 
 
 def autocast(torch: Any, *tensors: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.operators.gradient_kernels import compile_gradients
+from tilewright.gemm.operators.matmul import autocast, matmul, multiplied
 from tilewright.lang.arguments.arrays import NESTED
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -52,12 +53,8 @@ def product_of(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """:func:`matmul` by the operator's arguments."""
-    from tilewright.gemm.operators.matmul import matmul
-
-    result: Tensor = matmul(
-        a, b, None, c, alpha=alpha, beta=beta, bias=bias, activation=activation, out_dtype=out_dtype
-    )
+    """:func:`matmul` by the operator's arguments, of tensors whose product is recorded already."""
+    result: Tensor = multiplied(a, b, None, c, bias, (alpha, beta, activation, out_dtype, "ieee", None, "auto"))
     return result
 
 
@@ -126,8 +123,6 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 def product(a: Tensor, b: Tensor, alpha: float, out_dtype: torch.dtype) -> Tensor:
     """alpha * a @ b, itself recorded where a gradient's gradient is wanted."""
-    from tilewright.gemm.operators.matmul import matmul
-
     result: Tensor = matmul(a, b, alpha=alpha, out_dtype=out_dtype)
     return result
 
@@ -182,19 +177,17 @@ class Dispatched(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *given, keys = inputs
-        result = below_autograd(keys, *given)
-        save(ctx, (*given, *DEFAULTS[len(given) - 2 :]), result)
+        result = below_autograd(*inputs)
+        save(ctx, (*inputs, *DEFAULTS[len(inputs) - 2 :]), result)
         return result
 
     backward = staticmethod(gradients)
 
 
-def below_autograd(keys: Any, *given: Any) -> Tensor:
+def below_autograd(*given: Any) -> Tensor:
     """The operator, handed on to whatever comes after the gradients in PyTorch's order."""
     with torch._C._AutoDispatchBelowAutograd():
-        handed_on: Any = torch.ops.tilewright.matmul.default.redispatch
-        result: Tensor = handed_on(keys & torch._C._after_autograd_keyset, *given)
+        result: Tensor = torch.ops.tilewright.matmul.default(*given)
     return result
 
 
@@ -202,21 +195,40 @@ DEFAULTS = (None, None, 1.0, 0.0, None, None)
 """Of the operator's arguments after the first two; the dispatcher leaves out those that were not given."""
 
 
-def autograd(
-    keys: Any, a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *rest: Any
-) -> Tensor:
+def autograd(a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *rest: Any) -> Tensor:
     """The operator where gradients are recorded. What nothing but a gradient can see is not dispatched once more: that
-    takes 13 us a call in ``torch.library.custom_op``, this 4."""
+    takes 13 us a call in ``torch.library.custom_op``, this 3."""
     graded = torch.is_grad_enabled() and (
-        a.requires_grad or b.requires_grad or any([x is not None and x.requires_grad for x in (c, bias)])
+        a.requires_grad
+        or b.requires_grad
+        or c is not None
+        and c.requires_grad
+        or bias is not None
+        and bias.requires_grad
     )
     given = a, b, c, bias, *rest
     if not is_eager(a, b, c, bias):
-        return Dispatched.apply(*given, keys) if graded else below_autograd(keys, *given)
+        return Dispatched.apply(*given) if graded else below_autograd(*given)
     return Product.apply(*given, *DEFAULTS[len(given) - 2 :]) if graded else product_of(*given)
 
 
-LIBRARY.impl("matmul", autograd, "Autograd", with_keyset=True)
+LIBRARY.impl("matmul", autograd, "Autograd")
+
+
+def cast_first(key: str) -> Any:
+    """The operator under torch.autocast, by the dispatch key of a kind of device."""
+    excluded = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+
+    def cast(a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *rest: Any) -> Tensor:
+        with torch._C._ExcludeDispatchKeyGuard(excluded):
+            result: Tensor = torch.ops.tilewright.matmul.default(*autocast(torch, a, b, c, bias), *rest)
+        return result
+
+    return cast
+
+
+for name in ("AutocastCUDA", "AutocastCPU"):
+    LIBRARY.impl("matmul", cast_first(name), name)
 
 
 class Transformed(Product):
