@@ -51,7 +51,7 @@ def test_one_place_out_of_bounds(run, refused, index, offset):
         ((slice(1, 2), 0), "slice"),
     ],
 )
-def test_coordinates_that_are_none(run, refused, coord, match):
+def test_wrong_coordinates_are_refused(run, refused, coord, match):
     @cute.kernel
     def body(x: cute.Tensor):
         return x[coord] and None

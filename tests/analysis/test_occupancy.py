@@ -107,7 +107,7 @@ def test_mistakes(arguments: Any, text: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("most", [24, 40, 64, 80, 96, 128, 168, 200, 255])
-def test_the_driver_says_the_same(most: int) -> None:
+def test_occupancy_equals_the_drivers(most: int) -> None:
     """A kernel of many registers, told to use at most so many: its blocks for every block size and shared memory."""
     from cuda.bindings import nvrtc
 

@@ -263,7 +263,7 @@ def test_a_false_constant_predicate_prints_nothing() -> None:
     assert emit(op, ["a", "p", "false"]).lines == []
 
 
-def test_every_name_answers_to_its_own() -> None:
+def test_copy_atoms_are_found_by_their_cute_name() -> None:
     for name, atom in COPIES.items():
         if name in ("DefaultCopy", "AutoVectorizingCopy"):  # CuTe's short names of another one
             continue

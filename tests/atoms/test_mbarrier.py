@@ -254,7 +254,7 @@ def test_initialisation_by_two_warps() -> None:
         assert "by several warps" in refused(k)
 
 
-def test_bytes_serve_again_after_inval() -> None:
+def test_memory_of_an_invalidated_mbarrier_can_be_reused() -> None:
     k = Barriers(arrivals=1)
     with k.if_(k.compare("eq", k.t, c(0))):
         k.call(MbarrierInval(), [k.bar])
@@ -284,7 +284,7 @@ def test_a_second_life_begins_with_phase_0() -> None:
     assert (early == 0).all()  # no thread has arrived in the new phase 0
 
 
-def test_a_parity_that_is_none() -> None:
+def test_parity_other_than_0_and_1_is_refused() -> None:
     k = Barriers()
     k.wait(2)
     assert "a phase of parity 2; it is 0 or 1" in refused(k)

@@ -137,7 +137,7 @@ def test_thread_instructions(name: str) -> None:
     run_case(FMA[name], 3, 2, 2)
 
 
-def test_registers_may_lie_anywhere() -> None:
+def test_mma_registers_in_any_layout() -> None:
     atom = MMA_SYNC["SM80_16x8x8_F32TF32TF32F32_TN"]
     d = Layout(((2, 2), 2, 1), ((4, 16), 1, 0))
     op = mma_call(atom, 2, 1, 1, d=d)

@@ -86,7 +86,7 @@ def meetings(first: int, second: int, mask: int = 0xFFFF) -> str:
     return " ".join(" ".join(map(str, report)).split())
 
 
-def test_lanes_may_come_from_two_places() -> None:
+def test_sync_warp_meets_across_branches() -> None:
     assert not meetings(1, 1) and not meetings(0, 0)
 
 
@@ -100,11 +100,11 @@ def test_lanes_may_come_from_two_places() -> None:
         (1, 2, [*range(8)]),
     ],
 )
-def test_lanes_that_come_more_often_than_others(first: int, second: int, lanes: list[int]) -> None:
+def test_sync_warp_with_unequal_trip_counts_is_an_error(first: int, second: int, lanes: list[int]) -> None:
     assert f"lanes {lanes} of its mask did not execute" in meetings(first, second)
 
 
-def test_lanes_that_come_to_another_mask() -> None:
+def test_sync_warp_with_different_masks_is_an_error() -> None:
     @cute.kernel
     def kernel(x: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()

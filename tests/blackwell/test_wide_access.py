@@ -79,7 +79,7 @@ def test_256_bits_on_a_gpu() -> None:
         assert (y[half:] == (0 if through == "predicates" else 2 * x[half:])).all()
 
 
-def test_predicates() -> None:
+def test_wide_copies_with_predicates() -> None:
     x, y, align = arrays(np.float32)
     twice(*tensors(x, y, align), "predicates")
     half = len(x) // 2

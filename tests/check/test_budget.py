@@ -33,7 +33,7 @@ def exchanges(y: cute.Tensor):
 
 
 @pytest.mark.parametrize("budget", [0, 1000, 1 << 18])
-def test_the_others_go_on(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_checks_continue_when_the_budget_is_spent(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(races, "BUDGET", budget)
     waves = []
     begin = HappensBefore.wave

@@ -185,7 +185,7 @@ def test_copy_issuer_must_know_of_the_mbarrier_init(knows: str) -> None:
 @pytest.mark.parametrize("left", [-4, 0, 4])
 @pytest.mark.parametrize("before", [None, 1, 2])
 @pytest.mark.parametrize("row", [-1, 0, 1])
-def test_bytes_that_come_too_late_for_their_phase(left: int, before: int | None, row: int) -> None:
+def test_bytes_that_arrive_after_their_phase(left: int, before: int | None, row: int) -> None:
     told: list[Any] = []
     rules = without_init(MbarrierRules, _wrong_bytes=lambda *given: told.append(given))
     notes = Thing(phases=None if before is None else (np.array([before]), None))

@@ -61,7 +61,7 @@ def test_pages_find_the_same(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Non
         pair.run(False)
 
 
-def test_pages_keep_what_they_hold() -> None:
+def test_paged_shadow_keeps_its_cells() -> None:
     shadow = PagedShadow(1 << 34, 4)
     far = np.array([7, 1 << 31, (1 << 31) + 1, 5 << PAGE, 7])
     first = shadow.local(far[:2])

@@ -75,6 +75,6 @@ def test_a_gemm_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["all", "default"]
 
 
-def test_a_gpu_has_none() -> None:
+def test_checks_on_a_gpu_are_refused() -> None:
     with pytest.raises(MachineError, match="checked in the simulator"):
         CudaMachine.checking(None, "all")

@@ -172,7 +172,7 @@ def test_the_mode_of_the_replaced_file_is_kept_and_a_new_one_follows_the_umask(t
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_output_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
     with pending_output(tmp_path / "link") as write:

@@ -118,7 +118,7 @@ def test_conversions() -> None:
     ],
     ids=["float to integer", "to more bits", "to as many bits", "of a float", "to a vector"],
 )
-def test_conversions_to_other_types_than_their_names_say(wrong: Callable[[Any], Any]) -> None:
+def test_conversions_refuse_types_outside_their_name(wrong: Callable[[Any], Any]) -> None:
     with pytest.raises(ConstraintError, match=r"arith\.\w+: from \w+ to "):
         each(lambda t: (wrong(t), t)[1])
 

@@ -46,7 +46,7 @@ pipeline (API)              | SyncObject and what it is                         
 pipeline (API)              | unaligned named barriers                             | pipeline/test_sync_objects.py::test_unaligned_barriers
 cute (API)                  | FastDivmodDivisor                                    | lang/test_fast_divmod.py::test_quotients_and_remainders
 dsl_jit_caching             | executors without their constants                    | documentation/test_caching_and_options.py::test_an_executor_takes_the_arguments_that_are_not_constexpr
-dsl_jit_caching             | a cache of one's own                                 | documentation/test_caching_and_options.py::test_a_cache_of_ones_own
+dsl_jit_caching             | a cache of the user's own                            | documentation/test_caching_and_options.py::test_user_cache_of_compiled_kernels
 dsl_jit_caching             | a changed global compiles again                      | lang/host/test_documented.py::test_a_changed_global_is_seen
 dsl_jit_compilation_options | options as text and as types                         | documentation/test_caching_and_options.py::test_options_as_text_and_as_types
 dsl_jit_compilation_options | wrong options                                        | documentation/test_caching_and_options.py::test_wrong_option_values_are_errors
@@ -65,7 +65,7 @@ autotuning_gemm             | autotune_jit of a function                        
 autotuning_gemm             | autotune_jit of a class                              | lang/test_testing.py::test_autotune_of_a_class
 autotuning_gemm             | autotune_suite                                       | lang/test_testing.py::test_a_suite_ranks_what_runs_everywhere
 compile_with_tvm_ffi        | fake tensors promise what is checked                 | lang/host/test_tvm_ffi.py::test_promises_of_fake_tensors_are_checked
-compile_with_tvm_ffi        | streams of the environment                           | lang/host/test_tvm_ffi.py::test_calls_pass_neither_the_stream_nor_what_was_none
+compile_with_tvm_ffi        | streams of the environment                           | lang/host/test_tvm_ffi.py::test_tvm_ffi_calls_omit_stream_and_none_arguments
 limitations                 | lists take no run-time index                         | lang/host/test_documented.py::test_lists_take_no_run_time_index
 limitations                 | types are promoted                                   | lang/host/test_documented.py::test_types_are_promoted
 limitations                 | state of objects in loops                            | lang/host/test_documented.py::test_object_state_that_the_documentation_warns_of

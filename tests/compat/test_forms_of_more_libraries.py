@@ -203,7 +203,7 @@ def test_decorated_functions_keep_python_attributes() -> None:
     assert marked.__code__.co_varnames[0] == "x" and marked.__globals__ is globals() and marked.__closure__ is None
 
 
-def test_an_array_of_mbarriers_whose_bytes_are_told_at_each_arrival() -> None:
+def test_mbarrier_array_with_bytes_given_at_each_arrival() -> None:
     group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 1)
 
     @cute.jit

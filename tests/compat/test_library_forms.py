@@ -53,7 +53,7 @@ def test_a_branch_may_choose_between_members_of_an_int_enum(statement: bool) -> 
     assert y.tolist() == [15, 15, 3, 3]
 
 
-def test_members_that_are_the_same_on_both_sides_stay_members() -> None:
+def test_enum_members_equal_in_both_branches_stay_static() -> None:
     names = []
 
     @cute.kernel

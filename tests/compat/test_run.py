@@ -140,7 +140,7 @@ def test_both_names_give_one_module(installed: None) -> None:
         ("cutlass.experimental.cudaa", "did you mean 'cuda'"),
     ],
 )
-def test_a_module_that_is_nowhere_says_what_is_near(installed: None, name: str, words: str) -> None:
+def test_missing_module_error_names_similar_modules(installed: None, name: str, words: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=words) as caught:
         __import__(name)
     assert caught.value.name == name
@@ -217,7 +217,7 @@ def test_a_notebook_is_served(capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert not compat.is_installed() and sys.modules.get("cuda.bindings.driver") is before
 
 
-def test_the_driver_keeps_what_it_is_asked_to(installed: None) -> None:
+def test_simulated_driver_allocates_and_copies(installed: None) -> None:
     import numpy as np
 
     from tilewright.compat import driver, runtime
@@ -354,7 +354,7 @@ def test_the_gpu_that_a_program_sees(
     assert "CUTE_DSL_ARCH" not in os.environ
 
 
-def test_an_architecture_that_is_none(command: Any, tmp_path: Path) -> None:
+def test_unknown_architecture_is_refused(command: Any, tmp_path: Path) -> None:
     script = tmp_path / "seen.py"
     script.write_text(SEEN)
     code, _, err = command("--cpu", "--arch", "sm_999", str(script))

@@ -24,7 +24,7 @@ def test_stand_ins_are_listed() -> None:
 
 
 @pytest.mark.parametrize("name", NOT_HERE)
-def test_the_first_use_is_one_line_that_says_what_to_use(name: str) -> None:
+def test_stand_in_error_is_one_line_with_a_replacement(name: str) -> None:
     with pytest.raises(ConstraintError) as caught:
         find(name)(1, width=2)
     text = str(caught.value)

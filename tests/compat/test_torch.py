@@ -114,7 +114,7 @@ def test_streams_events_and_the_device() -> None:
     assert torch.rand(2, generator=numbers, device="cuda").is_cuda
 
 
-def test_a_pointer_to_such_memory_is_the_hosts() -> None:
+def test_pointer_to_simulated_cuda_memory_is_a_host_pointer() -> None:
     from tilewright.cute import AddressSpace, Float32
     from tilewright.cute.runtime import make_ptr
 

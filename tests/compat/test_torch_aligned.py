@@ -81,7 +81,7 @@ def test_gradients_and_parameters() -> None:
     assert not torch.nn.Parameter(torch.ones(2)).is_cuda
 
 
-def test_saved_values_of_a_new_tensor_stay() -> None:
+def test_values_saved_for_the_backward_survive_alignment() -> None:
     """`exp` keeps its result for the backward; here the result has moved."""
     leaf = x(9).requires_grad_()
     torch.exp(leaf).sum().backward()

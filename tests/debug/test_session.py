@@ -91,7 +91,7 @@ def test_a_library_kernel() -> None:
         assert frame.location.file.endswith(".py") and frame.names()
 
 
-def test_a_frame_holds_only_while_the_launch_stands() -> None:
+def test_frames_expire_when_the_launch_continues() -> None:
     with Session(p.act) as session:
         frame = session.run_until(p.where("store"))
         session.run_until(p.where("barrier"))
@@ -124,7 +124,7 @@ def test_a_line_without_code() -> None:
         session.run_until("programs.py:4")
 
 
-def test_a_place_that_is_not_come_to() -> None:
+def test_run_until_an_unreached_place_is_an_error() -> None:
     with Session(p.act) as session:
         with pytest.raises(SimulationError, match="ended without coming to"):
             session.run_until(p.where("wait"), warp=1)

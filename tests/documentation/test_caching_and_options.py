@@ -30,7 +30,7 @@ def test_an_executor_takes_the_arguments_that_are_not_constexpr(capfd):
     assert quiet(5, 6) == 11 and capfd.readouterr().out == ""
 
 
-def test_a_cache_of_ones_own():
+def test_user_cache_of_compiled_kernels():
     @cute.jit
     def scale(x, factor: cutlass.Constexpr):
         return x * factor

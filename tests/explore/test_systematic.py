@@ -121,7 +121,7 @@ def test_a_launch_of_too_many_warps() -> None:
         sim.explore(lambda: p.run_many_blocks(p.counters()), systematic=True)
 
 
-def test_the_bound_is_told() -> None:
+def test_exploration_reports_its_limit() -> None:
     found = sim.explore(lambda: p.run_two_locks(p.counters(), True), systematic=True, limit=2)
     assert found and not found.launches[0].complete and "the limit is 2" in str(found)
 

@@ -213,7 +213,7 @@ def test_the_programs_that_come_with_it_are_staged(page: Any, address: str, samp
     assert page.locator("#answer .code").count() == 3 and page.locator("#error").is_hidden()
 
 
-def test_lines_light_up_together(page: Any, address: str) -> None:
+def test_linked_source_lines_are_highlighted(page: Any, address: str) -> None:
     page.goto(address + "#kernel")
     page.click("#run")
     answered(page)

@@ -104,7 +104,7 @@ def test_bad_input_is_one_error_and_leaves_the_output(way: str, changes: dict[st
         (lambda: tensors(b=lambda x: torch.nested.nested_tensor([x], layout=torch.jagged)), "b is a nested tensor"),
     ],
 )
-def test_tensors_that_are_not_what_their_memory_says(way: str, made: Any, message: str) -> None:
+def test_lazy_and_conjugated_tensors_are_refused(way: str, made: Any, message: str) -> None:
     given = made()
     before = given["out"].detach().clone()
     with pytest.raises(ArgumentError, match=message):

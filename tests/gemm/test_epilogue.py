@@ -51,7 +51,7 @@ def test_bias_and_relu(kernel: str, size: tuple[int, int, int], machine: str) ->
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_function_of_the_users_own(kernel: str, transposed: bool, machine: str) -> None:
+def test_user_defined_epilogue_function(kernel: str, transposed: bool, machine: str) -> None:
     m, n, k = 140, 264, 24
     rng = np.random.default_rng(1)
     a, b = integers(rng, (m, k), KERNELS[kernel]), integers(rng, (k, n), KERNELS[kernel])

@@ -39,7 +39,7 @@ def test_a_new_family_multiplies(naive: KernelEntry, m: int, n: int, k: int) -> 
     assert report.kernel == "naive" and report.decomposition == "data_parallel"
 
 
-def test_a_new_family_says_why_not(naive: KernelEntry) -> None:
+def test_new_family_states_its_refusals(naive: KernelEntry) -> None:
     a = np.ones((8, MOST_K + 1), np.float16)
     with pytest.raises(ArgumentError, match="kernel naive: it is for at most 64 k elements, not 65"):
         gemm(a, a.T, kernel=naive)

@@ -123,7 +123,7 @@ def test_copies_of_few_and_of_many_columns_are_kernels_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("names", ["A", "AB", "CD", "ABCD", "D", "BC"])
-def test_before_the_product_all_but_d_is_copied_and_after_it_d_alone(names: str) -> None:
+def test_packing_copies_inputs_before_and_d_after_the_product(names: str) -> None:
     problem = product()
     packing = Packing(tuple(names), (Major.K,) * len(names), (4096,) * len(names), 0)
     seen = Problem.of(zeros(5, 9), zeros(9, 7), zeros(5, 7), zeros(5, 7))

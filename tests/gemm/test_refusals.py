@@ -288,7 +288,7 @@ WHY = {
 
 
 @pytest.mark.parametrize("name", WHY)
-def test_a_kernel_says_why_it_cannot(name: str) -> None:
+def test_kernel_refusals_state_the_reason(name: str) -> None:
     entry, given, how = WHY[name][0]()
     assert WHY[name][1].split(".*")[0] in (plan.refusal(entry, given, how, 90) or "")
     assert plan.refusal(hopper(), problem(k=512), "auto", 90) is None
@@ -388,7 +388,7 @@ def lying(shift: int = 0, **changes: Any) -> tuple[Any, ...]:
     {"shift": 1}, {"shift": 8}, {"shift": 15}, {"shape": (64, 32, 1)}, {"stride": (128, 1, 0)}, {"dtype": Float32},
     {"device": "cuda:0"},
 ], ids=str)  # fmt: skip
-def test_a_component_tells_geometries_apart(changes: dict[str, Any]) -> None:
+def test_geometry_key_has_each_component(changes: dict[str, Any]) -> None:
     assert lying(**changes) != lying() == lying(16) == lying(17 * 16)
 
 

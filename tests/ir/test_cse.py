@@ -52,7 +52,7 @@ def test_a_region_shares_with_what_is_around_it_but_not_with_what_comes_after_or
     assert branch.regions == sides
 
 
-def test_readers_of_what_goes_read_the_first_and_so_become_equal_too() -> None:
+def test_readers_of_a_removed_duplicate_become_equal() -> None:
     x = Value(I32, "x")
     builder = Builder(Block([x]))
     for _ in range(2):

@@ -78,7 +78,7 @@ def test_names_of_users_are_made_fit_and_kept_apart() -> None:
     assert "(%a_b_0_: i32, %n: i32, %n_1: i32, %2: i32)" in str(Function("k", "kernel", b.block))
 
 
-def test_places_stand_behind_each_op_when_asked_for() -> None:
+def test_printer_shows_source_locations_on_request() -> None:
     b = Builder(Block([Value(BOOL, "c")]))
     b.loc = Location("user.py", 12)
     b.sreg("tid.x")
@@ -96,7 +96,7 @@ def test_places_stand_behind_each_op_when_asked_for() -> None:
     ]
 
 
-def test_an_else_is_printed_where_it_does_or_gives_something() -> None:
+def test_printer_omits_an_empty_else() -> None:
     for ops, results, printed in ((0, 0, False), (1, 0, True), (2, 0, True), (0, 1, True)):
         flag, n = Value(BOOL, "c"), Value(I32, "n")
         builder = Builder(Block([flag, n]))

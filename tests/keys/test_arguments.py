@@ -122,7 +122,7 @@ def call_directly(probe: Callable[[Any], Any]) -> Callable[..., list[Any]]:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, cases in DIRECT.items() for name in cases])
-def test_a_component_tells_direct_calls_apart(kind: str, name: str) -> None:
+def test_key_of_direct_calls_has_each_component(kind: str, name: str) -> None:
     case = DIRECT[kind][name]
     check(call_directly(case.probe), *case.values, (0, *case.path), opened_in((0,), case.opened))
 
@@ -164,7 +164,7 @@ STAGED: dict[str, dict[str, Case]] = {
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, cases in STAGED.items() for name in cases])
-def test_a_component_tells_kernels_apart(kind: str, name: str) -> None:
+def test_key_of_kernels_has_each_component(kind: str, name: str) -> None:
     case = STAGED[kind][name]
     check(launch(case.probe), *case.values, (2, 2, *case.path), opened_in((2, 2), case.opened))
 

@@ -108,7 +108,7 @@ def outcome(argument: Any, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", CASES)
-def test_a_component_tells_arguments_apart(path: str, executor: Any) -> None:
+def test_exported_argument_check_has_each_component(path: str, executor: Any) -> None:
     value, other = CASES[path]
     name, *keys = path.split(".")
     compiled, item = parameter(executor, name)

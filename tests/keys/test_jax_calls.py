@@ -50,7 +50,7 @@ def numbered(spy: Spy, *cases: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("place", "other"), OTHERS, ids=str)
-def test_a_component_tells_calls_apart(place: int, other: dict[str, Any]) -> None:
+def test_key_of_jax_calls_has_each_component(place: int, other: dict[str, Any]) -> None:
     check(numbered, {}, other, (place,), {()})
 
 

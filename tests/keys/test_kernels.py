@@ -86,7 +86,7 @@ def run(spy: Spy, *launches: Launch) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_component_tells_kernels_apart(name: str) -> None:
+def test_key_of_gemm_kernels_has_each_component(name: str) -> None:
     path, first, second = CASES[name]
     check(run, first, second, path, OPENED)
 

@@ -104,7 +104,7 @@ HARMLESS = {"bias: alignment"}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_component_tells_products_apart(name: str) -> None:
+def test_key_of_products_has_each_component(name: str) -> None:
     first, second = CASES[name]
     path = next(path for path, called in NAMES.items() if called == name)
     check(run, first, second, path, OPENED, needed=name not in HARMLESS)
@@ -188,7 +188,7 @@ def launched(spy: Spy, *cases: Launch) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", LAUNCHES, ids=[name for name, *_ in LAUNCHES.values()])
-def test_a_component_tells_kernels_apart(path: Path) -> None:
+def test_key_of_launches_has_each_component(path: Path) -> None:
     check(launched, *LAUNCHES[path][1:], path, PARTS)
 
 

@@ -87,7 +87,7 @@ REPEATS: dict[Path, Launch] = {(0,): Launch(stream=8), **{(1, i): Launch(address
 
 
 @pytest.mark.parametrize("path", REPEATS, ids=["stream", "A", "B", "C", "D", "bias"])
-def test_a_component_tells_repeated_launches_apart(path: Path) -> None:
+def test_key_of_repeated_launches_has_each_component(path: Path) -> None:
     check(partial(launched, "repeats", 3), Launch(), REPEATS[path], path, {(), (1,)})
 
 
@@ -240,7 +240,7 @@ def grouped(spy: Spy, *cases: Group) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=[name for name, *_ in GROUPS.values()])
-def test_a_component_tells_kernels_of_groups_apart(path: Path) -> None:
+def test_key_of_group_kernels_has_each_component(path: Path) -> None:
     check(grouped, *GROUPS[path][1:], path, {()})
 
 

@@ -114,7 +114,7 @@ HARMLESS = {f"{name}: alignment" for name in ("scale_a", "scale_b", "bias", "sca
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_component_tells_products_apart(name: str) -> None:
+def test_key_of_scaled_products_has_each_component(name: str) -> None:
     first, second = CASES[name]
     path = next(path for path, called in NAMES.items() if called == name)
     check(run, first, second, path, OPENED, needed=name not in HARMLESS)

@@ -75,7 +75,7 @@ def compiled(spy: Spy, *cases: Compilation) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMPILATIONS)
-def test_a_component_tells_compilations_apart(name: str) -> None:
+def test_key_of_compilations_has_each_component(name: str) -> None:
     place, other = COMPILATIONS[name]
     check(compiled, Compilation(), other, (place,), {()})
 
@@ -102,7 +102,7 @@ def described(spy: Spy, *cases: tuple[int, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("place", range(4), ids=["address", "columns", "rows", "stride"])
-def test_a_component_tells_tensor_maps_apart(place: int) -> None:
+def test_key_of_tensor_maps_has_each_component(place: int) -> None:
     first = 0x1000, 64, 16, 128
     check(described, first, tuple(2 * n if i == place else n for i, n in enumerate(first)), (place,), {()})
 
@@ -161,7 +161,7 @@ def test_tuned_choice_is_keyed_by_gpu_driver_and_version(
 
 
 @pytest.mark.parametrize("place", range(3), ids=["stream", "role", "dtype"])
-def test_a_component_tells_workspaces_apart(place: int) -> None:
+def test_key_of_workspaces_has_each_component(place: int) -> None:
     def run(spy: Spy, *cases: tuple[Any, int, Any]) -> list[Any]:
         spaces = Workspaces()
         spaces.buffers = spy

@@ -33,7 +33,7 @@ def test_numbers_computed_twice_are_the_same(stage) -> None:
 
 
 @pytest.mark.parametrize("value,expected", [(-7, -7 * 6 // 4), (7, 7 * 6 // 4)])
-def test_other_divisions_stay(stage, value: int, expected: int) -> None:
+def test_divisions_that_do_not_cancel_stay(stage, value: int, expected: int) -> None:
     n = wrap(stage.n)
     quotient = (n * 6) // 4
     assert stage.count("floordiv") == 1

@@ -353,7 +353,7 @@ def test_texts_that_cannot_run(text: str) -> None:
         on_simulator(text, WORDS)
 
 
-def test_a_string_has_a_constraint_of_its_own() -> None:
+def test_inline_ptx_string_operand_needs_its_own_constraint() -> None:
     @cute.kernel
     def kernel() -> None:
         llvm.inline_asm(T.i32(), ["add"], "$1.s32 $0, 1, 2;", "=r,r")

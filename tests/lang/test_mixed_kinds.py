@@ -127,7 +127,7 @@ def test_constexpr_fields_stay_static() -> None:
         compiled(from_dlpack(out), Pair(6, 8), Record(4, 3))
 
 
-def test_a_stride_of_zero_is_said() -> None:
+def test_stride_of_zero_is_named_in_the_error() -> None:
     @cute.jit
     def take(x: cute.Tensor):
         pass

@@ -309,7 +309,7 @@ def test_numpy_arrays_of_one_number_a_byte_are_refused(kind: Any) -> None:
         from_dlpack(unpacked)
 
 
-def test_pointers_and_stand_ins() -> None:
+def test_packed_pointers_and_fake_tensors() -> None:
     given, values = numbers(Float4E2M1FN, 64)
 
     @cute.kernel

@@ -61,7 +61,7 @@ def test_known_mutants_are_equivalent() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '[{"file": "x"}]', "3"])
-def test_a_list_of_known_mutants_that_is_none(text: str, tmp_path: Path) -> None:
+def test_invalid_list_of_known_mutants_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     path.write_text(text)
     with pytest.raises(ArgumentError, match="is not a list of known mutants"):

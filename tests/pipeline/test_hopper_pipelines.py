@@ -219,7 +219,7 @@ def test_wrong_pipeline_arguments_are_errors_with_the_rule(options: dict[str, An
         create(**options)
 
 
-def test_states_go_back_as_they_came() -> None:
+def test_pipeline_state_reverse_undoes_advance() -> None:
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 3)
     places = []
     for _ in range(7):

@@ -189,7 +189,7 @@ def test_cache_folder_on_each_platform(
     assert own_files.folder("cubins") == Path(expected, "cubins")
 
 
-def test_a_user_without_a_home_keeps_nothing(
+def test_cache_without_a_home_folder_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TILEWRIGHT_CACHE_DIR", raising=False)

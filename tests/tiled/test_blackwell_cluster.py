@@ -32,7 +32,7 @@ def test_golden_blackwell_clusters_cover_all_lines() -> None:
 
 
 @pytest.mark.parametrize(("cluster", "ctas"), [((4, 2, 1), 1), ((4, 2, 1), 2), ((2, 3, 1), 2), ((8, 2, 1), 2)])
-def test_a_commit_tells_all_who_loaded(cluster: tuple[int, int, int], ctas: int) -> None:
+def test_commit_arrives_at_all_loading_blocks(cluster: tuple[int, int, int], ctas: int) -> None:
     """Block c hears of the MMAs that read what c loads for others, and waits for as many commits."""
     layout = cluster_layout_vmnk(cluster, ctas)
     blocks = range(cluster[0] * cluster[1])

@@ -164,7 +164,7 @@ class Predicated:
 
 
 @pytest.mark.parametrize("way", ["registers", "memory", "async"])
-def test_predicates(way: str) -> None:
+def test_copies_with_predicates(way: str) -> None:
     x, y = np.arange(1, 129, dtype=np.float32), np.full(128, -1, np.float32)
     Predicated(way)(from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16), 90)
     expected = np.where(np.arange(128) < 90, x, 0 if way == "async" else -1)
@@ -221,7 +221,7 @@ def test_a_conditional_copy_touches_no_memory_where_the_predicate_is_false(sourc
 
 
 @pytest.mark.parametrize("kind", ["registers", "one register", "memory", "run-time strides"])
-def test_predicates_lie_anywhere(kind: str) -> None:
+def test_predicates_in_memory_and_registers(kind: str) -> None:
     def body(t: Any, x: Any, y: Any, flags: Any) -> None:
         if kind == "memory":
             pred = cute.make_tensor(flags.iterator, cute.make_layout((1, 4)))

@@ -89,6 +89,6 @@ def test_c_comes_from_where_it_lies(places: Any) -> None:
     ("places", "words"),
     [(target_at_run_time, "is indexed at run time"), (to_memory, "must be in registers, not in gmem")],
 )
-def test_d_lies_in_registers_that_are_known(places: Any, words: str) -> None:
+def test_accumulators_need_static_registers(places: Any, words: str) -> None:
     with pytest.raises(ConstraintError, match=words):
         product(places)

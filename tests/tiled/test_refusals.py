@@ -190,7 +190,7 @@ OTHERS = {"op": ("load", "store"), "instruction": (UniversalCopy(32), UniversalC
 
 
 @pytest.mark.parametrize("name", [*PLAN, *OTHERS])
-def test_a_component_tells_tma_atoms_apart(name: str) -> None:
+def test_key_of_tma_atoms_has_each_component(name: str) -> None:
     """Kernels are staged for the atoms that they take, so two that differ in one respect are not one."""
 
     def atom(changed: str = "") -> TmaCopyAtom:

@@ -85,7 +85,7 @@ def test_any_two_colours_are_told_apart(count: int, normal: float, least: float,
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-def test_a_warp_is_told_from_the_next_by_any_reader(sight: str) -> None:
+def test_colours_of_neighbouring_warps_are_distinguishable(sight: str) -> None:
     for warp in range(7):
         one, two = ([lab(SIGHT[sight] @ linear(lane_colour(w, lane))) for lane in range(32)] for w in (warp, warp + 1))
         middle = ciede2000(np.mean(one, axis=0), np.mean(two, axis=0))
@@ -110,7 +110,7 @@ def fills() -> set[str]:
     return numbered | {thread_colour(t, n) for n in (32, 256) for t in range(n)} | {"#ffffff"}
 
 
-def test_text_stands_out() -> None:
+def test_text_contrast_is_sufficient() -> None:
     for colour in fills():
         assert contrast(colour, text_colour(colour)) >= 4.5  # WCAG 2, level AA
         bright, dark = sorted((relative_luminance(colour), relative_luminance(text_colour(colour))), reverse=True)

@@ -96,7 +96,7 @@ def test_an_operand_in_shared_memory_is_every_threads() -> None:
     assert panel.words() == {(i, j): [f"V{i + 8 * j}"] for i in range(8) for j in range(4)}
 
 
-def test_an_mma_stands_as_one_multiplies_by_hand() -> None:
+def test_mma_figure_places_operands_around_the_result() -> None:
     b, a, c = read_svg(mma_figure(MMA_A, MMA_B, MMA_C, (16, 8, 16)).svg()).panels
     assert a.words() == owners(MMA_A, 16)
     assert b.words() == flipped(owners(MMA_B, 8))

@@ -44,7 +44,7 @@ def test_jit_with_everything() -> None:
         jax.jit(lambda a, b, c: matmul(a, b, c))(a, b, c)
 
 
-def test_products_of_one_program_are_told_apart() -> None:
+def test_products_of_one_jax_program_have_distinct_keys() -> None:
     """XLA runs them after all were traced, each by its number."""
     a, b, c, bias = integers(0, 5, 8), integers(1, 8, 6), integers(2, 5, 6), integers(3, 6)
     ways: list[dict[str, Any]] = [

@@ -105,7 +105,7 @@ def test_all_floats_of_8_bits(m: int, name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("m", [3, 66])
-def test_nan_stays(m: int) -> None:
+def test_nan_weights_give_nan_columns(m: int) -> None:
     weight = np.ones((16, 128), ml_dtypes.float8_e4m3fn)
     weight[3, 5], weight[9, 70] = np.nan, -np.float32("nan")
     result = mixed_matmul(np.ones((m, 128), F16), prepare_weight(weight, np.ones((16, 1), F16)))

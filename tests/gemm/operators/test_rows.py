@@ -107,7 +107,7 @@ def test_any_number_of_rows(kind: str, extra: str, short: list[int]) -> None:
     assert short, "no launch was derived from another"
 
 
-def test_rows_of_a_slice_lie_as_far_apart_as_they_do(short: list[int]) -> None:
+def test_row_strides_of_slices_are_respected(short: list[int]) -> None:
     whole, b = integers(0, 200, 96), integers(1, 48, 24)
     for rows in (16, 24, 32):
         check(whole[:rows, 8:56], b)

@@ -211,7 +211,7 @@ def test_unaligned_matrices_are_tuned_with_copies_and_without(
     assert store.problem_key(Problem.of(padded, b, None, torch.empty(m, n).half())) not in store.tuned()
 
 
-def test_the_choice_beside_what_takes_the_matrices_as_they_lie() -> None:
+def test_tuning_lists_plans_with_and_without_packing() -> None:
     """The library's own choice first; both ways, each with a time for what it does."""
     problem = stand_in((2048, 2000, 2047), "float16", None, "k", "k")
     listed = best_by_model(problem, 600)

@@ -149,7 +149,7 @@ def test_use_before_assignment(staged):
     refuse(program, staged, 3, match="'y' has no value here: it is read before anything was assigned to it")
 
 
-def test_objects_without_run_time_parts_must_stand_still(staged):
+def test_static_objects_changed_under_a_branch_are_refused(staged):
     class Mode:
         def __init__(self):
             self.name = "a"

@@ -479,7 +479,7 @@ class Noting:
         return Noting(*(part.__new_from_mlir_values__([value]) for part, value, _ in parts))
 
 
-def test_a_note_that_says_the_same_is_no_change(staged):
+def test_attribute_set_to_an_equal_value_is_no_change(staged):
     """Of conditional expressions in others, and in a loop that carries the object."""
 
     def program(n):

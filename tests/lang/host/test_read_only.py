@@ -79,7 +79,7 @@ def test_a_compiled_function_that_was_called_with_another_array() -> None:
         compiled(kept, good)
 
 
-def test_arrays_of_the_old_dlpack_say_nothing() -> None:
+def test_unversioned_dlpack_arrays_are_writable() -> None:
     out = np.zeros(4, np.float32)
     run(OverDlpack(np.arange(4, dtype=np.float32), versions=False), OverDlpack(out, versions=False))
     assert out.tolist() == [1, 2, 3, 4]

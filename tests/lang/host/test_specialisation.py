@@ -242,7 +242,7 @@ def test_extents_that_no_op_reads_are_told_by_the_names_of_values():
     assert [(p.hint, at) for p, at in function.extents.items()] == [("x_shape0", (0, 0))]
 
 
-def test_a_users_number_with_the_name_of_an_extent_is_none():
+def test_user_parameter_named_like_an_extent_is_not_an_extent():
     """Accesses of a view with that many elements are not compared with the array's extent."""
 
     @cute.kernel

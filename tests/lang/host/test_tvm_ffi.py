@@ -54,7 +54,7 @@ def check(run: Any, bias: bool, as_array: Any = lambda x: x, shapes: Any = ((3, 
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_calls_pass_neither_the_stream_nor_what_was_none(bias: bool) -> None:
+def test_tvm_ffi_calls_omit_stream_and_none_arguments(bias: bool) -> None:
     run = compiled(bias)
     check(run, bias)
     a, b, c = arrays(3, 8)
