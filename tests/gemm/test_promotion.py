@@ -58,7 +58,7 @@ def test_long_sums_are_more_accurate() -> None:
     ("changes", "message"),
     [
         ({"promote": -1}, "a number of k tiles after which sums are promoted, or 0, not -1"),
-        ({"promote": 1, "tile": (128, 256, 128)}, "fit a warpgroup's registers twice"),
+        ({"promote": 1, "tile": (128, 256, 128)}, "at most 192 registers of a thread for its sums and those"),
         ({"promote": 1, "roles": "one"}, "a warpgroup that loads where sums are promoted"),
     ],
 )

@@ -238,6 +238,10 @@ class MixedSmallMConfig(SmallMConfig):
             )
 
 
+TWO_SETS = {1: 192, 2: 192, 3: 96}
+"""Registers of a thread for sums, and for those of two k tiles, by the number of warpgroups that multiply."""
+
+
 @dataclass(frozen=True)
 class HopperConfig:
     """Everything that is static about one Hopper GEMM kernel.
@@ -359,6 +363,19 @@ class HopperConfig:
         return {1: None, 2: (40, 232), 3: (32, 160)}[self.warpgroups]
 
     @property
+    def promoted_registers(self) -> int:
+        """Registers of a thread for its sums, and for those that are added to them: those of 64 rows where each k
+        tile's are, else those of all rows."""
+        rows, columns = self.part
+        return (rows + (64 if self.promote == 1 else rows)) * columns // 128
+
+    @property
+    def promotes_in_turn(self) -> bool:
+        """Whether a thread has registers for the sums of two k tiles beside those that they are added to."""
+        rows, columns = self.part
+        return self.promote == 1 and rows == 64 and 3 * rows * columns // 128 <= TWO_SETS[self.warpgroups]
+
+    @property
     def fragments(self) -> int:
         """As many reduction blocks can share a tile."""
         return self.parts
@@ -399,8 +416,9 @@ class HopperConfig:
             (self.promote >= 0, f"a number of k tiles after which sums are promoted, or 0, not {self.promote}"),
             (not self.promote or (self.acc_dtype is Float32 and self.producers),
              "Float32 accumulators and a warpgroup that loads where sums are promoted"),
-            (not self.promote or rows * columns // 64 <= 160,
-             f"accumulators that fit a warpgroup's registers twice where sums are promoted, not {rows} x {columns}"),
+            (not self.promote or self.promoted_registers <= 192,
+             f"at most 192 registers of a thread for its sums and those that are promoted, not {rows} x {columns} with "
+             f"promote={self.promote}"),
             (rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"),
             (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
             (self.parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),

@@ -89,7 +89,7 @@ class BlockScales:
         """Nothing is left to do when the sums are complete."""
 
     @cute.jit
-    def load(self, tile: EpilogueTile, k_tile: Any) -> tuple[cute.Tensor, cute.Tensor]:
+    def load(self, tile: EpilogueTile, k_tile: Any) -> tuple[cute.Tensor, ...]:
         """The scales of k tile ``k_tile`` that the calling thread's accumulators need, in registers: of their rows and
         of their columns, each once."""
         return (
@@ -98,11 +98,12 @@ class BlockScales:
         )
 
     @cute.jit
-    def weights(self, tile: EpilogueTile, loaded: tuple) -> Any:
-        """The factor of each accumulator of a k tile: a TensorSSA, or one number for all."""
+    def weights(self, tile: EpilogueTile, loaded: tuple, block: int) -> Any:
+        """The factor of each accumulator of the ``block``-th 64 rows of a k tile: a TensorSSA, or one number for
+        all."""
         rows, columns = loaded
-        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)
-        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)
+        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)[None, block, 0]
+        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)[None, block, 0]
         return of_rows * of_columns
 
 
@@ -125,21 +126,30 @@ class TileScales:
     k_begin: Any
     k_end: Any
 
-    def load(self, i: Any) -> tuple[cute.Tensor, cute.Tensor]:
+    def load(self, i: Any) -> tuple[cute.Tensor, ...]:
         """Those of k tile ``i``, in registers; of the last one beyond it."""
         return self.scales.load(self.tile, cute.min(self.k_begin + i, self.k_end - 1))
 
-    def weights(self, loaded: tuple) -> Any:
-        """The factors of the sums of a k tile, from the result of :meth:`load`."""
-        return self.scales.weights(self.tile, loaded)
+    def applied(self, sums: Any, loaded: tuple, block: int) -> Any:
+        """The ``sums`` of the ``block``-th 64 rows of a k tile by their factors, from the result of :meth:`load`."""
+        return sums * self.scales.weights(self.tile, loaded, block)
 
 
-def fits_block_scales(config: Any) -> bool:
-    """Whether a Hopper size can apply scales of blocks: it has the sums of each k tile on their own, a k tile is a
-    block long, and a warpgroup's part of a tile is within one block of rows and one of columns."""
-    parts = all(BLOCK % extent == 0 for extent in config.part)
-    plain = not (config.pingpong or config.transposed) and config.cluster_k == 1 and config.producers
-    return bool(config.promote == 1 and config.tile[2] == BLOCK and parts and plain)
+REGISTERS = {1: 208, 2: 208, 3: 140}
+"""Registers of a thread for its sums and for two k tiles' scales of them, by the number of warpgroups that multiply:
+ptxas spills beyond that."""
+
+
+def fits_block_scales(config: Any, rows: int = 1, columns: int = BLOCK) -> bool:
+    """Whether a Hopper size can apply scales of blocks of ``rows`` of A and ``columns`` of B: it has the sums of each k
+    tile on their own, a k tile is a block long, a warpgroup's part of a tile is within one block of rows and one of
+    columns, and a thread holds the scales of its part."""
+    if config.pingpong or config.transposed or not config.producers or (config.promote, config.tile[2]) != (1, BLOCK):
+        return False
+    part_m, part_n = config.part
+    held = (part_m // 32 if rows == 1 else 1) + (part_n // 4 if columns == 1 else 1)
+    fits = config.promoted_registers + 2 * held <= REGISTERS[config.warpgroups]
+    return bool(BLOCK % part_m == 0 and BLOCK % part_n == 0 and fits)
 
 
 def block_scales(function: Any) -> BlockScales | None:

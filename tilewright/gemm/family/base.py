@@ -62,8 +62,9 @@ class KernelFamily(ABC):
         """The least compute capability, 80 for sm_80."""
         return 80
 
-    def takes_block_scales(self, config: AnyConfig) -> bool:
-        """Whether this size can multiply the sums of each k tile by scales of blocks."""
+    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+        """Whether this size can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of
+        B."""
         return False
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tilewright import Float32, TFloat32
@@ -61,10 +61,11 @@ class KernelEntry:
         """The sizes for rows of K that begin at any element."""
         return replace(self.only(self.granular[0]), small=self.granular[1:])
 
-    @cached_property
-    def for_block_scales(self) -> KernelEntry | None:
-        """The sizes that can multiply the sums of each k tile by scales of blocks; None if there are none."""
-        return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size)])
+    @lru_cache(maxsize=64)  # noqa: B019  # entries are few, and stay
+    def for_block_scales(self, rows: int, columns: int) -> KernelEntry | None:
+        """The sizes that can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of
+        B; None if there are none."""
+        return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size, rows, columns)])
 
     @cached_property
     def untransposed(self) -> KernelEntry:

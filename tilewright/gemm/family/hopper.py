@@ -42,8 +42,8 @@ class Hopper(KernelFamily):
     def kernel(self, config: Any) -> WarpSpecializedGemm:
         return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig) -> bool:
-        return fits_block_scales(config)
+    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+        return fits_block_scales(config, rows, columns)
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         # The model of time knows no function's cost: gelu at 8192 x 8192 x 1024 takes 232 us by sizes that hide it and

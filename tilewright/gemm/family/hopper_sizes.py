@@ -42,8 +42,8 @@ TURNS_ROWS, TURNS_COLUMNS = 128, range(96, 193, 16)
 REGISTERS = 208
 """Registers of a thread for the sums of such a tile and a part of D: ptxas spills beyond that."""
 
-PROMOTED = {1: 80, 2: 80, 3: 64}
-"""The most sums of a thread that are promoted, by the number of warpgroups that multiply."""
+PROMOTED = {1: 192, 2: 192, 3: 128}
+"""Registers of a thread for its sums and those that are promoted, by the number of warpgroups that multiply."""
 
 FIRST_PROMOTED = (128, 128, 128)
 
@@ -68,10 +68,10 @@ def hopper_sizes(dtype: Any, out: Any, acc: Any, kind: type[HopperConfig] = Hopp
 
 def promoted_sizes(dtype: Any, out: Any) -> list[HopperConfig]:
     """The sizes that add the sums of each k tile to others in registers: 8-bit floats keep few bits of their sums in
-    the tensor cores. A thread holds the sums of its part of a tile twice."""
+    the tensor cores. A thread holds the sums of its part of a tile, and once more those of 64 rows."""
     sizes = [size for size in hopper_sizes(dtype, out, Float32) if not size.pingpong]
-    fits = [size for size in sizes if size.part[0] * size.part[1] <= 128 * PROMOTED[size.warpgroups]]
-    promoted = [replace(size, promote=1) for size in fits]
+    every = [replace(size, promote=1) for size in sizes]
+    promoted = [size for size in every if size.promoted_registers <= PROMOTED[size.warpgroups]]
     return sorted(promoted, key=lambda size: size != replace(size, tile=FIRST_PROMOTED, cluster=(1, 1), cluster_k=1))
 
 

@@ -420,7 +420,7 @@ class WarpSpecializedGemm(TileWriter):
         if cutlass.const_expr(of_tile is None):
             state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
         else:
-            state = self.mainloop.multiply_scaled(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
+            state = self.mainloop.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
         finish(acc, tile, at, k_begin, k_end)
         return state
 

@@ -25,16 +25,36 @@ from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
-SCALES_AHEAD = {1: 4, 2: 4, 3: 3}
+SCALES_AHEAD = {1: 4, 2: 4, 3: 2}
 """Stages whose scales are in registers before they are needed, by the number of warpgroups that share the registers."""
 
-
-FEW_SCALES = 8
-"""Scales of a stage of which a thread has registers for those of several stages."""
+FEW_SCALES, FEW_SUMS = 8, 160
+"""Scales of a stage, and sums of a thread with those that are promoted, beside which it has registers for the scales of
+several stages."""
 
 
 def _nothing() -> None:
     pass
+
+
+def scales_ahead(config: HopperConfig, scales: int) -> int:
+    """Stages whose scales, of which a thread has ``scales``, are loaded before they are needed."""
+    if scales > FEW_SCALES:
+        return 1
+    return SCALES_AHEAD[config.warpgroups] if config.promoted_registers <= FEW_SUMS else 2
+
+
+class NoScales:
+    """In place of scales where sums are only promoted."""
+
+    def load(self, i: Any) -> tuple[cute.Tensor, ...]:
+        return ()
+
+    def applied(self, sums: Any, loaded: tuple, block: int) -> Any:
+        return sums
+
+
+NO_SCALES = NoScales()
 
 
 def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
@@ -42,6 +62,32 @@ def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
     result = cute.make_rmem_tensor_like(fragment)
     result.store(fragment.load())
     return result
+
+
+@dataclass(frozen=True)
+class ComingScales:
+    """The scales of the next few stages, in registers: they come from global memory, which takes longer than the wgmma
+    of a stage."""
+
+    scales: Any
+    stages: tuple
+
+    @classmethod
+    def of(cls, scales: Any, config: HopperConfig) -> ComingScales:
+        """Load those of the first stages of a tile."""
+        first = scales.load(0)
+        ahead = scales_ahead(config, sum(map(cute.size, first)))
+        return cls(scales, (first, *(scales.load(i) for i in range(1, ahead))))
+
+    def take(self, count: int, done: Any) -> list[tuple[cute.Tensor, ...]]:
+        """Those of the ``count`` stages from ``done`` on; loads as many of later ones."""
+        taken = [tuple(in_own_registers(one) for one in loaded) for loaded in self.stages[:count]]
+        ahead = len(self.stages)
+        for i in range(ahead):
+            later = self.stages[i + count] if i + count < ahead else self.scales.load(done + count + i)
+            for old, new in zip(self.stages[i], later, strict=True):
+                old.store(new.load())
+        return taken
 
 
 @dataclass(frozen=True)
@@ -151,7 +197,12 @@ class TmaMainloop:
         is called after the last one has been issued, before its end is awaited; with ``config.promote`` after that.
         """
         every = self.config.promote
-        if cutlass.const_expr(every > 0):
+        if cutlass.const_expr(every == 0):
+            state = self.multiply_stages(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, issued)
+        elif cutlass.const_expr(every == 1):
+            state = self.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, NO_SCALES)
+            issued()
+        else:
             short = cute.make_rmem_tensor_like(acc)
             acc.fill(0)
             for done in cutlass.range(0, k_tiles, every, unroll=1):
@@ -159,12 +210,10 @@ class TmaMainloop:
                 state = self.multiply_stages(tiled_mma, short, tCrA, tCrB, ring, state, count, _nothing)
                 acc.store(acc.load() + short.load())
             issued()
-        else:
-            state = self.multiply_stages(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, issued)
         return state
 
     @cute.jit
-    def multiply_scaled(
+    def multiply_promoted(
         self,
         tiled_mma: cute.TiledMma,
         acc: cute.Tensor,
@@ -175,26 +224,95 @@ class TmaMainloop:
         k_tiles: Any,
         scales: Any,
     ) -> Any:
-        """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``).
-
-        Scales come from global memory, which takes longer than the wgmma of a stage: those of the next few stages are
-        loaded while these are multiplied.
-        """
-        short = cute.make_rmem_tensor_like(acc)
+        """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``, or
+        ``NO_SCALES``) and added to others. Where registers hold the sums of two stages beside all others, those of one
+        are added while the next one is multiplied; else those of 64 rows while another warpgroup multiplies."""
         acc.fill(0)
-        first = scales.load(0)
-        ahead = SCALES_AHEAD[self.config.warpgroups] if sum(map(cute.size, first)) <= FEW_SCALES else 1
-        coming = [first, *(scales.load(i) for i in range(1, ahead))]
-        for done in cutlass.range(0, k_tiles, ahead, unroll=1):
-            now = [tuple(in_own_registers(one) for one in loaded) for loaded in coming]
-            for i in cutlass.range_constexpr(ahead):
-                for old, new in zip(coming[i], scales.load(done + ahead + i), strict=True):
-                    old.store(new.load())
-            for i in cutlass.range_constexpr(ahead):
-                if done + i < k_tiles:
-                    state = self.multiply_stages(tiled_mma, short, tCrA, tCrB, ring, state, 1, _nothing)
-                    acc.store(acc.load() + short.load() * scales.weights(now[i]))
+        coming = ComingScales.of(scales, self.config)
+        step = len(coming.stages)
+        if cutlass.const_expr(self.config.promotes_in_turn and step > 1):
+            state = self.add_stages_in_turn(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, coming)
+        else:
+            short = cute.make_rmem_tensor_like(acc[None, 0, 0])
+            for done in cutlass.range(0, k_tiles, step, unroll=1):
+                now = coming.take(step, done)
+                for i in cutlass.range_constexpr(step):
+                    if done + i < k_tiles:
+                        self.add_stage(tiled_mma, acc, short, tCrA, tCrB, ring, state, scales, now[i])
+                        state.advance()
         return state
+
+    @cute.jit
+    def add_stages_in_turn(
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        k_tiles: Any,
+        coming: ComingScales,
+    ) -> Any:
+        """acc += the sums of ``k_tiles`` > 0 stages, which go to two sets of registers in turn. An iteration has two
+        stages, so that it is known of each wait which set it is for."""
+        sets = tuple(cute.make_rmem_tensor_like(acc[None, 0, 0]) for _ in range(2))
+        issue = tuple(partial(self.multiply_rows, tiled_mma, short, tCrA, tCrB, 0) for short in sets)
+        scales, last = coming.scales, coming.scales.load(k_tiles - 1)
+        pairs = (k_tiles - 1) // 2
+        release = self.first_stage(tiled_mma, issue[0], ring, state)
+        for pair in cutlass.range(pairs, unroll=1):
+            now = coming.take(2, 2 * pair)
+            for i in cutlass.range_constexpr(2):
+                self.next_stage(issue[1 - i], ring, state, release)
+                self.add_rows(acc, sets[i], 0, scales, now[i])
+        if 2 * pairs + 1 < k_tiles:
+            now = coming.take(1, 2 * pairs)
+            self.next_stage(issue[1], ring, state, release)
+            self.add_rows(acc, sets[0], 0, scales, now[0])
+            warpgroup.wait_group(0)
+            self.add_rows(acc, sets[1], 0, scales, last)
+        else:
+            warpgroup.wait_group(0)
+            self.add_rows(acc, sets[0], 0, scales, last)
+        ring.consumer_release(release)
+        return state
+
+    @cute.jit
+    def add_stage(
+        self,
+        tiled_mma: cute.TiledMma,
+        acc: cute.Tensor,
+        short: cute.Tensor,
+        tCrA: cute.Tensor,
+        tCrB: cute.Tensor,
+        ring: pipeline.PipelineTmaAsync,
+        state: Any,
+        scales: Any,
+        loaded: Any,
+    ) -> None:
+        """acc += the sums of one stage, 64 rows after another, and release it."""
+        ring.consumer_wait(state)
+        blocks = cute.size(acc, mode=[1])
+        for block in cutlass.range_constexpr(blocks):
+            self.multiply_rows(tiled_mma, short, tCrA, tCrB, block, state.index)
+            warpgroup.wait_group(0)
+            if cutlass.const_expr(block == blocks - 1):
+                ring.consumer_release(state)
+            self.add_rows(acc, short, block, scales, loaded)
+
+    def multiply_rows(
+        self, tiled_mma: cute.TiledMma, short: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, block: int, stage: Any
+    ) -> None:
+        """Issue the wgmma of the ``block``-th 64 rows of a stage, whose sums are ``short``, as one group."""
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        rows, columns = (None, block, None, None), (None, 0, None, None)
+        self.multiply_stage(tiled_mma, short, tCrA[rows], tCrB[columns], stage)
+
+    def add_rows(self, acc: cute.Tensor, short: cute.Tensor, block: int, scales: Any, loaded: Any) -> None:
+        """Add the sums of the ``block``-th 64 rows of a stage, multiplied by the scales that are ``loaded``."""
+        rows = acc[None, block, 0]
+        rows.store(rows.load() + scales.applied(short.load(), loaded, block))
 
     @cute.jit
     def multiply_stages(
@@ -310,8 +428,9 @@ class TmaMainloop:
         self.landed()
         # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
-        for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
-            here = (None, None, k_block, stage)
+        *rows, k_blocks, _ = tCrA.shape
+        for k_block in cutlass.range_constexpr(cute.size(k_blocks)):
+            here = (*[None] * len(rows), k_block, stage)
             cute.gemm(tiled_mma, acc, tCrA[here], tCrB[here], acc)
             tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()

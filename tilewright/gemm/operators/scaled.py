@@ -159,11 +159,12 @@ class ScaledRequest(Request):
             raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")
         names = (FAST if self.use_fast_accum else PROMOTED)[dtype]
         found = [KERNELS[name] for name in names] if self.kernel is None else candidates(dtype, self.kernel)
-        if len(self.a.shape) != 2 or len(self.b.shape) != 2 or not self.kinds.is_block:
+        kinds = self.kinds if len(self.a.shape) == len(self.b.shape) == 2 else None
+        if kinds is None or not (isinstance(kinds.a, int) and isinstance(kinds.b, int)):
             return found
         if self.kernel is None:
             found = [KERNELS[PROMOTED[dtype][0]]]
-        fitting = [entry.for_block_scales for entry in found]
+        fitting = [entry.for_block_scales(kinds.a, kinds.b) for entry in found]
         if None in fitting:
             raise ArgumentError(
                 f"kernel {found[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
