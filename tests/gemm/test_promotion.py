@@ -32,6 +32,18 @@ def test_exact_for_integers(every: int, machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("tile", [(256, 128), (192, 64), (64, 64), (192, 128)], ids=str)
+def test_rows_one_after_another_and_two_sets_in_turn(tile: tuple[int, int], machine: str) -> None:
+    """Two sets of registers for the sums of two k tiles, and one for those of 64 rows, of two or one of them."""
+    entry = sized(tile, entry=E4M3, promote=1, **({} if tile[0] != 192 else {"consumers": (3, 1)}))
+    for k_tiles in (1, 2, 3, 4):
+        a, b = operands("hopper_e4m3", 136, 72, k_tiles * 128 - 16)
+        d = np.zeros((136, 72), np.float32)
+        gemm(a, b, kernel=entry, machine=machine, out=d)
+        np.testing.assert_array_equal(d, product(a, b))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_with_warpgroups_that_take_turns(machine: str) -> None:
     a, b = operands("hopper_e4m3", 136, 136, 5 * 128)
     d = np.zeros((136, 136), np.float32)
@@ -77,3 +89,11 @@ def test_compiled(tile: tuple[int, int]) -> None:
     artifact = cross_compile(promoted(2, tile).config, "sm_90a")
     assert artifact.spills == 0 and "serializ" not in artifact.log
     assert artifact.sass.count("FADD") == tile[0] * tile[1] // 256, "one addition for each accumulator of a thread"
+
+
+@pytest.mark.parametrize(("tile", "additions"), [((256, 128), 1), ((128, 128), 5)], ids=str)
+def test_compiled_for_each_k_tile(tile: tuple[int, int], additions: int) -> None:
+    """In turn: two in the loop, and one or two behind it."""
+    artifact = cross_compile(promoted(1, tile).config, "sm_90a")
+    assert artifact.spills == 0 and "serializ" not in artifact.log
+    assert artifact.sass.count("FADD") >= additions * tile[0] * tile[1] // 256

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.unchecked
 
-OPERANDS = ("a", "b", "out", "scale_a", "scale_b", "bias", "scale_result")
+OPERANDS = ("a", "b", "out", "scale_a", "scale_b", "bias", "amax", "scale_result")
 SHAPES = {
     "a": (32, 32),
     "b": (32, 64),
@@ -24,8 +24,10 @@ SHAPES = {
     "scale_a": (32, 1),
     "scale_b": (1, 64),
     "bias": (64,),
+    "amax": (1,),
     "scale_result": (1,),
 }
+ONE_NUMBER = ("amax", "scale_result")
 OF_8_BITS = ("a", "b", "out")
 OPERAND, HOW, SIMULATED = ("dtype", "shape", "stride", "alignment", "device", "negative"), 1, 2
 ASKED = ("activation", "out_dtype", "use_fast_accum", "kernel")
@@ -59,7 +61,7 @@ class Call:
             steps = (1, rows) if name == "b" else (columns, 1)  # b's columns are contiguous
             if how == "stride":
                 steps = tuple(2 * step for step in steps)
-            more = name == "scale_result" and how == "shape"  # two numbers, in place of none
+            more = name in ONE_NUMBER and how == "shape"  # two numbers, in place of none
             array = torch.as_strided(memory, (rows, columns + more), steps)
             if how == "shape" and not more:
                 array = array[:-1] if rows > 1 else array[:, :-1]
@@ -109,7 +111,7 @@ def run(spy: Spy, *calls: Call) -> list[Any]:
     return outcomes
 
 
-HARMLESS = {f"{name}: alignment" for name in ("scale_a", "scale_b", "bias", "scale_result")} | {"scale_result: stride"}
+HARMLESS = {f"{name}: alignment" for name in OPERANDS[3:]} | {f"{name}: stride" for name in ONE_NUMBER}
 """They are read element by element, and one number has no stride; the key has the components of every operand."""
 
 

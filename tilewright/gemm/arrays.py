@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import Float8E4M3FN, Float8E5M2, Float32, TFloat32
 from tilewright.atoms.sparsity import SPARSITY
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import aligned_elements
@@ -52,8 +53,8 @@ class Matrix:
         return cls(name, source, array._replace(shape=(m, n, batch), stride=(dm, dn, dl)))
 
     def read_as(self, dtype: Any) -> Matrix:
-        """The same bytes as elements of ``dtype`` (of the same width): fp32 read by tf32 tensor cores."""
-        return replace(self, array=self.array._replace(dtype=dtype))
+        """The same bytes as elements of :func:`type_read` by a kernel of ``dtype``."""
+        return replace(self, array=self.array._replace(dtype=type_read(self.dtype, dtype)))
 
     def transposed(self) -> Matrix:
         (m, n, batch), (dm, dn, dl) = self.array.shape, self.array.stride
@@ -140,6 +141,24 @@ class SparseMatrix(Matrix):
     def shape(self) -> tuple[int, ...]:
         rows, stored, batch = self.array.shape
         return rows, SPARSITY * stored, batch
+
+
+EIGHT_BIT_FLOATS = (Float8E4M3FN, Float8E5M2)
+
+
+def type_read(held: Any, kernel: Any) -> Any:
+    """The type of elements of type ``held`` in a kernel whose operands are ``kernel``: their own, but for fp32, which
+    tf32 tensor cores read."""
+    return TFloat32 if kernel is TFloat32 and held is Float32 else held
+
+
+def check_types(a: Any, b: Any) -> None:
+    """ArgumentError for types that no kernel multiplies with each other: 8-bit floats of both kinds are the only ones
+    that differ."""
+    if a is not b and not (a in EIGHT_BIT_FLOATS and b in EIGHT_BIT_FLOATS):
+        raise ArgumentError(
+            f"a is {a.__name__}, b is {b.__name__}; both must have one dtype, or be 8-bit floats, e4m3 and e5m2"
+        )
 
 
 def asks_for_gradient(source: Any) -> bool:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tilewright import Float16, Float32, cute
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import Major, Operand, PreparedWeight, mixed_matmul, prepare_weight
-from tilewright.gemm.config import MixedSmallMConfig
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm
 from tilewright.gemm.mainloop.prepared_weight import prepared_layout
 from tilewright.gemm.operators.mixed import MOST_ROWS, SIZES, few_rows_config, prepared_operand
+from tilewright.gemm.small_m_config import MixedSmallMConfig
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -133,6 +133,43 @@ def test_results_of_eight_bits_have_a_scale(name: str, kernel: str, device: str)
         )
 
 
+@pytest.mark.parametrize("dtypes", [(E4M3, E5M2), (E5M2, E4M3)], ids=["e4m3 e5m2", "e5m2 e4m3"])
+def test_both_kinds_of_floats_in_one_product(dtypes: tuple[Any, Any]) -> None:
+    """Also of few rows, where the transposed product has the types in the other order."""
+    rng = np.random.default_rng(3)
+    for m, kinds in ((200, ("line", "line")), (8, ("all", "line")), (136, (1, 128))):
+        a, b = operands(rng, m, 144, 272, dtypes[0])[0], operands(rng, m, 144, 272, dtypes[1])[1]
+        scale_a, scale_b = scale(rng, kinds[0], m, 272), scale(rng, kinds[1], 144, 272)
+        for fast in (False, True):
+            result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32, use_fast_accum=fast)
+            np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
+    with pytest.raises(ArgumentError, match="multiply operands of one type, not"):
+        scaled_matmul(a, b, scale_a[0, :1], scale_b[0, :1], kernel=f"tensorop_{'e4m3' if a.dtype == E4M3 else 'e5m2'}")
+
+
+def test_amax_is_the_largest_result_before_its_scale() -> None:
+    """Of the elements inside the matrix alone: what lies beyond has the sigmoid's 0.5."""
+    rng = np.random.default_rng(4)
+    a, b = operands(rng, 72, 80, 144)
+    scale_a, scale_b = scale(rng, "line", 72, 144) / 1024, scale(rng, "line", 80, 144)
+    exact = expected(a, b, scale_a, scale_b)
+    for kernel in (None, "tensorop_e4m3"):
+        amax = np.zeros((), np.float32)
+        result = np.full(1, 2, np.float32)
+        scaled_matmul(a, b, scale_a, scale_b.T, amax=amax, out_dtype=E4M3, scale_result=result, kernel=kernel)
+        assert amax == np.abs(exact).max()
+    low = np.full(80, -30, np.float32)
+    for start, wanted in ((0, None), (7, 7)):
+        amax = np.full(1, start, np.float32)
+        result = scaled_matmul(
+            a, b, scale_a, scale_b.T, low, amax=amax, activation="sigmoid", out_dtype=Float32, kernel=kernel
+        )
+        assert amax[0] == (result.max() if wanted is None else wanted)
+    scale_a[5] = np.nan
+    scaled_matmul(a, b, scale_a, scale_b.T, amax=amax)
+    assert np.isnan(amax[0])
+
+
 def test_a_bias_is_added_before_the_result_is_scaled() -> None:
     a, b = np.ones((16, 128), E4M3), np.ones((16, 128), E4M3).T
     one, bias = np.ones((), np.float32), np.full(16, -64, np.float32)
@@ -173,6 +210,8 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
         ({"scale_result": np.ones((), np.float32)}, "scale_result is for results of 8 bits, not for BFloat16"),
         ({"scale_result": np.ones(2, np.float32), "out_dtype": E4M3}, r"scale_result is one number, not of shape \(2,"),
         ({"scale_result": np.ones(1), "out_dtype": E4M3}, "scale_result must be float32, got Float64"),
+        ({"amax": np.zeros(2, np.float32)}, r"amax is one number, not of shape \(2,"),
+        ({"amax": np.zeros(1)}, "amax must be float32, got Float64"),
         ({"activation": "swish"}, "there is no activation 'swish'"),
         (
             {

@@ -7,10 +7,12 @@ own before they are added up, which the main loop asks of a function that has ``
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Constexpr, Float32, cute
+from tilewright import Constexpr, Float32, Int32, cute, range_constexpr
+from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
 
@@ -64,6 +66,44 @@ class ResultScale(OfWholeSums):
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(acc.load() * self.scale[0])
+
+
+@dataclass(frozen=True)
+class Amax(OfWholeSums):
+    """amax[0] = max(amax[0], the largest |acc|), which the scale of the next result of 8 bits is made of; acc stays. A
+    NaN among them makes it NaN. All lanes of a warp call it.
+
+    >>> import numpy as np
+    >>> from tilewright.gemm import matmul
+    >>> x, largest = np.ones((32, 32), np.float16), np.zeros(1, np.float32)
+    >>> _ = matmul(x, -x, epilogue=Amax(largest))
+    >>> largest.tolist()
+    [32.0]
+    """
+
+    amax: Any  # (1,) of Float32, 0 or what the largest is to be compared with: a cute.Tensor or an array
+
+    @property
+    def targets(self) -> list[Any]:
+        return [self.amax]
+
+    def check(self, m: int, n: int) -> None:
+        """ArgumentError for an array of another type or size."""
+        array = getattr(self.amax, "array", None)
+        if array is not None and (array.dtype is not Float32 or math.prod(array.shape) != 1):
+            raise ArgumentError(
+                f"Amax: one number of Float32 is wanted, not {array.dtype.__name__} of shape {tuple(array.shape)}"
+            )
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        largest = Int32(0)  # bits of magnitudes are in the order of these, and NaN's are above infinity's
+        for i in range_constexpr(cute.size(acc)):
+            if cute.elem_less(tile.coordinates[i], tile.extent):
+                largest = cute.max(largest, acc[i].to(Float32).bitcast(Int32) & 0x7FFFFFFF)
+        largest = cute.arch.warp_redux_sync(largest, "max")
+        if (cute.arch.lane_idx() == 0) & (largest > 0):
+            cute.arch.atomic_max(cute.recast_ptr(self.amax.iterator, dtype=Int32), largest, sem="relaxed", scope="gpu")
 
 
 def is_one(vector: Any) -> bool:

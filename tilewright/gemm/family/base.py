@@ -40,6 +40,8 @@ class KernelFamily(ABC):
     """Whether blocks can share tiles by a plan that the user gives."""
     whole_rows: ClassVar[bool] = True
     """Whether the rows of A and B have to be whole accesses long."""
+    mixes_types: ClassVar[bool] = False
+    """Whether 8-bit floats of one kind can be multiplied by those of the other."""
     packs: ClassVar[bool] = False
     """Whether copies to aligned rows are worth their time for operands that the kernel cannot take."""
     grouped: ClassVar[Any] = None
@@ -63,8 +65,8 @@ class KernelFamily(ABC):
         return 80
 
     def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
-        """Whether this size can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of
-        B."""
+        """Whether this size can multiply the sums of each k tile by scales of blocks: of ``rows`` of A and ``columns``
+        of B."""
         return False
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
@@ -91,6 +93,13 @@ class KernelFamily(ABC):
         """What the kernel's loaders and its epilogue assume of the operands; those of which nothing is assumed are not
         listed."""
         return []
+
+    def types_refusal(self, config: AnyConfig, product: ProductOperands) -> str | None:
+        """Why the kernel cannot multiply operands of these types with each other."""
+        a, b = product.A.dtype, product.B.dtype
+        if a is b or self.mixes_types:
+            return None
+        return f"its instructions multiply operands of one type, not {a.__name__} by {b.__name__}"
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         """Why the kernel cannot multiply operands of these extents, by this decomposition."""
@@ -127,6 +136,7 @@ class KernelFamily(ABC):
         return (
             self.decomposition_refusal(sizes, product, decomposition, reduction)
             or self.arch_refusal(config, version)
+            or self.types_refusal(config, product)
             or self.product_refusal(config, product, decomposition)
             or access_refusal(self.accesses(config, product))
         )

@@ -37,6 +37,7 @@ class Hopper(KernelFamily):
     model: ClassVar[type[CostModel]] = HopperModel
     whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
+    mixes_types = True
     grouped: ClassVar[Any] = HopperGroups()
 
     def kernel(self, config: Any) -> WarpSpecializedGemm:

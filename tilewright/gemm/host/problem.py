@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.arrays import Matrix, check_types, operand_of, type_read
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Major, Operand
 from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
 from tilewright.gemm.host.indirect import IndirectOperands, array_batches, indices_of
@@ -171,8 +171,7 @@ class Problem:
     def _operands_of(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         A, B = self.every(0), (self.B_as_rows, *(matrix.transposed() for matrix in self.every(1)[1:]))
         a, b = operand_of(A, WIDEST, whole), operand_of(B, WIDEST, whole)
-        if dtype is not a.dtype:  # of the same width
-            a, b = replace(a, dtype=dtype), replace(b, dtype=dtype)
+        a, b = (replace(x, dtype=type_read(x.dtype, dtype)) for x in (a, b))
         c = operand_of((*self.every(3), *self.every(2)) if self.has_c else self.every(3), WIDEST)
         if self.indirect is None:
             return with_granules(a, A), with_granules(b, B), c
@@ -217,7 +216,7 @@ class Problem:
         return self.transposed() if transposed else self
 
     def read_as(self, dtype: Any) -> Problem:
-        """The same with the bytes of A and B read as ``dtype``: fp32 by tf32 tensor cores."""
+        """The same with the bytes of A and B read as a kernel of ``dtype`` does: fp32 by tf32 tensor cores."""
         return replace(self, A=self.A.read_as(dtype), B=self.B.read_as(dtype))
 
 
@@ -256,8 +255,7 @@ def check_operands(A: Matrix, B: Matrix, C: Matrix | None) -> tuple[int, int, in
         raise ArgumentError(f"inner dimensions differ: a is {m} x {k}, b is {k_b} x {n}")
     if batch != batch_b:
         raise ArgumentError(f"a has {batch} matrices, b has {batch_b}")
-    if A.dtype is not B.dtype:
-        raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
+    check_types(A.dtype, B.dtype)
     if C is not None and C.shape != (m, n, batch):
         raise ArgumentError(f"c must be {_shape((m, n, batch))}, got {_shape(C.shape)}")
     return m, n, batch

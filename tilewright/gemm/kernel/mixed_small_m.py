@@ -22,13 +22,13 @@ from typing import Any
 
 from tilewright import Float32, Int32, cute, range, range_constexpr, utils
 from tilewright.gemm.addressing import aligned_pointer
-from tilewright.gemm.config import MixedSmallMConfig
 from tilewright.gemm.epilogue.fragment import FragmentEpilogue
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import GROUP, STEP, VECTOR, SmallMGemm
 from tilewright.gemm.mainloop.math import tensor_core_op
 from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened_as
+from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tiles import aligned
 
 ROWS, HALVES = 16, 2

@@ -12,7 +12,7 @@ from tilewright import BFloat16, Float8E4M3FN, Float16, Float32, Int4, Int8, Int
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, operand_of
-from tilewright.gemm.config import Major, MixedSmallMConfig, Operand
+from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.activations import activation_of, check_activation
 from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.host.plan import limits
@@ -31,6 +31,7 @@ from tilewright.gemm.mainloop.prepared_weight import (
 )
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
 from tilewright.gemm.operators.matmul import any_recorded, matmul
+from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import array_of

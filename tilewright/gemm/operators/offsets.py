@@ -17,7 +17,7 @@ import numpy as np
 from tilewright import Int32, Int64
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
-from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.arrays import Matrix, check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major
 from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed
@@ -156,8 +156,7 @@ class CutProduct:
         seen = tuple(a.shape) if rows is None else (*rows.shape[:1], *a.shape[1:])
         mode, shape = cut_mode_and_shape(seen, tuple(b.shape), None if offsets is None else tuple(offsets.shape))
         A, B = Matrix.of("a", a), Matrix.of("b", b)
-        if A.dtype is not B.dtype:
-            raise ArgumentError(f"a is {A.dtype.__name__}, b is {B.dtype.__name__}; both must have one dtype")
+        check_types(A.dtype, B.dtype)
         entries = kernels(A.dtype)
         if out is None:
             kind = cls.result_dtype(entries[0]) if out_dtype is None else numeric_class(out_dtype)

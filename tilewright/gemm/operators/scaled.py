@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
-from tilewright.gemm.epilogue.scales import BLOCK, BlockScales, ResultScale, Scales
+from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
@@ -61,12 +61,14 @@ def scaled_matmul(
     use_fast_accum: bool = False,
     kernel: str | KernelEntry | None = None,
     scale_result: Any = None,
+    amax: Any = None,
 ) -> Any:
     """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 8, 16 or 32 bits out.
 
     Args:
         a: (M, K) of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy, CuPy or JAX array.
-        b: (K, N) of the same type, columns contiguous (the transpose of a weight (N, K)).
+        b: (K, N) of the same type, or of the other kind of floats, columns contiguous (the transpose of a weight (N,
+            K)).
         scale_a: float32: one number; (M, 1) or (M,), one for each row; (M, ceil(K / 128)), one for each 128 elements of
             a row; or (ceil(M / 128), ceil(K / 128)), one for each block of 128 x 128.
         scale_b: float32: one number; (1, N) or (N,), one for each column; (ceil(K / 128), N) or
@@ -81,6 +83,8 @@ def scaled_matmul(
         kernel: the name or the entry of a kernel, in place of the choice.
         scale_result: one float32 number, by which results of 8 bits are multiplied last, before they are rounded. What
             is beyond the largest finite number of 8 bits becomes that, NaN stays.
+        amax: one float32 number, which is raised to the largest magnitude of the results before ``scale_result``:
+            give 0 for theirs alone. Not of JAX, whose arrays are immutable.
 
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 
@@ -95,7 +99,7 @@ def scaled_matmul(
     >>> scaled_matmul(a, b, blocks, np.ones((2, 1), np.float32))[0, 0].item()
     384.0
     """
-    tensors = a, b, out, scale_a, scale_b, bias, scale_result
+    tensors = a, b, out, scale_a, scale_b, bias, amax, scale_result
     key = None
     if framework(a) == "torch" and (kernel is None or isinstance(kernel, str)):
         torch = sys.modules["torch"]
@@ -103,7 +107,18 @@ def scaled_matmul(
             from tilewright.gemm.operators.torch_scaled import recorded
 
             return recorded(
-                a, b, scale_a, scale_b, bias, out, activation, out_dtype, use_fast_accum, kernel, scale_result
+                a,
+                b,
+                scale_a,
+                scale_b,
+                bias,
+                out,
+                activation,
+                out_dtype,
+                use_fast_accum,
+                kernel,
+                scale_result,
+                amax,
             )
         try:
             options = activation, out_dtype, use_fast_accum, kernel
@@ -111,7 +126,7 @@ def scaled_matmul(
             repeated = remembered_product(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
-        vectors = tuple(x for x in (scale_a, scale_b, bias, scale_result) if x is not None)
+        vectors = tuple(x for x in (scale_a, scale_b, bias, amax, scale_result) if x is not None)
         if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
             return result
     return ScaledRequest(
@@ -131,6 +146,7 @@ def scaled_matmul(
         scale_b=scale_b,
         use_fast_accum=use_fast_accum,
         scale_result=scale_result,
+        amax=amax,
     ).run(key)
 
 
@@ -142,6 +158,7 @@ class ScaledRequest(Request):
     scale_b: Any
     use_fast_accum: bool
     scale_result: Any
+    amax: Any
 
     def given(self) -> dict[str, Any]:
         return {**super().given(), **self.scales}
@@ -149,8 +166,10 @@ class ScaledRequest(Request):
     @property
     def scales(self) -> dict[str, Any]:
         """All that are given, by name."""
-        found = {"scale_a": self.scale_a, "scale_b": self.scale_b, "scale_result": self.scale_result}
-        return {name: x for name, x in found.items() if name != "scale_result" or x is not None}
+        found = {
+            "scale_a": self.scale_a, "scale_b": self.scale_b, "amax": self.amax, "scale_result": self.scale_result
+        }  # fmt: skip
+        return {name: x for name, x in found.items() if name in ("scale_a", "scale_b") or x is not None}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:
         """The kernels for these scales: those of blocks need one that has the sums of each k tile on their own."""
@@ -184,8 +203,8 @@ class ScaledRequest(Request):
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:
-        scale_a, scale_b, *result = self.scales.values()
-        return (scale_a, scale_b, *super().given_vectors, *result)  # in the order in which the function has them
+        scale_a, scale_b, *others = self.scales.values()
+        return (scale_a, scale_b, *super().given_vectors, *others)  # in the order in which the function has them
 
     @property
     def kinds(self) -> ScaleKinds:
@@ -205,20 +224,40 @@ class ScaledRequest(Request):
             if array.device != problem.D.device:
                 raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
             check_vector(name, array, problem)
-        result = () if self.scale_result is None else (self.scale_result.reshape(-1),)
-        if result and math.prod(self.scale_result.shape) != 1:
-            raise ArgumentError(f"scale_result is one number, not of shape {tuple(self.scale_result.shape)}")
+        numbers = {name: x for name, x in self.scales.items() if name in ("amax", "scale_result")}
+        for name, x in numbers.items():
+            if math.prod(x.shape) != 1:
+                raise ArgumentError(f"{name} is one number, not of shape {tuple(x.shape)}")
+        self.check_amax()
         if self.kinds.is_block:
             scales = self.scale_a, self.scale_b.mT if framework(self.scale_b) == "torch" else self.scale_b.T
         else:
             scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
-        return (*scales, *super().vectors(problem), *result)
+        return (*scales, *super().vectors(problem), *(x.reshape(-1) for x in numbers.values()))
+
+    def check_amax(self) -> None:
+        """ArgumentError for an ``amax`` that cannot be written, or that is read, too."""
+        if self.amax is None:
+            return
+        if framework(self.a) == "jax":
+            raise ArgumentError("JAX arrays are immutable: call scaled_matmul without amax")
+        array = array_of(self.amax)
+        if array.readonly:
+            raise ArgumentError("amax is read-only: give an array that can be written")
+        others = {"a": self.a, "b": self.b, "bias": self.bias, **self.scales}
+        for name, x in others.items():
+            if x is None or name == "amax":
+                continue
+            (low, high), (first, last) = array.bounds, array_of(x).bounds
+            if low < last and first < high:
+                raise ArgumentError(f"amax overlaps {name}: give it memory of its own")
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
-        """The scales, the bias and the activation, applied in this order."""
+        """The scales, the bias, the activation, amax and the scale of the result, applied in this order."""
         found = self.kinds
         scale_a, scale_b, *others = map(from_dlpack, vectors)
-        bias, result = (others, []) if self.scale_result is None else (others[:-1], others[-1:])
+        bias = [others.pop(0)] if self.bias is not None else []
+        amax = [others.pop(0)] if self.amax is not None else []
         first: Scales | BlockScales
         if found.is_block:
             first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
@@ -232,7 +271,7 @@ class ScaledRequest(Request):
         parts: list[Any] = [first, *(Bias(vector.mark_layout_dynamic()) for vector in bias)]
         if self.activation is not None:
             parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then
-        parts += [ResultScale(scale) for scale in result]
+        parts += [*map(Amax, amax), *map(ResultScale, others)]
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
 from tilewright.gemm.operators.torch_results import result_dtype
@@ -29,8 +30,7 @@ def operator(
 def fake(
     a: Tensor, b: Tensor, offsets: Tensor | None = None, out_dtype: torch.dtype | None = None, kernel: str | None = None
 ) -> Tensor:
-    if a.dtype != b.dtype:
-        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     if offsets is None and a.ndim == b.ndim == 3:
         shape: tuple[Any, ...] = (a.shape[0], a.shape[1], b.shape[2])
     else:

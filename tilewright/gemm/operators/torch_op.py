@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.operators.gradient_kernels import compile_gradients
@@ -71,8 +72,7 @@ def fake(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    if a.dtype != b.dtype:
-        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     if a.shape[-1] != b.shape[-2]:
         raise ArgumentError(f"inner dimensions differ: a has shape {tuple(a.shape)}, b {tuple(b.shape)}")
     shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])

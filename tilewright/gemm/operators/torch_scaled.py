@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import check_types
 from tilewright.gemm.operators.scaled import scaled_matmul
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
-@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
+@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=("amax",))
 def operator(
     a: Tensor,
     b: Tensor,
@@ -25,12 +27,13 @@ def operator(
     use_fast_accum: bool = False,
     kernel: str | None = None,
     scale_result: Tensor | None = None,
+    amax: Tensor | None = None,
 ) -> Tensor:
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
         result: Tensor = scaled_matmul(
             a, b, scale_a, scale_b, bias, activation=activation, out_dtype=out_dtype, use_fast_accum=use_fast_accum,
-            kernel=kernel, scale_result=scale_result,
+            kernel=kernel, scale_result=scale_result, amax=amax,
         )  # fmt: skip
     return result
 
@@ -47,11 +50,11 @@ def fake(
     use_fast_accum: bool = False,
     kernel: str | None = None,
     scale_result: Tensor | None = None,
+    amax: Tensor | None = None,
 ) -> Tensor:
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
-    if a.dtype != b.dtype:
-        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16)
 
 
@@ -67,11 +70,12 @@ def recorded(
     use_fast_accum: bool,
     kernel: str | None,
     scale_result: Tensor | None = None,
+    amax: Tensor | None = None,
 ) -> Tensor:
     """:func:`scaled_matmul` through the operator."""
-    need_no_gradient("scaled_matmul", (scale_a, scale_b, bias, out, scale_result), "scales and bias")
+    need_no_gradient("scaled_matmul", (scale_a, scale_b, bias, out, scale_result, amax), "scales and bias")
     dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.scaled_matmul(
-        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result
+        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result, amax
     )
     return result if out is None else out.copy_(result)

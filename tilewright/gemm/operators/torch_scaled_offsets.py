@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import check_types
 from tilewright.gemm.operators.offsets import cut_mode_and_shape
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
 @torch.library.custom_op("tilewright::scaled_grouped_matmul", mutates_args=())
@@ -44,8 +45,7 @@ def fake(
     use_fast_accum: bool = False,
     kernel: str | None = None,
 ) -> Tensor:
-    if a.dtype != b.dtype:
-        raise ArgumentError(f"a is {a.dtype}, b is {b.dtype}; both must have one dtype")
+    check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     _, shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))
     return a.new_empty(shape, dtype=out_dtype or torch.bfloat16)
 
