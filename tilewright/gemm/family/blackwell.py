@@ -25,7 +25,7 @@ class Blackwell(Hopper):
     def kernel(self, config: Any) -> TensorMemoryGemm:
         return TensorMemoryGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
         return False
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:

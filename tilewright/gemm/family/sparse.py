@@ -35,7 +35,7 @@ class SparseHopper(Hopper):
         stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])
         return SparseMatrix(stored.name, stored.source, stored.array, Matrix.of("the metadata", metadata))
 
-    def takes_block_scales(self, config: AnyConfig) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
         return False
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:

@@ -166,9 +166,7 @@ class ScaledRequest(Request):
     @property
     def scales(self) -> dict[str, Any]:
         """All that are given, by name."""
-        found = {
-            "scale_a": self.scale_a, "scale_b": self.scale_b, "amax": self.amax, "scale_result": self.scale_result
-        }  # fmt: skip
+        found = {"scale_a": self.scale_a, "scale_b": self.scale_b, "amax": self.amax, "scale_result": self.scale_result}
         return {name: x for name, x in found.items() if name in ("scale_a", "scale_b") or x is not None}
 
     def entries(self, dtype: Any) -> list[KernelEntry]:

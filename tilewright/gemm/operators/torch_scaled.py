@@ -32,9 +32,18 @@ def operator(
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
         result: Tensor = scaled_matmul(
-            a, b, scale_a, scale_b, bias, activation=activation, out_dtype=out_dtype, use_fast_accum=use_fast_accum,
-            kernel=kernel, scale_result=scale_result, amax=amax,
-        )  # fmt: skip
+            a,
+            b,
+            scale_a,
+            scale_b,
+            bias,
+            activation=activation,
+            out_dtype=out_dtype,
+            use_fast_accum=use_fast_accum,
+            kernel=kernel,
+            scale_result=scale_result,
+            amax=amax,
+        )
     return result
 
 
