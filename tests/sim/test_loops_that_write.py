@@ -1,5 +1,5 @@
-"""While loops that write memory in each turn: one that nothing can end is an error soon; one that gets on, however
-slowly, runs to its end."""
+"""While loops that write memory in each iteration: one that nothing can end is an error soon; one that makes progress,
+however slowly, runs to its end."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_loop_that_writes_and_waits_for_ever_is_an_error(kernel: Any, check: s
     with sim.options(idle_turns=400, check=check, turns=1 << 16), pytest.raises(SimulationError) as caught:
         launch(kernel)
     text = str(caught.value)
-    turns = re.search(r"hangs: a while loop has turned (\d+) times, and nothing has changed", text)
+    turns = re.search(r"hangs: a while loop has run (\d+) iterations, and nothing has changed", text)
     assert turns and int(turns[1]) < 500, text
     assert re.search(r"spinning at .*test_loops_that_write.py:\d+:  while ", text), text
     assert "byte offset 4 in an array of 1024 bytes" in text, text  # what it waits for, not what it writes
@@ -105,7 +105,7 @@ def test_a_loop_that_writes_and_waits_for_ever_is_an_error(kernel: Any, check: s
 def test_a_loop_that_repeats_itself_gets_fewer_turns(kernel: Any) -> None:
     with sim.options(idle_turns=16000, check="none"), pytest.raises(SimulationError) as caught:
         launch(kernel)
-    turns = re.search(r"has turned (\d+) times", str(caught.value))
+    turns = re.search(r"has run (\d+) iterations", str(caught.value))
     assert turns and 1000 < int(turns[1]) < 1200
 
 

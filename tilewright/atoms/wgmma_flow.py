@@ -1,6 +1,6 @@
 """What wgmma needs of a whole kernel: which registers are in flight at a wait, and where a fence is missing.
 
-Both follow the kernel's regions from top to bottom; loops are gone through twice, so that the second turn sees what the
+Both follow the kernel's regions from top to bottom; loops are gone through twice, so that the second pass sees what the
 first left.
 """
 
@@ -109,7 +109,7 @@ def follow(block: Block, state: Fragments, step: Callable[[Op, Fragments], Fragm
             arms = [follow(region, dict(state), step) for region in op.regions]
             state = _union(arms if len(arms) == 2 else [state, *arms])
             continue
-        for _ in range(2):  # a loop: no turn, one, or more
+        for _ in range(2):  # a loop: no iteration, one, or more
             state = _union([state, *(follow(region, dict(state), step) for region in op.regions)])
     return state
 

@@ -113,7 +113,7 @@ def _while(e: KernelEmitter, op: Op) -> None:
         test = e.expr(condition)
         assign(e, [name for name, _ in fresh], [value for _, value in fresh])
     _alias_all(e, after.args, op.results)
-    # A condition that takes statements is computed at the top of each turn; one expression is in the head.
+    # A condition that takes statements is computed at the top of each iteration; one expression is in the head.
     with e.block("while (true)" if lines else f"while ({test.text})"):
         if lines:
             e.replay(lines)

@@ -349,7 +349,7 @@ def _frag_store(e: KernelEmitter, op: Op) -> None:
         e.line(f"{name}[{_sum(index, offsets[0])}] = {e.expr(value).text};")
         return
     lazy = recipe(e, value)
-    # In one loop an element that is written may be one that a later turn still reads.
+    # In one loop an element that is written may be one that a later iteration still reads.
     own = [at for frag, at in lazy.reads if frag is fragment]
     if index or any(at != offsets for at in own):  # reads other places than it writes: through a variable
         copy = e.name("v")

@@ -332,7 +332,7 @@ class Instruction:
 
     ``accesses`` says what it reads and writes, operand by operand, and ``orders`` what it orders besides; every
     subclass states both (they may be properties, where they depend on its parameters). ``quiet`` ones, executed once
-    more while nothing else has changed, change nothing: a loop of them that turns without progress waits for another
+    more while nothing else has changed, change nothing: a loop of them without progress waits for another
     thread. An atomic is quiet, because the simulator sees whether it has changed its place. ``caps_registers``: kernels
     with it state how many blocks share a multiprocessor, as the compiler wants it.
 

@@ -2,7 +2,7 @@
 
 A consumer that reads a stage before its bytes have come also gives it back too early, and the mbarriers' counts go
 wrong before any copy has landed: copies land as late as waits allow. The early read is found when the bytes come. So
-the other warps go on for some turns without those at fault, what is under way lands, and the checks that follow errors
+the other warps continue for some turns without those at fault, pending copies land, and the checks that follow errors
 (``Observer.follows_errors``) look on. A copy that no thread has waited for when its block ends is landed for the same
 reason: what it reads may not have been written, or not be visible to it. Errors from here on are ignored.
 """

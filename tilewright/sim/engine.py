@@ -38,7 +38,7 @@ from tilewright.sim.wave import TAGS, Wave
 # A hang is told from slow progress by counting *rounds*, in which every group that spins has had a turn. Few rounds do
 # where nothing changed at all (a round may still set off an effect that the next one sees); where loops count their own
 # turns (a back-off, a time-out), equal rounds cannot be recognised, and only their number says something.
-STILL = 16  # rounds in which every loop turns without a change before the launch counts as hung
+STILL = 16  # rounds in which every loop runs an iteration without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
 LOOPS = ("for", "while")
 ADMIT = 4  # such rounds before blocks beyond the lane budget are started
@@ -219,7 +219,7 @@ class Launch:
         """No group can simply go on: let an asynchronous effect land, or split a group of which some warps can. False:
         all is done."""
         # First the effects that no wait of a thread forces (TMA): as late as this, a program that reads without waiting
-        # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that turned
+        # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that ran
         # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
         if self.later:
             # One at a time: groups that can go on after this one do so before the next one lands, as on a GPU.
@@ -237,7 +237,7 @@ class Launch:
         spinning = [g for g in self.groups if g.yielded]
         if spinning:
             self.idle += 1
-            still = all(g.still for g in spinning)  # read before they turn again
+            still = all(g.still for g in spinning)  # read before their next iteration
             for group in spinning:
                 group.yielded = False
             # Those that spin may wait for a block that has not begun: let blocks in beyond the lane budget, and call it
@@ -265,17 +265,17 @@ class Launch:
         return STUCK if all(g.still or (g.spin.quiet and g.spin.reads) for g in spinning) else float("inf")
 
     def bounded(self, group: Group) -> None:
-        """Refuse a group that exceeds the bound on turns in loops that do change something."""
+        """Refuse a group that exceeds the bound on iterations of loops that do change something."""
         if group.spins > self.options.turns:
             raise SimulationError(hangs.endless_loop_text(self, group), None, *hangs.waiting_ops([group]))
 
-    def waits(self, group: Group, turns: int) -> None:
-        """A group has used up its turns in a loop whose condition nothing has changed in the meantime."""
+    def waits(self, group: Group, iterations: int) -> None:
+        """A group has used up its iterations of a loop whose condition nothing has changed in the meantime."""
         # An effect under way, or a block that has not begun, may still change it.
         if self.later:
             self._land_next()
         elif not self._admit():
-            raise SimulationError(hangs.waits(self, group, turns), None, *hangs.waiting_ops([group]))
+            raise SimulationError(hangs.waits(self, group, iterations), None, *hangs.waiting_ops([group]))
         self.epoch += 1
 
     def _admit(self) -> bool:
@@ -308,7 +308,7 @@ class Launch:
         # Only what ends a turn decides what becomes current next, so a group runs through many nodes without coming
         # back here; this is the one place where the list of groups changes.
         outcome = self.execute(group)
-        # Progress is anything but a turn of a loop that changed nothing; it starts the count of idle rounds again.
+        # Progress is anything but an iteration of a loop that changed nothing. It restarts the count of idle rounds.
         if not group.yielded and not group.still:
             self.idle = 0
             self.asked = False

@@ -77,12 +77,12 @@ class Group:
         self.queues = CommitQueues()
         self.held: list[FragmentRows] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
-        # Of loops that turn: ``spins`` counts all turns, for the bound that ends a launch; ``yielded`` lets others run
-        # before the next turn, and ``still`` says that the next turn can only differ if others change something.
+        # Of while loops: ``spins`` counts all iterations, for the bound that ends a launch; ``yielded`` lets others run
+        # before the next one, and ``still`` says that the next one can only differ if others change something.
         self.spins = 0
         self.yielded = False
-        self.still = False  # inside a loop whose last turn changed nothing
-        self.changed = False  # by an atomic, since the last turn of a loop
+        self.still = False  # inside a loop whose last iteration changed nothing
+        self.changed = False  # by an atomic, since the last iteration of a loop
         self.spin: Any = None  # the loop that yielded last
         self.parts: list[SplitSide] = []
         self.registers: dict[Any, Any] = {}
@@ -210,7 +210,7 @@ def merge(groups: list[Group]) -> Group:
     merged.pc = first.pc
     merged.last = first.last
     merged.spins, merged.spin = max(g.spins for g in groups), first.spin
-    # As a whole it is still only if each was; it has the patience of the one that turned most.
+    # As a whole it is still only if each was; it has the count of the one with the most iterations.
     merged.still = all(g.still for g in groups)
     merged.queues = CommitQueues.joined([g.queues for g in groups])
     for number, group in enumerate(groups):

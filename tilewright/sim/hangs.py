@@ -1,4 +1,4 @@
-"""The texts of launches that cannot end: what every warp of a block waits for, or which loop it turns in and what that
+"""The texts of launches that cannot end: what every warp of a block waits for, or which loop it spins in and what that
 loop reads."""
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ def hang_text(launch: Launch, spinning: list[Group]) -> str:
             f"kernel {launch.program.name!r} hangs: every warp that can run spins in a while loop and nothing changes",
             block_text(launch, first.wave, int(first.warps[0]) // launch.geometry.warps),
             "to fix: something must set what the loop waits for; all blocks of the grid are resident here, but lanes "
-            "that leave a loop wait for those of their warp that still turn in it",
+            "that leave a loop wait for those of their warp that are still in it",
         )
     )
 
 
-def waits(launch: Launch, group: Group, turns: int) -> str:
-    """A loop turns and writes memory, but what its condition is computed from stays as it is."""
+def waits(launch: Launch, group: Group, iterations: int) -> str:
+    """A loop writes memory, but what its condition is computed from does not change."""
     return "\n  ".join(
         (
-            f"kernel {launch.program.name!r} hangs: a while loop has turned {turns} times, and nothing has changed "
-            "what its condition is computed from",
+            f"kernel {launch.program.name!r} hangs: a while loop has run {iterations} iterations, and nothing has "
+            "changed what its condition is computed from",
             block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
-            "to fix: let a turn of the loop, or another warp, change what the condition reads; a loop that does so "
-            "later needs a higher tilewright.sim.options(idle_turns=...)",
+            "to fix: let an iteration of the loop, or another warp, change what the condition reads; a loop that does "
+            "so later needs a higher tilewright.sim.options(idle_turns=...)",
         )
     )
 
@@ -71,9 +71,9 @@ def waits(launch: Launch, group: Group, turns: int) -> str:
 def endless_loop_text(launch: Launch, group: Group) -> str:
     return "\n  ".join(
         (
-            f"kernel {launch.program.name!r} hangs: a warp has turned {group.spins} times in while loops",
+            f"kernel {launch.program.name!r} hangs: a warp has run {group.spins} iterations of while loops",
             block_text(launch, group.wave, int(group.warps[0]) // launch.geometry.warps),
-            "to fix: let the loop end; if it needs more turns, raise tilewright.sim.options(turns=...)",
+            "to fix: let the loop end; if it needs more iterations, raise tilewright.sim.options(turns=...)",
         )
     )
 

@@ -1,7 +1,7 @@
 """Loops: all lanes together, under a mask of those still inside, or split by warp around blocking instructions.
 
 A loop is never unrolled over lanes: as long as one lane is inside, all lanes of the group execute the body, those that
-have left with their mask off. That wastes their arithmetic, and saves the copies of a split at every turn.
+have left with their mask off. That wastes their arithmetic, and saves the copies of a split in every iteration.
 
 Invariants. While a loop runs, ``saved`` holds the mask that the group had when it came; ``g.mask`` is the subset of
 lanes still inside. Lanes that have left rest: their carried registers keep the values they left with, because every
@@ -29,7 +29,7 @@ from tilewright.sim.values import blend
 if TYPE_CHECKING:
     from tilewright.sim.lowering import Lowering
 
-# Turns of a while loop before other groups get theirs. One turn at a time would make a lock of many warps a round trip
+# Iterations of a while loop before other groups run. One at a time would make a lock of many warps a round trip
 # through the schedule for each attempt; thousands would keep the warp that holds the lock from its work.
 PATIENCE = 64
 
@@ -269,15 +269,15 @@ def _leave(op: Op) -> Closure:
 def _next_turn(
     yielded: list[int], carried: list[int], around: list[EnclosingRegion], head: Label, spin: SpinLoop
 ) -> Closure:
-    """Back to the condition; now and then, and after a turn that changed nothing, other groups get a turn, and warps
-    that rest under a mask (they have left this loop, or stand outside it in a region around it) stop waiting for those
-    that spin."""
+    """Back to the condition; now and then, and after an iteration that changed nothing, other groups get a turn, and
+    warps that rest under a mask (they have left this loop, or are outside it in a region around it) stop waiting for
+    those that spin."""
     polls = spin.quiet and bool(spin.reads)
 
     def control(g: Any, s: list[Any]) -> int:
         fresh = [s[v] for v in yielded]
-        # A turn is compared with the one before only where that can mean something (a quiet loop that reads memory), or
-        # now and then: comparing costs more than turning.
+        # An iteration is compared with the one before only where that can mean something (a quiet loop that reads
+        # memory), or now and then: comparing costs more than an iteration.
         g.spins += 1
         due = not g.spins % PATIENCE
         changed = g.changed

@@ -1,13 +1,13 @@
-"""While loops that turn and write memory: whether they come nearer to their end.
+"""While loops that write memory: whether their iterations make progress.
 
-A loop that changes nothing is recognised at once (:mod:`.spins`). One that writes in each turn is not, and may wait for
-ever nevertheless: ``while load(flag) == 0: count += 1``. What can end it is what its condition is computed from: memory
-and carried values, traced back through the loop. As long as these stay as they are, the loop *waits*, whatever else it
-does; if all that it carries and writes stays as well, it *repeats* itself.
+A loop that changes nothing is recognised at once (:mod:`.spins`). One that writes in each iteration is not, and may
+still wait for ever: ``while load(flag) == 0: count += 1``. What can end it is what its condition is computed from:
+memory and carried values, traced back through the loop. As long as these stay as they are, the loop *waits*, whatever
+else it does; if all that it carries and writes stays as well, it *repeats* itself.
 
-Neither observation is a proof: a later turn may write what the condition reads. Turns are counted therefore,
+Neither observation is a proof: a later iteration may write what the condition reads. Iterations are counted therefore,
 ``options(idle_turns=...)`` of waiting, a sixteenth of it of repeating, and only while no other group makes progress:
-the count begins again when a condition's values change anywhere in the launch, a loop that has turned for long ends,
+the count begins again when a condition's values change anywhere in the launch, a loop of many iterations ends,
 warps end or blocks begin.
 """
 
@@ -56,7 +56,7 @@ class LoopInputs:
             if value in seen:
                 continue
             seen.add(value)
-            # A carried value: of this turn, and what the body hands to the next one.
+            # A carried value: of this iteration, and what the body hands to the next one.
             if value in number:
                 self.carried.append(number[value])
                 todo.append(after.ops[-1].operands[number[value]])
@@ -88,11 +88,11 @@ class LoopInputs:
 
     @property
     def registers(self) -> list[int]:
-        """Those that must be alive at the end of a turn."""
+        """Those that must be alive at the end of an iteration."""
         return [*self.slots, *(slot for *_, slot in self.places or ())]
 
     def sample(self, group: Group, slots: list[Any], carried: list[int], changed: bool) -> Sample:
-        """The state of a turn that can be compared with a later one. ``changed``: an atomic has changed its place."""
+        """The state of an iteration, to be compared with a later one. ``changed``: an atomic has changed its place."""
         own = [_frozen(slots[carried[k]]) for k in self.carried] + [_frozen(slots[slot]) for slot in self.slots]
         if self.places is None or changed:
             return own, None
@@ -103,17 +103,17 @@ class LoopInputs:
 
 
 class LoopProgress:
-    """One loop of one group: the last sample, and the group's count of turns when its own values, and when all of it,
-    became what they are; ``epoch``: of the launch then."""
+    """One loop of one group: the last sample, and the group's count of iterations when its own values last changed
+    (``own``), and when any of it did (``all``); ``epoch``: of the launch then."""
 
     __slots__ = ("sample", "own", "all", "epoch")
 
-    def __init__(self, sample: Sample, turns: int, epoch: int) -> None:
-        self.sample, self.own, self.all, self.epoch = sample, turns, turns, epoch
+    def __init__(self, sample: Sample, iterations: int, epoch: int) -> None:
+        self.sample, self.own, self.all, self.epoch = sample, iterations, iterations, epoch
 
 
 def idle_turns(inputs: LoopInputs, group: Group, slots: list[Any], carried: list[int], op: Op, changed: bool) -> int:
-    """0 as long as a loop gets on, or may yet; else how often it has turned since it did, which is too often."""
+    """0 while a loop makes progress, or still may; else its iterations since the last progress, which are too many."""
     wave = group.wave
     launch, key = wave.launch, (op, int(group.warps[0]))
     sample, known = inputs.sample(group, slots, carried, changed), wave.turning.get(key)
@@ -133,7 +133,7 @@ def idle_turns(inputs: LoopInputs, group: Group, slots: list[Any], carried: list
 
 
 def ended(group: Group, op: Op) -> None:
-    """Warps of the group have left a loop: who has turned in it for long has got on."""
+    """Warps of the group have left a loop: those that were counted in it have made progress."""
     turning = group.wave.turning
     for key in [key for key in turning if key[0] is op and key[1] in group.warps]:
         del turning[key]

@@ -19,9 +19,9 @@ SIZES = ("simulator", "gpu")
 class SimulatorOptions:
     """``seed``: of the schedule's random choices. ``schedule``: ``"seeded"`` (warps of a block run apart, in random
     order) or ``"lockstep"`` (all warps together; fastest). ``checks``: bounds and alignment of memory accesses.
-    ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: of while loops
-    that a warp may make before it counts as hung; ``idle_turns``: of those that write memory, while nothing that their
-    conditions are computed from changes. ``check``: what to look for (docs/checking.md): ``"default"`` (data
+    ``lanes``: about how many threads are resident at once; blocks beyond them run in waves. ``turns``: iterations of
+    while loops that a warp may run before it counts as hung; ``idle_turns``: of loops that write memory, while nothing
+    that their conditions are computed from changes. ``check``: what to look for (docs/checking.md): ``"default"`` (data
     races and their like, as far as that costs little), ``"all"``, ``"none"``, or names of checkers with commas between
     them. ``sms``: multiprocessors of the simulated GPU: a block must not wait for one that need not be resident.
     ``arch``: the architecture that kernels are meant for (``"sm_80"``): instructions that it lacks are errors;
@@ -65,7 +65,7 @@ class SimulatorOptions:
             architecture(self.arch, bare=True)
         for name in ("turns", "idle_turns"):
             if getattr(self, name) < 1:
-                raise ArgumentError(f"{name}={getattr(self, name)}; a loop needs at least one turn")
+                raise ArgumentError(f"{name}={getattr(self, name)}; a loop needs at least one iteration")
 
 
 def _from_environment() -> SimulatorOptions:

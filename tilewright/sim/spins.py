@@ -1,10 +1,10 @@
-"""While loops that turn without changing anything: what they read, and whether one more turn could differ.
+"""While loops that change nothing: what they read, and whether one more iteration could differ.
 
 Spinning is how GPU programs wait for memory, so the simulator must neither let a spinning warp run forever (the one it
 waits for would never come) nor call it a hang too early. It cannot know what a loop is for, but it can know that one
-more turn would be like the last one.
+more iteration would be like the last one.
 
-A loop is *quiet* when its body writes only what it carries. A turn of a quiet loop that leaves the carried
+A loop is *quiet* when its body writes only what it carries. An iteration of a quiet loop that leaves the carried
 values as they were is *still*: the next one is the same unless another warp, or something asynchronous, changes memory.
 """
 
@@ -31,14 +31,14 @@ WRITES = frozenset(("store", "frag.store", "printf", "launch"))
 
 
 class SpinLoop:
-    """One while loop. ``reads``: the pointers that its turns look at, their registers, and whether an mbarrier is
+    """One while loop. ``reads``: the pointers that its iterations read, their registers, and whether an mbarrier is
     there. ``inputs``: what its condition is computed from."""
 
     __slots__ = ("op", "quiet", "reads", "inputs")
 
     def __init__(self, low: Lowering, op: Op) -> None:
-        # Quiet: repeating the turn with the same memory and the same carried values changes nothing. The clock differs
-        # at each reading, and an instruction says itself whether it is quiet.
+        # Quiet: repeating the iteration with the same memory and the same carried values changes nothing. The clock
+        # differs at each reading, and an instruction says itself whether it is quiet.
         self.op = op
         self.inputs = LoopInputs(low, op)
         self.quiet = True
@@ -57,7 +57,7 @@ class SpinLoop:
                 ]
 
     def still(self, group: Group, old: list[Any], new: list[Any]) -> bool:
-        """Whether the turn from the carried values ``old`` to ``new`` changed nothing."""
+        """Whether the iteration from the carried values ``old`` to ``new`` changed nothing."""
         # Atomics are quiet as instructions; whether one has changed its place, the memory has noted in the group.
         changed, group.changed = group.changed, False
         return self.quiet and not changed and all(map(_same, old, new))

@@ -36,7 +36,7 @@ class Wave:
         self.remaining = np.full(len(coords), self.geometry.warps)  # warps of each block that have not ended
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # state of instruction families that is not in shared memory
-        self.turning: dict[Any, LoopProgress] = {}  # loops in which warps have turned for long: (op, first warp)
+        self.turning: dict[Any, LoopProgress] = {}  # loops that warps have run many iterations of: (op, first warp)
         self.clock = 0
         self.left: list[CommitQueues] = []  # what warps that have ended did not wait for
 

@@ -235,7 +235,7 @@ def test_endless_python_while(staged, monkeypatch):
             n = n + 1
         return n
 
-    refuse(program, staged, 3, match="has turned 100 times while staging")
+    refuse(program, staged, 3, match="has run 100 iterations while staging")
 
 
 def test_errors_of_the_user_point_at_the_user(staged):
@@ -380,7 +380,7 @@ def test_while_true(staged, monkeypatch):
         while True:
             return n
 
-    refuse(endless, staged, 3, match="has turned 100 times while staging: .* `while n < limit:`")
+    refuse(endless, staged, 3, match="has run 100 iterations while staging: .* `while n < limit:`")
     refuse(by_a_run_time_value, staged, 3, match="`break` inside a run-time if .* a `while` with the condition in its")
     assert staged(by_python, 3) == (9,)
 

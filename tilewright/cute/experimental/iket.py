@@ -48,7 +48,7 @@ def range_end(token: Token, payload: Any = None, *, loc: Any = None, ip: Any = N
 
 
 def sentinel_token(name: str, *, loc: Any = None, ip: Any = None) -> Token:
-    """A token of no range, to begin a loop with whose turns end the range of the turn before."""
+    """A token of no range, to begin a loop with whose iterations end the range of the iteration before."""
     return Token(name, is_sentinel=True)
 
 

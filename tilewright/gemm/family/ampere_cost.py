@@ -51,13 +51,13 @@ class AmpereModel(CostModel):
         m, n, k, batch = problem
         blocks = np.ceil(m / self.rows) * np.ceil(n / self.columns) * (self.parts * batch)
         k_tiles = np.ceil(k / (self.depth * self.parts))
-        # The blocks of a turn run at once, on all multiprocessors, and hide each other's ends but for
-        # the last. The blocks of the last turn may be alone on their multiprocessors, and then take less.
-        turns = np.floor(blocks / self.resident_blocks)
-        rest = blocks - turns * self.resident_blocks
-        last_turn = np.where(rest > self.sms, self.full, (rest > 0) * self.alone_us)
-        loops = (turns * self.full + last_turn) * k_tiles
-        time: Vector = loops + (turns / self.at_once + (rest > 0)) * self.ends + self.once
+        # The blocks of a wave run at once, on all multiprocessors, and hide each other's ends but for
+        # the last. The blocks of the last wave may be alone on their multiprocessors, and then take less.
+        waves = np.floor(blocks / self.resident_blocks)
+        rest = blocks - waves * self.resident_blocks
+        last_wave = np.where(rest > self.sms, self.full, (rest > 0) * self.alone_us)
+        loops = (waves * self.full + last_wave) * k_tiles
+        time: Vector = loops + (waves / self.at_once + (rest > 0)) * self.ends + self.once
         if not can_share(problem, sharing):
             return time[: self.unshared]
         time[self.even_shares] = self.even_us(blocks[self.even_shares], k_tiles[self.even_shares])

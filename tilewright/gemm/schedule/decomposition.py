@@ -116,7 +116,7 @@ class PersistentTiles(StaticSchedule):
         """``turn`` of ``turns``: this caller takes every ``turns``-th of the worker's tiles."""
         workers = self.blocks(tiles)
         tile = worker + turn * workers
-        while tile < tiles:  # a range with this step would divide, to count its turns
+        while tile < tiles:  # a range with this step would divide, to count its iterations
             state = piece(tile, 0, k_tiles, state)
             tile += turns * workers
         return state

@@ -60,7 +60,7 @@ class For:
         if isinstance(iterable, Range):
             self.region = region = Region("for loop", here(2))
             self.target = targets[0] if targets else "i"
-            # The index is not carried: each turn assigns it, and after the loop it has no value.
+            # The index is not carried: each iteration assigns it, and after the loop it has no value.
             clean = [
                 Undefined(n, f"it is the index of the {region}") if n in targets else v
                 for n, v in zip(names, variables, strict=True)
@@ -115,8 +115,8 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
         bound = None if stop.facts.bound is None else stop.facts.bound - 1
         facts = Facts(start.nonneg, _common_divisor(start, known), bound)
         return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: cls(counter).learn(facts)
-    # Downwards, or by a run-time step: the loop counts its turns, ceil((stop - start) / step) of them, and the
-    # index is computed from the turn.
+    # Downwards, or by a run-time step: the loop counts its iterations, ceil((stop - start) / step) of them, and the
+    # index is computed from that count.
     count = operators.binary("max", -((start - stop) // step), 0)
 
     def index_of(counter: Value) -> Any:

@@ -17,7 +17,7 @@ from tilewright.lang.staging.regions import Region
 
 
 class _Loop(Region):
-    """The open body of such a loop. ``carried`` are the values that each turn hands to the next."""
+    """The open body of such a loop. ``carried`` are the values that each iteration hands to the next."""
 
     def __init__(self, what: str, carried: Any) -> None:
         super().__init__(what, here(4))
@@ -31,7 +31,7 @@ class _Loop(Region):
         return list(self.spec.rebuild(iter(values)))
 
     def end(self, carried: Any) -> None:
-        """The values that this turn hands on, from ``yield_out``."""
+        """The values that this iteration hands on, from ``yield_out``."""
         if self.ends is not None:
             raise fail(f"yield_out: the {self} has handed its values on already")
         given = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]
@@ -58,9 +58,9 @@ def for_generate(
 ) -> Iterator[Any]:
     """A run-time loop, traced once: ``for i in for_generate(0, n): ...; yield_out()``.
 
-    ``iter_args`` are carried from turn to turn: ``for i, x, result in for_generate(0, n, 1, [x]): ...; yield_out([x +
-    i])``; ``x`` and ``result`` are lists where there are several. ``result`` is what the last turn handed on, for use
-    after the loop.
+    ``iter_args`` are carried from one iteration to the next:
+    ``for i, x, result in for_generate(0, n, 1, [x]): ...; yield_out([x + i])``; ``x`` and ``result`` are lists where
+    there are several. ``result`` is what the last iteration handed on, for use after the loop.
 
     >>> import tilewright as cutlass
     >>> from tilewright.testing import per_thread
@@ -99,7 +99,7 @@ class while_generate:
             ...
             yield_out([i + 1, x * 2])
 
-    ``condition`` gets the carried values. ``results`` holds those of the last turn.
+    ``condition`` gets the carried values. ``results`` holds those of the last iteration.
 
     >>> import tilewright as cutlass
     >>> from tilewright.testing import per_thread
@@ -151,7 +151,7 @@ def _take(made: Any, results: list[Value]) -> None:
 
 
 def yield_out(args: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """Hand ``args`` to the next turn of the innermost ``for_generate`` or ``while_generate``; its last statement.
+    """Hand ``args`` to the next iteration of the innermost ``for_generate`` or ``while_generate``; its last statement.
 
     >>> import tilewright as cutlass
     >>> from tilewright.testing import per_thread

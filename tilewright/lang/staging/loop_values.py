@@ -1,4 +1,4 @@
-"""The values that a run-time loop carries from one turn to the next: variables, and places in mutable objects that
+"""The values that a run-time loop carries from one iteration to the next: variables, and places in mutable objects that
 change.
 
 A body is traced once with block arguments in place of the carried values. Variables that the body assigns are carried
@@ -29,7 +29,7 @@ _CHANGING: dict[Any, set[str]] = {}
 
 class LoopCarriedValue:
     """One thing that travels: the ``index``-th of the loop's state. ``spec`` is None for what has no value before the
-    loop; ``lost`` says why it has no value after it. ``temporary``: every turn assigns it before it reads it."""
+    loop; ``lost`` says why it has no value after it. ``temporary``: every iteration assigns it before it reads it."""
 
     __slots__ = ("index", "init", "label", "lost", "spec", "temporary")
 
@@ -54,7 +54,7 @@ class LoopCarriedValue:
 
 
 class LoopValues:
-    """The part of its ``state`` that one loop carries. ``temporaries`` are the variables that belong to one turn."""
+    """The part of its ``state`` that one loop carries. ``temporaries`` are variables that belong to one iteration."""
 
     def __init__(self, region: Region, state: RegionState, temporaries: Sequence[str]) -> None:
         self.region, self.state = region, state
@@ -65,7 +65,7 @@ class LoopValues:
 
     def carry(self, index: int) -> LoopCarriedValue:
         """The variable or place as it is now known. An object that can change stays the object that it is, and its
-        places are carried, unless a turn was seen to put another object there."""
+        places are carried, unless an iteration was seen to put another object there."""
         label, init = self.state.labels[index], self.state.before[index]
         spec = None if isinstance(init, Undefined) else values.spec_of(init, path=label, keeps=self._keeps)
         return LoopCarriedValue(index, label, init, index < self.state.count and label in self.temporaries, spec)
@@ -113,7 +113,7 @@ class LoopValues:
                 value = Undefined(carried.label, ONE_OF_TWO)
             if isinstance(value, Undefined) and carried.spec and not carried.lost:
                 carried.lost = value.reason
-                again |= not carried.temporary  # a turn that reads it before it is assigned must not find it
+                again |= not carried.temporary  # an iteration that reads it before it is assigned must not find it
             if replaced := set(_replaced(carried.spec, value, carried.label)):
                 self.changing.update(replaced)
                 carried, again = self.carry(carried.index), True
@@ -133,7 +133,7 @@ class LoopValues:
         for i, place in enumerate(self.state.places.values(), self.state.count):
             path, after = place.path, place.get()
             if i in of_two:
-                raise fail(f"'{path}' has no value after one turn of the {self.region}: {ONE_OF_TWO}")
+                raise fail(f"'{path}' has no value after one iteration of the {self.region}: {ONE_OF_TWO}")
             if path in new and not values.spec_of(place.before).types() and not can_change(after):
                 raise fail(
                     f"'{path}' changes in the {self.region} from {objects.describe(place.before)} to "

@@ -28,7 +28,7 @@ class While:
                 ...
                 x, y = loop.leave((x, y))
 
-    The condition is first evaluated aside. Known now, the loop turns as Python's does; at run time the ops of that
+    The condition is first evaluated aside. Known now, the loop runs as Python's does; at run time the ops of that
     evaluation are thrown away and the loop is traced, the condition in its own block.
     """
 
@@ -60,7 +60,7 @@ class While:
         self.turns += not self.finished
         if self.turns > ENDLESS:
             raise fail(
-                f"the {self.region} has turned {ENDLESS} times while staging: its condition never "
+                f"the {self.region} has run {ENDLESS} iterations while staging: its condition never "
                 "becomes False; a loop that ends by a run-time value is written `while n < limit:`"
             )
         return not self.finished

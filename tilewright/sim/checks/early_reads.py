@@ -133,7 +133,7 @@ class Stages:
         name = self._name(copy.barrier)
         fix = (
             f"cute.arch.mbarrier_wait({name}, parity) before the read (consumer_wait of a pipeline); the parity of "
-            "turn n of the stages is n & 1"
+            "pass n over the stages is n & 1"
         )
         waits = [step for step in steps if step.waits and self._at(step, reader.warp, copy.barrier)]
         if not waits:
@@ -154,7 +154,7 @@ class Stages:
                 "once, whether or not this copy has come"
             ), fix
         at = max(number for number, step in enumerate(steps) if step is last)
-        # An arrival gives the stage back: what is read after it, without another wait, may be the next turn's bytes.
+        # An arrival releases the stage: what is read after it, without another wait, may be the bytes of the next pass.
         released = next((step for step in steps[at + 1 :] if not step.waits), None)
         if released is not None:
             return (

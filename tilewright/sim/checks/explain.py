@@ -127,17 +127,17 @@ def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> t
 
 
 def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
-    """Two accesses of one block by one line of Python, between which nothing can stand but the turns of a loop."""
-    turns = f"; where the turns of a loop hand elements from thread to thread: cute.arch.{barrier}() in each turn"
+    """Two accesses of one block by one line of Python, between which only the iterations of a loop can stand."""
+    iterations = f"; where iterations of a loop hand elements from thread to thread: cute.arch.{barrier}() in each one"
     if verbs == {"store"}:
         return (
             "two threads write one element by this line",
-            f"let one thread write it (if tidx == 0), or each its own element{turns}",
+            f"let one thread write it (if tidx == 0), or each its own element{iterations}",
         )
     return (
         "one thread reads by this line what another one writes by it",
         "to add to elements that threads share: cute.arch.atomic_add (or atomic_max, ...); to read what another "
-        f"thread overwrites: read into a variable, cute.arch.{barrier}(), then write{turns}",
+        f"thread overwrites: read into a variable, cute.arch.{barrier}(), then write{iterations}",
     )
 
 

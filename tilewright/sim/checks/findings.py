@@ -109,7 +109,7 @@ class Findings(Shown):
 
     def drop_consequences(self) -> None:
         """Leave out what only follows from another finding. A read that races with a write may come first and find what
-        was not initialised; after an early read the copy of the next turn comes into the same stage, too."""
+        was not initialised; after an early read the copy of the next iteration arrives in the same stage, too."""
         raced = {str(p.location) for f in self if f.rule == "data-race" for p in f.parties if "read" in p.does}
         for key, finding in list(self.found.items()):
             if finding.rule == "uninitialised" and raced & {str(party.location) for party in finding.parties}:

@@ -30,7 +30,7 @@ def _follow(block: Block, written: Written, found: set[Op]) -> Written:
             arms = [_follow(region, dict(written), found) for region in op.regions]
             written = {v: arms[0][v] & arms[1].get(v, frozenset()) for v in arms[0]}
         elif op.opcode == "for":
-            # A loop that may not turn at all writes nothing for sure.
+            # A loop that may run no iteration is not sure to write anything.
             after = _follow(op.regions[0], dict(written), found)
             written = after if _turns(op) else written
         elif op.opcode == "while":
@@ -48,7 +48,7 @@ def _follow(block: Block, written: Written, found: set[Op]) -> Written:
 
 
 def _turns(op: Op) -> bool:
-    """Whether a loop surely turns once."""
+    """Whether a loop runs at least one iteration."""
     lo, hi, step = op.operands[:3]
     if not all(isinstance(v, Constant) for v in (lo, hi, step)):
         return False

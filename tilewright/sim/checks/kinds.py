@@ -42,7 +42,7 @@ def is_signed(elem: ScalarType) -> bool:
 
 
 class PollingLoop(NamedTuple):
-    """A while loop that turns as long as ``holds(what it reads, bound)``, and does nothing else with what it reads.
+    """A while loop that runs as long as ``holds(what it reads, bound)``, and does nothing else with what it reads.
     ``steps``: the arithmetic inside of the loop that gives the bound, possibly after the read."""
 
     holds: Callable[[Any, Any], Any]
@@ -70,7 +70,7 @@ def polling_loops(ops: list[Op]) -> dict[Op, PollingLoop]:
         for read, bound, holds in zip(asked.operands, asked.operands[::-1], compare, strict=True):
             for op in _reads(loop, read, uses):
                 # Of a load before the loop, what is computed between the two counts as inside. One that is carried to
-                # the condition is compared with what the next turn carries, which no register holds yet.
+                # the condition is compared with what the next iteration carries, which no register holds yet.
                 between = {v for o in ops[order[op] : order[loop]] for v in o.results}
                 later = {v for region in loop.regions for v in region.args if op not in loop.regions[0].ops}
                 steps = _invariant(bound, inside | between | later)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 BYTES = 8
-KEPT = 8  # questions that are remembered of each warp and line: a token may be carried over a few turns of a loop
+KEPT = 8  # questions that are remembered of each warp and line: a token may be carried over a few iterations of a loop
 
 Phase = tuple[int, int]
 """The place of an mbarrier (:meth:`Lanes.places`), and which of its phases: 0 for the first."""
@@ -93,7 +93,7 @@ class Tokens(Checker):
                 f"asked was phase {asked[1]} of {self._name(asked)}; phase {number} of {self._name(phase)} is waited "
                 "for only because the answer was false: once it is true this wait is left out",
                 "ask again for each stage and phase, after the state has advanced: token = "
-                "consumer.try_wait() (mbarrier_try_wait) in each turn",
+                "consumer.try_wait() (mbarrier_try_wait) in each iteration",
             )
         )
 

@@ -211,7 +211,7 @@ class Versions:
         slot = self.slots.get(loop.bound)
         if slot is None:
             return None
-        # Arithmetic of this turn may follow the read. Done now it gives the same, and has no other effect.
+        # Arithmetic of this iteration may follow the read. Done now it gives the same, and has no other effect.
         for op in loop.steps:
             if op not in self.steps:
                 return None

@@ -157,7 +157,7 @@ class Frame:
         return found
 
     def waits(self) -> str:
-        """Where each warp of the block is: what it waits for, in which loop it turns, or that it can go on."""
+        """Where each warp of the block is: what it waits for, in which loop it spins, or that it can continue."""
         self._check_stopped()
         return hangs.block_text(self._launch, self._group.wave, self.slot)
 
