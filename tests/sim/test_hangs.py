@@ -113,7 +113,10 @@ def test_a_spin_without_end_is_an_error_soon(
 
 @pytest.mark.parametrize("kernel", [endless_computation, endless_barriers])
 def test_a_loop_that_computes_for_ever_ends_at_the_bound(kernel: Any) -> None:
-    with sim.options(turns=2000), pytest.raises(SimulationError, match=r"turned 2\d\d\d times(.|\n)*turns=") as caught:
+    with (
+        sim.options(turns=2000),
+        pytest.raises(SimulationError, match=r"run 2\d\d\d iterations(.|\n)*turns=") as caught,
+    ):
         launch(kernel, 1, 64, np.zeros(8, np.int32))
     assert "test_hangs.py" in str(caught.value)
 
@@ -175,7 +178,7 @@ def count_up(flags: cute.Tensor):
 
 
 def test_a_long_computation_is_no_hang() -> None:
-    """More turns than a loop gets that only reads memory."""
+    """More iterations than a loop gets that only reads memory."""
     flags = np.zeros(8, np.int32)
     launch(count_up, 1, 32, flags)
     assert flags[1] == 300_000

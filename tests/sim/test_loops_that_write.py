@@ -187,6 +187,9 @@ def test_progressing_loop_is_not_stopped(kernel: Any, grid: int, seed: int) -> N
         assert (x[64:128] == 1999).all()
 
 
-def test_the_budget_is_a_number_of_turns() -> None:
-    with pytest.raises(ArgumentError, match="idle_turns=0; a loop needs at least one turn"), sim.options(idle_turns=0):
+def test_the_budget_is_a_number_of_iterations() -> None:
+    with (
+        pytest.raises(ArgumentError, match="idle_turns=0; a loop needs at least one iteration"),
+        sim.options(idle_turns=0),
+    ):
         pass
