@@ -126,7 +126,7 @@ def test_a_line_without_code() -> None:
 
 def test_run_until_an_unreached_place_is_an_error() -> None:
     with Session(p.act) as session:
-        with pytest.raises(SimulationError, match="ended without coming to"):
+        with pytest.raises(SimulationError, match="ended without reaching"):
             session.run_until(p.where("wait"), warp=1)
         with pytest.raises(SimulationError, match="has ended"):
             session.run_until(p.where("wait"))

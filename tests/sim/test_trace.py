@@ -113,7 +113,7 @@ def test_chrome_reads_the_file(product: tuple[Trace, np.ndarray], tmp_path: Path
     marks = [e for e in events if e["ph"] == "i"]
     assert len(marks) == sum(len(phase.arrivals) for phase in trace.phases)
     assert {"full[0]", "empty[2]", "barrier 0"} <= set(names.values())
-    for name in ("waiting warps", "bytes under way"):
+    for name in ("waiting warps", "bytes in flight"):
         levels = [e["args"][name] for e in events if e["ph"] == "C" and e["name"] == name]
         assert max(levels) > 0 and min(levels) == 0 and levels[-1] == 0
     assert "warp 0 (loads)" in names.values() and "TMA loads of warp 0" in names.values()

@@ -42,7 +42,7 @@ class BulkWait(Instruction):
 
     name = "cp.async.bulk.wait_group"
     accesses = ()
-    # Behind a branch, ptxas believes it to part the accumulators of an earlier wgmma from their wait, and serialises.
+    # Behind a branch, ptxas takes it to separate the accumulators of an earlier wgmma from their wait, and serialises.
     predicable = True
 
     @computed

@@ -125,7 +125,7 @@ class ScaledProduct(Product):
         return [*super().reads(), *(self._cells(p, rows) for p, rows in zip(self.places, (self.rows, n), strict=True))]
 
     def _cells(self, place: int, rows: int) -> tuple[Any, Any]:
-        """All lanes of the columns in which the factors of so many rows are, four to a column."""
+        """All lanes of the columns that hold the factors of ``rows`` rows, four to a column."""
         first = place & 0xFFFF
         return slice(0, LANES), slice(first, min(COLUMNS, first + -(-rows // WARP)))
 

@@ -292,8 +292,8 @@ class _Product:
         return matrices(found, (rest_mn.size, rest_k.size), major, rows, type_)
 
     def _tell(self, call: int, reads: list[Array]) -> None:
-        """Observers hear of the reads from each call that has issued them: once for a warpgroup that was together, else
-        for each of its warps."""
+        """Observers are notified of the reads from each call that has issued them: once for a warpgroup that was
+        together, else for each of its warps."""
         told: dict[int, tuple[Issue, list[int], list[int]]] = {}
         for unit, steps in enumerate(self.steps):
             step = steps[call]

@@ -56,8 +56,8 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _print_own(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-    """The traceback of the script: from its first line on, without the frames that run it. An error of ours ends at
-    the last line that is not ours."""
+    """The traceback of the script: from its first line on, without the frames that run it. An error of this package
+    ends at the last line that is not ours."""
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
         trace = trace.tb_next
     if isinstance(error, TilewrightError):

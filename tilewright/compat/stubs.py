@@ -1,5 +1,5 @@
 """Type stubs of a package ``cutlass``, for programs that say ``import cutlass``: type checkers know nothing of the
-import hook, so each stub says that its module has the names of ours."""
+import hook, so each stub re-exports the module of this package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(folder: Path) -> list[Path]:
     """Write ``folder/cutlass/...``; the files. pyright reads stubs in ``typings`` beside its settings by itself, mypy
     where ``mypy_path`` says.
 
-    Raises ArgumentError where ``folder/cutlass`` has files that are no such stubs, or cannot be written.
+    Raises ArgumentError where ``folder/cutlass`` has files other than such stubs, or cannot be written.
     """
     target = folder / "cutlass"
     for part in (folder, target):

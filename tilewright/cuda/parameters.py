@@ -47,7 +47,7 @@ class Parameters:
 
     def _allocate(self) -> None:
         self.buffer = ctypes.create_string_buffer(max(self.size, 1))
-        # Addresses of the buffer: a copy needs pointers of its own, so they are made anew.
+        # Addresses of the buffer: a copy needs pointers of its own, so they are made again.
         start = ctypes.addressof(self.buffer)
         self._array = (ctypes.c_void_p * max(len(self.offsets), 1))(*(start + offset for offset in self.offsets))
         self.pointers = ctypes.c_void_p(ctypes.addressof(self._array))

@@ -60,7 +60,7 @@ def first_cuda(arch: Architecture) -> Version:
 def nvrtc_for(arch: Architecture) -> Nvrtc:
     """The NVRTC to compile for ``arch`` with. Raises MachineError, with the wheel to install, without one.
 
-    Where all that know ``arch`` are newer than the driver, the newest is given nevertheless: the driver may load its
+    Where all that know ``arch`` are newer than the driver, the newest is returned all the same: the driver may load its
     code, and says so if not.
     """
     found = installed()
@@ -194,7 +194,7 @@ def _libraries(root: Path) -> list[Path]:
 
 
 def _known_to_the_loader() -> Iterator[Nvrtc]:
-    """Libraries in no place of ours, which are loaded to hear their version."""
+    """Libraries outside of the known folders, which are loaded to ask for their version."""
     from tilewright.cuda.nvrtc import version_of
 
     names = {"win32": ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll"), "darwin": ()}

@@ -72,7 +72,7 @@ def moved(tensor: Any, shift: Any, stride: Any) -> Any:
 
 
 def aligned_pointer(pointer: Any, multiple: int) -> Any:
-    """``pointer``, which is known to be a multiple of so many bytes. ``Pointer.align`` would round up what is not, and
+    """``pointer``, which is known to be aligned to that many bytes. ``Pointer.align`` would round up what is not, and
     so read and write other elements without a word; this raises ConstraintError while the kernel is staged."""
     if pointer.alignment % multiple:
         raise ConstraintError(

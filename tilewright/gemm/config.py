@@ -51,7 +51,7 @@ class GemmConfig:
     and N are spread over warps (tensor cores) or, for SIMT, the number of warps in all. ``raster`` is the order of
     tiles, so that the blocks that run at once share operands in L2: ``group`` tiles of M ("m") or of N ("n") are walked
     together, or all tiles along the Hilbert curve ("hilbert"). ``granules``: K-major operands that cp.async cannot
-    copy are nevertheless read in aligned 16 bytes, and shifted into place (``mainloop.granules`` says which).
+    copy are still read in aligned 16 bytes, and shifted into place (``mainloop.granules`` says which).
     """
 
     a: Operand

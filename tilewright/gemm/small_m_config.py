@@ -46,7 +46,7 @@ class SmallMConfig(GemmConfig):
 @dataclass(frozen=True)
 class MixedSmallMConfig(SmallMConfig):
     """A kernel for few rows whose B are numbers of 4 or 8 bits (``kernel.mixed_small_m``), with a scale for each
-    ``depth`` elements of K of a column. ``stages`` are the tiles of K whose loads are under way, ``blocks`` the thread
+    ``depth`` elements of K of a column. ``stages`` are the tiles of K whose loads are in flight, ``blocks`` the thread
     blocks that a multiprocessor has registers for."""
 
     transposed: ClassVar[bool] = True

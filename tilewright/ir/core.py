@@ -102,10 +102,10 @@ class Function(Shown):
 
     Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and
     ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
-    ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for.
-    ``extents``: parameters that no op reads, and so are not passed, though they are extents of an array: the number of
-    the parameter that points to the array, and the mode. ``digest``: of what decided a kernel that is kept on the disk;
-    two kernels of one digest are one text. ``known``: it was read there, and whoever staged it was warned of it.
+    ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for. ``extents``:
+    parameters that no op reads, and so are not passed, though they are extents of an array: the number of the parameter
+    that points to the array, and the mode. ``digest``: of what decided a kernel that is kept on the disk; two kernels
+    of one digest are one text. ``known``: it was read there, and its warnings were given when it was staged.
     """
 
     name: str

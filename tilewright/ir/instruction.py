@@ -79,7 +79,7 @@ class Lanes(Protocol):
 
     def read_shared(self, offsets: np.ndarray[Any, Any], warps: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """``[units, n, 16]`` bytes at ``offsets [units, n]`` (multiples of 16) in the shared memory of each unit's
-        block: that of ``warps [units]`` (:meth:`warp_numbers`). Observers are told with :meth:`reads_shared`."""
+        block: that of ``warps [units]`` (:meth:`warp_numbers`). Observers are notified by :meth:`reads_shared`."""
         ...
 
     def reads_shared(
@@ -184,7 +184,7 @@ class Lanes(Protocol):
     ) -> None:
         """An asynchronous effect that no wait of these lanes forces (TMA and its mbarrier): it runs, in issue order,
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
-        Observers are told which ``lane`` issued it (None: all), how many bytes it moves, and the ``places`` of the
+        Observers get the ``lane`` that issued it (None: all), how many bytes it moves, and the ``places`` of the
         mbarriers at which the active lanes arrive by it."""
         ...
 

@@ -143,7 +143,7 @@ class Machine(Protocol):
     def profile(
         self, progress: Callable[[float], None] | None = None, multiply_adds: int = 0
     ) -> AbstractContextManager[RunProfile]:
-        """Gather a profile of the launches inside the context. ``progress`` hears the fraction done: of the
+        """Gather a profile of the launches inside the context. ``progress`` is called with the fraction done: of the
         ``multiply_adds``, if their number is given and the machine sees them (a GPU tells the end alone)."""
         ...
 

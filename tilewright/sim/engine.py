@@ -108,8 +108,8 @@ class Launch:
             self.wake(observer)
 
     def wake(self, observer: Observer) -> None:
-        """``observer`` wants to hear of every op from now on: at the latest from the next node, or from the op that is
-        executed if it raises :class:`RunAgain`."""
+        """``observer`` wants to be notified of every op from now on: at the latest from the next node, or from the op
+        that is executed if it raises :class:`RunAgain`."""
         assert self.events is not None
         self.events.wake(observer)
         self.execute = self._loop()
@@ -271,7 +271,7 @@ class Launch:
 
     def waits(self, group: Group, iterations: int) -> None:
         """A group has used up its iterations of a loop whose condition nothing has changed in the meantime."""
-        # An effect under way, or a block that has not begun, may still change it.
+        # A pending effect, or a block that has not begun, may still change it.
         if self.later:
             self._land_next()
         elif not self._admit():
@@ -352,7 +352,7 @@ class Launch:
     # Copies of the loop, because a test for observers at every node or op would cost those who have none a tenth.
 
     def _run_reporting_nodes(self, group: Group) -> int:
-        """As ``_run``, telling the observers of every node, until one of them wakes and wants to hear of every op."""
+        """As ``_run``, notifying the observers of every node, until one of them wakes and wants every op."""
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None

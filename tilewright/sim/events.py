@@ -34,8 +34,8 @@ Mask = np.ndarray | None
 
 class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
-    ``follows_errors``: whether it also hears what a launch was about to do when an error ended it. ``asleep``: events
-    that it defines and does not listen for yet (:meth:`Events.wake`)."""
+    ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it. ``asleep``:
+    events that it defines and does not listen for yet (:meth:`Events.wake`)."""
 
     follows_errors = False
     asleep: frozenset[str] = frozenset()
@@ -82,7 +82,7 @@ class Observer:
         """
 
     def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any) -> None:
-        """An observer that defines this, too, hears it instead of ``access`` where all active lanes are known to be
+        """An observer that defines this, too, gets it instead of ``access`` where all active lanes are known to be
         inside and aligned: the offsets of all lanes are those of ``pointer`` (:class:`tilewright.sim.values.Ptr`), and
         ``values`` has what a store writes for all of them. Accesses are faster when every observer of ``access``
         defines it."""
@@ -141,7 +141,7 @@ NAMES = tuple(name for name, value in vars(Observer).items() if not name.startsw
 
 class RunAgain(Exception):
     """Raised by an observer in the middle of an op that only reads: the op is executed again from its start, and from
-    there on the observers hear of every op."""
+    there on the observers are notified of every op."""
 
 
 class Events:
@@ -153,7 +153,7 @@ class Events:
         self._hear(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
-        """These want to hear nothing more of the launch."""
+        """These want no more events of the launch."""
         self._hear([o for o in self.observers if o not in observers])
 
     def wake(self, observer: Observer) -> None:
@@ -167,7 +167,7 @@ class Events:
 
     @contextmanager
     def following_errors(self) -> Iterator[None]:
-        """Inside, only the observers that follow errors hear of anything."""
+        """Inside, only the observers that follow errors are notified."""
         observers = self.observers
         self._hear([observer for observer in observers if observer.follows_errors])
         try:
@@ -180,7 +180,7 @@ class Events:
         self.listened.clear()
         for name in NAMES:
             defined = [o for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
-            defined.sort(key=lambda o: not o.asleep)  # RunAgain comes before others hear of the access
+            defined.sort(key=lambda o: not o.asleep)  # RunAgain comes before others get the access
             ears = [getattr(o, name) for o in defined if name not in o.asleep]
             if ears:
                 self.listened.add(name)

@@ -10,7 +10,7 @@ do a stretch under one mask, so inside it:
 - a fragment whose first access writes all of its registers in all lanes needs no poison, and may *be* the vector that
   is stored, if nothing else holds that.
 
-The ops of the stretch stay as they are, so observers hear of each, and counts do not change.
+The ops of the stretch stay as they are, so observers are notified of each, and counts do not change.
 """
 
 from __future__ import annotations
@@ -252,7 +252,8 @@ class Fragment:
         return list(dict.fromkeys(stored_under(self.aliases, v) if v in here else v for v in found))
 
     def _only_here(self, value: Value) -> list[int] | None:
-        """The operands (slots) of the op that makes ``value`` anew for the first store alone; None if it is not so."""
+        """The operands (slots) of the op that computes ``value`` again for the first store alone; None if there is no
+        such op."""
         if list(self.first.op.attrs["offsets"]) != list(range(self.n)) or not isinstance(value.type, VecType):
             return None
         maker = next((op for op in self.definition.node.ops if value in op.results), None)

@@ -90,8 +90,8 @@ class Group:
         self.last: Any = None
 
     def retire(self) -> None:
-        """Let go of the registers: others go on with its warps, or they have ended. Effects under way keep what they
-        need, and hold the group; it and its lanes hold each other, so without this its arrays would be there until
+        """Release the registers: other groups continue with its warps, or they have ended. Pending effects keep what
+        they need, and hold the group; it and its lanes hold each other, so without this its arrays would be there until
         Python looks for cycles, and the next ones would be on fresh pages: a third of an elementwise launch."""
         self.slots, self.registers = [], {}
         self.moves.clear()

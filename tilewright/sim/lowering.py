@@ -99,7 +99,7 @@ class Lowering:
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _watched(self, closure: Closure, op: Op) -> Closure:
-        """``closure``, and observers told, if the op touches registers that asynchronous instructions work on."""
+        """``closure``, with observers notified if the op touches registers that asynchronous instructions work on."""
         if self.asynchronous is None:
             calls = [o for o in self.function.walk() if o.opcode == "call" and o.attrs["atom"].in_flight]
             self.asynchronous = {v for o in calls for v in o.operands if isinstance(v.type, FragType)}

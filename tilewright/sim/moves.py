@@ -1,8 +1,8 @@
 """Copies between registers and memory that repeat one instruction: neighbours are moved together.
 
 A copy of a thread's part of a tile is one instruction for each vector. Where the pointers of several differ by just the
-bytes of one, and their registers follow each other, too, all of them are one gather of wider items. Observers hear of
-every instruction nevertheless.
+bytes of one, and their registers follow each other, too, all of them are one gather of wider items. Observers are
+notified of every instruction all the same.
 """
 
 from __future__ import annotations

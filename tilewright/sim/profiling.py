@@ -276,8 +276,8 @@ def multiply_adds(op: Op) -> int:
 
 @contextmanager
 def profile(progress: Callable[[float], None] | None = None, multiply_adds: int = 0) -> Iterator[SimProfile]:
-    """Gather a profile of the launches inside the block; ``progress`` hears the fraction done of each launch: of its
-    ``multiply_adds`` if their number is given, else of its warps.
+    """Gather a profile of the launches inside the block; ``progress`` is called with the fraction done of each launch:
+    of its ``multiply_adds`` if their number is given, else of its warps.
 
     >>> import numpy as np
     >>> from tilewright.gemm import gemm

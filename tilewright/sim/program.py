@@ -15,7 +15,7 @@ BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers i
 
 class ControlFlow(NamedTuple):
     """What a step of control does with registers (slots): it ``decides`` by the first of them and ``moves`` others,
-    (from, to), in the active lanes. Observers are told."""
+    (from, to), in the active lanes. Observers are notified."""
 
     decides: tuple[int, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()

@@ -80,7 +80,7 @@ def draw_notes(canvas: Canvas, notes: Iterable[str], top: float) -> None:
 
 
 def wrapped(sentence: str, width: float, kind: str) -> list[str]:
-    """The lines of a sentence that are no wider than ``width``, unless a word is.
+    """The sentence in lines of at most ``width``; a longer word has a line of its own.
 
     >>> wrapped("one two three", 60.0, "caption")
     ['one two', 'three']

@@ -203,7 +203,7 @@ def product_figure(block: Layout, tiler: Layout, product_of: Callable[..., Any] 
     require_static(block)
     require_static(tiler)
     result = product_of(block, tiler)
-    copies = logical_product(block, tiler)  # element of the block x copy: the other products order these anew
+    copies = logical_product(block, tiler)  # element of the block x copy: the other products reorder these
     each = size(block)
     copy_of: dict[Any, int] = {}
     for i in range(size(copies)):

@@ -123,7 +123,7 @@ class GemmUniversal:
             )
         check_apart(ready.memory, problem.all_matrices)
         function = epilogue_of(ready.plan.entry, problem, arguments.alpha, arguments.beta, arguments.epilogue)
-        # The plan is the old one, so compiling finds the kernel in the cache: this makes the arguments anew.
+        # The plan is the old one, so compiling finds the kernel in the cache: this makes the arguments again.
         made = PreparedProblem(problem, function, ready.plan)
         made.asked = ready.asked
         made.compile(ready.memory)

@@ -21,7 +21,7 @@ def combine(
     stream: Any = None,
 ) -> None:
     """``result[t, n]`` = the sum over i of ``weights[t, i] * source[places[t, i], n]``, in the order of i, in float32;
-    places that are no rows of ``source`` are left out. ``vector`` elements of a row are read at once."""
+    indices outside of ``source`` are skipped. ``vector`` elements of a row are read at once."""
     tokens, columns = result.shape
     sum_rows(source, places, weights, result, vector).launch(
         grid=(cute.ceil_div(columns, THREADS * vector), tokens, 1), block=(THREADS, 1, 1), stream=stream, use_pdl=True

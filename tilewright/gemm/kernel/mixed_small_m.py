@@ -3,7 +3,7 @@
 The kernel computes the transposed product: the weight is the operand of mma.sync with 16 rows, and the rows of A are
 its 8 columns, so that one instruction takes twice as much of the weight. The weight was arranged once
 (``prepared_weight``): a lane's 16 bytes are what it multiplies in four steps, or in two of 8 bits. Loads of the next
-tiles of K are under way while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns,
+tiles of K are in flight while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns,
 in which a multiprocessor of an H200 could have read 25 KB.
 
 The numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
@@ -61,7 +61,7 @@ class MixedSmallMGemm:
     """D = f(A @ (scales * B), C) for A (M, K, 1), a :class:`PreparedOperand` B, C and D (M, N, 1); K in 128s, N in 8s.
 
     ``config.tile`` is (rows of A, columns, 128), ``config.warps`` (warps that share the columns, warps that share K),
-    ``config.stages`` the tiles of K whose loads are under way.
+    ``config.stages`` the tiles of K whose loads are in flight.
     """
 
     ACCESS = SmallMGemm.ACCESS

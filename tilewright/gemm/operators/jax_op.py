@@ -42,7 +42,7 @@ _numbers: dict[Any, int] = {}
 
 @dataclass(frozen=True)
 class CallOptions:
-    """The arguments of a call that are no arrays: they are known while JAX traces it."""
+    """The arguments of a call that are not arrays: they are known while JAX traces it."""
 
     alpha: float
     beta: float

@@ -55,7 +55,7 @@ SIZES = {
     },
 }
 """By the bits of the numbers and the most rows: the columns of a product for each multiprocessor from which on it is a
-wide one; for wide and for narrow products the columns of a block, tiles of K under way, warps that share the columns
+wide one; for wide and for narrow products the columns of a block, tiles of K in flight, warps that share the columns
 and that share K, and blocks of which a multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
 

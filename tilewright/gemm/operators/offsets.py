@@ -277,7 +277,7 @@ def cut_mode_and_shape(
 
 
 def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> None:
-    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are no ends of groups."""
+    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are not valid ends of groups."""
     if array.dtype is not Int32:
         raise ArgumentError(f"offsets must be int32, got {array.dtype}")
     if array.device != problem.A.device:

@@ -263,7 +263,7 @@ class StreamK:
         Where two blocks or more fit on a multiprocessor, the hardware is taken to put blocks 2i and 2i + 1 on
         multiprocessor i at first: one of them becomes a block of the first wave, the other of the second. And
         neighbours go to different regions: the first blocks of all regions start before the second ones, so that a
-        block that waits for the earlier ones of its region finds them well under way.
+        block that waits for the earlier ones of its region finds them nearly done.
         """
         paired = block_idx // 2 + block_idx % 2 * self.avail_sms
         paired = select(block_idx < 2 * self.avail_sms, paired, block_idx)

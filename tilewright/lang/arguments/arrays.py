@@ -20,7 +20,7 @@ from tilewright.lang.numbers.numeric import Float4E2M1FN, class_of
 from tilewright.lang.tensors.pointer import element_bits, is_packed
 
 SERVED = "_served_on_cuda"
-"""An attribute of the tensors that a program believes to be on the GPU, while the CPU serves it."""
+"""An attribute of CPU tensors that the program treats as tensors of a simulated GPU."""
 
 
 class Array(NamedTuple):

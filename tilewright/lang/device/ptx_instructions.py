@@ -74,7 +74,7 @@ _SPACES = {
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
     ``mapa`` made from pointers, bulk
-    stores and bulk reductions. Four numbers are stored one by one: their bytes count nevertheless."""
+    stores and bulk reductions. Four numbers are stored one by one; their bytes still count."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)

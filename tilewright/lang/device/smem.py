@@ -120,7 +120,7 @@ class SmemAllocator:
         Args:
             element_type: a numeric class.
             layout: a static layout, or a shape; the swizzle in a composed layout permutes offsets in elements.
-            byte_alignment: at least so many bytes, a power of two.
+            byte_alignment: in bytes, at least, a power of two.
             swizzle: of byte addresses, or None.
             partition: the part of shared memory to take it from.
         """

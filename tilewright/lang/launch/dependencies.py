@@ -42,7 +42,7 @@ class Dependencies:
 
     def hold(self) -> bool:
         """Whether everything is as it was."""
-        for scope, name, before in self._variables:  # the usual case without a call of a function of ours
+        for scope, name, before in self._variables:  # the usual case without a call of a function of this package
             now = scope.get(name) if type(scope) is dict else getattr(scope, name)
             if now is not before and not same_static(now, before):
                 return False

@@ -152,7 +152,7 @@ class LoopValues:
         ends: Sequence[tuple[str, list[Value], list[Value]]],
         attrs: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
-        """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the begin of the k-th
+        """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the start of the k-th
         block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
         the loop does not travel."""
         self.state.restore()  # what the carried objects held before the loop

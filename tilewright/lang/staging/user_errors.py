@@ -35,7 +35,7 @@ class UserLine(NamedTuple):
     file: str
     line: int
     called: bool
-    """Whether a function of ours that the line called raised the error."""
+    """Whether a function of this package that the line called raised the error."""
     innermost: bool
     """Whether the line raised the error itself."""
     function: str
@@ -48,9 +48,9 @@ class UserLine(NamedTuple):
 
 @contextlib.contextmanager
 def blamed() -> Iterator[None]:
-    """Add the user's line to errors of ours that lack it, and turn Python's errors about operands (a tensor added to a
-    string), attributes of our objects and arguments of our functions into StagingErrors.
-    Whatever else the user's code raises passes as it is."""
+    """Add the user's line to errors of this package that lack it, and turn Python's errors about operands (a tensor
+    added to a string), attributes of our objects and arguments of our functions into StagingErrors. Whatever else the
+    user's code raises passes as it is."""
     try:
         yield
     except TilewrightError as wrong:
@@ -120,7 +120,7 @@ def _is_of_ours(name: str) -> bool:
 
 
 def _keywords_of(function: str) -> Iterable[str]:
-    """The parameters of the function of ours with this qualified name, as Python's message gives it."""
+    """The parameters of the function of this package with this qualified name, as Python's message gives it."""
     first, *rest = function.split(".")
     for name, module in list(sys.modules.items()):
         found = vars(module).get(first) if name.startswith("tilewright.") else None
@@ -148,8 +148,8 @@ def place_of(traceback: TracebackType | None) -> UserLine | None:
 def show_users_frames(error: Exception) -> None:
     """Leave the user's frames in the traceback of ``error``, which the function that the user called raises again.
 
-    An error that neither is for the user nor was raised by the user's code is a mistake of ours, and keeps all frames;
-    so do all errors while ``TILEWRIGHT_DEBUG`` is set.
+    An error that neither is for the user nor was raised by the user's code is a mistake in this package, and keeps all
+    frames; so do all errors while ``TILEWRIGHT_DEBUG`` is set.
     """
     frames = []
     traceback = error.__traceback__

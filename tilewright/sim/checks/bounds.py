@@ -87,7 +87,7 @@ class Bounds(Checker):
         # No op uses an extent without a slot: it is known from the caller's array alone.
         if slot is None:
             return self.extents.get(value)
-        # Of a group that is no more, whose copies arrive: they were compared when they were issued.
+        # The group has ended and its copies still arrive: they were compared when they were issued.
         return group.slots[slot] if group.slots else None
 
     @staticmethod

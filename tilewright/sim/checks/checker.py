@@ -30,7 +30,7 @@ class Checker(Observer):
 
     Attributes:
         findings: where to report; shared by the checkers of the launch.
-        order: the launch's vector clocks, up to date with every event when a checker hears of it.
+        order: the launch's vector clocks, up to date with every event when a checker is notified of it.
         thorough: False where the checker runs only as part of ``check="default"``, and has to keep its cost low.
     """
 

@@ -4,7 +4,7 @@
 column holds the clock at which the warp's lanes synchronised last: what a lane did after that, the other lanes do not
 know. ``now[w]`` is the warp's clock, a tick of the launch; it moves on whenever something of the warp is released.
 ``floor[w]`` is the tick of the last barrier that all warps of the block have passed together: what threads of the block
-did before it is known, whoever asks (0 in clusters, where other blocks reach the memory, too).
+did before it is known to every other warp (0 in clusters, where other blocks reach the memory, too).
 
 The columns of a cluster are, block after block: its warps, then for each asynchronous agent that works in groups its
 warps again, then, where there are mbarriers, once more (of each warp the first lane that releases something alone: an

@@ -240,7 +240,7 @@ class Divergence(Checker):
 
     def ordered(self, group: Group, op: Op) -> None:
         """``sync_warp`` and others with a mask: the lanes that come must be in the mask, and all lanes of a mask must
-        come to it before any of them comes to a mask that shares lanes with it. ``pending`` holds masks of which some
+        reach it before any of them reaches a mask that shares lanes with it. ``pending`` holds masks of which some
         lanes came."""
         if op.attrs["atom"].orders_through("warp") is None:
             return
@@ -288,7 +288,7 @@ class Divergence(Checker):
         self._warps_arrived(group, np.arange(group.warps.size))
 
     def _warps_arrived(self, group: Group, rows: Array) -> None:
-        """Whole warps come to a barrier, or end: what their lanes waited for at a sync_warp never came."""
+        """Whole warps reach a barrier, or end: the lanes that they waited for at a sync_warp never arrived."""
         if not self.pending:
             return
         for row in rows:

@@ -21,7 +21,7 @@ from tilewright.sim.checks.tensor_memory import TensorMemoryOrder
 from tilewright.sim.checks.tokens import Tokens
 from tilewright.sim.checks.uninitialised import Uninitialised
 
-# In the order in which they hear of an event. Classes of one name are chosen together.
+# In the order in which they are notified of an event. Classes of one name are chosen together.
 CHECKERS: tuple[type[Checker], ...] = (
     Races,
     Uninitialised,

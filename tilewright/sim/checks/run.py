@@ -42,7 +42,7 @@ class Verdict(Observer):
 
 
 def observers(program: Program, config: LaunchConfig, check: str) -> list[Observer]:
-    """The observers that check a launch of ``program``, in the order in which they hear of events."""
+    """The observers that check a launch of ``program``, in the order in which they are notified of events."""
     wanted = enabled_checkers(check)
     classes = [
         c for c in CHECKERS if c.name in wanted and c.concerns(kernel_facts(program)) and c.takes(program, config)

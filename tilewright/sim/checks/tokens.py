@@ -67,7 +67,7 @@ class Tokens(Checker):
         parity = np.broadcast_to(np.asarray(parity, np.int64), (group.lanes_count,))[lanes]
         table = group.wave.kept[Mbarriers]
         completed = table.completed[table.rows(places)]
-        phases = completed - ((completed & 1) != parity)  # the one under way, or the one before it
+        phases = completed - ((completed & 1) != parity)  # the current one, or the one before it
         rows, first = np.unique(lanes // WARP, return_index=True)
         return {int(row): (int(places[k]), int(phases[k])) for row, k in zip(rows, first, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Breakpoints: what is called when a warp comes to a line."""
+"""Breakpoints: what is called when a warp reaches a line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _installed = ExitStack()
 
 class Breakpoint:
     """A place, who is looked at there, and what is done. It holds until :meth:`remove`, or the end of its ``with``
-    block; ``hits`` counts how often it was come to."""
+    block; ``hits`` counts how often it was reached."""
 
     def __init__(
         self, where: str | int | None, block: Any, warp: int | None, lane: int | None, action: Action, times: int | None
@@ -81,7 +81,7 @@ def break_at(
     action: Action | None = None,
     times: int | None = None,
 ) -> Breakpoint:
-    """Stop where a kernel comes to a Python line.
+    """Stop where a kernel reaches a Python line.
 
     Args:
         where: ``"file.py:12"`` (the end of a path), ``"kernel:12"`` (a line of the kernel's file), ``"kernel"`` (its

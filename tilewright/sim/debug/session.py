@@ -59,7 +59,7 @@ class Session:
     def run_until(
         self, where: str | int, *, block: Any = None, warp: int | None = None, lane: int | None = None, hit: int = 1
     ) -> Frame:
-        """Run until the place is come to for the ``hit``-th time from here on, and give what is seen there.
+        """Run until the place is reached for the ``hit``-th time from here on, and return the frame there.
 
         ``where``, ``block``, ``warp``, ``lane`` are those of :func:`break_at`. A program that ends before is an error,
         with its own error where it has one.
@@ -118,7 +118,7 @@ class Session:
         self._clear()
         if report is not None:
             raise report
-        raise SimulationError(f"the program has ended without coming to {what}")
+        raise SimulationError(f"the program has ended without reaching {what}")
 
     def _resume(self) -> None:
         if self._thread is None:

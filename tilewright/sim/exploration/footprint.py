@@ -105,7 +105,7 @@ def _strong(access: Any) -> bool:
 
 
 class Footprints(Observer):
-    """Gathers the footprint of the step under way in ``now``."""
+    """Gathers the footprint of the current step in ``now``."""
 
     def __init__(self) -> None:
         self.now: Footprint = {}

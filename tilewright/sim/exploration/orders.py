@@ -48,7 +48,7 @@ class OrderSearch:
         self.begins = {}
 
     def born(self, agent: Agent, after_all: bool) -> None:
-        """``agent`` begins to exist in the step under way. ``after_all``: because all steps so far are over (a wave of
+        """``agent`` begins to exist in the current step. ``after_all``: because all steps so far are over (a wave of
         blocks); else because of that step."""
         self.begins[agent] = (self.depth - 1, after_all)
 

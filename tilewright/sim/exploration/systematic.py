@@ -142,7 +142,7 @@ class OrderedLaunch(PolicyLaunch):
             self._note(place, chosen)
 
     def _ended(self) -> None:
-        """The step under way is over: write down what it did, and wake the loops that wait for such."""
+        """The current step is over: record what it did, and wake the loops that wait for such effects."""
         while self.later:
             effect = self.later.pop(0)
             agent, _ = self.names_of[effect]

@@ -112,7 +112,7 @@ def _counters(trace: Trace) -> list[dict[str, Any]]:
     changes: dict[tuple[int, str], dict[float, int]] = defaultdict(lambda: defaultdict(int))
     for span in trace.spans:
         if span.kind == "wait" or span.bytes:
-            name, amount = ("waiting warps", 1) if span.kind == "wait" else ("bytes under way", span.bytes)
+            name, amount = ("waiting warps", 1) if span.kind == "wait" else ("bytes in flight", span.bytes)
             begun = span.start if span.begun is None else span.begun
             # Changes by time, summed up below: spans begin and end in any order.
             changes[_process(span.launch, span.block), name][begun] += amount

@@ -151,7 +151,7 @@ class Trace(Drawable):
     def to_perfetto(self, path: str | Path) -> Path:
         """Write the trace as Chrome's JSON, which https://ui.perfetto.dev and chrome://tracing show; a cycle is a
         nanosecond there. A process is a block: its warps with their roles, its asynchronous units, its barriers (a span
-        for each phase, a mark for each arrival), and the numbers of waiting warps and of bytes under way."""
+        for each phase, a mark for each arrival), and the numbers of waiting warps and of bytes in flight."""
         return write(self, Path(path))
 
 

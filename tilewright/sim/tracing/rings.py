@@ -1,7 +1,7 @@
 """Which stage of a ring the copies of ``cp.async`` fill, and which one ldmatrix and mma.sync have their operands from.
 
 Such a program does not name a stage: the address says which one is meant. The copies that are committed first fill the
-first stage, and so on until bytes are written again, which begins the ring anew. What is read from these bytes has
+first stage, and so on until bytes are written again, which begins the ring again. What is read from these bytes has
 their stage, and so has the mma whose operand A it becomes.
 """
 
