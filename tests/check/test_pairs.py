@@ -36,6 +36,7 @@ REGISTERS = (
     "a_product_with_its_first_operand_not_loaded",
     "a_product_of_two_operands_that_were_not_loaded",
     "a_shuffle_from_a_lane_that_takes_no_part",
+    "factors_in_registers_that_nothing_wrote",
 )
 
 

@@ -62,6 +62,8 @@ class Mma(Instruction):
     """Elements of K of A for each that is stored. Where it is 2, a call has metadata as one more operand, ``e``."""
     fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an atom of this instruction that a program may change at run time (``MmaAtom.set``)."""
+    register_fields: ClassVar[tuple[str, ...]] = ()
+    """Further ones, whose values are registers: scale factors."""
     descriptor_format: ClassVar[DescriptorFormat | None] = None
     """The format of the descriptors by which it names operands in shared memory; None: it reads registers only."""
     accesses: tuple[Access, ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.atoms.value_types import C64, GC64
 from tilewright.ir.core import Op, Value
@@ -64,6 +64,28 @@ def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
             _complex(out, name, operands)
         else:
             out.line(f"{name}({', '.join(r for group in operands for r in group)});")
+
+
+def emit_scaled(atom: Any, registers: MmaSync, out: Emitter, op: Op) -> None:
+    """One instruction with block scales; ``registers``: the instruction whose operands have the same registers. The
+    factors of a row are those of the first of the threads that may have them, from the first byte on."""
+    name = f"mma_{atom.cute_name.lower().split('_', 1)[1]}"
+    slots = ", ".join(f"{{{', '.join(f'%{i}' for i in group)}}}" for group in (range(4), range(4, 8), range(8, 10)))
+    out.helper(
+        name,
+        f"__device__ __forceinline__ void {name}(float& d0, float& d1, float& d2, float& d3, uint32_t a0, uint32_t a1, "
+        "uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1, uint32_t sfa, uint32_t sfb) {\n"
+        f'  asm volatile("{atom.mnemonic()} {slots}, {{%0, %1, %2, %3}}, "\n'
+        '               "{%10}, {%12, %12}, {%11}, {%12, %12};"\n'
+        '               : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)\n'
+        '               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(sfa), "r"(sfb), '
+        '"h"(static_cast<uint16_t>(0)));\n'
+        "}\n",
+    )
+    texts, types = [], (registers.type_d, registers.type_a, registers.type_b)
+    for x, value, type_ in zip("dab", op.operands[:3], types, strict=True):
+        texts += _registers(out, value, str(op.attrs[f"{x}_offset"]), op.attrs[f"{x}_layout"][0], type_, x == "d")
+    out.line(f"{name}({', '.join([*texts, *map(out.value, op.operands[3:])])});")
 
 
 def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list[str]]]:

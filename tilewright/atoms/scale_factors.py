@@ -10,11 +10,16 @@ include/cutlass/detail/sm100_blockscaled_layout.hpp.)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from tilewright.atoms.matrix_descriptor import TCGEN05, UNIT, MatrixDescriptor
 from tilewright.atoms.tensor_memory import lane_stride
 from tilewright.errors import ConstraintError
+from tilewright.ir.lanes import Array
+from tilewright.ir.types import E4M3, E8M0, ScalarType
 from tilewright.layout import Layout
 
 ROWS = 128
@@ -23,6 +28,13 @@ FACTORS = 4
 BLOCK_BYTES = ROWS * FACTORS
 BLOCK_COLUMNS = 4
 _ID_SHIFT = 30
+SCALES = {E8M0: "ue8m0", E4M3: "ue4m3"}
+VECTORS: dict[str, dict[str, tuple[int, ...]]] = {
+    "mxf8f6f4": {"ue8m0": (32,)},
+    "mxf4": {"ue8m0": (32,)},
+    "mxf4nvf4": {"ue8m0": (16, 32), "ue4m3": (16,)},
+}
+"""Of each kind, by the format of the factors, how many elements may share one."""
 
 
 class ScaleTile(NamedTuple):
@@ -110,3 +122,10 @@ class ScaleTile(NamedTuple):
         for i in range(self.blocks):
             place = smem + BLOCK_BYTES * i
             yield MatrixDescriptor(1, ROWS // UNIT, "INTER", place, TCGEN05), tmem + BLOCK_COLUMNS * i
+
+
+@lru_cache(maxsize=2)
+def values_of(type_: ScalarType) -> Array:
+    """The number that each byte stands for; the sign of E4M3 does not count."""
+    bytes_ = np.arange(256, dtype=np.uint8) & (0xFF if type_ == E8M0 else 0x7F)
+    return bytes_.view(type_.dtype).astype(np.float64)

@@ -11,12 +11,11 @@ Products are exact, and summed in float64 before they become float32; the hardwa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright.atoms.scale_factors import FACTORS
+from tilewright.atoms.scale_factors import FACTORS, SCALES, VECTORS, values_of
 from tilewright.atoms.tcgen05_action import Product
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
@@ -29,16 +28,8 @@ from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes, need
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.types import E4M3, E8M0, I32, MemSpace, ScalarType
+from tilewright.ir.types import E8M0, I32, MemSpace, ScalarType
 from tilewright.layout.tuples import product
-
-_SCALES = {E8M0: "ue8m0", E4M3: "ue4m3"}
-_VECTORS: dict[str, dict[str, tuple[int, ...]]] = {
-    "mxf8f6f4": {"ue8m0": (32,)},
-    "mxf4": {"ue8m0": (32,)},
-    "mxf4nvf4": {"ue8m0": (16, 32), "ue4m3": (16,)},
-}
-"""Of each kind, by the format of the factors, how many elements may share one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,9 +47,9 @@ class Tcgen05ScaledMma(Tcgen05Mma):
     fields: ClassVar[tuple[str, ...]] = ("accum_c", "sf_a", "sf_b")
 
     def __post_init__(self) -> None:
-        known = _VECTORS.get(self.kind, {}).get(_SCALES.get(self.scale, ""), ())
+        known = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
         if self.vec not in known:
-            forms = ", ".join(f"{s} of {v}" for s, vs in _VECTORS.get(self.kind, {}).items() for v in vs)
+            forms = ", ".join(f"{s} of {v}" for s, vs in VECTORS.get(self.kind, {}).items() for v in vs)
             raise ConstraintError(
                 f"tcgen05.mma.kind::{self.kind}: no factors of type {self.scale} for {self.vec} elements each; there "
                 f"are {forms or 'none: the kind has no block scales'}"
@@ -70,7 +61,7 @@ class Tcgen05ScaledMma(Tcgen05Mma):
         """The instruction descriptor, without the bytes in which factors begin: those are known at run time."""
         m, n, _ = self.shape_mnk
         types = (self.type_a, self.type_b, self.type_d)
-        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, scale=_SCALES.get(self.scale))
+        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, scale=SCALES.get(self.scale))
         assert made.fields
         return made
 
@@ -165,11 +156,4 @@ class ScaledProduct(Product):
                 "has been written there",
                 "copy them from shared memory by tcgen05.Cp4x32x128bOp before the MMA, in the same warp",
             )
-        return np.repeat(_values(self.atom.scale)[words[0]], self.atom.vec, axis=1)[None]
-
-
-@lru_cache(maxsize=2)
-def _values(type_: ScalarType) -> Array:
-    """The number that each byte stands for; the sign of E4M3 does not count."""
-    bytes_ = np.arange(256, dtype=np.uint8) & (0xFF if type_ == E8M0 else 0x7F)
-    return bytes_.view(type_.dtype).astype(np.float64)
+        return np.repeat(values_of(self.atom.scale)[words[0]], self.atom.vec, axis=1)[None]

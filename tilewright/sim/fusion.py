@@ -105,7 +105,8 @@ def _runs(ops: list[Op]) -> list[MatrixRun]:
     going: list[MatrixRun] = []
     for at, op in enumerate(ops):
         atom = op.attrs["atom"] if op.opcode == "call" else None
-        fuses = atom is not None and atom.multiplies and not atom.agents
+        # With more operands than the matrices a product stands alone.
+        fuses = atom is not None and atom.multiplies and not atom.agents and len(op.operands) == 3
         run = next((r for r in going if fuses and r.takes(op)), None)
         for other in [r for r in going if r is not run and r.disturbed(op)]:
             going.remove(other)

@@ -99,9 +99,11 @@ def _steps(node: BasicBlock) -> list[Closure]:
 
 
 def _is_product(op: Op, accumulators: Value | None = None) -> bool:
-    """Whether ``op`` is a product of one warp, of floats of up to 32 bits."""
+    """Whether ``op`` is a product of one warp, of floats of up to 32 bits, without further operands."""
     atom = op.attrs.get("atom")
-    if atom is None or atom.name != "mma.sync" or atom.type_d not in (F32, F16) or atom.threads != WARP:
+    if atom is None or atom.name != "mma.sync" or len(op.operands) != 3:
+        return False
+    if atom.type_d not in (F32, F16) or atom.threads != WARP:
         return False
     return accumulators is None or op.operands[0] is accumulators
 

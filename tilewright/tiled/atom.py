@@ -12,7 +12,8 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.device.atomic import not_followed
-from tilewright.lang.numbers.numeric import Boolean, Int32, unwrap, wrap
+from tilewright.lang.numbers.numeric import Boolean, Int32, Uint8, Uint16, Uint32, unwrap, wrap
+from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawable import Drawable
@@ -91,6 +92,7 @@ class MmaAtom(Atom):
         self._places: dict[str, Any] = (
             {name: Int32(NO_PLACE) for name in self.instruction.fields[1:]} if _in_a_kernel() else {}
         )
+        self._registers: dict[str, Registers] = {}
 
     # -- fields that change at run time --------------------------------------------------------------------------
 
@@ -108,6 +110,9 @@ class MmaAtom(Atom):
         """
         self._need_field(field)
         name = getattr(field, "value", field)
+        if name in self.instruction.register_fields:
+            self._set_registers(name, field, value)
+            return
         if name in self.instruction.fields[1:]:
             if not isinstance(value, TensorMemory):
                 raise ConstraintError(
@@ -122,6 +127,8 @@ class MmaAtom(Atom):
         """The value of a field."""
         self._need_field(field)
         name = getattr(field, "value", field)
+        if name in self.instruction.register_fields:
+            return self._registers.get(name)
         return self._places.get(name) if name in self.instruction.fields[1:] else self.accumulates
 
     def places_of_factors(self) -> list[Any]:
@@ -136,10 +143,32 @@ class MmaAtom(Atom):
                 )
         return [place.ir_value() for place in self._places.values()]
 
+    def _set_registers(self, name: str, field: Any, value: Any) -> None:
+        if not isinstance(value, Registers) or value.dtype.width != 8 or not isinstance(value.offset, int):
+            raise ConstraintError(
+                f"{self.instruction}: {field} is the iterator of registers of 8 bits, at a place that is known while "
+                f"staging, not {value!r}"
+            )
+        self._registers[name] = value
+
+    def words_of_factors(self) -> list[Any]:
+        """Scale factors that are in registers, as the next gemm reads them: a word each. ConstraintError where one has
+        not been set."""
+        found = []
+        for name in self.instruction.register_fields:
+            if name not in self._registers:
+                field = {"sf_a": "SFA", "sf_b": "SFB"}[name]
+                raise ConstraintError(
+                    f"{self.instruction}: no scale factors: set(warp.Field.{field}, registers.iterator) before the gemm"
+                )
+            wide = {1: Uint8, 2: Uint16, 4: Uint32}[getattr(self.instruction, "factors", 0)]
+            found.append(Int32(wrap(self._registers[name].recast(wide).load([0], scalar=True))).ir_value())
+        return found
+
     def _need_field(self, field: Any) -> None:
         name = getattr(field, "value", field)
-        if name not in self.instruction.fields:
-            known = ", ".join(self.instruction.fields) or "none"
+        if name not in (*self.instruction.fields, *self.instruction.register_fields):
+            known = ", ".join((*self.instruction.fields, *self.instruction.register_fields)) or "none"
             raise ConstraintError(f"{self.instruction} has no field {field}; its fields are: {known}")
 
     def __extract_mlir_values__(self) -> list[Any]:
@@ -149,9 +178,10 @@ class MmaAtom(Atom):
 
     def __new_from_mlir_values__(self, values: list[Any]) -> Any:
         """An atom of its own, whose fields change without those of the original."""
-        if not self.instruction.fields:
-            return self
         made = copy.copy(self)
+        made._registers = dict(self._registers)
+        if not self.instruction.fields:
+            return made if self.instruction.register_fields else self
         made._accumulates = unwrap(wrap(values[0])) if values else True
         names = self.instruction.fields[1:]
         places = map(wrap, values[1:]) if values else [Int32(NO_PLACE)] * len(names)

@@ -11,7 +11,7 @@ from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.lang.device.threads import block_shape
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tensors.registers import Registers
-from tilewright.layout import Layout, is_static, product, rank, size
+from tilewright.layout import Layout, is_static, product, rank, recast_layout, size
 
 
 def need(who: str, x: Any, kind: type, words: str) -> None:
@@ -100,6 +100,9 @@ def register_operand(instruction: Any, role: str, x: Any) -> tuple[Any, Layout, 
             "unroll the loop (cutlass.range_constexpr)"
         )
     own = registers.elem.width
+    if own == 8 and registers.dtype.ir_type.packed:  # numbers without gaps: the instruction sees their bytes
+        width = registers.dtype.width
+        return registers.frag, recast_layout(8, width, x.linear), registers.offset * width // 8
     if own != registers.dtype.width:
         raise ConstraintError(
             f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "

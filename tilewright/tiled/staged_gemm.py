@@ -75,7 +75,11 @@ def gemm(
         _copy_accumulators(instruction, c, d)
         return stage_asynchronous(atom, d, a, b, metadata)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
-    for role, x, wanted in (("D", d, instruction.type_d), ("A", a, instruction.type_a), ("B", b, instruction.type_b)):
+    for role, x, wanted in (
+        ("D", d, instruction.type_d),
+        ("A", a, instruction.stored_type("A")),
+        ("B", b, instruction.stored_type("B")),
+    ):
         need_type(instruction, role, x, wanted)
     _copy_accumulators(instruction, c, d)
     operands = {
@@ -86,7 +90,8 @@ def gemm(
     attrs: dict[str, Any] = {}
     for name, (_, layout, offset) in operands.items():
         attrs[f"{name}_layout"], attrs[f"{name}_offset"] = layout, offset
-    Builder.current().call(instruction, [frag for frag, _, _ in operands.values()], **attrs)
+    fragments = [frag for frag, _, _ in operands.values()]
+    Builder.current().call(instruction, [*fragments, *atom.words_of_factors()], **attrs)
     return None
 
 

@@ -145,9 +145,12 @@ class RegisterOrigins(FromArrays):
         if atom.in_flight and not atom.copies:
             return self._wgmma(registers, group, op, found)
         if atom.multiplies and not atom.agents:
-            if found[1] is not None or found[2] is not None:
+            words = [o for o in found[3:] if o is not None and o.ndim == 1]  # scale factors
+            if found[1] is not None or found[2] is not None or words:
                 bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
-                self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:3]), keep=True)
+                for word in words:
+                    bad |= np.repeat(word.reshape(-1, WARP).any(1), WARP)[:, None]
+                self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:]), keep=True)
             return None
         if atom.copies and atom.agents:
             if atom.in_flight:  # another check watches its registers until they are loaded

@@ -9,9 +9,11 @@ from typing import Any, ClassVar, cast
 from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
+from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
 from tilewright.atoms.stmatrix import StMatrix
+from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError
-from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
+from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
 __all__ = [
     "Field",
@@ -21,6 +23,11 @@ __all__ = [
     "MmaF64Op",
     "MmaFP8Op",
     "MmaI8Op",
+    "MmaMXF4NVF4Op",
+    "MmaMXF4Op",
+    "MmaMXF8F6F4Op",
+    "MmaMXF8Op",
+    "MmaSM120BlockScaledOp",
     "MmaTF32Op",
     "StMatrix16x8x8bOp",
     "StMatrix8x8x16bOp",
@@ -150,6 +157,123 @@ class MmaI8Op:
     def instruction(self) -> MmaSync:
         a, b = scalar_of(self.a_dtype), scalar_of(self.b_dtype)
         return check_known(MmaSync(80, _shape(self.shape_mnk), I32, a, b, saturate=self.saturate))
+
+
+class MmaSM120BlockScaledOp:
+    """The common class of ``mma.sync`` with block scales (sm_120a). ``Field.SFA`` and ``Field.SFB`` are the registers
+    that have the factors of a gemm's instruction: in lane l those of row ``l % 2 * 8 + l / 4`` of A, and of column
+    ``l / 4`` of B. A gemm is one instruction."""
+
+    _kind: ClassVar[str]
+    _inputs: ClassVar[tuple[ScalarType, ...]]
+    acc_dtype: Any
+    sf_type: Any
+
+    def __post_init__(self) -> None:
+        self.instruction()
+
+    @property
+    def shape_mnk(self) -> Shape3:
+        return self.instruction().shape_mnk
+
+    @property
+    def sf_vec_size(self) -> int:
+        """How many elements share a factor."""
+        return self.instruction().vec
+
+    def _types(self) -> tuple[Any, Any]:
+        """Those of A and B."""
+        raise NotImplementedError
+
+    def instruction(self) -> ScaledMmaSync:
+        who = type(self).__name__
+        a, b = (scalar_of(x) for x in self._types())
+        for name, given in (("A", a), ("B", b)):
+            if given not in self._inputs:
+                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {given}")
+        if scalar_of(self.acc_dtype) != F32:
+            raise ConstraintError(f"{who}: accumulates in Float32, not in {self.acc_dtype}")
+        return ScaledMmaSync(self._kind, a, b, scalar_of(self.sf_type), self._vec())
+
+    def _vec(self) -> int:
+        return 32
+
+
+@dataclass(frozen=True)
+class _OneScaledType(MmaSM120BlockScaledOp):
+    ab_dtype: Any
+    acc_dtype: Any
+    sf_type: Any
+
+    def _types(self) -> tuple[Any, Any]:
+        return self.ab_dtype, self.ab_dtype
+
+
+@dataclass(frozen=True)
+class MmaMXF4Op(_OneScaledType):
+    """``mma.sync`` of kind mxf4 on Float4E2M1FN, 16x8x64: factors of type Float8E8M0FNU for 32 elements each.
+
+    >>> from tilewright import Float4E2M1FN, Float8E8M0FNU, Float32
+    >>> MmaMXF4Op(Float4E2M1FN, Float32, Float8E8M0FNU).instruction()
+    SM120_16x8x64_F32E2M1E2M1F32_TN_UE8M0x32
+    """
+
+    _kind = "mxf4"
+    _inputs = (E2M1,)
+
+
+@dataclass(frozen=True)
+class MmaMXF4NVF4Op(_OneScaledType):
+    """``mma.sync`` of kind mxf4nvf4 on Float4E2M1FN, 16x8x64: factors of type Float8E4M3FN (whose sign does not count)
+    or Float8E8M0FNU for 16 elements each.
+
+    >>> from tilewright import Float4E2M1FN, Float8E4M3FN, Float32
+    >>> MmaMXF4NVF4Op(Float4E2M1FN, Float32, Float8E4M3FN).instruction()
+    SM120_16x8x64_F32E2M1E2M1F32_TN_E4M3x16
+    """
+
+    _kind = "mxf4nvf4"
+    _inputs = (E2M1,)
+
+    def _vec(self) -> int:
+        return 16
+
+
+@dataclass(frozen=True)
+class MmaMXF8Op(_OneScaledType):
+    """``mma.sync`` of kind mxf8f6f4 on Float8E4M3FN or Float8E5M2, 16x8x32: factors of type Float8E8M0FNU for 32
+    elements each.
+
+    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32
+    >>> MmaMXF8Op(Float8E4M3FN, Float32, Float8E8M0FNU).instruction()
+    SM120_16x8x32_F32E4M3E4M3F32_TN_UE8M0x32
+    """
+
+    _kind = "mxf8f6f4"
+    _inputs = (E4M3, E5M2)
+
+
+@dataclass(frozen=True)
+class MmaMXF8F6F4Op(MmaSM120BlockScaledOp):
+    """``mma.sync`` of kind mxf8f6f4 on floats of 8, 6 and 4 bits, A and B of types of their own, 16x8x32: factors of
+    type Float8E8M0FNU for 32 elements each. Registers have a byte for each number, 4 bits in its middle; those of
+    narrow types are of Uint8.
+
+    >>> from tilewright import Float4E2M1FN, Float8E4M3FN, Float8E8M0FNU, Float32
+    >>> MmaMXF8F6F4Op(Float8E4M3FN, Float4E2M1FN, Float32, Float8E8M0FNU).instruction()
+    SM120_16x8x32_F32E4M3E2M1F32_TN_UE8M0x32
+    """
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    sf_type: Any
+
+    _kind = "mxf8f6f4"
+    _inputs = (E4M3, E5M2, E3M2, E2M3, E2M1)
+
+    def _types(self) -> tuple[Any, Any]:
+        return self.a_dtype, self.b_dtype
 
 
 @dataclass(frozen=True)
