@@ -1,4 +1,4 @@
-"""``tilewright mutate``: what notices that a synchronisation operation is missing or too weak."""
+"""``tilewright mutate``: whether a missing or weakened synchronisation operation is noticed, and by what."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ NAMES = tuple(path.stem for path in sorted(PROGRAMS.glob("*.py")))
 KERNEL = Tab(
     "kernel",
     "Kernel",
-    "A kernel as Python, IR and CUDA C++; lines that belong together light up together.",
+    "A kernel as Python, IR and CUDA C++; corresponding lines are highlighted together.",
     (
         Field("program", "Program", program(NAMES[0]), rows=24),
         Field("arch", "Architecture", "sm_90a", ARCHITECTURES),

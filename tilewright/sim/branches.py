@@ -132,7 +132,7 @@ def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_
 def _between(
     states: tuple[int, int, int], values: list[int], results: list[int], empty: bool, other_at: Label, end: Label
 ) -> Closure:
-    """After the first side: go on behind the branch, or run the other side under the other mask."""
+    """After the first side: continue behind the branch, or run the other side under the other mask."""
     taken, rest, saved = states
 
     def control(g: Any, s: list[Any]) -> int:

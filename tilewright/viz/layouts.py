@@ -205,7 +205,7 @@ def panels_of(
     most: int = MOST_CELLS,
     word: Callable[[int], str] | None = None,
 ) -> tuple[tuple[Panel, ...], tuple[str, ...]]:
-    """The panels of a layout, and what is left out of them; ``word`` gives the "value" of an index."""
+    """The panels of a layout, and a note on what is not drawn; ``word`` gives the "value" of an index."""
     down, across = grid_shape(layout)
     extents = int(product(down)), int(product(across))
     places = list(_slices(layout))

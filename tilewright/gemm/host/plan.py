@@ -29,7 +29,7 @@ from tilewright.ir.target import MOST_GRID, architecture
 from tilewright.lang.device.smem import get_smem_capacity_in_bytes
 from tilewright.lang.tools.hardware import HardwareInfo, clusters_at_once
 
-OWN_TILES = ("auto", "data_parallel", "dynamic")  # decompositions whose blocks share no tiles, or need not
+OWN_TILES = ("auto", "data_parallel", "dynamic")  # decompositions whose blocks need not share tiles
 Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
 """The values of the user's ``decomposition``."""
 
@@ -74,7 +74,7 @@ class Plan:
         gpu = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
-        # On the GPU's order of kernels a product could take ten times as long to simulate, with the same result.
+        # In the GPU's order of kernels, a product could take ten times as long to simulate, with the same result.
         if quick_to_simulate and decomposition in ("auto", "data_parallel"):
             entries = in_order_of_simulation(entries)
         candidate, passed_over = first_taker(entries, problem, decomposition, capability_of(machine), reduction)
@@ -85,7 +85,7 @@ class Plan:
             return cls.split(decomposition, suited, problem, gpu, passed_over)
         numbers = (split, available) != (1, -1)
         if numbers:  # which are Stream-K's: the callers refuse them for other decompositions
-            # The model of times compares plans of its own alone: a size is chosen first, then the plan for it is made.
+            # The cost model compares only its own plans: a size is chosen first, then the plan for it is made.
             entry = size_to_share(suited, problem.shape, gpu)
             shares = shares_of(entry.config, problem, gpu, split, available)
         elif quick_to_simulate and decomposition in OWN_TILES:
@@ -132,7 +132,7 @@ class Plan:
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            # The model of times has no measurement of this problem: only a clear advantage is worth the copies.
+            # The cost model has no measurement of this problem: only a clear advantage is worth the copies.
             there = KernelOptions.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
             if there > MUCH_FASTER * KernelOptions.of(otherwise, gpu).least_us(problem.shape, decomposition):
                 return None
@@ -252,7 +252,7 @@ def check_reduction(
     split: int,
     available: int,
 ) -> None:
-    """ArgumentError where a reduction that was asked for finds nothing to add up, or where nothing may be added up and
+    """ArgumentError where the reduction asked for has nothing to add up, or where nothing may be added up and
     clusters split K."""
     if reduction == "none" and entry.config.cluster_k > 1:
         raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {entry.config.cluster_k})")

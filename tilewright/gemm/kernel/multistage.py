@@ -138,7 +138,7 @@ class MultistageGemm:
             self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
 
     def granular(self, operand: Operand, gather: Any) -> bool:
-        """Whether rows are read by 16 bytes and shifted: those that follow each other at a stride."""
+        """Whether rows are read by 16 bytes and shifted: rows at a fixed stride, which are not gathered."""
         return gather is None and self.config.granular(operand)
 
     def shared_memory(

@@ -10,10 +10,10 @@ from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 
 THREADS = 256
 EACH = 16
-"""Elements of one thread, which are all on their way before the first is written."""
+"""Elements of one thread: all are loaded before the first is written."""
 
 WIDE, NARROW = 512, 128
-"""Columns of a block's tile; the other has more rows instead."""
+"""Columns of a block's tile; a narrow tile has more rows instead."""
 
 
 class PackMatrices:

@@ -61,7 +61,7 @@ class CellCheck(RaceFindings):
         """Compare an access with the conflicting ones before it, then keep it."""
         access = CellAccess(verb, number, shadow, shadow.local(cells), acting, values)
         where, shared = Cells(access.cells), shadow not in self.owners
-        # In global memory other blocks act, too, of which a barrier of this block says nothing.
+        # In global memory other blocks act, too; a barrier of this block says nothing about them.
         floors = acting.floors if shared else (0, 0)
         self._against_writes(access, where, floors)
         entries = acting.entries(number)
@@ -77,7 +77,7 @@ class CellCheck(RaceFindings):
             self._keep_write(access, where, entries)
 
     def _against_writes(self, access: CellAccess, where: Cells, floors: tuple[int, int]) -> None:
-        """Compare an access with the last write to each cell, and with those that this one took the place of."""
+        """Compare an access with the last write to each cell, and with the writes that this one replaced."""
         shadow, scope = access.shadow, self.order.sites[access.number].scope
         strong, before = scope != THREAD, where.get(shadow.written)
         asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
@@ -85,7 +85,7 @@ class CellCheck(RaceFindings):
         if not _older(before, *floors):
             hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
             self._compare(access, hidden)
-        # A strong access may take the place of a weak one that it is ordered with and others are not, and the other way
+        # A strong access may replace a weak one with which it is ordered and others are not, and the other way
         # round: those are kept, too.
         for memory in shadow.weak if strong else shadow.strong.values():
             kept = where.get(memory)
@@ -99,7 +99,7 @@ class CellCheck(RaceFindings):
                 shadow.keep_weak(access.cells[weak], before[weak])
 
     def _against_reads(self, access: CellAccess, where: Cells, floors: tuple[int, int]) -> None:
-        """Compare a write with the reads since the last write; who comes after a weak write comes after these."""
+        """Compare a write with the reads since the last write; whatever follows a weak write follows these."""
         shadow = access.shadow
         if shadow.has_newer_reads(floors[0]):
             for reads in shadow.merge_reads():
@@ -144,12 +144,12 @@ class CellCheck(RaceFindings):
             self._report(access, racing, before)
 
     def _known_by_warps(self, before: Array, acting: Accessors) -> bool:
-        """Whether each warp has met one warp's accesses at one clock, and knows of them."""
+        """Whether each warp finds accesses of one warp at one clock here, and knows of them."""
         clocks, warps = acting.clocks, acting.group.warps
         if acting.listed or acting.landed or acting.mask is not None:
             return False
         lane = WARP.bit_length() - 1
-        # Without the bits of the lane: mostly a warp meets what one instruction of one warp has left.
+        # Without the bits of the lane: mostly a warp finds what one instruction of one warp has left.
         by_warp = (before >> lane).reshape(warps.size, -1)
         first = by_warp[:, 0]
         if not (by_warp == first[:, None]).all():
@@ -206,7 +206,7 @@ class CellCheck(RaceFindings):
         return self._ask_lanes(bad, before, acting)
 
     def _ask_lanes(self, bad: Array, before: Array, acting: Accessors) -> Array:
-        """Those of ``bad`` that what single lanes, or warps of other clusters, are known for does not explain."""
+        """Those of ``bad`` that are not ordered by what single lanes know, or warps know of other clusters."""
         clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
         lane_clocks = clocks.lane_clocks if snapshot is None else snapshot.lane_clocks
         if lane_clocks and layout.geometry.blocks > layout.geometry.cluster_size:
@@ -214,7 +214,7 @@ class CellCheck(RaceFindings):
         if not bad.size or (not lane_clocks and not layout.agents):
             return bad
         # The answer depends on who accessed and when, not on the site: each pair is asked once. So it is for lanes of
-        # which nothing is known that their warp does not know.
+        # that know nothing more than their warp.
         entries, threads = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT), acting.thread[bad]
         if not layout.agents:
             apart = [w for w, known in clocks.lane_clocks.items() if known.extras] if snapshot is None else []
@@ -225,7 +225,7 @@ class CellCheck(RaceFindings):
         return bad[~answers[which.reshape(-1)]]
 
     def _ask_other_clusters(self, bad: Array, before: Array, acting: Accessors) -> Array:
-        """Those of ``bad`` that their warps do not know from other clusters."""
+        """Those of ``bad`` in other clusters that the warps do not know of."""
         warps = acting.group.warps[acting.rows[bad]]
         clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
         elected = self.order.layout.elected_columns(who_of(before[bad])) if self.order.layout.elects else None
@@ -234,7 +234,7 @@ class CellCheck(RaceFindings):
         for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
             lane_clocks = acting.clocks.lane_clocks.get(int(warp))
             know = lane_clocks.know if lane_clocks is not None else None
-            # An asynchronous copy knows what its lane knew when it was issued, not what the warp has learnt since.
+            # An asynchronous copy has the clock of its lane when it was issued, not what the warp has learnt since.
             if acting.snapshot is not None:
                 know = acting.snapshot.lane_clocks.get(int(warp))
             row = know.rows.get(int(cluster)) if know is not None else None
