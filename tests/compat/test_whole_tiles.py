@@ -102,7 +102,7 @@ def test_the_same_on_a_gpu(dim: str) -> None:
 
 @pytest.mark.parametrize("how", [{"cluster_shape": (2, 1)}, {"cluster_shape": (2, 1), "multicast_dim": "K"}, {}])
 def test_incomplete_multicast_is_refused(how: Any) -> None:
-    with pytest.raises(ConstraintError, match="tma_multicast has cluster_shape, two ints, and multicast_dim"):
+    with pytest.raises(ConstraintError, match="tma_multicast has cluster_shape, two ints"):
         copied({"multicast_dim": "K", **how}, (2, 1))
 
 

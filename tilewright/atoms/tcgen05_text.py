@@ -12,12 +12,13 @@ from tilewright.ir.instruction import Emitter
 from tilewright.layout.evaluate import static_offsets
 
 if TYPE_CHECKING:
+    from tilewright.atoms.tcgen05_described import DescribedMma
     from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 
 
 def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
     """All instructions of a call are written out: their operands differ by immediates."""
-    name = _helper(atom, out)
+    name = mma_helper(atom, out)
     d, a, b, accumulate, *factors = op.operands
     rests = {x: [static_offsets(op.attrs[f"{x}_layout"][i]) for i in (1, 2)] for x in "dab"}
     first = str(int(bool(accumulate.value))) if isinstance(accumulate, Constant) else out.value(accumulate)
@@ -37,7 +38,8 @@ def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
             out.line(f"{name}({into}, {left}, {right}, {word}, {first if k == 0 else '1'});")
 
 
-def _helper(atom: Tcgen05Mma, out: Emitter) -> str:
+def mma_helper(atom: Tcgen05Mma | DescribedMma, out: Emitter) -> str:
+    """The name of the device function that issues one instruction."""
     shared = atom.reads_shared("A")
     scaled = len(atom.fields) > 1
     end = f"_{atom.mnemonic()[-2:].lower()}" if scaled else ""

@@ -7,7 +7,7 @@ are those of tensor memory (i32), equal in all threads of a warp, with the warp'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -190,6 +190,9 @@ class TmemLoad(TmemMove):
     def dst_bits(self) -> Layout:
         return self.register_bits
 
+    def settled_by(self) -> Instruction:
+        return TmemWait(LOAD)
+
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         active_warps(lanes, self)
         fragment, *addresses = operands
@@ -277,9 +280,11 @@ class _Stored:
 
 @dataclass(frozen=True)
 class TmemWait(Instruction):
-    """``tcgen05.wait::ld`` or ``wait::st``: until all loads or stores of this thread are done."""
+    """``tcgen05.wait::ld`` or ``wait::st``: until all loads or stores of this thread are done. ``added``: the program
+    has not written it, but uses registers that have to be there."""
 
     agent: str
+    added: bool = field(default=False, compare=False)
 
     name = "tcgen05.wait"
     pending: ClassVar[int] = 0
@@ -290,6 +295,9 @@ class TmemWait(Instruction):
     @computed
     def orders(self) -> tuple[Ordering, ...]:
         return (Ordering("thread", acquire=True, release=True, through="group", agent=self.agent),)
+
+    def implied(self) -> TmemWait:
+        return TmemWait(self.agent, True)
 
     def mnemonic(self) -> str:
         return f"tcgen05.wait::{self.agent[-2:]}"

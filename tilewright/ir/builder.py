@@ -58,6 +58,7 @@ class Builder:
         self.smem_bytes = 0
         self.smem_gaps: list[tuple[int, int]] = []
         self.regions: list[Any] = []
+        self.ptx_registers: dict[str, Any] = {}  # that inline PTX declares for the whole function
         self.variables: list[Variable] = []  # of the user's, as they are assigned
         self.swizzled: dict[Any, Any] = {}  # offsets under swizzles, by block and offset: `lang.tensors.swizzled`
 

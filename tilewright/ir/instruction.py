@@ -379,6 +379,15 @@ class Instruction:
         nothing."""
         return next((o for o in self.orders if o.through == place and o.agent == agent), None)
 
+    def settled_by(self) -> Instruction | None:
+        """The instruction that waits until the registers, operand 0, which it fills later, have arrived; None: they are
+        there at once, or the program waits for them by itself."""
+        return None
+
+    def implied(self) -> Instruction:
+        """The same, as one that the program has not written."""
+        return self
+
     def fences_async_proxy(self, memory: str) -> bool:
         """Whether it orders the threads' accesses to ``memory`` (``shared``, ``global``) with the async proxy's."""
         return False

@@ -38,7 +38,16 @@ from tilewright.cute.nvgpu.warp import StMatrix8x8x16bOp
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, F16, F32, I8, I32, TF32, U8, scalar_of
 from tilewright.lang.numbers.numeric import class_of
-from tilewright.layout import Layout, coalesce, make_layout, right_inverse, size, tile_to_shape, widest_smem_atom
+from tilewright.layout import (
+    ComposedLayout,
+    Layout,
+    coalesce,
+    make_layout,
+    right_inverse,
+    size,
+    tile_to_shape,
+    widest_smem_atom,
+)
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
 from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
@@ -248,7 +257,7 @@ def make_smem_layout_a(
     >>> K = OperandMajorMode.K
     >>> mma = make_trivial_tiled_mma(Float16, Float16, K, K, Float32, CtaGroup.ONE, (128, 64))
     >>> make_smem_layout_a(mma, (128, 64, 64), Float16, 3)
-    Sw<3,4,3> o 0 o ((128,16),1,4,(1,3)):((64,1),0,16,(0,8192))
+    Sw<3,4,3> o 0 o ((128,16),1,4,3):((64,1),0,16,8192)
     """
     return _smem_layout(tiled_mma, "A", (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
 
@@ -268,7 +277,7 @@ def make_smem_layout_b(
     >>> K = OperandMajorMode.K
     >>> mma = make_trivial_tiled_mma(Float16, Float16, K, K, Float32, CtaGroup.ONE, (128, 64))
     >>> make_smem_layout_b(mma, (128, 64, 32), Float16, 1)
-    Sw<2,4,3> o 0 o ((64,16),1,2,(1,1)):((32,1),0,16,(0,0))
+    Sw<2,4,3> o 0 o ((64,16),1,2,1):((32,1),0,16,0)
     """
     return _smem_layout(tiled_mma, "B", (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
 
@@ -280,7 +289,10 @@ def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: 
     atom = make_smem_layout_atom(get_smem_layout_atom_ab(major, dtype, tile), dtype)
     # The contiguous mode is filled last where it is MN: its atoms are repeated along K first.
     order = (0, 1, 2) if major is OperandMajorMode.K else (1, 0, 2)
-    return tile_to_mma_shape(atom, (*tiled_mma.partition_shape(which, tile), stages), order)
+    tiled = tile_to_mma_shape(atom, (*tiled_mma.partition_shape(which, tile), stages), order)
+    outer = tiled.outer if isinstance(tiled, ComposedLayout) else tiled
+    plain = Layout((*outer.shape[:3], coalesce(outer[3]).shape), (*outer.stride[:3], coalesce(outer[3]).stride))
+    return ComposedLayout(tiled.inner, tiled.offset, plain) if isinstance(tiled, ComposedLayout) else plain
 
 
 def make_trivial_tiled_mma(

@@ -36,7 +36,8 @@ def block_copy(
     shared memory, the other a tile of the second result of ``make_tiled_tma_atom``. With ``tma_multicast``,
     ``{"cluster_shape": (m, n), "multicast_dim": "M"}``, the blocks of a cluster that have the same coordinate along M
     (or "N") share the tile. Each of them calls, and the first one issues the copy, which counts the bytes of a whole
-    tile at the mbarrier of each.
+    tile at the mbarrier of each. ``"use_2cta_mma_inst": True``: two blocks along M work on one MMA, and have tiles of
+    their own.
 
     Raises ConstraintError for other tensors, and for a multicast store.
 
@@ -73,7 +74,7 @@ def block_copy(
     gmem, smem = (src, dst) if src.is_coordinate else (dst, src)
     smem, gmem = tma_partition(atom, 0, make_layout(1), _as_one_mode(smem), _as_one_mode(gmem))
     parts = (gmem, smem) if src.is_coordinate else (smem, gmem)
-    cluster, shared = _sharing(tma_multicast)
+    cluster, shared = _sharing(tma_multicast)  # blocks (V, M, N)
     if cluster[shared] == 1:
         copy(atom, *parts, **kwargs)
         return
@@ -82,8 +83,9 @@ def block_copy(
     load = replace(atom.instruction, multicast=True)
     everywhere = TmaCopyAtom(atom.op, load, atom.value_type, atom.plan, atom.tensor_map)
     x, y, _ = block_in_cluster_idx()
-    mask = create_tma_multicast_mask(make_layout(cluster), (x, y), shared)
-    _copy_where((x, y)[shared] == 0, everywhere, *parts, mcast_mask=mask, **kwargs)
+    place = (x % cluster[0], x // cluster[0], y)
+    mask = create_tma_multicast_mask(make_layout(cluster), place, shared)
+    _copy_where(place[shared] == 0, everywhere, *parts, mcast_mask=mask, **kwargs)
 
 
 @jit
@@ -97,14 +99,15 @@ def _as_one_mode(tile: Tensor) -> Tensor:
     return grouped
 
 
-def _sharing(tma_multicast: Mapping[str, Any] | None) -> tuple[tuple[int, int], int]:
-    """The blocks (m, n) of a cluster, and the mode of them along which they share the tile."""
+def _sharing(tma_multicast: Mapping[str, Any] | None) -> tuple[tuple[int, int, int], int]:
+    """The blocks (V, M, N) of a cluster, V of them for one MMA, and the mode along which they share the tile."""
     if tma_multicast is None:
-        return (1, 1), 0
+        return (1, 1, 1), 0
     shape, dim = tuple(tma_multicast.get("cluster_shape", ())), tma_multicast.get("multicast_dim")
-    if dim not in ("M", "N") or len(shape) != 2 or not all(isinstance(n, int) for n in shape):
+    pair = 2 if tma_multicast.get("use_2cta_mma_inst", False) else 1
+    if dim not in ("M", "N") or len(shape) != 2 or not all(isinstance(n, int) for n in shape) or shape[0] % pair:
         raise ConstraintError(
-            "block_copy: tma_multicast has cluster_shape, two ints, and multicast_dim, 'M' or 'N', "
-            f"not {dict(tma_multicast)}"
+            "block_copy: tma_multicast has cluster_shape, two ints (the first even with use_2cta_mma_inst), and "
+            f"multicast_dim, 'M' or 'N', not {dict(tma_multicast)}"
         )
-    return (shape[0], shape[1]), 1 if dim == "M" else 0
+    return (pair, shape[0] // pair, shape[1]), 2 if dim == "M" else 1

@@ -89,7 +89,7 @@ class Registers:
     def read(self, token: Any, kind: Kind) -> Array:
         """The operand as numbers of the type: ``[L]``, or ``[L, n]`` of a packed type."""
         if isinstance(token, tuple):
-            return self._typed(self.packed(token), kind)
+            return self._typed(self.packed(token, kind.width // len(token)), kind)
         if kind.elem == BOOL:
             inverted = token.startswith("!")
             value = self.raw(token.lstrip("!"))
@@ -109,9 +109,10 @@ class Registers:
             raise ConstraintError(f"inline PTX: {name} is read before it is written")
         return found
 
-    def packed(self, parts: tuple[str, ...]) -> Array:
-        """The bits of ``{a, b, ...}``: the first part lowest."""
-        values = [self.raw(p) for p in parts]
+    def packed(self, parts: tuple[str, ...], width: int = 0) -> Array:
+        """The bits of ``{a, b, ...}``: the first part lowest. ``width``: of a part that is a number in the text."""
+        numbers = {p: self._immediate(p, Kind(SCALARS[f"u{width}"])) for p in parts if width and p[:1].isdigit()}
+        values = [numbers[p] if p in numbers else self.raw(p) for p in parts]
         return np.ascontiguousarray(np.stack(values, 1)).view(UNSIGNED[8 * values[0].itemsize * len(parts)])[:, 0]
 
     def _typed(self, bits: Array, kind: Kind) -> Array:

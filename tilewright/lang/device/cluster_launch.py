@@ -13,12 +13,15 @@ from tilewright.lang.tensors.address_space import AddressSpace
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
 
-def issue_clc_query(mbar_ptr: Pointer, clc_response_ptr: Pointer, *, loc: Any = None, ip: Any = None) -> None:
+def issue_clc_query(
+    mbar_ptr: Pointer, clc_response_ptr: Pointer, multicast: bool = True, *, loc: Any = None, ip: Any = None
+) -> None:
     """``clusterlaunchcontrol.try_cancel``: ask that a cluster of this grid which has not begun be cancelled.
 
     Each thread that is here asks, so one does it (``with elect_one():``), in one block of the cluster. All blocks of
     the cluster get the answer: 16 bytes at ``clc_response_ptr`` (shared memory, aligned to 16), which count at
-    ``mbar_ptr``. An example: :class:`~tilewright.utils.ClcDynamicPersistentTileScheduler`.
+    ``mbar_ptr``; with ``multicast=False`` this block alone. An example:
+    :class:`~tilewright.utils.ClcDynamicPersistentTileScheduler`.
 
     >>> from tilewright import Int32, Int64, cute
     >>> from tilewright.cute import arch
@@ -35,7 +38,7 @@ def issue_clc_query(mbar_ptr: Pointer, clc_response_ptr: Pointer, *, loc: Any = 
     >>> per_thread(taken_over, 1)  # a grid of one block: there is no other
     [0]
     """
-    call(TryCancel(), _response(clc_response_ptr), mbar_ptr)
+    call(TryCancel(bool(multicast)), _response(clc_response_ptr), mbar_ptr)
 
 
 def clc_response(result_addr: Pointer, *, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32, Int32]:

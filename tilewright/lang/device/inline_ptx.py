@@ -23,6 +23,7 @@ from tilewright.lang.device import ptx_constraints
 from tilewright.lang.device.calls import operand
 from tilewright.lang.device.ptx_constraints import IMMEDIATE
 from tilewright.lang.device.ptx_instructions import as_instruction, as_load
+from tilewright.lang.device.ptx_program import taken_apart
 
 _READ = re.compile(r"\{\$r(\d+)\}")
 
@@ -125,6 +126,8 @@ def inline_asm(
     if isinstance(res, Type) and (loaded := as_load(asm_string, values, res)) is not None:
         return loaded
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
+    if taken_apart(text, outputs, inputs, values):
+        return None
     atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
     builder = Builder.current()
     ready = [_into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]

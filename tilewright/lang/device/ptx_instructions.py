@@ -48,7 +48,7 @@ def as_load(text: str, values: list[Any], result: Any) -> Value | None:
         kind = PtrType(mapped.type.elem, MemSpace.DSMEM, mapped.type.align)
         place = builder.call(Mapa(), [mapped, builder.cast(rank, I32)], (kind,))[0]
     else:
-        place = _pointer(base)
+        place = pointer_of(base)
     spaces = _SPACES["shared::cluster" if mapped is not None else found[1]]
     if place is None or not isinstance(place.type, PtrType) or place.type.space not in spaces:
         return None
@@ -88,7 +88,7 @@ def as_instruction(text: str, values: list[Any]) -> bool:
 
 def _store_in_bulk(reduction: str | None, written: str, to: Value, of: Value, size: Value) -> bool:
     """Copy bytes of shared memory to ``to``, or join them with those there, where the size is known while staging."""
-    target, source, size = _pointer(to), _pointer(of), _source(size)
+    target, source, size = pointer_of(to), pointer_of(of), _source(size)
     element = F32 if reduction is None else reduction_element(reduction, written)
     if target is None or source is None or not isinstance(size, Constant) or element is None:
         return False
@@ -105,7 +105,7 @@ def _store_in_bulk(reduction: str | None, written: str, to: Value, of: Value, si
     return True
 
 
-def _pointer(address: Value) -> Value | None:
+def pointer_of(address: Value) -> Value | None:
     """The pointer that ``address`` is, or was made from."""
     source = _source(address)
     if source.op is not None and source.op.opcode == "ptr.toint":
@@ -121,7 +121,7 @@ def _base(address: Value) -> tuple[Value, list[Value]]:
         return source, []
     for one, other in (source.op.operands, reversed(source.op.operands)):
         base, offset = _base(one)
-        if _pointer(base) is not None or _mapped(base)[0] is not None:
+        if pointer_of(base) is not None or _mapped(base)[0] is not None:
             return base, [*offset, other]
     return source, []
 

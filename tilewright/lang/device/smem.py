@@ -35,7 +35,7 @@ def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
     >>> get_smem_capacity_in_bytes("sm_90"), get_smem_capacity_in_bytes("80")
     (232448, 166912)
     """
-    if compute_capability is None:
+    if not compute_capability:
         return assumed_architecture().smem
     return architecture(compute_capability, bare=True).smem
 

@@ -13,6 +13,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Constant, Function, Location, Value, Variable
 from tilewright.ir.passes.cse import eliminate_common_subexpressions
 from tilewright.ir.passes.dce import eliminate_dead_code
+from tilewright.ir.passes.settle import settle_registers
 from tilewright.ir.passes.sink import sink_divisions
 from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
@@ -387,6 +388,7 @@ def _finish(function: Function) -> None:
     eliminate_common_subexpressions(function)
     eliminate_dead_code(function)
     sink_divisions(function)
+    settle_registers(function)
     try:
         verify(function)
     except VerifyError as wrong:

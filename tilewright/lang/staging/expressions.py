@@ -150,6 +150,12 @@ def is_not(left: Any, right: Any) -> bool:
     return not is_(left, right)
 
 
+def is_literal(left: Any, right: Any) -> bool:
+    """``left is True`` in ``const_expr``, which asks whether a number is known, and true: one of the run is not."""
+    values = [x.value if isinstance(x, Numeric) and x.is_static else x for x in (left, right)]
+    return values[0] is values[1]
+
+
 def _extreme(opcode: str, python: Any) -> Any:
     def extreme(*args: Any, **options: Any) -> Any:
         if options or not args:

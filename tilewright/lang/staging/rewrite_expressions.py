@@ -11,7 +11,7 @@ import ast
 from typing import Any
 
 from tilewright.errors import StagingError
-from tilewright.lang.staging.nodes import TOOL, name, names, spread, texts, thunk, tool
+from tilewright.lang.staging.nodes import TOOL, called_name, name, names, spread, texts, thunk, tool
 from tilewright.lang.staging.scopes import NameUses
 
 _IN_COMPREHENSION = (
@@ -39,6 +39,7 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, filename: str, outer: set[str], shared: set[str], unsure: set[str]) -> None:
         self.filename = filename
         self.counter = 0
+        self.static = 0  # inside so many calls of const_expr
         self.outer, self.shared = outer, shared
         self.locals: set[str] = set()
         self.read: set[str] = set()
@@ -123,6 +124,9 @@ class Expressions(ast.NodeTransformer):
         if isinstance(op, (ast.In, ast.NotIn)):
             return tool("contains" if isinstance(op, ast.In) else "excludes", at, right, left)
         if isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_none, (left, right))):
+            if self.static and any(isinstance(x, ast.Constant) and isinstance(x.value, bool) for x in (left, right)):
+                found = tool("is_literal", at, left, right)
+                return found if isinstance(op, ast.Is) else spread(ast.UnaryOp(ast.Not(), found), at)
             return tool("is_" if isinstance(op, ast.Is) else "is_not", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
@@ -133,7 +137,9 @@ class Expressions(ast.NodeTransformer):
                 f"`{ast.unparse(node.func)}` changes an object that its class may call frozen, and that is taken "
                 "for a value here: make a new object (`dataclasses.replace`)",
             )
+        self.static += called_name(node) == "const_expr"
         self.generic_visit(node)
+        self.static -= called_name(node) == "const_expr"
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             found = tool("builtin", node.func, node.func)
             # A generator runs item by item, possibly inside a region: what it may change is looked at.

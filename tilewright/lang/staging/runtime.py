@@ -11,7 +11,19 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Location, Op, Value, Variable
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.builder import depth
-from tilewright.lang.staging.expressions import and_, assert_, builtin, contains, excludes, if_, is_, is_not, not_, or_
+from tilewright.lang.staging.expressions import (
+    and_,
+    assert_,
+    builtin,
+    contains,
+    excludes,
+    if_,
+    is_,
+    is_literal,
+    is_not,
+    not_,
+    or_,
+)
 from tilewright.lang.staging.for_loop import For, range_
 from tilewright.lang.staging.refusals import known, leave
 from tilewright.lang.staging.text import text
@@ -35,6 +47,7 @@ __all__ = [
     "if_",
     "deleted",
     "is_",
+    "is_literal",
     "is_not",
     "known",
     "leave",

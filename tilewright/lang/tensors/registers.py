@@ -71,6 +71,8 @@ class Registers:
             raise ConstraintError(f"recast of registers from {self.dtype} to {dtype} at a run-time offset")
         return Registers(self.frag, dtype, self.offset)
 
+    with_dtype = recast  # as the iterators of other memories have it
+
     # -- access --------------------------------------------------------------------------------------------------
 
     def load(self, offsets: Sequence[int], index: Any = 0, scalar: bool = False) -> Value:

@@ -308,8 +308,9 @@ class MbarrierRules(SharedChecker):
                     awaited = f"{byte_count(left)} {'is' if left == 1 else 'are'} still awaited"
                     text = awaited if left > 0 else f"{byte_count(-left)} more came than announced"
                     self._wrong_bytes(wave, barrier, place, None, f"{text} {when}: {table.describe(row)}")
-                elif ended and table.pending[row] and barrier.arrives is not None and barrier.arrives[0] == phase:
-                    self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])
+                elif self.thorough and ended and table.pending[row]:
+                    if barrier.arrives is not None and barrier.arrives[0] == phase:
+                        self._unfinished(wave, table, barrier, place, row, barrier.arrives[1])
 
     def _unfinished(self, wave: Wave, table: Mbarriers, barrier: Barrier, place: int, row: int, last: Op) -> None:
         """A phase that never completes, and that no wait has shown to hang, since no later wait is for it."""

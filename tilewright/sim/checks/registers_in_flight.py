@@ -142,6 +142,8 @@ class RegistersInFlight(Checker):
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
+        if self.thorough and getattr(atom, "added", False):
+            self._added(group, op)
         for order in atom.orders:
             if order.agent not in WORDS:
                 continue
@@ -152,6 +154,12 @@ class RegistersInFlight(Checker):
                     flights.groups(order.agent).commit()
                 if order.through == "group" and order.acquire:
                     flights.groups(order.agent).wait(atom.pending)
+
+    def _added(self, group: Group, op: Op) -> None:
+        """The wait for registers is not in the program's text: where it is, is the compiler's choice."""
+        for row, flights in self._of(group):
+            for flight in (f for values in flights.groups(LOAD).open.values() for f in values.values()):
+                self._report(group, row, op, flight.op.operands[0], "read", flight)
 
     def end(self, launch: Launch) -> None:
         self._compare(True)

@@ -13,6 +13,7 @@ from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
 from tilewright.lang.device.tensor_memory import tcgen05_commit
+from tilewright.lang.numbers.numeric import class_of
 from tilewright.lang.tensors.pointer import Pointer
 
 __all__ = [
@@ -78,6 +79,17 @@ class MmaOp:
 
     def __post_init__(self) -> None:
         self.instruction()
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        """The shape of the instruction."""
+        return self.instruction().shape_mnk
+
+    def __getattr__(self, name: str) -> Any:
+        """``a_dtype``, ``b_dtype`` and ``acc_dtype`` where they are not fields of the operation."""
+        if name not in ("acc_dtype", "a_dtype", "b_dtype"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return class_of(scalar_of(self._types()[("acc_dtype", "a_dtype", "b_dtype").index(name)]))
 
     def instruction(self) -> Tcgen05Mma:
         """The instruction. ConstraintError for what it does not have."""

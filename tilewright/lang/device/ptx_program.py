@@ -1,0 +1,260 @@
+"""Inline PTX with instructions of ``tcgen05``, or with a loop that waits for an mbarrier, taken apart: these become
+instructions of the language, which the simulator and its checks follow; what computes registers between them stays PTX.
+
+Registers that a text declares outside of braces belong to the function: other texts of the kernel name them, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
+from tilewright.atoms.ptx.text import Operand, Program, Statement, parse
+from tilewright.atoms.tcgen05_described import DescribedMma
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.types import BOOL, I32, I64, U16, U32, U64, MemSpace, PtrType, ScalarType
+from tilewright.lang.device import mbarriers
+from tilewright.lang.device.ptx_instructions import pointer_of
+from tilewright.lang.device.tensor_memory import (
+    fence_view_async_tmem_load,
+    fence_view_async_tmem_store,
+    tcgen05_commit,
+    tcgen05_fence_after_thread_sync,
+    tcgen05_fence_before_thread_sync,
+)
+from tilewright.lang.device.warps import elected
+from tilewright.lang.numbers.numeric import Int16, Int64, Uint16, Uint32, Uint64, wrap
+from tilewright.lang.staging.with_block import only_if
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
+
+_LOOP = re.compile(
+    r"(?P<loop>\w+):\s*mbarrier\.(?:try|test)_wait\.parity[.\w:]*\s+(?P<done>\w+),\s*(?P<place>\[[^]]+\]),\s*"
+    r"(?P<parity>[\w$]+)(?:,\s*\w+)?;\s*@(?P=done)\s+bra(?:\.uni)?\s+(?P<end>\w+);\s*bra(?:\.uni)?\s+(?P=loop);\s*"
+    r"(?P=end):"
+)
+"""A loop until the phase is over."""
+WAIT = "mbarrier.wait.parity"
+"""What stands for it here."""
+_EFFECT = re.compile(r"tcgen05\.|mbarrier\.wait\.parity|elect\.sync")
+_MMA = re.compile(
+    r"tcgen05\.mma\.cta_group::([12])\.kind::(\w+)(?:\.block_scale\.scale_vec::([124])X)?"
+    r"(?:\.collector::a::(?:fill|use|lastuse|discard))?"
+)
+_COMMIT = re.compile(
+    r"tcgen05\.commit\.cta_group::([12])\.mbarrier::arrive::one(?:\.shared::cluster)?(\.multicast::cluster)?\.b64"
+)
+_PLAIN = {
+    "tcgen05.fence::before_thread_sync": tcgen05_fence_before_thread_sync,
+    "tcgen05.fence::after_thread_sync": tcgen05_fence_after_thread_sync,
+    "tcgen05.wait::ld.sync.aligned": fence_view_async_tmem_load,
+    "tcgen05.wait::st.sync.aligned": fence_view_async_tmem_store,
+}
+_NAME = re.compile(r"(?<![\w$%])[A-Za-z_$][\w$]*")
+_WIDTHS: dict[int, tuple[str, ScalarType, Any]] = {
+    16: ("h", U16, Uint16), 32: ("r", U32, Uint32), 64: ("l", U64, Uint64),
+}  # fmt: skip
+
+
+def taken_apart(text: str, outputs: Sequence[str], inputs: Sequence[str], values: Sequence[Value]) -> bool:
+    """Whether the text was emitted as instructions: one without results, that has such an instruction, or declares
+    registers of the function."""
+    own = not text.lstrip().startswith(".reg")
+    if outputs or own and not re.search(r"tcgen05\.|mbarrier\.\w+_wait", text):
+        return False
+    plain = _LOOP.sub(rf"{WAIT} \g<place>, \g<parity>;", text)
+    if re.search(r"\bbra\b|\w+:\s", plain):
+        return False
+    program = parse(plain)
+    if own and not any(_EFFECT.match(s.opcode) for s in program.statements):
+        return False
+    _Text(program, inputs, values, own).emit()
+    return True
+
+
+class _Text:
+    """One text in a kernel. ``own``: its registers are its own, not the function's."""
+
+    def __init__(self, program: Program, inputs: Sequence[str], values: Sequence[Value], own: bool) -> None:
+        self.statements, self.widths = program.statements, dict(program.registers)
+        self.values: dict[str, Value] = {}
+        self.run: list[Statement] = []
+        for i, (letter, value) in enumerate(zip(inputs, values, strict=True)):
+            register = REGISTERS[letter]
+            self.widths[f"${i}"] = f"b{register.width}"
+            self.values[f"${i}"] = value
+        self.shared: dict[str, Tensor] = Builder.current().ptx_registers
+        if not own:
+            for name, kind in program.registers.items():
+                self.shared[name] = make_rmem_tensor(1, _WIDTHS[_bits(kind)][2])
+        for name in {n for s in self.statements for n in _names(s)} - set(self.widths):
+            if name in self.shared:
+                self.widths[name] = f"b{self.shared[name].element_type.width}"
+
+    def emit(self) -> None:
+        for i, statement in enumerate(self.statements):
+            if _EFFECT.match(statement.opcode):
+                self._flush(self.statements[i:])
+                self._effect(statement)
+            else:
+                self.run.append(statement)
+        self._flush(())
+
+    # -- runs of statements that compute registers ---------------------------------------------------------------------
+
+    def _flush(self, rest: Sequence[Statement]) -> None:
+        """Emit the run as one piece of PTX, whose results are what is read behind it."""
+        run, self.run = self.run, []
+        if not run:
+            return
+        written = list(dict.fromkeys(n for s in run for n in _written(s)))
+        later = {n for s in rest for n in _names(s)}
+        results = [n for n in written if n in later or n in self.shared]
+        operands = [n for n in dict.fromkeys(n for s in run for n in _names(s)) if n in self.widths and self._known(n)]
+        local = {n: f"r{i}" for i, n in enumerate(dict.fromkeys([*operands, *written]))}
+        letters, lines = [], [f".reg .{self.widths[n]} {local[n]};" for n in local]
+        values = []
+        for i, name in enumerate(operands, len(results)):
+            value, letter = self._operand(name)
+            values.append(value)
+            letters.append(letter)
+            lines.append(self._move(local[name], f"${i}", name, into=True))
+        lines += [_NAME.sub(lambda m: local.get(m[0], m[0]), _written_out(s)) for s in run]
+        lines += [self._move(local[name], f"${i}", name, into=False) for i, name in enumerate(results)]
+        kinds = [_WIDTHS[32 if self.widths[n] == "pred" else _bits(self.widths[n])] for n in results]
+        atom = InlinePtx(f"{{ {' '.join(lines)} }}", tuple(k[0] for k in kinds), tuple(letters), False)
+        made = Builder.current().call(atom, values, tuple(k[1] for k in kinds))
+        for name, value in zip(results, made, strict=True):
+            self._store(name, value)
+
+    def _move(self, local: str, place: str, name: str, into: bool) -> str:
+        """Between an operand of the piece and a register of it; predicates travel as numbers."""
+        kind = self.widths[name]
+        if kind == "pred":
+            return f"setp.ne.b32 {local}, {place}, 0;" if into else f"selp.b32 {place}, 1, 0, {local};"
+        kind = f"b{_bits(kind)}"
+        return f"mov.{kind} {local}, {place};" if into else f"mov.{kind} {place}, {local};"
+
+    def _known(self, name: str) -> bool:
+        return name in self.values or name in self.shared
+
+    def _operand(self, name: str) -> tuple[Value, str]:
+        """A register's value in a register of its width, and the letter of that."""
+        kind = self.widths[name]
+        letter, type_, _ = _WIDTHS[32 if kind == "pred" else _bits(kind)]
+        return Builder.current().cast(self._value(name), type_), letter
+
+    def _value(self, name: str) -> Value:
+        if name in self.values:
+            found = self.values[name]
+            if isinstance(found.type, PtrType):
+                found = Builder.current().emit("ptr.toint", (found,), (I64,)).result
+            return found
+        if name not in self.shared:
+            raise ConstraintError(f"inline PTX: {name} is read before it is written")
+        return self.shared[name][0].ir_value()
+
+    def _store(self, name: str, value: Value) -> None:
+        if name in self.shared:
+            self.shared[name][0] = wrap(value)
+        else:
+            self.values[name] = Builder.current().cast(value, BOOL) if self.widths[name] == "pred" else value
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def _effect(self, statement: Statement) -> None:
+        opcode, operands = statement.opcode, statement.operands
+        if opcode.startswith("elect.sync"):
+            target = operands[0]
+            self._store(target[-1] if isinstance(target, tuple) else target, elected().ir_value())
+            return
+        if not statement.guard:
+            return self._instruction(opcode, operands)
+        condition = self._number(statement.guard.lstrip("!"), BOOL)
+        if statement.guard.startswith("!"):
+            condition = Builder.current().emit("xor", (condition, Constant(BOOL, True)), (BOOL,)).result
+        with only_if(condition, "guard of an instruction"):
+            self._instruction(opcode, operands)
+
+    def _instruction(self, opcode: str, operands: tuple[Operand, ...]) -> None:
+        if opcode == WAIT:
+            mbarriers.mbarrier_wait(self._pointer(operands[0]), wrap(self._number(operands[1], I32)))
+        elif opcode in _PLAIN:
+            _PLAIN[opcode]()
+        elif (mma := _MMA.fullmatch(opcode)) is not None:
+            self._mma(int(mma[1]), mma[2], int(mma[3] or 0), operands)
+        elif (commit := _COMMIT.fullmatch(opcode)) is not None:
+            mask = Int16(wrap(self._number(operands[1], I32))) if commit[2] else None
+            tcgen05_commit(self._pointer(operands[0]), mask, int(commit[1]))
+        else:
+            raise ConstraintError(f"inline PTX: {opcode} is not here yet")
+
+    def _mma(self, ctas: int, kind: str, factors: int, operands: tuple[Operand, ...]) -> None:
+        d, a, b, word, *rest = operands
+        places, keep = rest[:-1], rest[-1]
+        if len(places) != (2 if factors else 0):
+            raise ConstraintError("inline PTX: tcgen05.mma with a mask of lanes, or a scale of D, is not here yet")
+        source = "TS" if str(a).startswith("[") else "SS"
+        left = self._address(a) if source == "TS" else self._number(a, I64)
+        values = [self._address(d), left, self._number(b, I64), self._number(word, I32), self._number(keep, BOOL)]
+        values += [self._address(place) for place in places]
+        Builder.current().call(DescribedMma(kind, ctas, source, factors), values, ())
+
+    def _number(self, token: Operand, kind: ScalarType) -> Value:
+        """A register, or a number in the text, of this type."""
+        if not isinstance(token, str):
+            raise ConstraintError(f"inline PTX: a register is needed, not the vector {{{', '.join(token)}}}")
+        if token in self.widths:
+            return Builder.current().cast(self._value(token), kind)
+        try:
+            number = int(token, 0)
+        except ValueError:
+            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number") from None
+        return Constant(kind, bool(number) if kind == BOOL else number)
+
+    def _address(self, token: Operand) -> Value:
+        """``[register + number]`` as an address of tensor memory."""
+        name, _, more = str(token).strip("[]").partition("+")
+        found = wrap(self._number(name.strip(), I32))
+        return (found + int(more, 0)).ir_value() if more.strip() else found.ir_value()
+
+    def _pointer(self, token: Operand) -> Pointer:
+        """``[register]`` as the pointer to an mbarrier that it was made of."""
+        name = str(token).strip("[] ")
+        found = pointer_of(self.values[name]) if name in self.values else None
+        if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:
+            raise ConstraintError(f"inline PTX: {token} is not the address of a pointer to shared memory")
+        return Pointer(found, Int64)
+
+
+def _bits(kind: str) -> int:
+    return int(kind.lstrip("bsuf"))
+
+
+def _parts(operand: Operand) -> tuple[str, ...]:
+    return operand if isinstance(operand, tuple) else (operand,)
+
+
+def _names(statement: Statement) -> list[str]:
+    """The registers that a statement names, and what looks like one."""
+    tokens = [statement.guard, *(part for o in statement.operands for part in _parts(o))]
+    return [name for token in tokens for name in _NAME.findall(token)]
+
+
+def _written(statement: Statement) -> list[str]:
+    return [part for part in _parts(statement.operands[0]) if part != "_"] if statement.operands else []
+
+
+def _written_out(statement: Statement) -> str:
+    guard = f"@{statement.guard} " if statement.guard else ""
+    pair = statement.opcode.startswith(("setp", "shfl"))  # two results, of which the second is a predicate
+    operands = [
+        o if isinstance(o, str) else "|".join(o) if pair and not i else f"{{{', '.join(o)}}}"
+        for i, o in enumerate(statement.operands)
+    ]
+    return f"{guard}{statement.opcode} {', '.join(operands)};"
