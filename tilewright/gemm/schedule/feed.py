@@ -21,6 +21,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute, pipeline, utils
+from tilewright.gemm.addressing import aligned_pointer
 
 DEPTH = 2
 """Slots: a tile is drawn while another is multiplied. More would deal tiles out before they are needed."""
@@ -149,7 +150,7 @@ class LaunchFeed:
             self.ring.consumer_release(place)
 
     def answer(self, place: Any) -> Any:
-        return self.slots[None, place.index].iterator.align(16)
+        return aligned_pointer(self.slots[None, place.index].iterator, 16)
 
     @cute.jit
     def tail(self, place: Any) -> None:
