@@ -10,7 +10,7 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain
-from tilewright.gemm.epilogue.scales import Scales
+from tilewright.gemm.epilogue.scales import BlockScales, Scales
 from tilewright.gemm.tiles import aligned
 
 ADDRESS, PITCH, EXTENT, ORIGIN, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 14, 15, 16
@@ -49,6 +49,18 @@ def function_of(function: Any, table: cute.Tensor, problem: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class ZeroUnless:
+    """acc = 0 unless ``in_group``: what belongs to no group has sums of 0, and scales that may be NaN."""
+
+    in_group: Any
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: Any) -> None:
+        if self.in_group == False:  # noqa: E712  # a run-time Boolean
+            acc.fill(0)
+
+
+@dataclass(frozen=True)
 class GroupScales:
     """acc[m, n] *= a[m] * b[n], of the groups that offsets on the device cut; stands for :class:`Scales` until the
     problem is known. The scales along the mode that is ``cut`` are one vector for all groups, others (groups, extent).
@@ -61,14 +73,29 @@ class GroupScales:
     cut: Constexpr
     moved: Constexpr
 
-    def of_problem(self, table: cute.Tensor, problem: Any) -> Scales:
+    def of_problem(self, table: cute.Tensor, problem: Any) -> Scales | Chain:
         """The scales of one problem's rows and columns."""
-        return Scales(*(self.vector(x, mode, table, problem) for mode, x in enumerate((self.a, self.b))))
+        scales = Scales(*(self.vector(x, mode, table, problem) for mode, x in enumerate((self.a, self.b))))
+        if self.cut == 2:  # every problem is a group
+            return scales
+        return Chain((scales, ZeroUnless(problem < cute.size((self.b, self.a)[self.cut], mode=[0]))))
 
     def vector(self, scales: Any, mode: int, table: cute.Tensor, problem: Any) -> Any:
-        if mode != self.cut:  # what belongs to no group has sums of 0: any scales will do
+        if mode != self.cut:
             return scales[cute.min(problem, cute.size(scales, mode=[0]) - 1), None]
         return cute.domain_offset((table[problem, BIAS].to(Int32),), scales) if self.moved else scales
+
+
+@dataclass(frozen=True)
+class GroupBlockScales(BlockScales):
+    """Scales of blocks, of groups of rows of A that offsets on the device cut; stands for :class:`BlockScales` until
+    the problem is known: ``a`` is (M, K / 128) of all groups, ``b`` (G, N / columns, K / 128)."""
+
+    def of_problem(self, table: cute.Tensor, problem: Any) -> Chain:
+        """The scales of one problem; rows count from the first one of all."""
+        groups = cute.size(self.b, mode=[0])
+        scales = BlockScales(self.a, self.b[cute.min(problem, groups - 1), None, None], self.rows, self.columns)
+        return Chain((scales, ZeroUnless(problem < groups)))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tilewright import Int32, cute, pipeline, range, utils
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.kernel.group_offsets import Groups
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ORIGIN, function_of, matrices, numbers, stack, tiles_of
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
@@ -134,7 +135,9 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             part = (mine // config.split[1], mine % config.split[1])
             tCrA, tCrB = self.fragments(tiled_mma, stages, part)
             finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
-            walk((self.map_of(maps, 2),), partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, finish), consumer)
+            scales = partial(self.scales_of_group, tiled_mma, table, function, part)
+            piece = partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, scales, finish)
+            walk((self.map_of(maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     def ring(self, stages: tuple) -> Any:
@@ -224,6 +227,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         tiled_mma: cute.TiledMma,
         tCrA: cute.Tensor,
         tCrB: cute.Tensor,
+        scales: Any,
         finish: Any,
         problem: Any,
         place: tuple,
@@ -232,10 +236,35 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         state: Any,
     ) -> Any:
         """A consumer warpgroup's part of one output tile."""
-        acc = self.accumulators(tiled_mma)
-        state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+        acc, of_tile = self.accumulators(tiled_mma), scales(problem, place, k_tiles)
+        if cutlass.const_expr(of_tile is None):
+            state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+        else:
+            state = self.mainloop.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
         finish(problem, place, descriptors[0], acc)
         return state
+
+    def scales_of_group(
+        self,
+        tiled_mma: cute.TiledMma,
+        table: cute.Tensor,
+        function: EpilogueFunction,
+        part: tuple,
+        problem: Any,
+        place: tuple,
+        k_tiles: Any,
+    ) -> TileScales | None:
+        """The scales of blocks of a consumer warpgroup's part of an output tile; None without such scales."""
+        if block_scales(function) is None:
+            return None
+        scales = block_scales(function_of(function, table, problem))
+        assert scales is not None
+        extent, origin = (numbers(table, problem, column)[:2] for column in (EXTENT, ORIGIN))
+        split = self.config.split
+        at = place[0] * split[0] + part[0], place[1] * split[1] + part[1]
+        whole = cute.domain_offset(origin, cute.make_identity_tensor(extent))
+        held = self.held_part(tiled_mma, cute.local_tile(whole, self.config.part, at), extent)
+        return TileScales(scales, held, 0, k_tiles)
 
     @cute.jit
     def write_tile(

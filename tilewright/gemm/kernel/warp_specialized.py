@@ -393,10 +393,13 @@ class WarpSpecializedGemm(TileWriter):
             return None
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         cD = self.part_of_tile(cute.make_identity_tensor(extent), at, part)
+        return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end)
+
+    def held_part(self, tiled_mma: cute.TiledMma, cD: cute.Tensor, extent: tuple) -> EpilogueTile:
+        """A warpgroup's part of a tile, of coordinates ``cD``, as the calling thread holds it in the main loop."""
         tidx = cute.arch.thread_idx()[0] % 128
         tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
-        held = EpilogueTile(tCcD, extent, no_source, self.config.transposed)
-        return TileScales(scales, held, k_begin, k_end)
+        return EpilogueTile(tCcD, extent, no_source, self.config.transposed)
 
     @cute.jit
     def multiply(

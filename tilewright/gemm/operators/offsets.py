@@ -214,11 +214,7 @@ class CutProduct:
 
     def launch(self) -> None:
         """Choose the kernel, and launch it."""
-        version, entries = capability_of(self.problem.machine), self.entries
-        if self.rows is not None:
-            entries = [entry.for_gathered_rows for entry in entries]
-        elif is_untransposed(Chain(self.functions)):
-            entries = [entry.untransposed for entry in entries]
+        version, entries = capability_of(self.problem.machine), self.suited_entries()
         entry, _ = entry_of("", self.problem, entries, version)
         others = [other for other in entries if not other.config.persistent]
         step = VECTOR // self.problem.A.dtype.bytes if entry.config.persistent and self.cuts_rows else 1
@@ -227,6 +223,14 @@ class CutProduct:
             check_reach(one, self.problem)
         for one in launches:
             OffsetLaunch(self, one, step).run()
+
+    def suited_entries(self) -> list[KernelEntry]:
+        """The kernels, in the sizes that the rows and the epilogue allow."""
+        if self.rows is not None:
+            return [entry.for_gathered_rows for entry in self.entries]
+        if is_untransposed(Chain(self.functions)):
+            return [entry.untransposed for entry in self.entries]
+        return self.entries
 
     @property
     def cuts_rows(self) -> bool:

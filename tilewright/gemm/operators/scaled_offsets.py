@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from tilewright import BFloat16
@@ -13,7 +13,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import check_vector
-from tilewright.gemm.kernel.group_table import GroupScales
+from tilewright.gemm.epilogue.scales import BLOCK
+from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import dynamic, framework, namespace
 from tilewright.gemm.operators.matmul import any_recorded
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
@@ -42,11 +43,14 @@ def scaled_grouped_matmul(
     | (M, K) | (G, K, N) | (M,) | (G, N) | (M, N) |
     | (G, M, K) | (K, N) | (G, M) | (N,) | (M, N) |
     | (M, K) | (K, N) | (G * M,) | (G * N,) | (G, M, N) |
+    | (M, K) | (G, K, N) | (M, K / 128) | (G, K / 128, N / 128) or (G, K / 128, N) | (M, N) |
 
     Args:
         a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
         b: of the same type, columns contiguous.
-        scale_a, scale_b: float32, for each row of a group's A and each column of its B.
+        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The last form has scales of
+            blocks: of 128 elements of a row of A (of the last ones, where K is no multiple of 128), and of 128 x 128
+            elements of B, or 128 of a column. They always promote, by Hopper kernels.
         offsets: where the groups end, int32 on the device.
         out: where the result goes; made if it is None.
         out_dtype: of the result: BFloat16 by default, Float16 or Float32.
@@ -102,6 +106,23 @@ class ScaledCutProduct(CutProduct):
     def result_dtype(entry: KernelEntry) -> Any:
         return BFloat16
 
+    @cached_property
+    def blocks(self) -> tuple[int, int] | None:
+        """How many rows of A and columns of B share a scale of 128 elements of K; None where the scales are those of
+        rows and columns."""
+        m, n, k = problem_extents(self.problem)
+        deep = -(-k // BLOCK)
+        found = tuple(array_of(x).shape for x in (self.scale_a, self.scale_b))
+        if self.mode != 0 or len(found[0]) != 2 or len(found[1]) != 3:
+            return None
+        for columns in (1, BLOCK):
+            if found == ((m, deep), (self.groups, deep, -(-n // columns))):
+                return 1, columns
+        raise ArgumentError(
+            f"scale_a and scale_b have the shapes {found[0]} and {found[1]}; for blocks of {BLOCK} elements of K they "
+            f"are {(m, deep)} and {(self.groups, deep, n)} or {(self.groups, deep, -(-n // BLOCK))}"
+        )
+
     def check(self) -> None:
         """ArgumentError where D is not of floats, or scales do not fit the operands."""
         d = self.problem.D.dtype
@@ -113,19 +134,39 @@ class ScaledCutProduct(CutProduct):
                 raise ArgumentError(f"{name} must be float32, got {array.dtype.__name__}")
             if array.device != self.problem.A.device:
                 raise ArgumentError(f"{name} is on {array.device}, the matrices on {self.problem.A.device}")
+            check_vector(name, array, self.problem)
+            if self.blocks is not None:
+                continue
             shape, extent = self.shape(mode), problem_extents(self.problem)[mode]
             listed = [shape, (self.groups * extent,)] if self.mode == 2 else [shape]
             if tuple(array.shape) not in listed:
                 raise ArgumentError(f"{name} has the shape {tuple(array.shape)}; for these operands it is {listed[-1]}")
-            check_vector(name, array, self.problem)
 
     def shape(self, mode: int) -> tuple[int, ...]:
         """The shape in which a kernel reads the scales of rows (0) or columns (1)."""
         extent = problem_extents(self.problem)[mode]
         return (extent,) if mode == self.mode else (self.groups, extent)
 
-    def function(self, config: Any) -> GroupScales:
+    def suited_entries(self) -> list[KernelEntry]:
+        if self.blocks is None:
+            return super().suited_entries()
+        dtype, entries = self.problem.A.dtype, self.entries
+        if [entry.name for entry in entries] == FAST[dtype]:  # scales of blocks always promote
+            entries = scaled_kernels(False, None, dtype)
+        fitting = [entry.for_block_scales(*self.blocks) for entry in entries]
+        found = [entry for entry in fitting if entry is not None]
+        if not found:
+            raise ArgumentError(
+                f"kernel {self.entries[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
+                "hopper_e4m3_promoted and hopper_e5m2_promoted can"
+            )
+        return found
+
+    def function(self, config: Any) -> GroupScales | GroupBlockScales:
         """The scales of the group of each tile."""
+        if self.blocks is not None:
+            a, b = dynamic(from_dlpack(self.scale_a)), dynamic(from_dlpack(self.scale_b.swapaxes(1, 2)))
+            return GroupBlockScales(a, b, *self.blocks)
         found = (contiguous(x).reshape(self.shape(mode)) for mode, x in enumerate((self.scale_a, self.scale_b)))
         a, b = (dynamic(from_dlpack(x)) for x in found)
         return GroupScales(a, b, self.mode, not config.persistent)
