@@ -70,6 +70,42 @@ def test_exact_for_any_groups(mode: int, extents: Any, parts: list[float], dtype
     np.testing.assert_array_equal(result, exact)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("columns", [1, 128])
+@pytest.mark.parametrize("dtypes", [(E4M3, E4M3), (E4M3, E5M2)], ids=["e4m3", "e4m3 e5m2"])
+def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) -> None:
+    """Groups that begin within tiles, empty ones, and rows of no group whose scales are NaN."""
+    torch = pytest.importorskip("torch")
+    rng, (m, n, k), ends = np.random.default_rng(5), (200, 144, 272), [7, 7, 130, 190]
+    a = rng.integers(-2, 3, (m, k)).astype(dtypes[0])
+    b = rng.integers(-2, 3, (len(ends), n, k)).astype(dtypes[1])
+    scale_a = np.exp2(rng.integers(-3, 4, (m, 3))).astype(np.float32)
+    scale_b = np.exp2(rng.integers(-3, 4, (len(ends), -(-n // columns), 3))).astype(np.float32)
+    exact, deep = np.zeros((m, n)), np.arange(k) // 128
+    left = a.astype(np.float64) * scale_a[:, deep]
+    right = b.astype(np.float64) * scale_b[:, np.arange(n) // columns][:, :, deep]
+    for i, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        exact[begin:end] = left[begin:end] @ right[i].T
+    scale_a[ends[-1] :] = np.nan
+    kinds = {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2}
+    a, b = (
+        torch.from_numpy(x.view(np.uint8)).view(kinds[kind]).to(device) for x, kind in zip((a, b), dtypes, strict=True)
+    )
+    scales = (torch.from_numpy(x).to(device) for x in (scale_a, scale_b))
+    scale_a, scale_b = scales
+    offsets = torch.tensor(ends, dtype=torch.int32, device=device)
+    result = scaled_grouped_matmul(a, b.mT, scale_a, scale_b.mT, offsets, out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("kernel", [None, "tensorop_e4m3"])
+def test_rows_of_no_group_are_zero_whatever_their_scales_are(kernel: str | None) -> None:
+    operands, exact = drawn(0, 40, 32, 64, [5, 16], E4M3, 1)
+    operands[2][16:] = np.nan
+    result = scaled_grouped_matmul(*operands, out_dtype=Float32, kernel=kernel)
+    np.testing.assert_array_equal(result, exact)
+
+
 def test_scales_of_empty_groups_have_no_effect() -> None:
     operands, exact = drawn(0, 40, 32, 64, [0, 16, 16], E4M3, 1)
     operands[3][0] = operands[3][2] = np.nan

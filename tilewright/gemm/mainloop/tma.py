@@ -25,12 +25,12 @@ from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
-SCALES_AHEAD = {1: 4, 2: 4, 3: 2}
-"""Stages whose scales are in registers before they are needed, by the number of warpgroups that share the registers."""
+SCALES_AHEAD = {64: 8, 160: 4, 192: 2}
+"""Stages whose scales are in registers before they are needed, by the most registers for sums and promoted sums beside
+which there are as many. A stage of a small tile is multiplied in a tenth of the time in which memory answers."""
 
-FEW_SCALES, FEW_SUMS = 8, 160
-"""Scales of a stage, and sums of a thread with those that are promoted, beside which it has registers for the scales of
-several stages."""
+FEW_SCALES = 8
+"""Scales of a stage of which a thread has registers for those of several stages."""
 
 
 def _nothing() -> None:
@@ -41,7 +41,8 @@ def scales_ahead(config: HopperConfig, scales: int) -> int:
     """Stages whose scales, of which a thread has ``scales``, are loaded before they are needed."""
     if scales > FEW_SCALES:
         return 1
-    return SCALES_AHEAD[config.warpgroups] if config.promoted_registers <= FEW_SUMS else 2
+    held = config.promoted_registers
+    return 2 if config.warpgroups == 3 else next(ahead for most, ahead in SCALES_AHEAD.items() if held <= most)
 
 
 class NoScales:

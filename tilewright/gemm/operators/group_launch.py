@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -197,16 +196,13 @@ def majors(problem: Problem) -> Any:
 def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands with these layouts; in the simulator
     the one that it finishes first."""
-    return fastest_for([problem.shape for problem in problems], problems, entry, gpu, machine)
-
-
-def fastest_for(
-    shapes: Sequence[Shape], problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str
-) -> AnyConfig:
-    """The same for products of these ``shapes`` of operands laid out as those of the problems."""
-    groups = entry.family.grouped
-    sizes = [size for size in groups.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
+    shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu)
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
     extents = np.array([shape[:3] for shape in shapes], float)
-    return min(sizes, key=lambda size: groups.time_us(size, extents, gpu))
+    return min(sizes, key=lambda size: entry.family.grouped.time_us(size, extents, gpu))
+
+
+def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits) -> list[AnyConfig]:
+    """The sizes for operands with these layouts that the GPU has the shared memory for."""
+    return [size for size in entry.family.grouped.sizes(entry, problems) if size.smem_bytes <= gpu[1]]

@@ -6,6 +6,7 @@ of equal size, reserves memory for the table of ``kernel.group_table``, and the 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -19,18 +20,20 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, check_types
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.config import Major
+from tilewright.gemm.choice.simulated import simulated_work
+from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.epilogue_operands import check_epilogue
-from tilewright.gemm.host.plan import capability_of, limits
+from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
-from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, fastest_for, leading_stride
+from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -334,11 +337,7 @@ class OffsetLaunch(TableLaunch):
 
     def __init__(self, product: CutProduct, entry: KernelEntry, step: int) -> None:
         problem, gpu = product.problem, limits(product.problem.machine)
-        extents = list(problem_extents(problem))
-        extents[product.mode] = -(-extents[product.mode] // product.groups)
-        m, n, k = extents
-        shapes = [(m, n, k, 1)] * product.groups
-        config = fastest_for(shapes, any_begin(problem, product.mode), entry, gpu, problem.machine)
+        config = fastest_cut(problem, product.mode, product.groups, entry, gpu)
         super().__init__([problem], config, product.function(config), gpu)
         self.problem = self.problems[0]
         self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
@@ -374,6 +373,19 @@ class OffsetLaunch(TableLaunch):
         else:  # each group may have a tile that is not full
             tiles[self.mode] += self.rows
         return self.room(self.rows + 1, COLUMNS), int(np.prod(tiles))
+
+
+def fastest_cut(problem: Problem, mode: int, groups: int, entry: KernelEntry, gpu: Limits) -> AnyConfig:
+    """The size for groups of which the host does not know how they cut the mode; in the simulator the one that it
+    finishes first if they are equal."""
+    extents, family = problem_extents(problem), entry.family.grouped
+    sizes = usable_sizes(any_begin(problem, mode), entry, gpu)
+    if problem.machine == "cpu" and simulated().sizes == "simulator":
+        m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
+        return min(sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
+    read, written = (sum(math.prod(x.shape) * x.dtype.bytes for x in matrices)
+                     for matrices in ((problem.A, problem.B), (problem.D,)))  # fmt: skip
+    return family.fastest_cut(sizes, extents, mode, groups, read, written, gpu)
 
 
 def any_begin(problem: Problem, mode: int) -> list[Problem]:
