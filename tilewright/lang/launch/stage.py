@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -43,7 +46,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     builder = HostBuilder(host.body, any(a.on_cpu for a in arguments), list(bound.arguments.values()))
     builder.dependencies.append(target.function)
     rest = iter(params)
-    with builder.activate(), blamed():
+    with few_collections(), builder.activate(), blamed():
         returned = target.signature.call(target.code, bound, [a.rebuild(rest) for a in arguments])
         values, result = _result(target, returned)
         builder.emit("yield", values)
@@ -62,6 +65,20 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
 
 
 register_entry(stage.__code__)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Inside, Python looks for cycles once for as many new objects as a program of 50,000 ops has, and then at the
+    youngest only: what staging makes is kept, and each look would go through all of it. The thresholds are put back,
+    and garbage that was made is found later. Where the collector is off it stays off."""
+    before = gc.get_threshold()
+    if before[0]:
+        gc.set_threshold(max(before[0], 1_000_000), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.Spec]:
