@@ -35,6 +35,7 @@ class DirectCopies:
         self.slot = slot
         self.node: BasicBlock | None = None
         self.origins: dict[Value, Origin] = {}  # of the pointers that the node makes out of others by constants
+        self.bases: dict[int, tuple[Value, tuple[int, ...]]] = {}  # by the op's id: of copies through one pointer
         self.served: Counter[Value] = Counter()  # how many operands of copies in the stretch that makes it a pointer is
 
     def note(self, op: Op, node: BasicBlock) -> None:
@@ -49,6 +50,8 @@ class DirectCopies:
         pointers = split_operands(op, op.operands)[1]
         origins = [self._origin(pointer, node) for pointer in pointers]
         self.served.update(pointer for pointer in pointers if pointer in self.origins)
+        if all(pointer is origins[0][0] for pointer, _ in origins):
+            self.bases[id(op)] = origins[0][0], tuple(at for _, at in origins)
         return _copy(plain, op, origins, self.slot)
 
     def _origin(self, pointer: Value, node: BasicBlock) -> Origin:

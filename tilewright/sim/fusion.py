@@ -17,6 +17,7 @@ from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
 from tilewright.sim.matrix_form import MatrixForms, products
 from tilewright.sim.program import BasicBlock, Closure, nothing
+from tilewright.sim.thread_products import ThreadProducts
 
 
 class MatrixRun:
@@ -73,7 +74,7 @@ def written_registers(op: Op, value: Value) -> set[int]:
     return set(range(kind.n))
 
 
-def fuse(nodes: list[BasicBlock], slot: Callable[[Value], int], forms: MatrixForms) -> None:
+def fuse(nodes: list[BasicBlock], slot: Callable[[Value], int], forms: MatrixForms, threads: ThreadProducts) -> None:
     """Make the last instruction of each run do the work of all. Every fragment has one name (``names_are_unique``)."""
     for node in nodes:
         assert isinstance(node.steps, list)
@@ -81,6 +82,7 @@ def fuse(nodes: list[BasicBlock], slot: Callable[[Value], int], forms: MatrixFor
             step = products(run.ops, forms, slot)
             if step is None and len(run.ops) > 1:
                 step = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
+            step = threads.step(run.ops, step or node.steps[run.at[-1]]) or step
             if step is not None:
                 for at in run.at:
                     # The steps keep their places, by which observers and errors find their ops.

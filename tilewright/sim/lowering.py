@@ -28,6 +28,7 @@ from tilewright.sim.fusion import fuse, names_are_unique
 from tilewright.sim.matrix_form import use_matrices
 from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, Program, stop
 from tilewright.sim.steps import STEPS
+from tilewright.sim.thread_products import ThreadProducts
 from tilewright.sim.values import MASK, kind_of, scalar_value
 
 
@@ -60,7 +61,9 @@ class Lowering:
         if self.stops is None and names_are_unique(self.function):  # with stops every op is looked at by itself
             forward(self.nodes, self.function, self.slot)
             forms = use_matrices(self.nodes, self.function, self.slot, self.fresh)
-            fuse(self.nodes, self.slot, forms)
+            threads = ThreadProducts(self.nodes, self.function, self.slot, self.fresh, self.direct.bases)
+            fuse(self.nodes, self.slot, forms, threads)
+            threads.finish()
             forms.add_before_looks(self.nodes, self.slot)
         program = Program(self.function.name, self.nodes, self.kinds, self.template, self.exact, params)
         program.function, program.slots = self.function, self.slots

@@ -26,11 +26,29 @@ class WarpRows(NamedTuple):
     numbers: Array
 
 
+class SharedRows:
+    """How lanes of a warp share offsets: ``lanes [R]`` one of those that have the same, ``row [32]`` which of them each
+    lane shares with. There is one object of a kind, which a register for all lanes may hold (``ndim``)."""
+
+    __slots__ = ("lanes", "row")
+    ndim = 0
+
+    def __init__(self, lanes: Array, row: Array) -> None:
+        self.lanes, self.row = lanes, row
+
+    @property
+    def count(self) -> int:
+        return len(self.lanes)
+
+
+_shared_rows: dict[bytes, SharedRows] = {}
+
+
 class Offsets:
     """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
     elements or-ed together (a low bit that is 0 there is 0 in each)."""
 
-    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "_arranged", "costs")
+    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "_arranged", "_shared", "costs")
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -41,6 +59,7 @@ class Offsets:
         self._arranged: dict[Any, tuple[Any, Array, Any]] = {}
         self._moved: tuple[Array, Offsets] | None = None
         self._rows: dict[int, WarpRows | None] = {}
+        self._shared: list[SharedRows | None] = []  # once it is known
         self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
 
     @property
@@ -73,6 +92,16 @@ class Offsets:
         index: Array = self.items(access, base).reshape(-1, WARP)[:, order.lane] + far[order.pointer]
         self._arranged[key] = base, index, order
         return index
+
+    @property
+    def shared(self) -> SharedRows | None:
+        """How the lanes of each warp share offsets; None where warps differ in that."""
+        if not self._shared:
+            lanes = self.array.reshape(-1, WARP)
+            _, first, row = np.unique(lanes[0], return_index=True, return_inverse=True)
+            alike = bool((lanes == lanes[:, first[row]]).all())
+            self._shared = [_shared_rows.setdefault(row.tobytes(), SharedRows(first, row)) if alike else None]
+        return self._shared[0]
 
     def plus(self, move: Array) -> Offsets:
         """These offsets plus ``move [L]``: one object for one array, by which pointers to several tensors are moved."""
