@@ -65,6 +65,11 @@ def read(name: str) -> dict[str, bytes] | None:
     return None if data is None else _unpack(name, data)
 
 
+def has(name: str) -> bool:
+    """Whether there is an entry of this name, sound or not."""
+    return limit() > 0 and (folder() / f"{name}.bin").exists()
+
+
 def write(name: str, parts: dict[str, bytes]) -> None:
     """Keep an entry; a folder that cannot be written is not an error, the cache is a convenience."""
     bound = limit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial, reduce
@@ -30,6 +31,10 @@ from tilewright.lang.launch.options import CompileOptions
 
 _COMPILED: dict[Any, Any] = {}
 _COMPILING: dict[Any, threading.Lock] = {}
+ELSEWHERE: dict[Any, Future[None]] = {}
+"""Kernels that another process compiles and keeps on the disk; a future is done when its process is."""
+MOST_SECONDS = 60.0
+"""After which a kernel is compiled here though another process is at it."""
 
 Zeros = Callable[[int, Any], Any]
 
@@ -48,11 +53,12 @@ class Handle:
 
     @classmethod
     def of(
-        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any, zeros: Zeros | None = None
-    ) -> Handle:
+        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any, zeros: Zeros | None = None,
+        executor_of: Callable[..., Any] | None = None,
+    ) -> Handle:  # fmt: skip
         """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are; ``zeros``
         gives its workspace (n elements of a dtype, zero), which it leaves as it found it but for partial sums: first
-        the partial sums, then the flags."""
+        the partial sums, then the flags. ``executor_of`` may take the place of :func:`compiled`."""
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "serial" and not partitionable(function):
             raise ArgumentError(
                 f"{type(function).__name__} has no set_k_partition(k, partitions): serial split-K applies the epilogue "
@@ -61,7 +67,7 @@ class Handle:
         config, batch, most = plan.config, problem.shape[3], plan.config.most_batches
         if most is not None and batch > most:  # as many launches as the grid's limit makes necessary
             first, *others = (
-                cls.of(plan, problem.batches(begin, min(begin + most, batch)), function, target, zeros)
+                cls.of(plan, problem.batches(begin, min(begin + most, batch)), function, target, zeros, executor_of)
                 for begin in range(0, batch, most)
             )
             return reduce(cls.followed_by, others, first)
@@ -95,7 +101,7 @@ class Handle:
             objects = function, how, addressing
         family = family_of(config)
         tensors = family.tensors(config, A, B.transposed(), C, D)
-        first = handle_of(family.kernel(config), tensors, objects, config, (A, B, C, D))
+        first = handle_of(family.kernel(config), tensors, objects, config, (A, B, C, D), executor_of)
         context: Callable[[], Any] = nullcontext
         if seen.indirect is not None and seen.indirect.batches:
             context = partial(reachable, target, seen.indirect)
@@ -139,15 +145,16 @@ class Handle:
 
 
 def handle_of(
-    kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...]
-) -> Handle:
+    kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...],
+    executor_of: Callable[..., Any] | None = None,
+) -> Handle:  # fmt: skip
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
     reads the ``tensors`` follows from ``config``, from the majors of the ``matrices``, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
     wide = tuple(tensor.engine.wide for one in tensors for tensor in parts_of(one))  # offsets of 64 bits
     key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards, wide
     args = *tensors, *objects
-    return Handle(compiled(kernel, key, args, False), args, kernel, key)
+    return Handle((executor_of or compiled)(kernel, key, args, False), args, kernel, key)
 
 
 def parts_of(argument: Any) -> list[Any]:
@@ -161,6 +168,8 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
     if kind not in _COMPILED:
         with _COMPILING.setdefault(kind, threading.Lock()):  # a second thread waits for the first one's
             if kind not in _COMPILED:
+                if (elsewhere := ELSEWHERE.pop(kind, None)) is not None:
+                    wait([elsewhere], MOST_SECONDS)
                 more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
                 _COMPILED[kind] = Compiler(CompileOptions(), kind)(kernel, *args, **more)
     return _COMPILED[kind]

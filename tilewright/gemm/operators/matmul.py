@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,7 +32,8 @@ from tilewright.gemm.operators.epilogues import (
     lowered,
     seen_as_matrices,
 )
-from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.meanwhile import in_place_of, product_of
+from tilewright.gemm.operators.prepared import Prepared, is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.operators.rows import LaunchesByRows, plan_for_rows, rows_are_free, rows_key, rows_of
 from tilewright.gemm.schedule.splitk import SplitK
@@ -237,7 +239,9 @@ class Request:
         matrices, problem, result = given.operands, given.problem, given.result
         if problem.is_empty:
             return result.reshape(matrices.shape)
-        plan = self.plan(problem, given.entries)
+        plan, until = self.plan(problem, given.entries), None
+        if key is not None and (other := self.meanwhile(plan, given)) is not None:
+            plan, until = other
         if problem.machine == "cpu":
             warn_if_slow(plan.entry.name, plan.config, problem.shape)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
@@ -250,7 +254,7 @@ class Request:
         if given.copied:
             result[...] = given.D.reshape(matrices.shape)
         elif key is not None and given.may_be_repeated(self):
-            remembered = RepeatedProduct.of(prepared, matrices.shape, result.dtype, given.vectors)
+            remembered = RepeatedProduct.of(prepared, matrices.shape, result.dtype, given.vectors, until)
             prepared.release()
             self.remember(key, remembered, given.entries)
         if framework(self.a) == "jax" and problem.machine != "cpu":
@@ -386,6 +390,13 @@ class Request:
                     return found.plan(problem, problem.machine, self.may_pack)
         plan = self.planner(entries, self.may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
+
+    def meanwhile(self, plan: Plan, given: Given) -> tuple[Plan, Future[None]] | None:
+        """A plan by a kernel that is here, until the future that comes with it is done."""
+        if self.decomposition != "auto" or self.functions or is_captured():
+            return None
+        product = product_of(given.problem, self.bias, self.activation)
+        return None if product is None else in_place_of(plan, given.entries, given.problem, given.function, product)
 
     @property
     def may_pack(self) -> str:

@@ -260,6 +260,12 @@ def current_stream(device: str, apart: bool) -> Any:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0
-    if apart and torch.cuda.is_current_stream_capturing():
+    if apart and is_captured():
         return CAPTURED
     return torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0))
+
+
+def is_captured() -> bool:
+    """Whether what PyTorch's current stream is given now goes into a graph."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
@@ -11,7 +12,7 @@ from typing import Any
 
 from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.operators.epilogues import written_numbers
-from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.prepared import Prepared, is_captured
 from tilewright.lang.arguments.arrays import array_of
 
 MOST_ADDRESSES = 512
@@ -31,6 +32,8 @@ class RepeatedProduct:
     """Whether C and D have one layout, so that one may be the other."""
     written: tuple[int, ...] = (3,)
     """The operands that are written: D, and outputs of the epilogue."""
+    until: Future[None] | None = None
+    """When a better kernel is compiled than the one that multiplies meanwhile; None where this is the one."""
     disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
     """Addresses for which :meth:`results_are_disjoint` said so: its answer depends on them alone."""
 
@@ -41,12 +44,15 @@ class RepeatedProduct:
         return partial(sys.modules["torch"].empty_strided, self.shape, strides, dtype=self.dtype)
 
     @classmethod
-    def of(cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any]) -> RepeatedProduct:
+    def of(
+        cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any],
+        until: Future[None] | None = None,
+    ) -> RepeatedProduct:  # fmt: skip
         problem = prepared.problem
         arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
         spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]
         written = (3, *(4 + number for number in written_numbers(prepared.function)))
-        return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride, written)
+        return cls(prepared, shape, dtype, tuple(spans), problem.C.stride == problem.D.stride, written, until)
 
     def may_write(self, addresses: tuple[int, ...]) -> bool:
         """:meth:`results_are_disjoint`, asked once for each of a few addresses: 1 us of the 7 of a repeated call."""
@@ -84,7 +90,9 @@ def torch_key(*tensors: Any) -> tuple[Any, ...]:
 
 def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
     """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
-    asks for a gradient, tensors without memory."""
+    asks for a gradient, tensors without memory, a better kernel that is compiled by now."""
+    if repeated.until is not None and (repeated.until.done() or is_captured()):
+        return None
     result = repeated.empty(device=a.device) if out is None else out
     at = result.data_ptr()
     addresses = (
