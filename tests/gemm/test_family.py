@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.gemm.naive_family import MOST_K, Naive, naive_entry
-from tilewright import Float16
+from tilewright import Float16, Float32
 from tilewright.errors import ArgumentError
 from tilewright.gemm import KernelEntry, gemm, gemm_grouped, kernels, stage
-from tilewright.gemm.choice.registry import sparse_kernels
+from tilewright.gemm.choice.registry import KERNELS, candidates, sparse_kernels
 from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
@@ -76,3 +76,12 @@ def test_only_families_that_gain_by_it_are_given_copies_of_unaligned_rows(name: 
     entry = kernels()[name]
     a, b = np.ones((64, 67), np.float16), np.ones((67, 64), np.float16)
     assert (Packing.of(Problem.of(a, b, out_dtype=Float16), entry) is not None) == entry.family.packs
+
+
+def test_each_row_of_the_registry_says_the_dtype_that_its_kernel_takes() -> None:
+    for name, entry in KERNELS.items():
+        assert entry.name == name and entry.config.a.dtype is KERNELS.dtypes[name]
+        assert KERNELS[name] is entry and entry in candidates(
+            Float32 if name.endswith("tf32") else KERNELS.dtypes[name], None
+        )
+    assert len(KERNELS) == len(list(KERNELS)) and "no kernel" not in KERNELS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
@@ -129,50 +130,73 @@ def promoted(name: str, title: str, dtype: Any) -> KernelEntry:
     return KernelEntry(name, f"{title}, sums promoted every 128 of K: {WGMMA}", first, small=tuple(others))
 
 
-KERNELS = {
-    entry.name: entry
-    for entry in (
-        hopper("hopper_f16", "fp16 tensor cores", Float16),
-        hopper("hopper_bf16", "bf16 tensor cores", BFloat16),
-        hopper("hopper_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
-        hopper("hopper_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
-        hopper("hopper_i8", "int8 in, int32 out", Int8, Int32, Int32),
-        blackwell("blackwell_f16", "fp16 tensor cores", Float16),
-        blackwell("blackwell_bf16", "bf16 tensor cores", BFloat16),
-        blackwell("blackwell_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
-        blackwell("blackwell_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
-        blackwell("blackwell_i8", "int8 in, int32 out", Int8, Int32, Int32),
-        all_sizes("tensorop_f16", "fp16 tensor cores", Float16),
-        all_sizes("tensorop_bf16", "bf16 tensor cores", BFloat16),
-        all_sizes("tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, Float16),
-        small_m("small_m_f16", "fp16", Float16),
-        small_m("small_m_bf16", "bf16", BFloat16),
-        KernelEntry("simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", simt()),
-        hopper("hopper_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
-        blackwell("blackwell_tf32", "fp32 arrays on tf32 tensor cores (10-bit mantissas)", TFloat32, Float32),
-        four_warps(
-            "tensorop_tf32",
-            f"fp32 arrays on tf32 tensor cores (10-bit mantissas): {TENSOR_CORES}",
-            tensorop(TFloat32, Float32, tile=(128, 128, 16)),
-        ),
-        KernelEntry(
-            "tensorop_e4m3",
-            f"fp8 e4m3 in, fp16 out: {TENSOR_CORES}",
-            tensorop(Float8E4M3FN, Float16, tile=(128, 128, 64), warps=(4, 2)),
-        ),
-        KernelEntry(
-            "tensorop_e5m2",
-            f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}",
-            tensorop(Float8E5M2, Float16, tile=(128, 128, 64), warps=(4, 2)),
-        ),
-        promoted("hopper_e4m3_promoted", "fp8 e4m3 in, fp16 out", Float8E4M3FN),
-        promoted("hopper_e5m2_promoted", "fp8 e5m2 in, fp16 out", Float8E5M2),
-        four_warps("tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", tensorop(Int8, Int32, Int32, (128, 128, 64))),
-        four_warps(
-            "tensorop_f64", "fp64 tensor cores: mma.sync 8x8x4", tensorop(Float64, acc=Float64, tile=(64, 64, 16))
-        ),
-    )
-}
+def warps_of_four(name: str, title: str, dtype: Any, **how: Any) -> KernelEntry:
+    return four_warps(name, title, tensorop(dtype, **how))
+
+
+def one_size(name: str, title: str, dtype: Any, **how: Any) -> KernelEntry:
+    return KernelEntry(name, title, simt() if dtype is Float32 else tensorop(dtype, **how))
+
+
+class Kernels(Mapping[str, KernelEntry]):
+    """The entries by name. One is made when it is asked for: all of them are 11,000 configurations, a quarter of a
+    second, of which a program takes those of one or two dtypes."""
+
+    def __init__(self, *rows: tuple[Callable[..., KernelEntry], str, str, Any, dict[str, Any]]) -> None:
+        self.dtypes = {name: dtype for _, name, _, dtype, _ in rows}
+        self._make = {name: partial(make, name, title, dtype, **how) for make, name, title, dtype, how in rows}
+        self._made: dict[str, KernelEntry] = {}
+
+    def __getitem__(self, name: str) -> KernelEntry:
+        found = self._made.get(name)
+        return found or self._made.setdefault(name, self._make[name]())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._make
+
+    def accepting(self, ab_dtype: Any) -> list[KernelEntry]:
+        """Those for operands of a dtype, the best first; float32 arrays are read by tf32 tensor cores, too."""
+        return [
+            self[name] for name, dtype in self.dtypes.items() if (Float32 if dtype is TFloat32 else dtype) is ab_dtype
+        ]
+
+
+TF32, F64 = "fp32 arrays on tf32 tensor cores (10-bit mantissas)", "fp64 tensor cores: mma.sync 8x8x4"
+FP8: dict[str, Any] = {"out": Float16, "tile": (128, 128, 64), "warps": (4, 2)}
+I8: dict[str, Any] = {"out": Int32, "acc": Int32}
+KERNELS = Kernels(
+    (hopper, "hopper_f16", "fp16 tensor cores", Float16, {}),
+    (hopper, "hopper_bf16", "bf16 tensor cores", BFloat16, {}),
+    (hopper, "hopper_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, {"out": Float16}),
+    (hopper, "hopper_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, {"out": Float16}),
+    (hopper, "hopper_i8", "int8 in, int32 out", Int8, I8),
+    (blackwell, "blackwell_f16", "fp16 tensor cores", Float16, {}),
+    (blackwell, "blackwell_bf16", "bf16 tensor cores", BFloat16, {}),
+    (blackwell, "blackwell_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, {"out": Float16}),
+    (blackwell, "blackwell_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, {"out": Float16}),
+    (blackwell, "blackwell_i8", "int8 in, int32 out", Int8, I8),
+    (all_sizes, "tensorop_f16", "fp16 tensor cores", Float16, {}),
+    (all_sizes, "tensorop_bf16", "bf16 tensor cores", BFloat16, {}),
+    (all_sizes, "tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, {"acc": Float16}),
+    (small_m, "small_m_f16", "fp16", Float16, {}),
+    (small_m, "small_m_bf16", "bf16", BFloat16, {}),
+    (one_size, "simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", Float32, {}),
+    (hopper, "hopper_tf32", TF32, TFloat32, {"out": Float32}),
+    (blackwell, "blackwell_tf32", TF32, TFloat32, {"out": Float32}),
+    (warps_of_four, "tensorop_tf32", f"{TF32}: {TENSOR_CORES}", TFloat32, {"out": Float32, "tile": (128, 128, 16)}),
+    (one_size, "tensorop_e4m3", f"fp8 e4m3 in, fp16 out: {TENSOR_CORES}", Float8E4M3FN, FP8),
+    (one_size, "tensorop_e5m2", f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}", Float8E5M2, FP8),
+    (promoted, "hopper_e4m3_promoted", "fp8 e4m3 in, fp16 out", Float8E4M3FN, {}),
+    (promoted, "hopper_e5m2_promoted", "fp8 e5m2 in, fp16 out", Float8E5M2, {}),
+    (warps_of_four, "tensorop_i8", f"int8 in, int32 out: {TENSOR_CORES}", Int8, {**I8, "tile": (128, 128, 64)}),
+    (warps_of_four, "tensorop_f64", F64, Float64, {"acc": Float64, "tile": (64, 64, 16)}),
+)
 
 
 def sparse(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
@@ -214,11 +238,10 @@ def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEn
     if isinstance(kernel, str) and kernel not in KERNELS:
         raise ArgumentError(f"there is no kernel {kernel!r}; the kernels are {', '.join(KERNELS)}")
     entry = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    asked = [entry] if entry else list(KERNELS.values())
-    found = [candidate for candidate in asked if candidate.accepts(ab_dtype)]
+    found = KERNELS.accepting(ab_dtype) if entry is None else [entry] if entry.accepts(ab_dtype) else []
     if found:
         return found
-    known = sorted({e.config.a.dtype.__name__ for e in asked})
+    known = sorted({dtype.__name__ for dtype in (KERNELS.dtypes.values() if entry is None else [entry.config.a.dtype])})
     who = f"kernel {entry.name}" if entry else "no kernel"
     takes = f"{who} takes {ab_dtype.__name__} operands"
     raise ArgumentError(f"{takes}; supported: {', '.join(known)}")
