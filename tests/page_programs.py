@@ -17,5 +17,5 @@ def run_program(text: str, folder: Path, name: str = "program", /, **more: Any) 
     source.write_text(text, encoding="utf-8")
     names: dict[str, Any] = {"__name__": name, "__file__": str(source), **more}
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(text, str(source), "exec"), names)
+        exec(compile(text, str(source), "exec", dont_inherit=True), names)
     return printed.getvalue(), names
