@@ -150,6 +150,7 @@ class Events:
     def __init__(self, observers: list[Observer]) -> None:
         self.listened: set[str] = set()
         self.quick: Callable[..., None] | None = None
+        self.effects = False  # whether an observer follows asynchronous effects
         self._hear(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
@@ -185,6 +186,7 @@ class Events:
             if ears:
                 self.listened.add(name)
             setattr(self, name, ears[0] if len(ears) == 1 else _fan(ears))
+        self.effects = not self.listened.isdisjoint({"issue", "land"})
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
         wanting = [o for o in observers if type(o).access is not Observer.access]

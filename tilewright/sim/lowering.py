@@ -21,6 +21,7 @@ import numpy as np
 from tilewright.ir.core import Block, Constant, Function, Op, Value
 from tilewright.ir.types import FragType, VecType, element_of
 from tilewright.sim import branches, loops
+from tilewright.sim.async_copies import async_copy, is_async_copy
 from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.direct_copies import DirectCopies, is_direct
 from tilewright.sim.forwarding import forward
@@ -183,6 +184,8 @@ class Lowering:
             closure = plain_call(op, operands, results)
             if self.stops is None and is_direct(op):
                 closure = self.direct.copy(closure, op, self.nodes[-1])
+            elif self.stops is None and is_async_copy(op):
+                closure = async_copy(closure, op, operands)
             self.step(closure, op, operands, results)
 
     def region(self, block: Block, around: EnclosingRegion) -> None:

@@ -8,12 +8,13 @@ notified of every instruction all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.copy import read_registers, write_registers
 from tilewright.ir.lanes import Array
+from tilewright.ir.target import WARP
 from tilewright.sim.access import WIDEST, VectorAccess, access_of
 from tilewright.sim.columns import Columns
 from tilewright.sim.memory import Buffer
@@ -192,24 +193,61 @@ class Arrangement(NamedTuple):
 def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement) -> Array | None:
     """``[warps, n]`` items that all lanes load through the pointers, arranged; None where that is not one gather of
     accesses that are known to be inside and aligned."""
-    buf, root = pointers[0].buf, pointers[0].root
-    tell = None if group.events is None else group.events.quick
-    if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None) or access.parts > 1:
+    if not _inside(group, pointers, access):
         return None
-    if any(p.root is not root or p.buf is not buf for p in pointers):
-        return None
-    adds = [p.add for p in pointers]
-    first, (low, high, bits) = min(adds), root.range
-    aligned = not any((bits | add) & (access.width - 1) for add in adds)
-    if not aligned or low + first < buf.low or high + max(adds) > buf.high - access.nbytes or first < 0 or low < 0:
-        return None
+    tell: Any = None if group.events is None else group.events.quick
     if tell is not None:
         for pointer in pointers:
-            tell("load", buf, group, pointer, access, None, None)
-    base = buf._base(group)
-    index = root.arranged(access, base, tuple([add - first for add in adds]), order)
+            tell("load", pointer.buf, group, pointer, access, None, None)
+    items, index = _arranged(group, pointers, access, order)
+    return items.take(index)
+
+
+def scatter_arranged(
+    group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement, items: Array
+) -> bool:
+    """Store items ``[warps, pointers * 32]``, those of each pointer side by side; False where it cannot be done so."""
+    if pointers[0].buf.read_only or not _inside(group, pointers, access):
+        return False
+    tell: Any = None if group.events is None else group.events.quick
+    if tell is not None:
+        for pointer, values in zip(pointers, by_pointer(items, access, len(pointers)), strict=True):
+            tell("store", pointer.buf, group, pointer, access, None, values)
+    target, index = _arranged(group, pointers, access, order)
+    target[index] = items
+    return True
+
+
+def by_pointer(items: Array, access: VectorAccess, count: int) -> list[Array]:
+    """``[L, n]`` of each of ``count`` pointers, of items ``[warps, count * 32]``."""
+    parts = items.reshape(len(items), count, WARP)
+    return [access.decode(np.ascontiguousarray(parts[:, k]).reshape(-1)) for k in range(count)]
+
+
+def _inside(group: Group, pointers: Sequence[Ptr], access: VectorAccess) -> bool:
+    """Whether the pointers share their offsets, from which all accesses are known to be inside and aligned."""
+    buf, root = pointers[0].buf, pointers[0].root
+    if root is None or not isinstance(buf, Buffer) or access.parts > 1:
+        return False
+    if group.events is not None and group.events.quick is None:
+        return False
+    if any(p.root is not root or p.buf is not buf for p in pointers):
+        return False
+    adds = [p.add for p in pointers]
+    first, (low, high, bits) = min(adds), root.range
+    if any((bits | add) & (access.width - 1) for add in adds) or first < 0 or low < 0:
+        return False
+    return low + first >= buf.low and high + max(adds) <= buf.high - access.nbytes
+
+
+def _arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement) -> tuple[Array, Array]:
+    """The items of the memory, and which of them each access is: ``[warps, n]``."""
+    pointer: Any = pointers[0]
+    first = min([p.add for p in pointers])
+    base = pointer.buf._base(group)
+    index = pointer.root.arranged(access, base, tuple([p.add - first for p in pointers]), order)
     start = first if type(base) is not int else first + base
-    return buf.views[access.shift][start >> access.shift :].take(index)
+    return pointer.buf.views[access.shift][start >> access.shift :], index
 
 
 # -- one by one, or neighbours together --------------------------------------------------------------------------------

@@ -443,7 +443,8 @@ def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) 
         left, right = s[a.fragment].reshape(warps, -1), s[b.fragment].reshape(warps, -1)
         x = _matrix(left, [plan.whole_a for plan in plans], rows_a.count)
         y = _matrix(right, [plan.whole_b for plan in plans], rows_b.count)
-        product = np.matmul(y.swapaxes(1, 2), x, out=scratch("thread products", total.shape, total.dtype))
+        multiply = np.multiply if x.shape[1] == 1 else np.matmul  # a column by a row: BLAS has nothing to add up
+        product = multiply(y.swapaxes(1, 2), x, out=scratch("thread products", total.shape, total.dtype))
         np.add(total, product, out=total)
 
     return run
