@@ -46,7 +46,7 @@ def atomic(x: Any, router: Any, first: Any, second: Any, each: int) -> Any:
     gated = x.new_empty(len(tokens), first.shape[2] // 2)
     grouped_matmul(x, first, ends, rows=tokens, epilogue=Gated("silu", gated, store_preact=False))
     result = torch.zeros_like(x, dtype=torch.float32)
-    grouped_matmul(gated, second, ends, epilogue=ScatterAdd(result, tokens, of_rows))
+    grouped_matmul(gated, second, ends, epilogue=ScatterAdd(result, tokens, of_rows, store_result=False))
     return result.to(x.dtype)
 
 

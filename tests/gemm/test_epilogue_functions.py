@@ -362,7 +362,10 @@ def test_refusals_of_frameworks() -> None:
     with pytest.raises(ArgumentError, match="give all of one framework"):
         matmul(a, b, epilogue=Residual(square))
     for given in ((a.clone().requires_grad_(), more), (a, more.clone().requires_grad_())):
-        with pytest.raises(ArgumentError, match="epilogue cannot be given where PyTorch records the call"):
-            matmul(given[0], b, epilogue=Residual(given[1]))
+        with pytest.raises(ArgumentError, match="its epilogue is PyTorch's: call it without out"):
+            matmul(given[0], b, more.clone(), epilogue=Residual(given[1]))
+        result = matmul(given[0], b, epilogue=(Residual(given[1]), Relu()))
+        result.sum().backward()
+        assert result.detach().equal(torch.full((8, 8), 17.0))
     with pytest.raises(ArgumentError, match="belongs to one product of matrices"):
         matmul(torch.ones(2, 8, 16), torch.ones(2, 16, 8), epilogue=Residual(torch.ones(2, 8, 8)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -203,10 +204,58 @@ def test_written_matrices_may_not_overlap_others() -> None:
         matmul(A, B[0], out_dtype=np.float32, epilogue=(Residual(memory), scatter))
 
 
-def test_gradients_and_epilogues_do_not_go_together() -> None:
+@dataclass(frozen=True)
+class Doubled:
+    """A function that PyTorch does not know."""
+
+    def __call__(self, acc: Any, tile: Any) -> None:
+        acc.store(acc.load() * 2)
+
+
+def test_functions_that_pytorch_does_not_know_have_no_gradient() -> None:
     a, b, ends = (torch.from_numpy(x) for x in (A, B, ENDS))
-    with pytest.raises(ArgumentError, match="epilogue cannot be given where PyTorch records the call"):
-        grouped_matmul(a.requires_grad_(), b, ends, epilogue=Activation("relu"))
+    a = a.clone().requires_grad_()
+    with pytest.raises(ArgumentError, match="Doubled has no gradient, and PyTorch records this call"):
+        grouped_matmul(a, b, ends, epilogue=Doubled())
+    with pytest.raises(ArgumentError, match=r"Bias: an array of shape \(32,\) on cpu is wanted, not one of shape \(1,"):
+        grouped_matmul(a, b, ends, epilogue=Bias(torch.ones(1)))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradients_of_rows_by_index_and_of_epilogues(device: str) -> None:
+    """Against PyTorch in float64; rows that are not there count as zeros."""
+    ends = [7, 7, 33]
+    drawn_a, drawn_b = drawn(3, 3, k=16)
+    rows = torch.from_numpy(np.random.default_rng(4).integers(-1, ROWS + 1, ROWS).astype(np.int32)).to(device)
+    rows = rows.clamp(0, ROWS - 1) if device == "cpu" else rows  # the simulator refuses others
+    a, b = (torch.from_numpy(x / 4).to(device, torch.float16).requires_grad_() for x in (drawn_a, drawn_b))
+    scales = torch.rand(ROWS, device=device).requires_grad_()
+    tokens, sums = torch.zeros(9, N // 2, device=device), torch.zeros(9, N // 2, device=device, dtype=torch.float64)
+    places = (torch.arange(ROWS, device=device) % 9).int()
+    there = torch.tensor(ends, dtype=torch.int32, device=device)
+    gate = Gated("silu", torch.empty(ROWS, N // 2, device=device, dtype=torch.float16), store_preact=False)
+    gated = grouped_matmul(a, b, there, rows=rows, epilogue=gate)
+    given = grouped_matmul(gated, b[:, :, : N // 2].contiguous(), there)
+    scattered = grouped_matmul(
+        gated, b[:, :, : N // 2].contiguous(), there, epilogue=ScatterAdd(tokens, places, scales)
+    )
+    np.testing.assert_array_equal(scattered.detach().cpu(), given.detach().cpu())
+    tokens.square().sum().backward()
+
+    exact = [x.detach().double().requires_grad_() for x in (a, b, scales)]
+    taken = torch.where(((rows >= 0) & (rows < ROWS))[:, None], exact[0][rows.clamp(0, ROWS - 1).long()], 0)
+
+    def grouped(x: Any, w: Any) -> Any:
+        parts = [x[begin:end] @ w[i] for i, (begin, end) in enumerate(zip([0, *ends], ends, strict=False))]
+        return torch.cat([*parts, x.new_zeros(ROWS - ends[-1], w.shape[2])])
+
+    both = grouped(taken, exact[1])
+    inside = torch.nn.functional.silu(both[:, ::2]) * both[:, 1::2]
+    last = grouped(inside, exact[1][:, :, : N // 2])
+    sums.index_add(0, places.long(), last * exact[2][:, None]).square().sum().backward()
+    for one, other in zip((a, b, scales), exact, strict=True):
+        scale = float(other.grad.abs().max())
+        assert float((one.grad.double() - other.grad).abs().max()) < 2e-2 * scale
 
 
 PLACES, WEIGHTS = np.zeros((3, 2), np.int32), np.ones((3, 2), np.float32)

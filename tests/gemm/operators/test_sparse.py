@@ -180,6 +180,27 @@ def test_sizes_that_there_are_not() -> None:
             replace(config, **change).check()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradients(device: str) -> None:
+    """Of small integers, against float64: b, the bias and the stored elements, also behind an activation."""
+    torch = pytest.importorskip("torch")
+    compressed = CompressedMatrix(*(torch.from_numpy(x).to(device) for x in COMPRESSED))
+    values = compressed.values.clone().requires_grad_()
+    b = torch.from_numpy(integers(1, (64, 16))).to(device).requires_grad_()
+    bias = torch.from_numpy(integers(2, (16,))).to(device).requires_grad_()
+    y = sparse_matmul(CompressedMatrix(values, compressed.metadata), b, bias=bias, activation="relu")
+    grad = torch.from_numpy(integers(3, tuple(y.shape))).to(device)
+    y.backward(grad)
+    a, right = A.astype(np.float64), b.detach().cpu().double().numpy()
+    passed = np.where(a @ right + bias.detach().cpu().numpy() > 0, grad.cpu().numpy(), 0).astype(np.float64)
+    np.testing.assert_array_equal(b.grad.cpu(), a.T @ passed)
+    np.testing.assert_array_equal(bias.grad.cpu(), passed.sum(0))
+    whole = (passed @ right.T).reshape(len(a), -1, 4)
+    places = compressed.places().cpu().numpy()
+    np.testing.assert_array_equal(values.grad.cpu(), np.take_along_axis(whole, places, 2).reshape(values.shape))
+    np.testing.assert_array_equal(compressed.to_dense().cpu(), A)
+
+
 def test_other_gpus_are_refused() -> None:
     with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="it needs wgmma"):
         sparse_matmul(COMPRESSED, B)
@@ -197,9 +218,11 @@ def test_the_operator_of_pytorch(device: str) -> None:
         lambda b: sparse_matmul(compressed, b, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True
     )
     np.testing.assert_array_equal(compiled(b).cpu().numpy(), A.astype(np.float64) @ integers(0, (64, 16)) + 1)
-    with pytest.raises(ArgumentError, match="sparse_matmul has no gradient: call it under torch.no_grad"):
-        sparse_matmul(compressed, b.requires_grad_())
+    b.requires_grad_()
     with pytest.raises(ArgumentError, match="cannot be given where PyTorch records the call"):
         sparse_matmul(compressed, b, alpha=2.0)
+    eight = CompressedMatrix(compressed.values.to(torch.int8), compressed.metadata)
+    with pytest.raises(ArgumentError, match="sparse_matmul of 8-bit elements has no gradient: call it under torch.no_"):
+        sparse_matmul(eight, b)
     with torch.no_grad():
         assert tuple(sparse_matmul(compressed, b).shape) == (64, 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import Int32, Int64, cute, range_constexpr
+from tilewright import Constexpr, Int32, Int64, cute, range_constexpr
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -16,7 +16,8 @@ from tilewright.lang.numbers.numeric import Float32
 class ScatterAdd(OfWholeSums):
     """matrix[rows[m], n] += scales[m] * acc[m, n], by atomic additions in any order: the last bits of the sums may
     differ from launch to launch. ``combine_rows`` adds in a fixed order. Rows whose index is not one of ``matrix`` are
-    left out; acc stays.
+    left out; acc stays. Without ``store_result`` the sums themselves are not written: ``matmul`` and ``grouped_matmul``
+    give ``matrix``, take no ``out``, and the function is the last one.
 
     >>> import numpy as np
     >>> from tilewright.gemm import matmul
@@ -30,6 +31,11 @@ class ScatterAdd(OfWholeSums):
     matrix: Any  # (T, N) of Float32, rows contiguous: a cute.Tensor or an array
     rows: Any  # (M,) of Int32
     scales: Any  # (M,) of Float32
+    store_result: Constexpr = True
+
+    @property
+    def stores_result(self) -> bool:
+        return bool(self.store_result)
 
     @property
     def vectors(self) -> list[tuple[Any, int]]:

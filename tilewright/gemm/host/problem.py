@@ -38,13 +38,13 @@ class Problem:
     @classmethod
     def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
         """Raises ArgumentError for operands that do not go together. ``out`` is made where it is None, of C's type or
-        of ``out_dtype``. ``a`` may be a :class:`Matrix` already, such as a sparse one."""
+        of ``out_dtype``. ``a`` and ``out`` may be a :class:`Matrix` already, such as a sparse one."""
         A, B = a if isinstance(a, Matrix) else Matrix.of("a", a), Matrix.of("b", b)
         C = Matrix.of("c", c) if c is not None else None
         m, n, batch = check_operands(A, B, C)
         if out is None:
             out = empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else out_dtype)
-        D = Matrix.of("out", out)
+        D = out if isinstance(out, Matrix) else Matrix.of("out", out)
         check_output(A, B, C, D, (m, n, batch))
         return cls(A, B, C if C is not None else D, D, C is not None)
 

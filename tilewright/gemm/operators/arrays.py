@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
+from tilewright.gemm.arrays import Matrix
 from tilewright.lang.arguments.arrays import NESTED, is_array, is_nested
 
 
@@ -121,6 +123,25 @@ def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         # It must not be written later than by the kernel.
         return sys.modules["jax.numpy"].zeros(shape, dtype.dtype, device=like.device).block_until_ready()
     return namespace(like).empty(shape, dtype.dtype)
+
+
+def unwritten_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Matrix:
+    """In place of a result that no kernel writes or reads: of its shape, with rows 16 bytes apart, as kernels take
+    nothing but its extents."""
+    step = VECTOR // dtype.bytes
+    m, n = shape
+    memory = new_result(like, (step * m + n,), dtype)
+    if framework(like) == "torch":
+        return Unwritten.of("out", memory.as_strided(shape, (step, 1)))
+    strides = namespace(like).lib.stride_tricks.as_strided
+    return Unwritten.of("out", strides(memory, shape, (step * dtype.bytes, dtype.bytes)))
+
+
+class Unwritten(Matrix):
+    """A matrix whose elements no kernel writes: that rows share memory does not matter."""
+
+    def overlaps_itself(self) -> bool:
+        return False
 
 
 class Unseen:

@@ -68,11 +68,11 @@ def in_place_of_result(functions: tuple[Any, ...], out: Any) -> Any:
         what = "out" if out is not None else type(functions[last + 1]).__name__
         raise ArgumentError(
             f"epilogue: {type(part).__name__} leaves the result unwritten here, and {what} is given: leave it out, or "
-            "let the result be stored (store_preact of Gated)"
+            "let the result be stored (store_preact of Gated, store_result of ScatterAdd)"
         )
-    for matrix, is_written, *_ in getattr(part, "matrices", ()):
-        if is_written:
-            return matrix
+    written = [matrix for matrix, is_written, *_ in getattr(part, "matrices", ()) if is_written]
+    for matrix in (*written, *getattr(part, "targets", ())):
+        return matrix
     raise ArgumentError(f"epilogue: {type(part).__name__} leaves the result unwritten, and writes no matrix itself")
 
 

@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import Activation, activation_of
-from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is_untransposed
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is_untransposed, stores_result
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
@@ -22,7 +22,15 @@ from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
-from tilewright.gemm.operators.arrays import Operands, Unseen, framework, new_result, operands, view_of
+from tilewright.gemm.operators.arrays import (
+    Operands,
+    Unseen,
+    framework,
+    new_result,
+    operands,
+    unwritten_result,
+    view_of,
+)
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
     functions_of,
@@ -93,7 +101,8 @@ def matmul(
         decomposition: how tiles are dealt out to blocks, as for :func:`gemm`, in place of the choice.
         epilogue: a function of ``gemm.epilogue`` or of your own, or a sequence of them, applied to all of the above
             before rounding. Its arrays are fields of the function, of the framework and the device of ``a``: vectors
-            of M or N numbers, matrices of the result's shape, some of which may be written. It has no gradient.
+            of M or N numbers, matrices of the result's shape, some of which may be written. Where PyTorch records the
+            call, for gradients, those of ``gemm.epilogue`` are PyTorch's, applied to the result; JAX refuses them.
 
     PyTorch tensors that ask for gradients, and calls inside torch.compile and torch.vmap, go through the operator
     ``torch.ops.tilewright.matmul``. Under torch.autocast operands are cast as torch.matmul's are. JAX arrays may be
@@ -116,11 +125,6 @@ def matmul(
         if out is None and torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(a.device.type):
             a, b, c, bias = autocast(torch, a, b, c, bias)
         if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias, *more):
-            if functions:
-                raise ArgumentError(
-                    "epilogue cannot be given where PyTorch records the call: for gradients (call matmul under "
-                    "torch.no_grad()), by torch.compile, or for tensors of another class"
-                )
             if (kernel, decomposition, precision) != (None, "auto", "ieee"):
                 raise ArgumentError(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
@@ -128,7 +132,14 @@ def matmul(
                 )
             from tilewright.gemm.operators.torch_op import recorded
 
-            return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
+            if not functions:
+                return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
+            from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
+
+            if out is not None:
+                raise ArgumentError("PyTorch records this call, and its epilogue is PyTorch's: call it without out")
+            result = applied_by_pytorch(functions, recorded(a, b, None, c, alpha, beta, bias, activation, out_dtype))
+            return result if instead is None else instead
         options: Any = (alpha, beta, activation, out_dtype, precision, kernel, decomposition)
         result = multiplied(a, b, out, c, bias, options, functions, more)
         return result if instead is None else instead
@@ -276,10 +287,13 @@ class Request:
             D: Any = Unseen(result)
             copied = False
         else:
-            result = self.out
-            if result is None:
-                result = new_result(self.a, matrices.shape, self.result_dtype(entries[0]))
-            D, copied = self.stack("out", result, matrices)
+            result, kind = self.out, self.result_dtype(entries[0])
+            if self.leaves_result(matrices):
+                D, copied = unwritten_result(self.a, matrices.stack, kind), False
+                result = D.source
+            else:
+                result = new_result(self.a, matrices.shape, kind) if result is None else result
+                D, copied = self.stack("out", result, matrices)
         C, c_copied = self.stack("c", self.c, matrices)
         problem = Problem.of(self.operand_a(matrices), matrices.b, C, D)
         vectors = self.vectors(problem)
@@ -288,6 +302,12 @@ class Request:
         if is_untransposed(function):
             entries = [entry.untransposed for entry in entries]
         return Given(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
+
+    def leaves_result(self, matrices: Operands) -> bool:
+        """Whether no kernel writes the result, whose memory is then not reserved. A K that is split may meet there."""
+        if stores_result(Chain(self.functions)) or isinstance(self.decomposition, SplitK) or self.c is not None:
+            return False
+        return self.out is None and len(matrices.stack) == 2
 
     def operands(self) -> Operands:
         """A and B as kernels take them."""

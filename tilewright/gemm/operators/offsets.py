@@ -22,7 +22,7 @@ from tilewright.gemm.arrays import Matrix, check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.choice.simulated import simulated_work
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed
+from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed, stores_result
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.epilogue_operands import check_epilogue
@@ -31,7 +31,7 @@ from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
-from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
 from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
@@ -84,7 +84,8 @@ def grouped_matmul(
 
     Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
     can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
-    call as one node, ``torch.ops.tilewright.grouped_matmul``.
+    call as one node, ``torch.ops.tilewright.grouped_matmul``; the functions of an epilogue are then PyTorch's, applied
+    to its result.
 
     Raises ArgumentError for operands that do not go together. In the simulator also for offsets that fall, are negative
     or exceed the extent; a GPU cannot raise: there the whole result is zero.
@@ -109,17 +110,9 @@ def grouped_matmul(
         if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_offsets import recorded
 
-            if functions or rows is not None:
-                raise ArgumentError(
-                    "rows and epilogue cannot be given where PyTorch records the call: for gradients (call "
-                    "grouped_matmul under torch.no_grad()), by torch.compile, or for tensors of another class"
-                )
-            return recorded(a, b, offsets, out, out_dtype, kernel)
-    if (functions or rows is not None) and (len(a.shape), len(b.shape)) != (2, 3):
-        raise ArgumentError(
-            f"{'epilogue is' if functions else 'rows are'} for groups of rows, a matrix times a stack; not for shapes "
-            f"{tuple(a.shape)} and {tuple(b.shape)}"
-        )
+            result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
+            return result if instead is None else instead
+    check_rows_form(functions, rows, a, b)
     if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
@@ -127,6 +120,15 @@ def grouped_matmul(
     entries = partial(candidates, kernel=kernel)
     result = product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions, rows=rows)
     return result if instead is None else instead
+
+
+def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> None:
+    """ArgumentError for an epilogue, or rows by index, of products that are not those of groups of rows."""
+    if (functions or rows is not None) and (len(a.shape), len(b.shape)) != (2, 3):
+        raise ArgumentError(
+            f"{'epilogue is' if functions else 'rows are'} for groups of rows, a matrix times a stack; not for shapes "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
+        )
 
 
 def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
@@ -161,10 +163,11 @@ class CutProduct:
         A, B = Matrix.of("a", a), Matrix.of("b", b)
         check_types(A.dtype, B.dtype)
         entries = kernels(A.dtype)
-        if out is None:
-            kind = cls.result_dtype(entries[0]) if out_dtype is None else numeric_class(out_dtype)
-            out = new_result(a, shape, kind)
-        D = Matrix.of("out", out)
+        kind = cls.result_dtype(entries[0]) if out_dtype is None else numeric_class(out_dtype)
+        if out is None and not stores_result(Chain(more.get("functions", ()))):
+            D: Matrix = unwritten_result(a, shape, kind)
+        else:
+            D = Matrix.of("out", new_result(a, shape, kind) if out is None else out)
         if out_dtype is not None and D.dtype is not numeric_class(out_dtype):
             raise ArgumentError(f"out is {D.dtype}, and out_dtype {numeric_class(out_dtype)}")
         m, n, batch = (*shape, 1) if len(shape) == 2 else (*shape[1:], shape[0])

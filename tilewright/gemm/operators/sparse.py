@@ -51,6 +51,43 @@ class CompressedMatrix(NamedTuple):
         """(M, K)"""
         return int(self.values.shape[0]), SPARSITY * int(self.values.shape[1])
 
+    def places(self) -> Any:
+        """Where the stored elements are in their groups of four: (M, K / 4, 2) of int64."""
+        kind, width = framework(self.values), array_of(self.values).dtype.width
+        (m, k), library = self.shape, namespace(self.values)
+        down, across = -(-m // METADATA_ROWS), -(-k // METADATA_K)
+        rows, columns, shifts = word_places(width, self.values, kind, library)
+        words = self.metadata.reshape(across, down, THREADS)
+        of_threads = words.permute(2, 1, 0) if kind == "torch" else words.transpose(2, 1, 0)
+        of_threads = (of_threads[:, None] >> shifts[:, None, None]) & 15  # (threads, groups of a word, down, across)
+        blocks = library.zeros(
+            (down, METADATA_ROWS, across, METADATA_K // CHUNK),
+            dtype=library.int64,
+            **({"device": self.values.device} if kind == "torch" else {}),
+        )
+        blocks[:, rows, :, columns] = of_threads
+        codes = blocks.reshape(down * METADATA_ROWS, across * METADATA_K // CHUNK)[:m, : k // CHUNK]
+        return library.stack((codes & 3, codes >> 2), -1)
+
+    def to_dense(self) -> Any:
+        """The matrix (M, K) with its zeros.
+
+        >>> import numpy as np
+        >>> a = np.tile(np.array([0, 1, 0, 2], np.float16), (64, 16))
+        >>> bool((compress_2_4(a).to_dense() == a).all())
+        True
+        """
+        (m, k), places, kind = self.shape, self.places(), framework(self.values)
+        if kind == "torch":
+            bits = sys.modules["torch"].uint8 if self.values.element_size() == 1 else sys.modules["torch"].int16
+            stored = self.values.contiguous().view(bits).reshape(m, k // CHUNK, 2)
+            whole = stored.new_zeros(m, k // CHUNK, CHUNK).scatter_(2, places, stored)
+            return whole.view(self.values.dtype).reshape(m, k)
+        library = namespace(self.values)
+        whole = library.zeros((m, k // CHUNK, CHUNK), self.values.dtype)
+        library.put_along_axis(whole, places, self.values.reshape(m, k // CHUNK, 2), 2)
+        return whole.reshape(m, k)
+
 
 def compress_2_4(a: Any) -> CompressedMatrix:
     """A matrix with at most two elements that are not zero in each four neighbours of a row, compressed on its device.
@@ -120,6 +157,18 @@ def first_two(nonzero: Any, kind: str) -> Any:
     return library.sort(library.sort(keys, -1)[..., :2] % CHUNK, -1).astype(library.int64)
 
 
+def word_places(width: int, beside: Any, kind: str, library: Any) -> tuple[Any, Any, Any]:
+    """The rows and the groups of columns of 64 x 64 elements whose metadata the word of each thread has, (threads,
+    groups of a word), and by how many bits each group is shifted; on the device of ``beside``."""
+    where = offsets(metadata_layout(width)).reshape(4 * CHUNKS, THREADS).T[:, ::CHUNK]  # (thread, group of its word)
+    found = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK, CHUNK * np.arange(CHUNKS)
+    if kind == "torch":
+        rows, columns, shifts = (library.from_numpy(np.ascontiguousarray(x)).to(beside.device) for x in found)
+    else:
+        rows, columns, shifts = found if library is np else map(library.asarray, found)
+    return rows, columns, shifts
+
+
 def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
     """The metadata of ``places`` (M, K / 4, 2): the 4 bits of each group of four, where the layout of the metadata has
     them; rows and columns that fill up blocks of 64 x 64 have the places 0 and 1."""
@@ -132,15 +181,7 @@ def words_of(places: Any, width: int, kind: str, library: Any) -> Any:
         **({"device": places.device} if kind == "torch" else {}),
     )
     codes[:m, :groups] = places[..., 0] | places[..., 1] << 2
-    where = offsets(metadata_layout(width)).reshape(4 * CHUNKS, THREADS).T[:, ::CHUNK]  # (thread, group of its word)
-    rows, columns = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK
-    shifts = CHUNK * np.arange(CHUNKS)
-    if kind == "torch":
-        rows, columns, shifts = (
-            library.from_numpy(np.ascontiguousarray(x)).to(places.device) for x in (rows, columns, shifts)
-        )
-    elif library is not np:
-        rows, columns, shifts = map(library.asarray, (rows, columns, shifts))
+    rows, columns, shifts = word_places(width, places, kind, library)
     blocks = codes.reshape(down, METADATA_ROWS, across, METADATA_K // CHUNK)
     of_threads = blocks[:, rows, :, columns]  # (threads, groups of a word, down, across)
     words = (of_threads << shifts[:, None, None]).sum(1)
@@ -174,7 +215,8 @@ def sparse_matmul(
         kernel: a name or an entry of ``gemm.choice.registry.sparse_kernels()``, in place of the choice.
 
     The other arguments are those of :func:`matmul`. ``torch.compile`` keeps the call as one node,
-    ``torch.ops.tilewright.sparse_matmul``; it has no gradient.
+    ``torch.ops.tilewright.sparse_matmul``. Of 16-bit elements it has gradients, by dense products: of ``b``, of the
+    bias, and of the stored elements ``a.values``, whose places stay.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 

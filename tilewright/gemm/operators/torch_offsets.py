@@ -11,64 +11,102 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
+from tilewright.gemm.operators.epilogues import arrays_of
+from tilewright.gemm.operators.offsets import check_rows_form, cut_mode_and_shape, grouped_matmul
+from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
 from tilewright.gemm.operators.torch_results import result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
 @torch.library.custom_op("tilewright::grouped_matmul", mutates_args=())
 def operator(
-    a: Tensor, b: Tensor, offsets: Tensor | None = None, out_dtype: torch.dtype | None = None, kernel: str | None = None
+    a: Tensor,
+    b: Tensor,
+    offsets: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+    kernel: str | None = None,
+    rows: Tensor | None = None,
 ) -> Tensor:
-    """a @ b for each group."""
+    """a @ b for each group, of the ``rows`` of a."""
     with torch.no_grad():
-        result: Tensor = grouped_matmul(a, b, offsets, out_dtype=out_dtype, kernel=kernel)
+        result: Tensor = grouped_matmul(a, b, offsets, rows=rows, out_dtype=out_dtype, kernel=kernel)
     return result
 
 
 @operator.register_fake
 def fake(
-    a: Tensor, b: Tensor, offsets: Tensor | None = None, out_dtype: torch.dtype | None = None, kernel: str | None = None
+    a: Tensor,
+    b: Tensor,
+    offsets: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+    kernel: str | None = None,
+    rows: Tensor | None = None,
 ) -> Tensor:
     check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     if offsets is None and a.ndim == b.ndim == 3:
         shape: tuple[Any, ...] = (a.shape[0], a.shape[1], b.shape[2])
     else:
-        shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), None if offsets is None else tuple(offsets.shape))[1]
+        seen = tuple(a.shape) if rows is None else (*rows.shape[:1], *a.shape[1:])
+        shape = cut_mode_and_shape(seen, tuple(b.shape), None if offsets is None else tuple(offsets.shape))[1]
     dtype = candidates(numeric_of_dtype(a.dtype), kernel)[0].config.c.dtype.torch_dtype
     return a.new_empty(shape, dtype=out_dtype or dtype)
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, offsets, *_ = (*inputs, None)
-    ctx.save_for_backward(a, b, offsets)
+    a, b, offsets, *more = inputs
+    rows = more[2] if len(more) > 2 else None
+    ctx.save_for_backward(a, b, offsets, rows)
 
 
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """Rows of a have one gradient each; the gradients of weights, which groups have their own of, are a stack."""
-    a, b, offsets = ctx.saved_tensors
+    """Rows of a have one gradient each, or the sum of those of all rows of the product that they are; the gradients of
+    weights, which groups have their own of, are a stack."""
+    a, b, offsets, rows = ctx.saved_tensors
     grad_a = grad_b = None
     scaled = grad.to(a.dtype)
     if ctx.needs_input_grad[0]:
         grad_a = grouped_matmul(scaled, b.mT, offsets)
+        if rows is not None:
+            inside, at = known_rows(rows, len(a))
+            sums = a.new_zeros(a.shape, dtype=torch.float32)
+            grad_a = sums.index_add_(0, at, torch.where(inside[:, None], grad_a, 0).float()).to(a.dtype)
     if ctx.needs_input_grad[1]:
+        if rows is not None:
+            inside, at = known_rows(rows, len(a))
+            a = torch.where(inside[:, None], a[at], 0)
         if b.stride(-2) == 1:  # laid out as the weight is: optimizers want it so
             grad_b = grouped_matmul(scaled.mT, a, offsets).mT
         else:
             grad_b = grouped_matmul(a.mT, scaled, offsets)
-    return (grad_a, grad_b, None, None, None)[: len(ctx.needs_input_grad)]
+    return (grad_a, grad_b, None, None, None, None)[: len(ctx.needs_input_grad)]
+
+
+def known_rows(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Which of the ``rows`` are rows of ``count``, and their numbers, 0 for others."""
+    inside = (rows >= 0) & (rows < count)
+    return inside, torch.where(inside, rows, 0).long()
 
 
 operator.register_autograd(gradients, setup_context=save)
 
 
 def recorded(
-    a: Tensor, b: Tensor, offsets: Tensor | None, out: Tensor | None, out_dtype: Any, kernel: str | None
+    a: Tensor,
+    b: Tensor,
+    offsets: Tensor | None,
+    rows: Tensor | None,
+    out: Tensor | None,
+    out_dtype: Any,
+    kernel: str | None,
+    functions: tuple[Any, ...] = (),
 ) -> Tensor:
-    """:func:`grouped_matmul` through the operator."""
-    graded = torch.is_grad_enabled() and any(x.requires_grad for x in (a, b))
+    """:func:`grouped_matmul` through the operator, and the functions of its epilogue by PyTorch."""
+    graded = torch.is_grad_enabled() and any(x.requires_grad for x in (a, b, *arrays_of(functions)))
     if out is not None and (graded or out.requires_grad and torch.is_grad_enabled()):
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
     dtype = result_dtype(out_dtype, out)
-    result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel)
+    result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel, rows)
+    if functions:
+        check_rows_form(functions, rows, a, b)
+        result = applied_by_pytorch(functions, result)
     return result if out is None else out.copy_(result)

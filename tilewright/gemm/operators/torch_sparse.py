@@ -1,5 +1,6 @@
 """``torch.ops.tilewright.sparse_matmul``: the product with a 2:4 sparse matrix as an operator of PyTorch, which
-torch.compile keeps as one node. It has no gradient: the transposed matrix is not 2:4 sparse along its rows."""
+torch.compile keeps as one node. Its gradients are dense products: the transposed matrix is not 2:4 sparse along its
+rows."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewright.atoms.sparsity import SPARSITY
+from tilewright import Float32
+from tilewright.atoms.sparsity import CHUNK, SPARSITY
 from tilewright.errors import ArgumentError
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, check_activation
+from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.sparse import CompressedMatrix, sparse_entries, sparse_matmul
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
@@ -47,11 +51,47 @@ def fake(
     return values.new_empty((values.shape[0], b.shape[1]), dtype=out_dtype or entry.config.c.dtype.torch_dtype)
 
 
+def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    values, metadata, b, bias, activation, *_ = (*inputs, None, None)
+    if activation is not None:
+        raise ArgumentError("the operator has no gradient through an activation: apply it to the operator's result")
+    ctx.save_for_backward(values, metadata, b)
+    ctx.bias_dtype = None if bias is None else bias.dtype
+
+
+def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Of the stored elements, b and the bias."""
+    values, metadata, b = ctx.saved_tensors
+    a = CompressedMatrix(values, metadata)
+    scaled, (m, k) = grad.to(b.dtype), a.shape
+    wanted = (*ctx.needs_input_grad, False, False)
+    of_values = of_b = of_bias = None
+    if wanted[0]:
+        whole = matmul(scaled, b.mT).view(m, k // CHUNK, CHUNK)
+        of_values = whole.gather(2, a.places()).view(values.shape)
+    if wanted[2]:
+        of_b = matmul(a.to_dense().mT, scaled)
+    if wanted[3]:
+        of_bias = grad.sum(0).to(ctx.bias_dtype)
+    return (of_values, None, of_b, of_bias, None, None)[: len(ctx.needs_input_grad)]
+
+
+operator.register_autograd(gradients, setup_context=save)
+
+
 def recorded(
     a: CompressedMatrix, b: Tensor, out: Tensor | None, bias: Tensor | None, activation: str | None, out_dtype: Any
 ) -> Tensor:
-    """:func:`sparse_matmul` through the operator."""
-    need_no_gradient("sparse_matmul", (a.values, b, bias, out))
-    dtype = result_dtype(out_dtype, out)
-    result: Tensor = torch.ops.tilewright.sparse_matmul(a.values, a.metadata, b, bias, activation, dtype)
+    """:func:`sparse_matmul` through the operator. Where a gradient is wanted the activation is PyTorch's."""
+    tensors = a.values, b, bias, out
+    graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    if graded and a.values.element_size() != 2:
+        need_no_gradient("sparse_matmul of 8-bit elements", tensors)
+    if graded and out is not None:
+        raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
+    dtype, fused = result_dtype(out_dtype, out), None if graded else activation
+    result: Tensor = torch.ops.tilewright.sparse_matmul(a.values, a.metadata, b, bias, fused, dtype)
+    if graded and activation is not None:
+        check_activation(activation, Float32)
+        result = ACTIVATIONS[activation].of_torch(torch.nn.functional, result)
     return result if out is None else out.copy_(result)

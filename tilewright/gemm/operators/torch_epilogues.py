@@ -1,0 +1,82 @@
+"""The functions of an epilogue by PyTorch, where it records a call: their gradients are then PyTorch's, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tilewright.errors import ArgumentError
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
+from tilewright.gemm.epilogue.functions import Bias, Relu, Residual, RowBias, Store
+from tilewright.gemm.epilogue.scales import Scales
+from tilewright.gemm.epilogue.scatter import ScatterAdd
+
+
+def gated(part: Gated, y: Tensor) -> Tensor:
+    gate, up = y.unflatten(-1, (-1, 2)).unbind(-1)
+    part.matrix.copy_(ACTIVATIONS[part.name].of_torch(functional, gate) * up)
+    return y
+
+
+def scattered(part: ScatterAdd, y: Tensor) -> Tensor:
+    inside = (part.rows >= 0) & (part.rows < len(part.matrix))
+    added = torch.where(inside, part.scales, 0)[:, None] * y.float()
+    part.matrix.index_add_(0, torch.where(inside, part.rows, 0).long(), added)
+    return y
+
+
+def stored(part: Store, y: Tensor) -> Tensor:
+    part.matrix.copy_(y)
+    return y
+
+
+RULES: dict[type, Callable[[Any, Tensor], Tensor]] = {
+    Activation: lambda part, y: ACTIVATIONS[part.name].of_torch(functional, y),
+    Bias: lambda part, y: y + part.vector,
+    Gated: gated,
+    Relu: lambda part, y: functional.relu(y),
+    Residual: lambda part, y: y + part.matrix * part.scale.value,
+    RowBias: lambda part, y: y + part.vector[:, None],
+    Scales: lambda part, y: y * part.a.reshape(-1, 1) * part.b.reshape(-1),
+    ScatterAdd: scattered,
+    Store: stored,
+}
+"""The result of a function applied to rows of sums ``y``; matrices that it writes are written in place."""
+
+
+def applied_by_pytorch(functions: tuple[Any, ...], result: Tensor) -> Tensor:
+    """``result`` after the functions, of its type. ArgumentError for one that PyTorch does not know."""
+    y = result
+    for part in functions:
+        rule = RULES.get(type(part))
+        if rule is None:
+            known = ", ".join(kind.__name__ for kind in RULES)
+            raise ArgumentError(
+                f"epilogue: {type(part).__name__} has no gradient, and PyTorch records this call (for gradients, by "
+                "torch.compile, or for tensors of another class): call it under torch.no_grad(), outside of "
+                f"torch.compile, or take functions of {known}"
+            )
+        check_arrays(part, result)
+        y = rule(part, y)
+    return y.to(result.dtype)
+
+
+def check_arrays(part: Any, result: Tensor) -> None:
+    """ArgumentError for arrays of a function that do not fit the result, and that PyTorch would broadcast."""
+    rows, n, name = tuple(result.shape[:-1]), result.shape[-1], type(part).__name__
+    listed = [(x, (n,) if mode else rows) for x, mode in getattr(part, "vectors", ())]
+    for matrix, _, *columns in getattr(part, "matrices", ()):
+        each = columns[0] if columns else 1
+        if n % each:
+            raise ArgumentError(f"{name}: {n} columns of D are not whole groups of {each}")
+        listed.append((matrix, (*rows, n // each)))
+    for x, shape in listed:
+        if tuple(x.shape) != shape or x.device != result.device:
+            raise ArgumentError(
+                f"{name}: an array of shape {shape} on {result.device} is wanted, not one of shape {tuple(x.shape)} on "
+                f"{x.device}"
+            )
