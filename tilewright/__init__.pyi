@@ -8,6 +8,9 @@ from builtins import int as int
 from tilewright.cuda_version import CUDA_VERSION as CUDA_VERSION, target_version as target_version
 from tilewright.lang.arguments.protocol import register_jit_arg_adapter as register_jit_arg_adapter
 from tilewright.lang.arguments.signature import Constexpr as Constexpr
+from tilewright.lang.device.array import (
+    Array as Array, GridConstant as GridConstant, inttoptr as inttoptr, make_array_view as make_array_view,
+)
 from tilewright.lang.numbers.dtypes import dtype as dtype
 from tilewright.lang.numbers.numeric import (
     BFloat16 as BFloat16, Boolean as Boolean, Float as Float, Float16 as Float16, Float32 as Float32,
@@ -33,8 +36,9 @@ from tilewright.lang.tensors.select import max as max, min as min, select
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor
+from tilewright.lang.tensors.tensor_ssa import full as full
 from tilewright.lang.tensors.vector import Vector as Vector
-from tilewright.layout import Layout as Layout
+from tilewright.layout import Layout as Layout, Swizzle as Swizzle
 from tilewright import (
     base_dsl as base_dsl, compat as compat, cuda as cuda, cute as cute, cutlass_dsl as cutlass_dsl,
     errors as errors, gemm as gemm, jax as jax, layout as layout, pipeline as pipeline, sim as sim,

@@ -20,7 +20,7 @@ NOT_HERE = [name for name in NAMES if isinstance(find(name), NotHereYet)]
 
 
 def test_stand_ins_are_listed() -> None:
-    assert len(NOT_HERE) > 250
+    assert NOT_HERE
 
 
 @pytest.mark.parametrize("name", NOT_HERE)
@@ -37,7 +37,7 @@ def test_replacements_named_by_stand_ins_exist() -> None:
     named = set()
     for name in NOT_HERE:
         named |= set(re.findall(r"\b(?:cute|utils|cutlass|cpasync)\.[\w.]*\w", find(name).why.partition(" ")[2]))
-    assert len(named) > 40
+    assert named
     roots = {"cpasync": "cutlass.cute.nvgpu.cpasync", "cute": "cutlass.cute", "utils": "cutlass.utils"}
     for place in named:
         root, _, rest = place.partition(".")
@@ -46,25 +46,24 @@ def test_replacements_named_by_stand_ins_exist() -> None:
 
 def test_stand_ins_in_annotations_and_base_classes() -> None:
     cutlass = importlib.import_module("tilewright")
-    primitives = importlib.import_module("tilewright.experimental.primitives")
+    enums = importlib.import_module("tilewright.experimental.task_scheduling.enums")
     resources = importlib.import_module("tilewright.experimental.task_scheduling.resources")
-    tensor_map = importlib.import_module("tilewright.experimental.cuda").TensorMap
 
     class Mine(resources.MemoryResource):
-        def work(self, x: cutlass.GridConstant[tensor_map] | None = None) -> cutlass.Array:
+        def work(self, x: cutlass.GridConstant[resources.StageInfo] | None = None) -> cutlass.Float4E2M1FNx2:
             return x
 
     with pytest.raises(ConstraintError, match=r"resources.MemoryResource is not here yet: .*cutlass.pipeline"):
         Mine()
-    assert primitives.CTAGroup.CTA_1 is primitives.CTAGroup.CTA_1 != primitives.CTAGroup.CTA_2
-    with pytest.raises(MissingNameError, match=r"CTAGroup has no attribute 'CTA_3'; did you mean 'CTA_\d'"):
-        primitives.CTAGroup.CTA_3  # noqa: B018  # an attribute that is not there
+    assert enums.PipelineGroupMode.Merge is enums.PipelineGroupMode.Merge != enums.PipelineGroupMode.Fork
+    with pytest.raises(MissingNameError, match=r"PipelineGroupMode has no attribute 'Merged'; did you mean 'Merge'"):
+        enums.PipelineGroupMode.Merged  # noqa: B018  # an attribute that is not there
 
 
 def test_stand_ins_behave_as_python_objects() -> None:
     cutlass = importlib.import_module("tilewright")
     cast = importlib.import_module("tilewright._mlir.dialects.cute").CastOp
-    for stand_in in (cutlass.Array, find("cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"), cast):
+    for stand_in in (cutlass.print_nd_vector, find("cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"), cast):
         assert not hasattr(stand_in, "nonsense") and getattr(stand_in, "nonsense", None) is None
         assert not hasattr(stand_in, "_nonsense") and callable(stand_in) and isinstance(stand_in, type)
         assert list(inspect.signature(stand_in).parameters) == ["args", "kwargs"]
@@ -82,13 +81,13 @@ def test_stand_in_used_in_a_kernel_names_the_line() -> None:
 
     @cute.kernel
     def kernel(x: cute.Tensor) -> None:
-        x[0] = cutlass.inttoptr(3)  # here
+        x[0] = cutlass.print_nd_vector(3)  # here
 
     @cute.jit
     def host(x: cute.Tensor) -> None:
         kernel(x).launch(grid=(1, 1, 1), block=(1, 1, 1))
 
-    words = r"cutlass.inttoptr is not here yet: .*; use cute.make_ptr\n  at .*py:\d+"
+    words = r"cutlass.print_nd_vector is not here yet: .*; use cute.print_tensor\n  at .*py:\d+"
     with pytest.raises(TilewrightError, match=words):
         host(np.zeros(1, np.float32))
 

@@ -1,5 +1,5 @@
-"""``tcgen05.mma`` whose descriptors are numbers that the program has made: what inline PTX, and the primitives of
-``cutlass.experimental``, issue.
+"""``tcgen05.mma`` and ``cp`` whose descriptors are numbers that the program has made: what inline PTX, and the
+primitives of ``cutlass.experimental``, issue.
 
 Operands of a call ``[d, a, b, descriptor, accumulate]``: the address of D (i32); the matrix descriptor of A (i64), or
 its address in tensor memory (i32); that of B (i64); the instruction descriptor (i32); whether it adds to D (i1). With
@@ -25,6 +25,7 @@ from tilewright.atoms.tcgen05_scaled import ScaledProduct, Tcgen05ScaledMma
 from tilewright.atoms.tcgen05_text import mma_helper
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
+from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
 from tilewright.atoms.tensor_memory_state import TensorMemories
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
@@ -78,19 +79,8 @@ class DescribedMma(Instruction):
         need(op, found == wanted, f"{self.mnemonic()}: takes operands of types {wanted}, not {found}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        what, memories = self.mnemonic(), lanes.beside(TensorMemories)
-        memories.agree(lanes, what, self.ctas)
-        active = lanes.active().reshape(-1, WARP)
-        many = active.sum(1) > 1
-        if many.any():
-            raise lanes.fault(
-                f"{what} by {int(active[many][0].sum())} threads of a warp: each of them would issue one",
-                np.repeat(many, WARP),
-                "let one thread issue it: under elect.sync, or inside `with cute.arch.elect_one():`",
-            )
         by_lane = [lanes.spread(value) for value in operands]
-        for row, sides in memories.sides(lanes, what, self.ctas, leads=True):
-            lane = WARP * row + int(active[row].argmax())
+        for row, lane, sides in _issuers(lanes, self.mnemonic(), self.ctas):
             words = tuple(int(value[lane]) for value in by_lane)
             product = self._product(lanes, row, sides, words)
             product.begin()
@@ -104,8 +94,7 @@ class DescribedMma(Instruction):
             atom = described(self, word & 0xFFFFFFFF)
             high = {"b_high": _high(b), "a_high": _high(a) if self.source == "SS" else 0}
         except ConstraintError as wrong:
-            chosen = np.arange(WARP * lanes.warps) // WARP == row
-            raise lanes.fault(f"{self.mnemonic()}: {wrong}", chosen) from None
+            raise _fault(lanes, row, f"{self.mnemonic()}: {wrong}") from None
         op: Any = SimpleNamespace(attrs=_layouts(atom) | high)
         low = a if self.source == "TS" else a & 0xFFFFFFFF
         rest = (lanes, op, row, sides, (d & 0xFFFFFFFF, low, b & 0xFFFFFFFF, bool(keep)))
@@ -165,3 +154,66 @@ def _checked(high: int) -> int:
 def _high(word: int) -> int:
     """The upper word of a matrix descriptor. ConstraintError where it is none."""
     return _checked(word >> 32 & 0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class DescribedCopy(Instruction):
+    """``tcgen05.cp`` of a shape with its multicast (``"32x128b.warpx4"``). Operands ``[address, descriptor]``: the
+    place in tensor memory (i32), and the matrix descriptor of the data (i64). Each thread that is here issues one."""
+
+    shape: str
+    ctas: int = 1
+
+    name: ClassVar[str] = "tcgen05.cp"
+    min_arch: int = 100
+    features: ClassVar[tuple[int, ...]] = TCGEN05
+    accesses = SmemToTmem.accesses
+
+    def __post_init__(self) -> None:
+        SmemToTmem(self.shape, self.ctas)
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.cta_group::{self.ctas}.{self.shape}"
+
+    def verify(self, op: Op) -> None:
+        found = [v.type for v in op.operands]
+        need(op, found == [I32, I64], f"{self.mnemonic()}: takes operands of types {[I32, I64]}, not {found}")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        what, copy = self.mnemonic(), SmemToTmem(self.shape, self.ctas)
+        for row, lane, sides in _issuers(lanes, what, self.ctas):
+            to, word = (int(lanes.spread(value)[lane]) for value in operands)
+            try:
+                words = (word & 0xFFFFFFFF, _high(word))
+            except ConstraintError as wrong:
+                raise _fault(lanes, row, f"{what}: {wrong}") from None
+            work = UnitCopy(copy, lanes, row, sides, words, to & 0xFFFFFFFF)
+            work.begin()
+            lanes.eventually(work, lane=lane)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        to, word = map(out.value, op.operands)
+        text = f"{self.mnemonic()} [%0], %1;"
+        out.line(f'asm volatile("{text}" :: "r"({to}), "l"({word}) : "memory");')
+
+
+def _issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
+    """Of each active warp its row, the lane that issues, and the blocks that take part. A fault where several lanes of
+    a warp are here."""
+    memories = lanes.beside(TensorMemories)
+    memories.agree(lanes, what, ctas)
+    active = lanes.active().reshape(-1, WARP)
+    many = active.sum(1) > 1
+    if many.any():
+        raise lanes.fault(
+            f"{what} by {int(active[many][0].sum())} threads of a warp: each of them would issue one",
+            np.repeat(many, WARP),
+            "let one thread issue it: under elect.sync, or inside `with cute.arch.elect_one():`",
+        )
+    found = memories.sides(lanes, what, ctas, leads=True)
+    return [(row, WARP * row + int(active[row].argmax()), sides) for row, sides in found]
+
+
+def _fault(lanes: Lanes, row: int, text: str) -> Exception:
+    return lanes.fault(text, np.arange(WARP * lanes.warps) // WARP == row)

@@ -134,7 +134,7 @@ class SmemToTmem(CopyInstruction):
         )
         for row, sides in memories.sides(lanes, what, self.ctas, leads=True):
             for units, columns in op.attrs["steps"]:
-                copy = _Copy(
+                copy = UnitCopy(
                     self, lanes, row, sides, (int(word[row]) + units, op.attrs["high"]), int(to[row]) + columns
                 )
                 copy.begin()
@@ -176,7 +176,7 @@ def _cells(shape: str) -> tuple[Array, Array]:
     return cells[..., 0], cells[..., 1]
 
 
-class _Copy(UnitWork):
+class UnitCopy(UnitWork):
     """One copy of one warp; ``word`` are the low and high word of its descriptor."""
 
     atom: SmemToTmem

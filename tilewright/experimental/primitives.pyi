@@ -1,5 +1,49 @@
 """``cutlass.experimental.primitives``: what libraries call of it, as the instructions that they name."""
 
+from tilewright.experimental.choices import (
+    CTAGroup as CTAGroup, LoadCacheModifier as LoadCacheModifier, MBarrierScope as MBarrierScope,
+    MBarrierWait as MBarrierWait, MMABlockScaleKind as MMABlockScaleKind, MMALayout as MMALayout,
+    MemOrder as MemOrder, MemScope as MemScope, Proxy as Proxy, S2TCopyMode as S2TCopyMode,
+    SetMaxRegisterAction as SetMaxRegisterAction, SharedSpace as SharedSpace, Shfl as Shfl,
+    TMALoadMode as TMALoadMode, TMAStoreMode as TMAStoreMode, Tcgen05CpMulticast as Tcgen05CpMulticast,
+    Tcgen05CpShape as Tcgen05CpShape, Tcgen05Fence as Tcgen05Fence, Tcgen05LdStShape as Tcgen05LdStShape,
+    Tcgen05MMABlockScale as Tcgen05MMABlockScale, Tcgen05MMAKind as Tcgen05MMAKind,
+    Tcgen05MMAScaleVecSize as Tcgen05MMAScaleVecSize, Tcgen05SmemSwizzle as Tcgen05SmemSwizzle,
+    Tcgen05Wait as Tcgen05Wait, VoteSync as VoteSync,
+)
+from tilewright.experimental.copies import (
+    cp_async_bulk_tensor_global_shared_cta as cp_async_bulk_tensor_global_shared_cta,
+    cp_async_bulk_tensor_reduce as cp_async_bulk_tensor_reduce,
+    cp_async_bulk_tensor_shared_cluster_global as cp_async_bulk_tensor_shared_cluster_global,
+    cp_async_bulk_tensor_shared_cta_global as cp_async_bulk_tensor_shared_cta_global,
+    cp_async_commit_group as cp_async_commit_group, cp_async_shared_global as cp_async_shared_global,
+    cp_async_wait_group as cp_async_wait_group, load_ext as load_ext, prefetch_tensormap as prefetch_tensormap,
+    store_ext as store_ext,
+)
+from tilewright.experimental.descriptors import (
+    Tcgen05InstrDesc as Tcgen05InstrDesc, Tcgen05MxInstrDesc as Tcgen05MxInstrDesc,
+    Tcgen05MxOmmaInstrDesc as Tcgen05MxOmmaInstrDesc, Tcgen05SmemDesc as Tcgen05SmemDesc,
+)
+from tilewright.experimental.synchronise import (
+    bar_warp_sync as bar_warp_sync, barrier_cluster_arrive as barrier_cluster_arrive,
+    barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
+    barrier_cta_arrive as barrier_cta_arrive, barrier_cta_sync as barrier_cta_sync,
+    barrier_cta_sync_aligned as barrier_cta_sync_aligned, cp_async_mbarrier_arrive as cp_async_mbarrier_arrive,
+    elect_sync as elect_sync, fence_mbarrier_init as fence_mbarrier_init, fence_proxy as fence_proxy, mapa as mapa,
+    mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
+    mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init,
+    mbarrier_try_wait_parity as mbarrier_try_wait_parity, mbarrier_wait_parity as mbarrier_wait_parity,
+    setmaxregister as setmaxregister, shfl_sync as shfl_sync, vote_sync as vote_sync,
+)
+from tilewright.experimental.tcgen05 import (
+    TmemAddr as TmemAddr, make_tmem_ptr as make_tmem_ptr,
+    make_tmem_ptr_from_warp_row_col as make_tmem_ptr_from_warp_row_col, tcgen05_alloc as tcgen05_alloc,
+    tcgen05_commit as tcgen05_commit, tcgen05_cp as tcgen05_cp, tcgen05_dealloc as tcgen05_dealloc,
+    tcgen05_fence as tcgen05_fence, tcgen05_ld as tcgen05_ld, tcgen05_mma as tcgen05_mma,
+    tcgen05_mma_block_scale as tcgen05_mma_block_scale,
+    tcgen05_relinquish_alloc_permit as tcgen05_relinquish_alloc_permit, tcgen05_st as tcgen05_st,
+    tcgen05_wait as tcgen05_wait,
+)
 from tilewright.experimental.instructions import (
     CpReduceOp as CpReduceOp, CpReduceType as CpReduceType, GridDepAction as GridDepAction, PermuteMode as PermuteMode,
     ReductionKind as ReductionKind, convert_and_pack_integer as convert_and_pack_integer,

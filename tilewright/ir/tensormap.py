@@ -101,6 +101,12 @@ class TensorMap:
         """Bytes of shared memory that a box takes; more than ``box_bytes`` where TMA expands the elements."""
         return math.prod(self.box) * place_bits(self.element) // 8
 
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes from the tensor's first to its last element."""
+        rows = sum((n - 1) * d for n, d in zip(self.dims[1:], self.strides, strict=True))
+        return rows + -(-self.dims[0] * self.element.width // 8)
+
     def image(self) -> np.ndarray[Any, Any]:
         """The fields in 16 words of 64 bits, as the simulator keeps a tensor map in memory."""
         import numpy as np

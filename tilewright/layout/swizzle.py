@@ -69,6 +69,20 @@ class Swizzle:
         block = 1 << self.zzz_mask.bit_length()
         return -(-count // block) * block
 
+    @classmethod
+    def from_name(cls, name: str) -> Swizzle:
+        """The swizzle of byte addresses that TMA calls so: ``none``, ``s32b``, ``s64b``, ``s128b``; LayoutError for
+        others.
+
+        >>> Swizzle.from_name("s128b")
+        Sw<3,4,3>
+        """
+        names = ("none", "s32b", "s64b", "s128b")
+        word = str(getattr(name, "name", name))
+        if word not in names:
+            raise LayoutError(f"Swizzle.from_name({name!r}): there are {', '.join(names)}")
+        return cls(names.index(word), 4, 3)
+
     def merge(self, other: Swizzle) -> Swizzle:
         """``self o other`` of two swizzles of one shift, as a single swizzle.
 

@@ -140,7 +140,10 @@ def _argument(name: str, index: int, type_: Type, arg: Any, space: AddressSpace)
         return Ptr(space.any, int(arg))
     if isinstance(arg, TensorMap):
         if not isinstance(arg.pointer, int):
-            space.buffer(arg.pointer.low, arg.pointer.high, arg.pointer.owner)
+            low, high = arg.pointer.low, arg.pointer.high
+            if arg.pointer.owner is None:  # of a number: the tensor map alone says how much there is
+                low, high = max(low, arg.address), min(high, arg.address + arg.tensor_bytes)
+            space.buffer(low, high, arg.pointer.owner)
         return arg.image()
     return scalar_value(arg, element_of(type_))
 

@@ -12,6 +12,7 @@ from tilewright.atoms.tma import ALIGNMENT, TmaCopy, TmaLoad, TmaPrefetch, TmaSt
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
+from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I64, U8, PtrType
 from tilewright.lang.device.atomic import pointer_of
 from tilewright.lang.device.bulk_bytes import hint_operand, place_operand
@@ -56,7 +57,7 @@ def load_tensor(
     if multicast_mask is not None:
         shared.append(Int16(multicast_mask).ir_value())
     load = TmaLoad(U8.width, multicast=multicast_mask is not None)
-    _issue(what, load, tma_descriptor, shared, [_box(dst_mem, what)], coordinates, l2_cache_hint)
+    issue_boxes(what, load, tma_descriptor, shared, [box_operand(dst_mem, what)], coordinates, l2_cache_hint)
 
 
 def store_tensor(
@@ -73,7 +74,7 @@ def store_tensor(
     thread's next bulk group."""
     what = "cp_async_bulk_tensor_global_shared_cta"
     _tiles_only(what, (), predicate)
-    _issue(what, TmaStore(U8.width), tma_descriptor, [], [_box(src_mem, what)], coordinates, l2_cache_hint)
+    issue_boxes(what, TmaStore(U8.width), tma_descriptor, [], [box_operand(src_mem, what)], coordinates, l2_cache_hint)
 
 
 def reduce_tensor(
@@ -91,7 +92,7 @@ def reduce_tensor(
     if not isinstance(red_kind, TMAReduxKind):
         raise ConstraintError(f"nvvm.{what}: red_kind is an nvvm.TMAReduxKind, not {red_kind!r}")
     store = TmaStore(U8.width, reduction=red_kind.value)
-    _issue(what, store, tma_descriptor, [], [_box(src_mem, what)], coordinates, l2_cache_hint)
+    issue_boxes(what, store, tma_descriptor, [], [box_operand(src_mem, what)], coordinates, l2_cache_hint)
 
 
 def prefetch_tensor(
@@ -107,7 +108,7 @@ def prefetch_tensor(
     """Bring the box at ``coordinates`` of the tensor map at ``tma_descriptor`` to the L2 cache."""
     what = "cp_async_bulk_tensor_prefetch"
     _tiles_only(what, im2col_offsets, predicate)
-    _issue(what, TmaPrefetch(U8.width), tma_descriptor, [], [], coordinates, l2_cache_hint)
+    issue_boxes(what, TmaPrefetch(U8.width), tma_descriptor, [], [], coordinates, l2_cache_hint)
 
 
 def _tiles_only(what: str, im2col_offsets: Sequence[Any], predicate: Any) -> None:
@@ -117,11 +118,12 @@ def _tiles_only(what: str, im2col_offsets: Sequence[Any], predicate: Any) -> Non
         raise ConstraintError(f"nvvm.{what}: predicate is not here: call it in an `if`")
 
 
-def _box(x: Any, what: str) -> Value:
+def box_operand(x: Any, what: str) -> Value:
+    """A box in shared memory."""
     return place_operand(x, what, U8, ALIGNMENT)
 
 
-def _issue(
+def issue_boxes(
     what: str,
     instruction: TmaCopy,
     tensor_map: Any,
@@ -130,13 +132,22 @@ def _issue(
     coordinates: Sequence[Any],
     hint: Any,
 ) -> None:
+    """Emit ``instruction`` for one box at ``coordinates``, by each thread that is here."""
     if not 1 <= len(coordinates) <= 5:
         raise ConstraintError(
             f"nvvm.{what}: a tensor map has 1 to 5 modes, and {len(coordinates)} coordinates are given"
         )
-    kind = pointer_of(tensor_map, what).value().type
-    assert isinstance(kind, PtrType)
-    place = place_operand(tensor_map, what, kind.elem, MAP_ALIGNMENT)
+    place = _map_operand(tensor_map, what)
     instruction = replace(instruction, rank=len(coordinates), hint=hint is not None, each=True)
     numbers = [Int32(c).ir_value() for c in coordinates]
     Builder.current().call(instruction, [place, *shared, *hint_operand(hint), *box, *numbers], count=1)
+
+
+def _map_operand(tensor_map: Any, what: str) -> Value:
+    """A tensor map among the kernel's parameters, or one in memory."""
+    value: Value = tensor_map.value() if hasattr(tensor_map, "value") else pointer_of(tensor_map, what).value()
+    if value.type == TENSOR_MAP:
+        return value
+    kind = pointer_of(tensor_map, what).value().type
+    assert isinstance(kind, PtrType)
+    return place_operand(tensor_map, what, kind.elem, MAP_ALIGNMENT)

@@ -1,0 +1,149 @@
+"""The primitives that move data: boxes by tensor maps, ``cp.async``, and numbers of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewright.atoms import tensormap
+from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
+from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.errors import ConstraintError
+from tilewright.experimental import choices
+from tilewright.experimental.choices import CTAGroup, chosen
+from tilewright.experimental.cuda.tensor_map import MapPointer
+from tilewright.ir.types import I64, U8
+from tilewright.lang.device import barriers, bulk_tensors
+from tilewright.lang.device.array import Array
+from tilewright.lang.device.atomic import pointer_of
+from tilewright.lang.device.bulk_bytes import place_operand
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.numeric import Boolean, Int16, Int32, Uint8, unwrap
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import make_tensor
+from tilewright.layout import make_layout
+from tilewright.tiled import staged_copy
+from tilewright.tiled.atom import CopyAtom
+
+__all__ = [
+    "cp_async_bulk_tensor_global_shared_cta", "cp_async_bulk_tensor_reduce",
+    "cp_async_bulk_tensor_shared_cluster_global", "cp_async_bulk_tensor_shared_cta_global", "cp_async_commit_group",
+    "cp_async_shared_global", "cp_async_wait_group", "load_ext", "prefetch_tensormap", "store_ext",
+]  # fmt: skip
+cp_async_commit_group = barriers.cp_async_commit_group
+cp_async_wait_group = barriers.cp_async_wait_group
+
+
+def prefetch_tensormap(tensor_map: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """Bring a tensor map near before its first use."""
+    if isinstance(tensor_map, MapPointer):
+        call(tensormap.PrefetchTensorMap(), tensor_map.value())
+
+
+def cp_async_bulk_tensor_shared_cta_global(
+    dst: Any, tensor_map: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
+    mode: Any = choices.TMALoadMode.TILE, l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Load the box at ``coordinates`` (the contiguous mode first) to this block's shared memory; its bytes count at the
+    mbarrier. One thread issues it."""
+    _load("cp_async_bulk_tensor_shared_cta_global", dst, tensor_map, coordinates, mbar, im2col_offsets, mode,
+          l2_cache_hint)  # fmt: skip
+
+
+def cp_async_bulk_tensor_shared_cluster_global(
+    dst: Any, tensor_map: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
+    multicast_mask: Any = None, group: Any = None, mode: Any = choices.TMALoadMode.TILE, l2_cache_hint: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """The same, with ``multicast_mask`` into the blocks of the cluster that it names; with ``group=CTAGroup.CTA_2`` the
+    bytes count at the mbarrier of the pair's even block."""
+    what = "cp_async_bulk_tensor_shared_cluster_global"
+    pair = group is not None and chosen(CTAGroup, group, what) is CTAGroup.CTA_2
+    _load(what, dst, tensor_map, coordinates, mbar, im2col_offsets, mode, l2_cache_hint, multicast_mask, pair)
+
+
+def _load(
+    what: str, dst: Any, tensor_map: Any, coordinates: Any, mbar: Any, offsets: Any, mode: Any, hint: Any,
+    mask: Any = None, pair: bool = False,
+) -> None:  # fmt: skip
+    if offsets or chosen(choices.TMALoadMode, mode, what) is not choices.TMALoadMode.TILE:
+        raise ConstraintError(f"{what}: copies of tiles are here, not im2col or gather4")
+    shared = [place_operand(mbar, what, I64, 8)]
+    if mask is not None:
+        shared.append(Int16(mask).ir_value())
+    load = TmaLoad(U8.width, multicast=mask is not None, pair=pair)
+    bulk_tensors.issue_boxes(what, load, tensor_map, shared, [bulk_tensors.box_operand(dst, what)], coordinates, hint)
+
+
+def cp_async_bulk_tensor_global_shared_cta(
+    tensor_map: Any, src: Any, coordinates: Sequence[Any], *, mode: Any = choices.TMAStoreMode.TILE,
+    l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group."""
+    _store("cp_async_bulk_tensor_global_shared_cta", "", tensor_map, src, coordinates, mode, l2_cache_hint)
+
+
+def cp_async_bulk_tensor_reduce(
+    tensor_map: Any, src: Any, op: Any, coordinates: Sequence[Any], *, mode: Any = choices.TMAStoreMode.TILE,
+    l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """Join a box of shared memory with the elements at ``coordinates``, atomically."""
+    kind = chosen(bulk_tensors.TMAReduxKind, op, "cp_async_bulk_tensor_reduce").value
+    _store("cp_async_bulk_tensor_reduce", kind, tensor_map, src, coordinates, mode, l2_cache_hint)
+
+
+def _store(what: str, kind: str, tensor_map: Any, src: Any, coordinates: Any, mode: Any, hint: Any) -> None:
+    if chosen(choices.TMAStoreMode, mode, what) is not choices.TMAStoreMode.TILE:
+        raise ConstraintError(f"{what}: copies of tiles are here, not im2col or scatter4")
+    store = TmaStore(U8.width)
+    store = replace(store, reduction=kind) if kind else store
+    bulk_tensors.issue_boxes(what, store, tensor_map, [], [bulk_tensors.box_operand(src, what)], coordinates, hint)
+
+
+def cp_async_shared_global(
+    dst: Any, src: Any, size: int, modifier: Any = choices.LoadCacheModifier.CA, *, cp_size: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> None:  # fmt: skip
+    """``cp.async`` of 4, 8 or 16 bytes; of ``cp_size`` of them, the rest being zeros, where that is 0 or ``size``."""
+    what = "cp_async_shared_global"
+    modes = {choices.LoadCacheModifier.CA: LoadCacheMode.ALWAYS, choices.LoadCacheModifier.CG: LoadCacheMode.GLOBAL}
+    mode = modes[chosen(choices.LoadCacheModifier, modifier, what)]
+    known = unwrap(cp_size)
+    some = known is not None and known != size
+    sides = [make_tensor(Pointer(place_operand(x, what, U8, size), Uint8), make_layout((size, 1))) for x in (src, dst)]
+    atom = CopyAtom(CpAsync(8 * size, mode, zero_fill=some), Uint8)
+    if not some:
+        return staged_copy.copy(atom, *sides)
+    wanted = make_rmem_tensor(1, Boolean)
+    wanted[0] = Boolean(Int32(cp_size) != 0)
+    return staged_copy.copy(atom, *sides, pred=wanted)
+
+
+def load_ext(
+    ptr: Any, *, dtype: Any = None, count: int = 1, order: Any = None, scope: Any = None, loc: Any = None,
+    ip: Any = None,
+) -> Any:  # fmt: skip
+    """The number at a pointer, or ``count`` of them as a Vector."""
+    _plain(order, "load_ext")
+    return _at(ptr, dtype, "load_ext").load(0, count)
+
+
+def store_ext(
+    value: Any, ptr: Any, *, order: Any = None, scope: Any = None, cache_modifier: Any = None, loc: Any = None,
+    ip: Any = None,
+) -> None:  # fmt: skip
+    """Store a number or a Vector at a pointer."""
+    _plain(order, "store_ext")
+    _at(ptr, None, "store_ext").store(value)
+
+
+def _at(ptr: Any, dtype: Any, what: str) -> Array:
+    place: Pointer = pointer_of(ptr, what)
+    return Array(place, 1, dtype=dtype)
+
+
+def _plain(order: Any, what: str) -> None:
+    if order is not None and chosen(choices.MemOrder, order, what) is not choices.MemOrder.WEAK:
+        raise ConstraintError(f"{what}: order={order!r} is not here: use cute.arch.load or store with sem= and scope=")

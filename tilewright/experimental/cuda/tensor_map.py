@@ -1,0 +1,228 @@
+"""Tensor maps, made on the host of a tensor's modes and a box, and passed to kernels as parameters
+(``cutlass.GridConstant[cuda.TensorMap]``)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.errors import ConstraintError, StagingError
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.tensormap import TENSOR_MAP, Leaf, ModePart, TensorMapTemplate
+from tilewright.ir.types import B4X16, EXPANDED, U8, MemSpace, PtrType, ScalarType, scalar_of
+from tilewright.lang.numbers.numeric import Int64, as_numeric, unwrap
+from tilewright.lang.staging.location import here
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.tensor import Tensor
+
+__all__ = [
+    "TensorMap", "TensorMapDataFormat", "TensorMapFloatOOBFill", "TensorMapL2Promotion", "TensorMapSwizzle",
+    "create_tensor_map_tiled", "create_tensor_map_tiled_from_tensor", "create_tensor_map_tiled_from_view",
+]  # fmt: skip
+
+
+class TensorMapSwizzle(enum.Enum):
+    """The span of the swizzle in shared memory."""
+
+    none = 0
+    s32b = 1
+    s64b = 2
+    s128b = 3
+    s128b_atom_32b = 4
+
+
+class TensorMapDataFormat(enum.Enum):
+    """How numbers lie in shared memory: of 4 bits as they are (``B4X16``) or 16 in 16 bytes (``B4X16_P64``), of 6 bits
+    16 in 16 bytes; by default as the type says."""
+
+    DEFAULT = "default"
+    BYTE = "byte"
+    B4X16 = "b4x16"
+    B4X16_P64 = "b4x16_p64"
+    B6X16_P32 = "b6x16_p32"
+
+
+class TensorMapL2Promotion(enum.Enum):
+    """How much the L2 cache fetches at once: of no consequence to results."""
+
+    none = 0
+    l2_64b = 1
+    l2_128b = 2
+    l2_256b = 3
+
+
+class TensorMapFloatOOBFill(enum.Enum):
+    """What elements outside of the tensor are: zeros."""
+
+    none = 0
+
+
+class MapPointer:
+    """What ``TensorMap.get_ptr`` gives: the place of a kernel's parameter."""
+
+    __slots__ = ("_map",)
+
+    def __init__(self, tensor_map: Value) -> None:
+        self._map = tensor_map
+
+    def value(self) -> Value:
+        """The tensor map, as an operand of the IR."""
+        return self._map
+
+
+class TensorMap:
+    """A tensor map: made by ``create_tensor_map_tiled_from_view`` on the host, passed to a kernel as it is."""
+
+    __slots__ = ("_map",)
+
+    def __init__(self, tensor_map: Value) -> None:
+        self._map = tensor_map
+
+    def get_ptr(self, *, loc: Any = None, ip: Any = None) -> MapPointer:
+        """Where it is, for the copies."""
+        return MapPointer(self._map)
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [self._map]
+
+    def __get_mlir_types__(self) -> list[Any]:
+        return [TENSOR_MAP]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> TensorMap:
+        return TensorMap(values[0])
+
+    def __carry_key__(self) -> Any:
+        return "TensorMap"
+
+
+def create_tensor_map_tiled_from_view(
+    tensor: Tensor,
+    *,
+    box_dims: Sequence[int],
+    stride_order: Sequence[int],
+    swizzle: TensorMapSwizzle = TensorMapSwizzle.none,
+    dtype: Any = None,
+    tma_format: Any = None,
+    l2_promotion: Any = None,
+    oob_fill: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TensorMap:
+    """The tensor map of ``tensor``, for boxes of ``box_dims`` (an extent of each mode of the tensor).
+
+    ``stride_order`` lists the modes as TMA counts them, the contiguous one first: copies take coordinates in that
+    order, and a box lies so in shared memory. ConstraintError for modes and boxes that TMA does not have;
+    ArgumentError at the launch for addresses and strides that are no multiples of 16 bytes.
+    """
+    what = "create_tensor_map_tiled_from_view"
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
+        raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
+    shape, stride = (x if isinstance(x, tuple) else (x,) for x in (tensor.layout.shape, tensor.layout.stride))
+    if sorted(stride_order) != list(range(len(shape))) or len(box_dims) != len(shape):
+        raise ConstraintError(
+            f"{what}: box_dims has an extent of each mode of {tensor.layout}, and stride_order lists each mode once, "
+            f"not {tuple(box_dims)} and {tuple(stride_order)}"
+        )
+    modes = [(f"mode {i}", shape[i], stride[i]) for i in stride_order]
+    box = [int(unwrap(box_dims[i])) for i in stride_order]
+    element = _element(dtype or tensor.element_type, tma_format, what)
+    return _make(what, tensor.engine.value(), scalar_of(tensor.element_type), element, modes, box, swizzle, str(tensor))
+
+
+create_tensor_map_tiled_from_tensor = create_tensor_map_tiled_from_view
+
+
+def create_tensor_map_tiled(
+    *,
+    global_address: Any,
+    dtype: Any,
+    global_dims: Sequence[Any],
+    global_strides: Sequence[Any],
+    box_dims: Sequence[int],
+    swizzle: TensorMapSwizzle = TensorMapSwizzle.none,
+    tma_format: Any = None,
+    l2_promotion: Any = None,
+    oob_fill: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TensorMap:
+    """The tensor map of ``global_dims`` elements at an address, the contiguous mode first; ``global_strides`` are those
+    of the other modes in units of 16 bytes."""
+    what = "create_tensor_map_tiled"
+    if len(global_strides) != len(global_dims) - 1 or len(box_dims) != len(global_dims):
+        raise ConstraintError(
+            f"{what}: {len(global_dims)} extents have as many box_dims and one stride less, not {len(box_dims)} and "
+            f"{len(global_strides)}"
+        )
+    element = _element(dtype, tma_format, what)
+    source = scalar_of(dtype)
+    address = Int64(as_numeric(unwrap(global_address))).ir_value()
+    kind = PtrType(U8, MemSpace.GMEM, 1)
+    pointer = Builder.current().emit("ptr.fromint", (address,), (kind,)).result
+    per = 128 // source.memory_bits
+    modes = [("mode 0", global_dims[0], 1)]
+    modes += [
+        (f"mode {i}", n, s * per) for i, (n, s) in enumerate(zip(global_dims[1:], global_strides, strict=True), 1)
+    ]
+    return _make(what, pointer, source, element, modes, [int(unwrap(n)) for n in box_dims], swizzle, "the tensor")
+
+
+def _element(dtype: Any, tma_format: Any, what: str) -> ScalarType:
+    source = scalar_of(dtype)
+    form = TensorMapDataFormat.DEFAULT if tma_format is None else tma_format
+    match form:
+        case TensorMapDataFormat.BYTE:
+            return U8
+        case TensorMapDataFormat.B4X16:
+            return B4X16
+        case TensorMapDataFormat.B4X16_P64:
+            return EXPANDED[4]
+        case TensorMapDataFormat.B6X16_P32:
+            return EXPANDED[6]
+    if source.packed:
+        return U8 if source.width == 4 else EXPANDED[source.width]
+    if not source.tensor_map:
+        raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {source}: give another dtype")
+    return source
+
+
+def _make(
+    what: str,
+    pointer: Value,
+    source: ScalarType,
+    element: ScalarType,
+    modes: Sequence[tuple[str, Any, Any]],
+    box: list[int],
+    swizzle: TensorMapSwizzle,
+    tensor: str,
+) -> TensorMap:
+    builder = Builder.current()
+    if not hasattr(builder, "kernels"):
+        raise StagingError(f"{what} makes the tensor map on the host: call it in the @cute.jit function that launches")
+    if not 1 <= len(modes) <= 5 or not all(1 <= n <= 256 for n in box):
+        raise ConstraintError(
+            f"{what}: a tensor map has 1 to 5 modes, and its box 1 to 256 elements of each, not {box}"
+        )
+    leaves: list[Any] = []
+
+    def leaf(x: Any) -> Leaf:
+        known = unwrap(x)
+        if isinstance(known, int):
+            return Leaf(known)
+        leaves.append(as_numeric(known))
+        return Leaf(0, len(leaves) - 1)
+
+    parts = tuple((ModePart(name, leaf(n), leaf(d), i == 0),) for i, (name, n, d) in enumerate(modes))
+    if (first := unwrap(modes[0][2])) != 1 and isinstance(first, int):
+        raise ConstraintError(
+            f"{what}: the first mode of stride_order has the stride {first} in {tensor}, and must have 1"
+        )
+    where = here(3)
+    template = TensorMapTemplate(
+        f"{what}{f' at {where}' if where else ''}", source, element, parts, tuple(box), swizzle.value, (), tensor
+    )
+    operands = [pointer, *(x.ir_value() for x in leaves)]
+    (made,) = builder.emit("tensormap", operands, (TENSOR_MAP,), {"template": template}).results
+    return TensorMap(made)

@@ -1,0 +1,197 @@
+"""The primitives that order threads: barriers, mbarriers, fences, votes and shuffles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.cluster import Mapa
+from tilewright.errors import ConstraintError
+from tilewright.experimental import choices
+from tilewright.experimental.choices import chosen
+from tilewright.ir.types import MemSpace, PtrType
+from tilewright.lang.device import barriers, clusters, mbarriers, registers, warps
+from tilewright.lang.device.atomic import pointer_of
+from tilewright.lang.numbers.numeric import Int64, unwrap, wrap
+from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+
+__all__ = [
+    "bar_warp_sync", "barrier_cluster_arrive", "barrier_cluster_arrive_relaxed", "barrier_cluster_wait",
+    "barrier_cta_arrive", "barrier_cta_sync", "barrier_cta_sync_aligned", "cp_async_mbarrier_arrive", "elect_sync",
+    "fence_mbarrier_init", "fence_proxy", "mapa", "mbarrier_arrive", "mbarrier_arrive_expect_tx", "mbarrier_expect_tx",
+    "mbarrier_init", "mbarrier_try_wait_parity", "mbarrier_wait_parity", "setmaxregister", "shfl_sync", "vote_sync",
+]  # fmt: skip
+
+
+def elect_sync(*, membermask: Any = None, loc: Any = None, ip: Any = None) -> Any:
+    """A Boolean that is true in one lane of the warp.
+
+    >>> from tilewright.testing import per_thread
+    >>> sum(per_thread(lambda t: Int32(elect_sync()), 32))
+    1
+    """
+    return warps.elected()
+
+
+def barrier_cta_sync(
+    barrier_id: Any = None, thread_count: Any = None, *, aligned: bool = True, loc: Any = None, ip: Any = None
+) -> None:
+    """``barrier.cta.sync``: wait until all threads of the block, or ``thread_count`` of them, are at the barrier."""
+    if thread_count is None and (barrier_id is None or unwrap(barrier_id) == 0):
+        return barriers.sync_threads()
+    return barriers.barrier(
+        barrier_id=0 if barrier_id is None else barrier_id, number_of_threads=thread_count, aligned=aligned
+    )
+
+
+barrier_cta_sync_aligned = barrier_cta_sync
+
+
+def barrier_cta_arrive(
+    barrier_id: Any, thread_count: Any, *, aligned: bool = True, loc: Any = None, ip: Any = None
+) -> None:
+    """``barrier.cta.arrive``: arrive at the barrier and go on."""
+    barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=thread_count, aligned=aligned)
+
+
+def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
+    """``bar.warp.sync``: the lanes of a warp meet."""
+    known = unwrap(mask)
+    barriers.sync_warp(None if known in (None, 0xFFFFFFFF, -1) else mask)
+
+
+def barrier_cluster_arrive(*, loc: Any = None, ip: Any = None) -> None:
+    """Arrive at the barrier of the cluster."""
+    clusters.cluster_arrive()
+
+
+def barrier_cluster_arrive_relaxed(*, loc: Any = None, ip: Any = None) -> None:
+    """Arrive at the barrier of the cluster, which orders no memory by that."""
+    clusters.cluster_arrive_relaxed()
+
+
+def barrier_cluster_wait(*, loc: Any = None, ip: Any = None) -> None:
+    """Wait at the barrier of the cluster."""
+    clusters.cluster_wait()
+
+
+def mapa(ptr: Any, rank: Any, *, addrspace: Any = None, loc: Any = None, ip: Any = None) -> Pointer:
+    """The pointer to the same place in the shared memory of block ``rank`` of the cluster."""
+    return clusters.mapa(pointer_of(ptr, "mapa"), rank)
+
+
+def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """Make the Int64 an mbarrier whose phases wait for ``count`` arrivals."""
+    mbarriers.mbarrier_init(_mbarrier(mbar, "mbarrier_init")[0], count)
+
+
+def fence_mbarrier_init(*, loc: Any = None, ip: Any = None) -> None:
+    """The mbarriers that this thread has initialised are mbarriers for the cluster and for TMA."""
+    mbarriers.mbarrier_init_fence()
+
+
+def mbarrier_arrive(
+    mbar: Any, *, count: Any = 1, scope: Any = None, relaxed: bool = False, loc: Any = None, ip: Any = None
+) -> None:
+    """This thread arrives, at an mbarrier of its block or at one that :func:`mapa` gives."""
+    pointer, rank = _mbarrier(mbar, "mbarrier_arrive")
+    mbarriers.mbarrier_arrive(pointer, rank, int(unwrap(count)))
+
+
+def mbarrier_arrive_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
+    """This thread arrives, and the phase waits for so many bytes besides."""
+    pointer, rank = _mbarrier(mbar, "mbarrier_arrive_expect_tx")
+    mbarriers.mbarrier_arrive_and_expect_tx(pointer, nbytes, rank)
+
+
+def mbarrier_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
+    """The phase waits for so many bytes more."""
+    pointer, rank = _mbarrier(mbar, "mbarrier_expect_tx")
+    mbarriers.mbarrier_expect_tx(pointer, nbytes, rank)
+
+
+def mbarrier_try_wait_parity(
+    mbar: Any, phase: Any, *, time_limit: Any = None, scope: Any = None, order: Any = None, loc: Any = None,
+    ip: Any = None,
+) -> Any:  # fmt: skip
+    """Whether the phase of this parity is complete: ``while not mbarrier_try_wait_parity(mbar, phase): pass`` waits."""
+    return mbarriers.mbarrier_try_wait(_mbarrier(mbar, "mbarrier_try_wait_parity")[0], phase)
+
+
+def mbarrier_wait_parity(
+    mbar: Any, phase: Any, kind: Any = choices.MBarrierWait.TRY, *, scope: Any = None, order: Any = None,
+    loc: Any = None, ip: Any = None,
+) -> Any:  # fmt: skip
+    """:func:`mbarrier_try_wait_parity`, or ``test_wait``."""
+    chosen(choices.MBarrierWait, kind, "mbarrier_wait_parity")
+    return mbarrier_try_wait_parity(mbar, phase)
+
+
+def cp_async_mbarrier_arrive(mbar: Any, *, noinc: bool = False, loc: Any = None, ip: Any = None) -> None:
+    """This thread's arrival once all its earlier ``cp.async`` have landed."""
+    if not noinc:
+        raise ConstraintError(
+            "cp_async_mbarrier_arrive: noinc=True, where the arrival is one of those counted, is here"
+        )
+    mbarriers.cp_async_mbarrier_arrive_noinc(_mbarrier(mbar, "cp_async_mbarrier_arrive")[0])
+
+
+def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None) -> None:
+    """Order this thread's accesses with those of another proxy."""
+    proxy = chosen(choices.Proxy, kind, "fence_proxy").value
+    where = None if space is None else str(getattr(space, "value", space)).removeprefix("shared_")
+    barriers.fence_proxy(proxy, space=where if proxy == "async.shared" else None)
+
+
+def setmaxregister(count: int, action: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """``setmaxnreg``: the registers of each thread of the warpgroup."""
+    more = chosen(choices.SetMaxRegisterAction, action, "setmaxregister") is choices.SetMaxRegisterAction.INCREASE
+    (registers.setmaxregister_increase if more else registers.setmaxregister_decrease)(count)
+
+
+def shfl_sync(
+    thread_mask: Any, val: Any, offset: Any, mask_and_clamp: Any, kind: Any = choices.Shfl.IDX, *, loc: Any = None,
+    ip: Any = None,
+) -> Any:  # fmt: skip
+    """The value of another lane.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: shfl_sync(0xFFFFFFFF, t, 1, 31, "bfly"), 32)[:4]
+    [1, 0, 3, 2]
+    """
+    way = chosen(choices.Shfl, kind, "shfl_sync").value
+    function = {
+        "bfly": warps.shuffle_sync_bfly, "down": warps.shuffle_sync_down, "idx": warps.shuffle_sync,
+        "up": warps.shuffle_sync_up,
+    }[way]  # fmt: skip
+    return function(val, offset, mask=thread_mask, mask_and_clamp=mask_and_clamp)
+
+
+def vote_sync(mask: Any, pred: Any, kind: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """Whether the predicate holds in all or any lanes, or is uniform; or in which (a mask).
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: vote_sync(0xFFFFFFFF, t < 3, "ballot"), 32)[0]
+    7
+    """
+    way = chosen(choices.VoteSync, kind, "vote_sync").value
+    function: Any = {
+        "all": warps.vote_all_sync, "any": warps.vote_any_sync, "uni": warps.vote_uni_sync,
+        "ballot": warps.vote_ballot_sync,
+    }[way]  # fmt: skip
+    return function(pred, mask)
+
+
+def _mbarrier(x: Any, what: str) -> tuple[Pointer, Any]:
+    """A pointer to an mbarrier in the block's own shared memory, and the rank of the block whose it is (None: own)."""
+    pointer = pointer_of(x, what)
+    value, rank = pointer.value(), None
+    op = value.op
+    while op is not None and op.opcode == "ptr.cast":
+        op = op.operands[0].op
+    if op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], Mapa):
+        value, rank = op.operands[0], wrap(op.operands[1])
+    if not isinstance(value.type, PtrType) or value.type.space is not MemSpace.SMEM:
+        raise ConstraintError(f"{what}: an mbarrier is an Int64 in shared memory, not at {pointer}")
+    return recast_ptr(Pointer(value, Int64), dtype=Int64) if rank is not None else recast_ptr(
+        pointer, dtype=Int64
+    ), rank
