@@ -150,6 +150,7 @@ class Events:
     def __init__(self, observers: list[Observer]) -> None:
         self.listened: set[str] = set()
         self.quick: Callable[..., None] | None = None
+        self.together: Callable[..., None] | None = None  # of the only observer that hears of accesses, if it has that
         self.effects = False  # whether an observer follows asynchronous effects
         self._hear(observers)
 
@@ -192,6 +193,8 @@ class Events:
         wanting = [o for o in observers if type(o).access is not Observer.access]
         content = all(type(o).pointed is not Observer.pointed for o in wanting)
         self.quick = self.pointed if content else None
+        hear = [o for o in observers if o in wanting or type(o).pointed is not Observer.pointed]
+        self.together = getattr(hear[0], "pointed_together", None) if content and len(hear) == 1 else None
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)

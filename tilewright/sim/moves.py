@@ -120,12 +120,12 @@ def move_by_plan(
         return False
     if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
         return False
-    verb = "store" if store else "load"
     for part in plan.parts:
-        if tell is not None:
+        if tell is not None and store:
             for k in range(part.first, part.stop):
-                values = _read(fragment, registers[k]) if store else None
-                tell(verb, buf, group, pointer.plus(distances[k]), part.each, None, values)
+                tell("store", buf, group, pointer.plus(distances[k]), part.each, None, _read(fragment, registers[k]))
+        elif tell is not None:
+            tell_loads(group, pointer, distances[part.first : part.stop], part.each)
         items, index = buf.place(group, root, add + part.at, part.access, True)
         if store:
             items[index] = part.access.encode_as(items.dtype, _read(fragment, part.chosen))
@@ -195,12 +195,20 @@ def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess,
     accesses that are known to be inside and aligned."""
     if not _inside(group, pointers, access):
         return None
-    tell: Any = None if group.events is None else group.events.quick
-    if tell is not None:
-        for pointer in pointers:
-            tell("load", pointer.buf, group, pointer, access, None, None)
+    if group.events is not None:
+        tell_loads(group, pointers[0], [p.add - pointers[0].add for p in pointers], access)
     items, index = _arranged(group, pointers, access, order)
     return items.take(index)
+
+
+def tell_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: VectorAccess) -> None:
+    """Tell the observers of loads by all lanes at these distances from a pointer, known to be inside and aligned."""
+    events: Any = group.events
+    if events.together is not None:
+        events.together("load", pointer.buf, group, pointer, distances, access)
+        return
+    for at in distances:
+        events.quick("load", pointer.buf, group, pointer.plus(at), access, None, None)
 
 
 def scatter_arranged(

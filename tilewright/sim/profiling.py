@@ -236,6 +236,22 @@ class LaunchProfiler(Observer):
         tally.bytes += lanes * access.nbytes
         tally.accesses += lanes * access.parts
 
+    def pointed_together(
+        self, verb: str, buffer: Any, group: Group, pointer: Any, distances: Sequence[int], access: Any
+    ) -> None:
+        """:meth:`pointed` of all lanes for each of ``distances`` from the pointer. Whole words from each other they
+        cost the same, so one is looked at."""
+        if any(at % 4 for at in distances):
+            for at in distances:
+                self.pointed(verb, buffer, group, pointer.plus(at), access, None, None)
+            return
+        tally, count = self._of(verb, buffer, group), len(distances)
+        if tally.shared:
+            requests, wavefronts = self.banks.of_pointer(group, pointer, access, None)
+            tally.conflicts((requests * count, wavefronts * count))
+        tally.bytes += group.lanes_count * access.nbytes * count
+        tally.accesses += group.lanes_count * access.parts * count
+
     def _of(self, verb: str, buffer: Any, group: Group) -> AccessCounts:
         op = group.lanes.op
         key = id(op), verb, buffer.word

@@ -29,7 +29,7 @@ from tilewright.ir.types import F32, FragType, PtrType
 from tilewright.sim.access import access_of
 from tilewright.sim.direct_copies import is_direct
 from tilewright.sim.memory import Buffer
-from tilewright.sim.moves import Arrangement
+from tilewright.sim.moves import Arrangement, tell_loads
 from tilewright.sim.offsets import SharedRows
 from tilewright.sim.program import BasicBlock, Closure, nothing
 from tilewright.sim.values import FRAG, MASK, Ptr
@@ -393,9 +393,7 @@ def _load(
         s[told] = before
         if g.events is not None:
             g.lanes.mask, g.lanes.op = None, op
-            pointer = s[loads.base]
-            for at in distances:
-                g.events.quick("load", pointer.buf, g, pointer.plus(at), operand.access, None, None)
+            tell_loads(g, s[loads.base], distances, operand.access)
         s[told] = number + 1
         if number + 1 == len(plain):
             loads.load(g, s, rows)
