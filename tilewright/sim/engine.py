@@ -119,6 +119,7 @@ class Launch:
     def run(self) -> None:
         if self.events is not None:
             self.events.begin(self)
+            self.execute = self._loop()  # checks that do not concern the kernel have gone
         group: Group | None = None
         try:
             with np.errstate(all="ignore"):  # a GPU's arithmetic raises nothing, and lanes that rest may hold anything
