@@ -107,8 +107,9 @@ def product(how: str) -> tuple[Any, Any]:
                 issue(how, base.toint(), starts[0], starts[1], turn > 0)
             with cute.arch.elect_one():
                 tcgen05.commit(done)
-        llvm.inline_asm(None, [done.toint().ir_value(), cutlass.Int32(0).ir_value()], WAIT, "r,r",
-                        has_side_effects=True)  # fmt: skip
+        llvm.inline_asm(
+            None, [done.toint().ir_value(), cutlass.Int32(0).ir_value()], WAIT, "r,r", has_side_effects=True
+        )
         cute.arch.tcgen05_fence_after_thread_sync()
         sums = cute.make_tensor(base, mma.make_fragment_C(own_y.shape).layout)[(None, None), 0, 0]
         load = tcgen05.make_tmem_copy(

@@ -29,14 +29,22 @@ def chosen(kind: type[E], given: Any, what: str) -> E:
 
 
 class CTAGroup(enum.Enum):
-    """The blocks of one MMA."""
+    """The blocks of one MMA.
+
+    >>> CTAGroup.CTA_1.name
+    'CTA_1'
+    """
 
     CTA_1 = 1
     CTA_2 = 2
 
 
 class Tcgen05MMAKind(enum.Enum):
-    """The kinds of ``tcgen05.mma``."""
+    """The kinds of ``tcgen05.mma``.
+
+    >>> Tcgen05MMAKind.F16.name
+    'F16'
+    """
 
     F16 = "f16"
     TF32 = "tf32"
@@ -48,7 +56,11 @@ class Tcgen05MMAKind(enum.Enum):
 
 
 class MMABlockScaleKind(enum.Enum):
-    """The kinds with block scales."""
+    """The kinds with block scales.
+
+    >>> MMABlockScaleKind.MXF8F6F4.name
+    'MXF8F6F4'
+    """
 
     MXF8F6F4 = "mxf8f6f4"
     MXF4 = "mxf4"
@@ -56,7 +68,11 @@ class MMABlockScaleKind(enum.Enum):
 
 
 class Tcgen05MMAScaleVecSize(enum.Enum):
-    """Factors of a row that one instruction takes."""
+    """Factors of a row that one instruction takes.
+
+    >>> Tcgen05MMAScaleVecSize.X1.name
+    'X1'
+    """
 
     X1 = 1
     X2 = 2
@@ -64,28 +80,44 @@ class Tcgen05MMAScaleVecSize(enum.Enum):
 
 
 class Tcgen05MMABlockScale(enum.Enum):
-    """Elements that share a factor."""
+    """Elements that share a factor.
+
+    >>> Tcgen05MMABlockScale.BLOCK16.name
+    'BLOCK16'
+    """
 
     BLOCK16 = 16
     BLOCK32 = 32
 
 
 class Tcgen05Wait(enum.Enum):
-    """What is waited for."""
+    """What is waited for.
+
+    >>> Tcgen05Wait.LOAD.name
+    'LOAD'
+    """
 
     LOAD = "load"
     STORE = "store"
 
 
 class Tcgen05Fence(enum.Enum):
-    """The side of a synchronisation."""
+    """The side of a synchronisation.
+
+    >>> Tcgen05Fence.BEFORE_THREAD_SYNC.name
+    'BEFORE_THREAD_SYNC'
+    """
 
     BEFORE_THREAD_SYNC = "before"
     AFTER_THREAD_SYNC = "after"
 
 
 class Tcgen05LdStShape(enum.Enum):
-    """The shapes of ``tcgen05.ld`` and ``st``."""
+    """The shapes of ``tcgen05.ld`` and ``st``.
+
+    >>> Tcgen05LdStShape.SHAPE_32X32B.name
+    'SHAPE_32X32B'
+    """
 
     SHAPE_32X32B = "32x32b"
     SHAPE_16X32BX2 = "16x32bx2"
@@ -95,7 +127,11 @@ class Tcgen05LdStShape(enum.Enum):
 
 
 class Tcgen05CpShape(enum.Enum):
-    """The shapes of ``tcgen05.cp``."""
+    """The shapes of ``tcgen05.cp``.
+
+    >>> Tcgen05CpShape.SHAPE_128X256B.name
+    'SHAPE_128X256B'
+    """
 
     SHAPE_128X256B = "128x256b"
     SHAPE_4X256B = "4x256b"
@@ -105,7 +141,11 @@ class Tcgen05CpShape(enum.Enum):
 
 
 class Tcgen05CpMulticast(enum.Enum):
-    """To which parts of the lanes ``tcgen05.cp`` copies."""
+    """To which parts of the lanes ``tcgen05.cp`` copies.
+
+    >>> Tcgen05CpMulticast.NONE.name
+    'NONE'
+    """
 
     NONE = ""
     WARPX4 = "warpx4"
@@ -114,7 +154,11 @@ class Tcgen05CpMulticast(enum.Enum):
 
 
 class S2TCopyMode(enum.Enum):
-    """The forms of ``tcgen05.cp``, shape and multicast together."""
+    """The forms of ``tcgen05.cp``, shape and multicast together.
+
+    >>> S2TCopyMode.S2T_128x256b.name
+    'S2T_128x256b'
+    """
 
     S2T_128x256b = "128x256b"
     S2T_4x256b = "4x256b"
@@ -125,7 +169,11 @@ class S2TCopyMode(enum.Enum):
 
 
 class Tcgen05SmemSwizzle(enum.IntEnum):
-    """Swizzles of a matrix descriptor of ``tcgen05``, by their code."""
+    """Swizzles of a matrix descriptor of ``tcgen05``, by their code.
+
+    >>> Tcgen05SmemSwizzle.NONE.name
+    'NONE'
+    """
 
     NONE = 0
     SWIZZLE_128B_BASE32B = 1
@@ -135,7 +183,11 @@ class Tcgen05SmemSwizzle(enum.IntEnum):
 
 
 class Proxy(enum.Enum):
-    """Proxies that a fence orders."""
+    """Proxies that a fence orders.
+
+    >>> Proxy.ALIAS.name
+    'ALIAS'
+    """
 
     ALIAS = "alias"
     ASYNC = "async"
@@ -146,14 +198,22 @@ class Proxy(enum.Enum):
 
 
 class SharedSpace(enum.Enum):
-    """Shared memory of the block, or of the cluster."""
+    """Shared memory of the block, or of the cluster.
+
+    >>> SharedSpace.shared_cta.name
+    'shared_cta'
+    """
 
     shared_cta = "cta"
     shared_cluster = "cluster"
 
 
 class MemScope(enum.Enum):
-    """Who sees an access in order."""
+    """Who sees an access in order.
+
+    >>> MemScope.CTA.name
+    'CTA'
+    """
 
     CTA = "cta"
     CLUSTER = "cluster"
@@ -162,14 +222,22 @@ class MemScope(enum.Enum):
 
 
 class MBarrierScope(enum.Enum):
-    """Who sees an mbarrier's phase in order."""
+    """Who sees an mbarrier's phase in order.
+
+    >>> MBarrierScope.CTA.name
+    'CTA'
+    """
 
     CTA = "cta"
     CLUSTER = "cluster"
 
 
 class MemOrder(enum.Enum):
-    """The order of an access."""
+    """The order of an access.
+
+    >>> MemOrder.WEAK.name
+    'WEAK'
+    """
 
     WEAK = "weak"
     RELAXED = "relaxed"
@@ -179,21 +247,33 @@ class MemOrder(enum.Enum):
 
 
 class MBarrierWait(enum.Enum):
-    """``try_wait``, which may rest for a moment, or ``test_wait``."""
+    """``try_wait``, which may rest for a moment, or ``test_wait``.
+
+    >>> MBarrierWait.TRY.name
+    'TRY'
+    """
 
     TRY = "try"
     TEST = "test"
 
 
 class SetMaxRegisterAction(enum.Enum):
-    """What ``setmaxnreg`` does."""
+    """What ``setmaxnreg`` does.
+
+    >>> SetMaxRegisterAction.INCREASE.name
+    'INCREASE'
+    """
 
     INCREASE = "inc"
     DECREASE = "dec"
 
 
 class Shfl(enum.Enum):
-    """From which lane a shuffle takes."""
+    """From which lane a shuffle takes.
+
+    >>> Shfl.BFLY.name
+    'BFLY'
+    """
 
     BFLY = "bfly"
     DOWN = "down"
@@ -202,7 +282,11 @@ class Shfl(enum.Enum):
 
 
 class VoteSync(enum.Enum):
-    """What a vote gives."""
+    """What a vote gives.
+
+    >>> VoteSync.ALL.name
+    'ALL'
+    """
 
     ALL = "all"
     ANY = "any"
@@ -211,7 +295,11 @@ class VoteSync(enum.Enum):
 
 
 class TMALoadMode(enum.Enum):
-    """How a box is found in a tensor."""
+    """How a box is found in a tensor.
+
+    >>> TMALoadMode.TILE.name
+    'TILE'
+    """
 
     TILE = "tile"
     IM2COL = "im2col"
@@ -219,7 +307,11 @@ class TMALoadMode(enum.Enum):
 
 
 class TMAStoreMode(enum.Enum):
-    """How a box is written to a tensor."""
+    """How a box is written to a tensor.
+
+    >>> TMAStoreMode.TILE.name
+    'TILE'
+    """
 
     TILE = "tile"
     IM2COL = "im2col"
@@ -227,14 +319,22 @@ class TMAStoreMode(enum.Enum):
 
 
 class LoadCacheModifier(enum.Enum):
-    """Caches of an asynchronous copy."""
+    """Caches of an asynchronous copy.
+
+    >>> LoadCacheModifier.CA.name
+    'CA'
+    """
 
     CA = "ca"
     CG = "cg"
 
 
 class MMALayout(enum.Enum):
-    """Matrices as they are, or transposed."""
+    """Matrices as they are, or transposed.
+
+    >>> MMALayout.ROW.name
+    'ROW'
+    """
 
     ROW = "row"
     COL = "col"

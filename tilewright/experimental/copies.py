@@ -28,46 +28,101 @@ from tilewright.tiled import staged_copy
 from tilewright.tiled.atom import CopyAtom
 
 __all__ = [
-    "cp_async_bulk_tensor_global_shared_cta", "cp_async_bulk_tensor_reduce",
-    "cp_async_bulk_tensor_shared_cluster_global", "cp_async_bulk_tensor_shared_cta_global", "cp_async_commit_group",
-    "cp_async_shared_global", "cp_async_wait_group", "load_ext", "prefetch_tensormap", "store_ext",
-]  # fmt: skip
+    "cp_async_bulk_tensor_global_shared_cta",
+    "cp_async_bulk_tensor_reduce",
+    "cp_async_bulk_tensor_shared_cluster_global",
+    "cp_async_bulk_tensor_shared_cta_global",
+    "cp_async_commit_group",
+    "cp_async_shared_global",
+    "cp_async_wait_group",
+    "load_ext",
+    "prefetch_tensormap",
+    "store_ext",
+]
 cp_async_commit_group = barriers.cp_async_commit_group
 cp_async_wait_group = barriers.cp_async_wait_group
 
 
 def prefetch_tensormap(tensor_map: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Bring a tensor map near before its first use."""
+    """Bring a tensor map near before its first use.
+
+    >>> prefetch_tensormap(None)  # of what is no parameter, nothing need be brought near
+    """
     if isinstance(tensor_map, MapPointer):
         call(tensormap.PrefetchTensorMap(), tensor_map.value())
 
 
 def cp_async_bulk_tensor_shared_cta_global(
-    dst: Any, tensor_map: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
-    mode: Any = choices.TMALoadMode.TILE, l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    dst: Any,
+    tensor_map: Any,
+    coordinates: Sequence[Any],
+    mbar: Any,
+    im2col_offsets: Sequence[Any] = (),
+    *,
+    mode: Any = choices.TMALoadMode.TILE,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """Load the box at ``coordinates`` (the contiguous mode first) to this block's shared memory; its bytes count at the
-    mbarrier. One thread issues it."""
-    _load("cp_async_bulk_tensor_shared_cta_global", dst, tensor_map, coordinates, mbar, im2col_offsets, mode,
-          l2_cache_hint)  # fmt: skip
+    mbarrier. One thread issues it.
+
+    >>> cp_async_bulk_tensor_shared_cta_global(None, None, (0, 0, 0), None, mode="im2col")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cta_global: copies of tiles are here, ...
+    """
+    _load(
+        "cp_async_bulk_tensor_shared_cta_global",
+        dst,
+        tensor_map,
+        coordinates,
+        mbar,
+        im2col_offsets,
+        mode,
+        l2_cache_hint,
+    )
 
 
 def cp_async_bulk_tensor_shared_cluster_global(
-    dst: Any, tensor_map: Any, coordinates: Sequence[Any], mbar: Any, im2col_offsets: Sequence[Any] = (), *,
-    multicast_mask: Any = None, group: Any = None, mode: Any = choices.TMALoadMode.TILE, l2_cache_hint: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    dst: Any,
+    tensor_map: Any,
+    coordinates: Sequence[Any],
+    mbar: Any,
+    im2col_offsets: Sequence[Any] = (),
+    *,
+    multicast_mask: Any = None,
+    group: Any = None,
+    mode: Any = choices.TMALoadMode.TILE,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """The same, with ``multicast_mask`` into the blocks of the cluster that it names; with ``group=CTAGroup.CTA_2`` the
-    bytes count at the mbarrier of the pair's even block."""
+    bytes count at the mbarrier of the pair's even block.
+
+    >>> cp_async_bulk_tensor_shared_cluster_global(None, None, (0,), None, group="cta_3")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cluster_global: 'cta_3' is no ...
+    """
     what = "cp_async_bulk_tensor_shared_cluster_global"
     pair = group is not None and chosen(CTAGroup, group, what) is CTAGroup.CTA_2
     _load(what, dst, tensor_map, coordinates, mbar, im2col_offsets, mode, l2_cache_hint, multicast_mask, pair)
 
 
 def _load(
-    what: str, dst: Any, tensor_map: Any, coordinates: Any, mbar: Any, offsets: Any, mode: Any, hint: Any,
-    mask: Any = None, pair: bool = False,
-) -> None:  # fmt: skip
+    what: str,
+    dst: Any,
+    tensor_map: Any,
+    coordinates: Any,
+    mbar: Any,
+    offsets: Any,
+    mode: Any,
+    hint: Any,
+    mask: Any = None,
+    pair: bool = False,
+) -> None:
     if offsets or chosen(choices.TMALoadMode, mode, what) is not choices.TMALoadMode.TILE:
         raise ConstraintError(f"{what}: copies of tiles are here, not im2col or gather4")
     shared = [place_operand(mbar, what, I64, 8)]
@@ -78,18 +133,43 @@ def _load(
 
 
 def cp_async_bulk_tensor_global_shared_cta(
-    tensor_map: Any, src: Any, coordinates: Sequence[Any], *, mode: Any = choices.TMAStoreMode.TILE,
-    l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
-    """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group."""
+    tensor_map: Any,
+    src: Any,
+    coordinates: Sequence[Any],
+    *,
+    mode: Any = choices.TMAStoreMode.TILE,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group.
+
+    >>> cp_async_bulk_tensor_global_shared_cta(None, None, (0, 0), mode="tile_scatter4")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_global_shared_cta: copies of tiles are here, ...
+    """
     _store("cp_async_bulk_tensor_global_shared_cta", "", tensor_map, src, coordinates, mode, l2_cache_hint)
 
 
 def cp_async_bulk_tensor_reduce(
-    tensor_map: Any, src: Any, op: Any, coordinates: Sequence[Any], *, mode: Any = choices.TMAStoreMode.TILE,
-    l2_cache_hint: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
-    """Join a box of shared memory with the elements at ``coordinates``, atomically."""
+    tensor_map: Any,
+    src: Any,
+    op: Any,
+    coordinates: Sequence[Any],
+    *,
+    mode: Any = choices.TMAStoreMode.TILE,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """Join a box of shared memory with the elements at ``coordinates``, atomically.
+
+    >>> cp_async_bulk_tensor_reduce(None, None, "sum", (0, 0))
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_reduce: 'sum' is no TMAReduxKind; there are ...
+    """
     kind = chosen(bulk_tensors.TMAReduxKind, op, "cp_async_bulk_tensor_reduce").value
     _store("cp_async_bulk_tensor_reduce", kind, tensor_map, src, coordinates, mode, l2_cache_hint)
 
@@ -103,10 +183,29 @@ def _store(what: str, kind: str, tensor_map: Any, src: Any, coordinates: Any, mo
 
 
 def cp_async_shared_global(
-    dst: Any, src: Any, size: int, modifier: Any = choices.LoadCacheModifier.CA, *, cp_size: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
-    """``cp.async`` of 4, 8 or 16 bytes; of ``cp_size`` of them, the rest being zeros, where that is 0 or ``size``."""
+    dst: Any,
+    src: Any,
+    size: int,
+    modifier: Any = choices.LoadCacheModifier.CA,
+    *,
+    cp_size: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """``cp.async`` of 4, 8 or 16 bytes; of ``cp_size`` of them, the rest being zeros, where that is 0 or ``size``.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def copied(t, p):
+    ...     held = arch.alloc_smem(Int32, 4, 16)
+    ...     cp_async_shared_global(held, p, 16, "cg")
+    ...     cp_async_commit_group()
+    ...     cp_async_wait_group(0)
+    ...     return held[2]
+    >>> per_thread(copied, 1, memory=[5, 6, 7, 8])[0]
+    [7]
+    """
     what = "cp_async_shared_global"
     modes = {choices.LoadCacheModifier.CA: LoadCacheMode.ALWAYS, choices.LoadCacheModifier.CG: LoadCacheMode.GLOBAL}
     mode = modes[chosen(choices.LoadCacheModifier, modifier, what)]
@@ -122,19 +221,41 @@ def cp_async_shared_global(
 
 
 def load_ext(
-    ptr: Any, *, dtype: Any = None, count: int = 1, order: Any = None, scope: Any = None, loc: Any = None,
+    ptr: Any,
+    *,
+    dtype: Any = None,
+    count: int = 1,
+    order: Any = None,
+    scope: Any = None,
+    loc: Any = None,
     ip: Any = None,
-) -> Any:  # fmt: skip
-    """The number at a pointer, or ``count`` of them as a Vector."""
+) -> Any:
+    """The number at a pointer, or ``count`` of them as a Vector.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: load_ext(p + 2 * t, count=2)[1], 2, memory=[1, 2, 3, 4])[0]
+    [2, 4]
+    """
     _plain(order, "load_ext")
     return _at(ptr, dtype, "load_ext").load(0, count)
 
 
 def store_ext(
-    value: Any, ptr: Any, *, order: Any = None, scope: Any = None, cache_modifier: Any = None, loc: Any = None,
+    value: Any,
+    ptr: Any,
+    *,
+    order: Any = None,
+    scope: Any = None,
+    cache_modifier: Any = None,
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
-    """Store a number or a Vector at a pointer."""
+) -> None:
+    """Store a number or a Vector at a pointer.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t, p: store_ext(t + 5, p + t), 2, memory=[0, 0])[1]
+    [5, 6]
+    """
     _plain(order, "store_ext")
     _at(ptr, None, "store_ext").store(value)
 

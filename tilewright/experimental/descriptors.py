@@ -78,8 +78,9 @@ class Tcgen05SmemDesc(_Word):
         a :class:`.Tcgen05SmemSwizzle`. ConstraintError for offsets that are no multiples of 16."""
         known = 0
         for what, value, at in (
-            ("leading_byte_offset", leading_byte_offset, 16), ("stride_byte_offset", stride_byte_offset, 32),
-        ):  # fmt: skip
+            ("leading_byte_offset", leading_byte_offset, 16),
+            ("stride_byte_offset", stride_byte_offset, 32),
+        ):
             number = unwrap(value)
             if not isinstance(number, int) or number % _UNIT or not 0 <= number // _UNIT <= _FIELD:
                 raise ConstraintError(f"Tcgen05SmemDesc: {what} is a multiple of 16 bytes below 2^18, not {value!r}")
@@ -173,10 +174,19 @@ class Tcgen05MxInstrDesc(_Word):
         a, b = scalar_of(a_dtype), scalar_of(b_dtype)
         majors = tuple("K" if int(major) == 0 else "MN" for major in (a_major, b_major))
         made = InstructionDescriptor(
-            "mxf4nvf4" if cls._packed else "mxf8f6f4", a, b, F32, m_dim, n_dim, (majors[0], majors[1]),
-            (bool(a_negate), bool(b_negate)), scale="ue8m0" if int(scale_format) else "ue4m3", sfa_id=a_sf_id,
-            sfb_id=b_sf_id, k_96=cls._packed and int(k_dim) in (1, 2, 96),
-        )  # fmt: skip
+            "mxf4nvf4" if cls._packed else "mxf8f6f4",
+            a,
+            b,
+            F32,
+            m_dim,
+            n_dim,
+            (majors[0], majors[1]),
+            (bool(a_negate), bool(b_negate)),
+            scale="ue8m0" if int(scale_format) else "ue4m3",
+            sfa_id=a_sf_id,
+            sfb_id=b_sf_id,
+            k_96=cls._packed and int(k_dim) in (1, 2, 96),
+        )
         return cls(_signed(made.word))
 
     def set_sf_ids(self, a_sf_id: Any, b_sf_id: Any, *, loc: Any = None, ip: Any = None) -> Any:
@@ -186,7 +196,13 @@ class Tcgen05MxInstrDesc(_Word):
 
 
 class Tcgen05MxOmmaInstrDesc(Tcgen05MxInstrDesc):
-    """The instruction descriptor of the kinds of Float4E2M1FN with block scales."""
+    """The instruction descriptor of the kinds of Float4E2M1FN with block scales.
+
+    >>> from tilewright import Float4E2M1FN
+    >>> types = {"a_dtype": Float4E2M1FN, "b_dtype": Float4E2M1FN}
+    >>> hex(Tcgen05MxOmmaInstrDesc.build(**types, m_dim=128, n_dim=64, scale_format=0).word.value)
+    '0x8100480'
+    """
 
     _packed = True
 

@@ -15,16 +15,34 @@ from tilewright.lang.numbers.numeric import Int64, unwrap, wrap
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
 __all__ = [
-    "bar_warp_sync", "barrier_cluster_arrive", "barrier_cluster_arrive_relaxed", "barrier_cluster_wait",
-    "barrier_cta_arrive", "barrier_cta_sync", "barrier_cta_sync_aligned", "cp_async_mbarrier_arrive", "elect_sync",
-    "fence_mbarrier_init", "fence_proxy", "mapa", "mbarrier_arrive", "mbarrier_arrive_expect_tx", "mbarrier_expect_tx",
-    "mbarrier_init", "mbarrier_try_wait_parity", "mbarrier_wait_parity", "setmaxregister", "shfl_sync", "vote_sync",
-]  # fmt: skip
+    "bar_warp_sync",
+    "barrier_cluster_arrive",
+    "barrier_cluster_arrive_relaxed",
+    "barrier_cluster_wait",
+    "barrier_cta_arrive",
+    "barrier_cta_sync",
+    "barrier_cta_sync_aligned",
+    "cp_async_mbarrier_arrive",
+    "elect_sync",
+    "fence_mbarrier_init",
+    "fence_proxy",
+    "mapa",
+    "mbarrier_arrive",
+    "mbarrier_arrive_expect_tx",
+    "mbarrier_expect_tx",
+    "mbarrier_init",
+    "mbarrier_try_wait_parity",
+    "mbarrier_wait_parity",
+    "setmaxregister",
+    "shfl_sync",
+    "vote_sync",
+]
 
 
 def elect_sync(*, membermask: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """A Boolean that is true in one lane of the warp.
 
+    >>> from tilewright import Int32
     >>> from tilewright.testing import per_thread
     >>> sum(per_thread(lambda t: Int32(elect_sync()), 32))
     1
@@ -35,7 +53,12 @@ def elect_sync(*, membermask: Any = None, loc: Any = None, ip: Any = None) -> An
 def barrier_cta_sync(
     barrier_id: Any = None, thread_count: Any = None, *, aligned: bool = True, loc: Any = None, ip: Any = None
 ) -> None:
-    """``barrier.cta.sync``: wait until all threads of the block, or ``thread_count`` of them, are at the barrier."""
+    """``barrier.cta.sync``: wait until all threads of the block, or ``thread_count`` of them, are at the barrier.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier_cta_sync(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     if thread_count is None and (barrier_id is None or unwrap(barrier_id) == 0):
         return barriers.sync_threads()
     return barriers.barrier(
@@ -49,109 +72,267 @@ barrier_cta_sync_aligned = barrier_cta_sync
 def barrier_cta_arrive(
     barrier_id: Any, thread_count: Any, *, aligned: bool = True, loc: Any = None, ip: Any = None
 ) -> None:
-    """``barrier.cta.arrive``: arrive at the barrier and go on."""
+    """``barrier.cta.arrive``: arrive at the barrier and go on.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier_cta_arrive(1, 64), t)[-1], 64)[:2]
+    [0, 1]
+    """
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=thread_count, aligned=aligned)
 
 
 def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
-    """``bar.warp.sync``: the lanes of a warp meet."""
+    """``bar.warp.sync``: the lanes of a warp meet.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (bar_warp_sync(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     known = unwrap(mask)
     barriers.sync_warp(None if known in (None, 0xFFFFFFFF, -1) else mask)
 
 
 def barrier_cluster_arrive(*, loc: Any = None, ip: Any = None) -> None:
-    """Arrive at the barrier of the cluster."""
+    """Arrive at the barrier of the cluster.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier_cluster_arrive(), barrier_cluster_wait(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     clusters.cluster_arrive()
 
 
 def barrier_cluster_arrive_relaxed(*, loc: Any = None, ip: Any = None) -> None:
-    """Arrive at the barrier of the cluster, which orders no memory by that."""
+    """Arrive at the barrier of the cluster, which orders no memory by that.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier_cluster_arrive_relaxed(), barrier_cluster_wait(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     clusters.cluster_arrive_relaxed()
 
 
 def barrier_cluster_wait(*, loc: Any = None, ip: Any = None) -> None:
-    """Wait at the barrier of the cluster."""
+    """Wait at the barrier of the cluster.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier_cluster_arrive(), barrier_cluster_wait(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     clusters.cluster_wait()
 
 
 def mapa(ptr: Any, rank: Any, *, addrspace: Any = None, loc: Any = None, ip: Any = None) -> Pointer:
-    """The pointer to the same place in the shared memory of block ``rank`` of the cluster."""
+    """The pointer to the same place in the shared memory of block ``rank`` of the cluster.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (mapa(arch.alloc_smem(Int64, 1), 0), t)[-1], 64)[:2]
+    [0, 1]
+    """
     return clusters.mapa(pointer_of(ptr, "mapa"), rank)
 
 
 def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Make the Int64 an mbarrier whose phases wait for ``count`` arrivals."""
+    """Make the Int64 an mbarrier whose phases wait for ``count`` arrivals.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def meet(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     with arch.elect_one():
+    ...         mbarrier_init(bar, 32)
+    ...     fence_mbarrier_init()
+    ...     barrier_cta_sync()
+    ...     mbarrier_arrive(bar)
+    ...     barrier_cta_sync()
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
+    >>> per_thread(meet, 32)[:2]
+    [1, 1]
+    """
     mbarriers.mbarrier_init(_mbarrier(mbar, "mbarrier_init")[0], count)
 
 
 def fence_mbarrier_init(*, loc: Any = None, ip: Any = None) -> None:
-    """The mbarriers that this thread has initialised are mbarriers for the cluster and for TMA."""
+    """The mbarriers that this thread has initialised are mbarriers for the cluster and for TMA.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (fence_mbarrier_init(), t)[-1], 64)[:2]
+    [0, 1]
+    """
     mbarriers.mbarrier_init_fence()
 
 
 def mbarrier_arrive(
     mbar: Any, *, count: Any = 1, scope: Any = None, relaxed: bool = False, loc: Any = None, ip: Any = None
 ) -> None:
-    """This thread arrives, at an mbarrier of its block or at one that :func:`mapa` gives."""
+    """This thread arrives, at an mbarrier of its block or at one that :func:`mapa` gives.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def meet(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     with arch.elect_one():
+    ...         mbarrier_init(bar, 32)
+    ...     fence_mbarrier_init()
+    ...     barrier_cta_sync()
+    ...     mbarrier_arrive(bar)
+    ...     barrier_cta_sync()
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
+    >>> per_thread(meet, 32)[:2]
+    [1, 1]
+    """
     pointer, rank = _mbarrier(mbar, "mbarrier_arrive")
     mbarriers.mbarrier_arrive(pointer, rank, int(unwrap(count)))
 
 
 def mbarrier_arrive_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """This thread arrives, and the phase waits for so many bytes besides."""
+    """This thread arrives, and the phase waits for so many bytes besides.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def outstanding(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     mbarrier_init(bar, 1)
+    ...     mbarrier_arrive_expect_tx(bar, 128)
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
+    >>> per_thread(outstanding, 1)  # 128 bytes are outstanding
+    [0]
+    """
     pointer, rank = _mbarrier(mbar, "mbarrier_arrive_expect_tx")
     mbarriers.mbarrier_arrive_and_expect_tx(pointer, nbytes, rank)
 
 
 def mbarrier_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """The phase waits for so many bytes more."""
+    """The phase waits for so many bytes more.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def outstanding(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     mbarrier_init(bar, 1)
+    ...     mbarrier_expect_tx(bar, 128)
+    ...     mbarrier_arrive(bar)
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
+    >>> per_thread(outstanding, 1)  # 128 bytes are outstanding
+    [0]
+    """
     pointer, rank = _mbarrier(mbar, "mbarrier_expect_tx")
     mbarriers.mbarrier_expect_tx(pointer, nbytes, rank)
 
 
 def mbarrier_try_wait_parity(
-    mbar: Any, phase: Any, *, time_limit: Any = None, scope: Any = None, order: Any = None, loc: Any = None,
+    mbar: Any,
+    phase: Any,
+    *,
+    time_limit: Any = None,
+    scope: Any = None,
+    order: Any = None,
+    loc: Any = None,
     ip: Any = None,
-) -> Any:  # fmt: skip
-    """Whether the phase of this parity is complete: ``while not mbarrier_try_wait_parity(mbar, phase): pass`` waits."""
+) -> Any:
+    """Whether the phase of this parity is complete: ``while not mbarrier_try_wait_parity(mbar, phase): pass`` waits.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def meet(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     with arch.elect_one():
+    ...         mbarrier_init(bar, 32)
+    ...     fence_mbarrier_init()
+    ...     barrier_cta_sync()
+    ...     mbarrier_arrive(bar)
+    ...     barrier_cta_sync()
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
+    >>> per_thread(meet, 32)[:2]
+    [1, 1]
+    """
     return mbarriers.mbarrier_try_wait(_mbarrier(mbar, "mbarrier_try_wait_parity")[0], phase)
 
 
 def mbarrier_wait_parity(
-    mbar: Any, phase: Any, kind: Any = choices.MBarrierWait.TRY, *, scope: Any = None, order: Any = None,
-    loc: Any = None, ip: Any = None,
-) -> Any:  # fmt: skip
-    """:func:`mbarrier_try_wait_parity`, or ``test_wait``."""
+    mbar: Any,
+    phase: Any,
+    kind: Any = choices.MBarrierWait.TRY,
+    *,
+    scope: Any = None,
+    order: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """:func:`mbarrier_try_wait_parity`, or ``test_wait``.
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def meet(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     with arch.elect_one():
+    ...         mbarrier_init(bar, 32)
+    ...     fence_mbarrier_init()
+    ...     barrier_cta_sync()
+    ...     mbarrier_arrive(bar)
+    ...     barrier_cta_sync()
+    ...     return Int32(mbarrier_wait_parity(bar, 0, choices.MBarrierWait.TEST))
+    >>> per_thread(meet, 32)[:2]
+    [1, 1]
+    """
     chosen(choices.MBarrierWait, kind, "mbarrier_wait_parity")
     return mbarrier_try_wait_parity(mbar, phase)
 
 
 def cp_async_mbarrier_arrive(mbar: Any, *, noinc: bool = False, loc: Any = None, ip: Any = None) -> None:
-    """This thread's arrival once all its earlier ``cp.async`` have landed."""
+    """This thread's arrival once all its earlier ``cp.async`` have landed.
+
+    >>> cp_async_mbarrier_arrive(None)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: cp_async_mbarrier_arrive: give noinc=True: the arrival is one of those counted
+    """
     if not noinc:
-        raise ConstraintError(
-            "cp_async_mbarrier_arrive: noinc=True, where the arrival is one of those counted, is here"
-        )
+        raise ConstraintError("cp_async_mbarrier_arrive: give noinc=True: the arrival is one of those counted")
     mbarriers.cp_async_mbarrier_arrive_noinc(_mbarrier(mbar, "cp_async_mbarrier_arrive")[0])
 
 
 def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """Order this thread's accesses with those of another proxy."""
+    """Order this thread's accesses with those of another proxy.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (fence_proxy("async.shared", space="cta"), t)[-1], 64)[:2]
+    [0, 1]
+    """
     proxy = chosen(choices.Proxy, kind, "fence_proxy").value
     where = None if space is None else str(getattr(space, "value", space)).removeprefix("shared_")
     barriers.fence_proxy(proxy, space=where if proxy == "async.shared" else None)
 
 
 def setmaxregister(count: int, action: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """``setmaxnreg``: the registers of each thread of the warpgroup."""
+    """``setmaxnreg``: the registers of each thread of the warpgroup.
+
+    >>> setmaxregister(40, "less")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: setmaxregister: 'less' is no SetMaxRegisterAction; there are INCREASE, DECREASE
+    """
     more = chosen(choices.SetMaxRegisterAction, action, "setmaxregister") is choices.SetMaxRegisterAction.INCREASE
     (registers.setmaxregister_increase if more else registers.setmaxregister_decrease)(count)
 
 
 def shfl_sync(
-    thread_mask: Any, val: Any, offset: Any, mask_and_clamp: Any, kind: Any = choices.Shfl.IDX, *, loc: Any = None,
+    thread_mask: Any,
+    val: Any,
+    offset: Any,
+    mask_and_clamp: Any,
+    kind: Any = choices.Shfl.IDX,
+    *,
+    loc: Any = None,
     ip: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The value of another lane.
 
     >>> from tilewright.testing import per_thread
@@ -160,9 +341,11 @@ def shfl_sync(
     """
     way = chosen(choices.Shfl, kind, "shfl_sync").value
     function = {
-        "bfly": warps.shuffle_sync_bfly, "down": warps.shuffle_sync_down, "idx": warps.shuffle_sync,
+        "bfly": warps.shuffle_sync_bfly,
+        "down": warps.shuffle_sync_down,
+        "idx": warps.shuffle_sync,
         "up": warps.shuffle_sync_up,
-    }[way]  # fmt: skip
+    }[way]
     return function(val, offset, mask=thread_mask, mask_and_clamp=mask_and_clamp)
 
 
@@ -175,9 +358,11 @@ def vote_sync(mask: Any, pred: Any, kind: Any, *, loc: Any = None, ip: Any = Non
     """
     way = chosen(choices.VoteSync, kind, "vote_sync").value
     function: Any = {
-        "all": warps.vote_all_sync, "any": warps.vote_any_sync, "uni": warps.vote_uni_sync,
+        "all": warps.vote_all_sync,
+        "any": warps.vote_any_sync,
+        "uni": warps.vote_uni_sync,
         "ballot": warps.vote_ballot_sync,
-    }[way]  # fmt: skip
+    }[way]
     return function(pred, mask)
 
 

@@ -27,10 +27,21 @@ from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 
 __all__ = [
-    "TmemAddr", "make_tmem_ptr", "make_tmem_ptr_from_warp_row_col", "tcgen05_alloc", "tcgen05_commit", "tcgen05_cp",
-    "tcgen05_dealloc", "tcgen05_fence", "tcgen05_ld", "tcgen05_mma", "tcgen05_mma_block_scale",
-    "tcgen05_relinquish_alloc_permit", "tcgen05_st", "tcgen05_wait",
-]  # fmt: skip
+    "TmemAddr",
+    "make_tmem_ptr",
+    "make_tmem_ptr_from_warp_row_col",
+    "tcgen05_alloc",
+    "tcgen05_commit",
+    "tcgen05_cp",
+    "tcgen05_dealloc",
+    "tcgen05_fence",
+    "tcgen05_ld",
+    "tcgen05_mma",
+    "tcgen05_mma_block_scale",
+    "tcgen05_relinquish_alloc_permit",
+    "tcgen05_st",
+    "tcgen05_wait",
+]
 FACTORS = {("mxf8f6f4", 32): 1, ("mxf4", 32): 2, ("mxf4nvf4", 32): 2, ("mxf4nvf4", 16): 4}
 """By the kind and the elements that share one: the factors of a row that one instruction takes."""
 
@@ -72,10 +83,21 @@ class TmemAddr:
 
 
 def tcgen05_alloc(
-    dst: Any, num_columns: Any, *, group: Any = CTAGroup.CTA_1, is_exclusive: bool = False, loc: Any = None,
+    dst: Any,
+    num_columns: Any,
+    *,
+    group: Any = CTAGroup.CTA_1,
+    is_exclusive: bool = False,
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
-    """Allocate columns; their address is written to ``dst``, an Int32 in shared memory. A whole warp."""
+) -> None:
+    """Allocate columns; their address is written to ``dst``, an Int32 in shared memory. A whole warp.
+
+    >>> tcgen05_alloc(0, 32)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_alloc: a pointer (or a tensor, for its first element) is ...
+    """
     columns = unwrap(num_columns)
     device.alloc_tmem(columns, recast_ptr(_smem(dst, "tcgen05_alloc"), dtype=Int32), _pair(group, "tcgen05_alloc"))
 
@@ -83,23 +105,45 @@ def tcgen05_alloc(
 def tcgen05_dealloc(
     tmem: Any, num_columns: Any, *, group: Any = CTAGroup.CTA_1, loc: Any = None, ip: Any = None
 ) -> None:
-    """Free columns. A whole warp."""
+    """Free columns. A whole warp.
+
+    >>> tcgen05_dealloc(0, 32)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_dealloc: a pointer of tensor memory is needed, not 0: ...
+    """
     device.dealloc_tmem(_tmem(tmem, "tcgen05_dealloc"), unwrap(num_columns), _pair(group, "tcgen05_dealloc"))
 
 
 def tcgen05_relinquish_alloc_permit(*, group: Any = CTAGroup.CTA_1, loc: Any = None, ip: Any = None) -> None:
-    """This block allocates no more. A whole warp."""
+    """This block allocates no more. A whole warp.
+
+    >>> tcgen05_relinquish_alloc_permit(group=3)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_relinquish_alloc_permit: 3 is no CTAGroup; there are CTA_1, CTA_2
+    """
     device.relinquish_tmem_alloc_permit(_pair(group, "tcgen05_relinquish_alloc_permit"))
 
 
 def tcgen05_wait(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Wait for this thread's loads, or stores, of tensor memory. A whole warp."""
+    """Wait for this thread's loads, or stores, of tensor memory. A whole warp.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (tcgen05_wait("load"), t)[-1], 32)[:2]
+    [0, 1]
+    """
     load = chosen(choices.Tcgen05Wait, kind, "tcgen05_wait") is choices.Tcgen05Wait.LOAD
     (device.fence_view_async_tmem_load if load else device.fence_view_async_tmem_store)()
 
 
 def tcgen05_fence(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """``tcgen05.fence`` before or after a synchronisation of threads."""
+    """``tcgen05.fence`` before or after a synchronisation of threads.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (tcgen05_fence("before_thread_sync"), t)[-1], 32)[:2]
+    [0, 1]
+    """
     before = chosen(choices.Tcgen05Fence, kind, "tcgen05_fence") is choices.Tcgen05Fence.BEFORE_THREAD_SYNC
     (device.tcgen05_fence_before_thread_sync if before else device.tcgen05_fence_after_thread_sync)()
 
@@ -107,7 +151,13 @@ def tcgen05_fence(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
 def tcgen05_commit(
     mbar: Any, *, group: Any = CTAGroup.CTA_1, multicast_mask: Any = None, loc: Any = None, ip: Any = None
 ) -> None:
-    """The mbarrier gets an arrival when the MMAs and copies that this thread has issued are done."""
+    """The mbarrier gets an arrival when the MMAs and copies that this thread has issued are done.
+
+    >>> tcgen05_commit(0)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_commit: a pointer (or a tensor, for its first element) is ...
+    """
     blocks = chosen(CTAGroup, group, "tcgen05_commit").value
     device.tcgen05_commit(recast_ptr(_smem(mbar, "tcgen05_commit"), dtype=Int64), multicast_mask, blocks)
 
@@ -126,7 +176,7 @@ class _Loaded(TensorSSA):
         found: Value = self.registers.load().value
         return found
 
-    def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:  # type: ignore[override]
+    def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:  # type: ignore[override]  # of a slice, too
         if isinstance(coord, slice):
             return TensorSSA(self.value, self.shape, self.dtype)[coord]
         return self.registers[coord]
@@ -137,7 +187,27 @@ def tcgen05_ld(
 ) -> TensorSSA:
     """Load ``num`` times the shape (``"32x32b"``) from tensor memory: the registers of this thread, as a Vector of the
     pointer's type, which can be used behind ``tcgen05_wait(kind=LOAD)``. A whole warp; the address is that of the
-    warp's own lanes."""
+    warp's own lanes.
+
+    >>> from tilewright import Float32, Vector
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def through(t):
+    ...     held = arch.alloc_smem(Int32, 1)
+    ...     tcgen05_alloc(held, 32)
+    ...     tcgen05_relinquish_alloc_permit()
+    ...     arch.sync_warp()
+    ...     place = make_tmem_ptr(held.load(), Float32)
+    ...     tcgen05_st("32x32b", place, Vector.from_elements((t, 2 * t), Float32))
+    ...     tcgen05_wait("store")
+    ...     both = tcgen05_ld("32x32b", place, num=2)
+    ...     tcgen05_wait("load")
+    ...     arch.sync_warp()
+    ...     tcgen05_dealloc(place, 32)
+    ...     return both[0] + both[1]
+    >>> per_thread(through, 32, dtype=Float32)[:3]
+    [0.0, 3.0, 6.0]
+    """
     place = _tmem(tmem, "tcgen05_ld")
     name = chosen(choices.Tcgen05LdStShape, shape, "tcgen05_ld").value
     count = tmem_copy_layouts(name, num, pack).register_count
@@ -150,7 +220,13 @@ def tcgen05_st(
     shape: Any, tmem: Any, value: Any, *, offset: Any = None, unpack: bool = False, loc: Any = None, ip: Any = None
 ) -> None:
     """Store a Vector of 32-bit registers' worth of elements to tensor memory, as often as the shape fits. A whole warp;
-    ``tcgen05_wait(kind=STORE)`` waits for it."""
+    ``tcgen05_wait(kind=STORE)`` waits for it.
+
+    >>> tcgen05_st("32x32b", 0, None)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_st: a pointer of tensor memory is needed, not 0: ...
+    """
     place = _tmem(tmem, "tcgen05_st")
     if isinstance(value, Array):
         value = value.load(0, int(value.shape[0]))
@@ -179,16 +255,39 @@ def tcgen05_mma(
     kind: Any, group: Any, d: Any, a: Any, b: Any, idesc: Any, enable_input_d: Any, *, loc: Any = None, ip: Any = None
 ) -> None:
     """``tcgen05.mma``: D (a pointer of tensor memory) = A * B, added to D where ``enable_input_d``. A is a matrix
-    descriptor, or a pointer of tensor memory; one thread issues."""
+    descriptor, or a pointer of tensor memory; one thread issues.
+
+    >>> tcgen05_mma("f32", "cta_1", None, None, None, None, True)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_mma: 'f32' is no Tcgen05MMAKind; there are F16, TF32, ...
+    """
     _mma("tcgen05_mma", chosen(Tcgen05MMAKind, kind, "tcgen05_mma").value, 0, group, d, a, b, idesc, enable_input_d)
 
 
 def tcgen05_mma_block_scale(
-    kind: Any, group: Any, d: Any, a: Any, b: Any, idesc: Any, enable_input_d: Any, scale_a: Any, scale_b: Any, *,
-    scale_vec_size: Any = None, loc: Any = None, ip: Any = None,
-) -> None:  # fmt: skip
+    kind: Any,
+    group: Any,
+    d: Any,
+    a: Any,
+    b: Any,
+    idesc: Any,
+    enable_input_d: Any,
+    scale_a: Any,
+    scale_b: Any,
+    *,
+    scale_vec_size: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
     """:func:`tcgen05_mma` with block scales at ``scale_a`` and ``scale_b``, pointers of tensor memory. The bytes of the
-    columns at which they begin are in the instruction descriptor."""
+    columns at which they begin are in the instruction descriptor.
+
+    >>> tcgen05_mma_block_scale("mxf4", "cta_1", None, None, None, None, True, None, None, scale_vec_size="block16")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_mma_block_scale: kind mxf4 has no factors for 16 elements each
+    """
     what = "tcgen05_mma_block_scale"
     name = chosen(choices.MMABlockScaleKind, kind, what).value
     factors = _factors(name, scale_vec_size, what)
@@ -226,11 +325,23 @@ def _mma(
 
 
 def tcgen05_cp(
-    shape: Any, taddr: Any, smem_desc: Any, *, group: Any = CTAGroup.CTA_1, multicast: Any = None, loc: Any = None,
+    shape: Any,
+    taddr: Any,
+    smem_desc: Any,
+    *,
+    group: Any = CTAGroup.CTA_1,
+    multicast: Any = None,
+    loc: Any = None,
     ip: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """``tcgen05.cp``: copy the rows that a matrix descriptor names to tensor memory, in order with the MMAs; one thread
-    issues. ``shape`` is a :class:`.Tcgen05CpShape` with ``multicast``, or a :class:`.S2TCopyMode`."""
+    issues. ``shape`` is a :class:`.Tcgen05CpShape` with ``multicast``, or a :class:`.S2TCopyMode`.
+
+    >>> tcgen05_cp("32x128b", 0, 0, multicast="warpx3")
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_cp: 'warpx3' is no Tcgen05CpMulticast; there are NONE, ...
+    """
     if isinstance(shape, choices.S2TCopyMode):
         form = shape.value
     else:

@@ -81,7 +81,7 @@ def gemm_kernel(
         idesc = prims.Tcgen05InstrDesc.build(
             c_dtype=cutlass.Float32, a_dtype=cutlass.Float16, b_dtype=cutlass.Float16, m_dim=blocks * TILE_M,
             n_dim=blocks * TILE_N,
-        )  # fmt: skip
+        )
         how = {"leading_byte_offset": 16, "stride_byte_offset": 1024, "layout": prims.Tcgen05SmemSwizzle.SWIZZLE_128B}
         desc_a = prims.Tcgen05SmemDesc.build(a_smem, **how)
         desc_b = prims.Tcgen05SmemDesc.build(b_smem, **how)
@@ -97,7 +97,7 @@ def gemm_kernel(
                         prims.Tcgen05MMAKind.F16, group, sums,
                         desc_a.advance_start_address(stage * (2 * A_STAGE) + 32 * step),
                         desc_b + (stage * (2 * B_STAGE // 16) + 2 * step), idesc, accumulate,
-                    )  # fmt: skip
+                    )
                 accumulate = cutlass.Boolean(True)
             if prims.elect_sync():
                 if cutlass.const_expr(PAIR):
@@ -138,12 +138,12 @@ def gemm(a: cute.Tensor, b: cute.Tensor, d: cute.Tensor, PAIR: cutlass.Constexpr
         global_address=b.iterator.toint(), dtype=b.element_type, global_dims=(b.shape[1], b.shape[0]),
         global_strides=(b.stride[0] * b.element_type.width // 128,), box_dims=(TILE_K, TILE_N),
         swizzle=cuda.TensorMapSwizzle.s128b, l2_promotion=cuda.TensorMapL2Promotion.l2_128b,
-    )  # fmt: skip
+    )
     blocks = 2 if cutlass.const_expr(PAIR) else 1
     gemm_kernel(map_a, map_b, d, cute.size(a, mode=[1]) // TILE_K, PAIR).launch(
         grid=(cute.size(a, mode=[0]) // TILE_M, cute.size(b, mode=[0]) // (blocks * TILE_N), 1), block=(128, 1, 1),
         cluster=(blocks, 1, 1),
-    )  # fmt: skip
+    )
 
 
 def run(m: int, n: int, k: int, pair: bool) -> None:

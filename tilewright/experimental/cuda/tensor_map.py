@@ -18,9 +18,15 @@ from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
 __all__ = [
-    "TensorMap", "TensorMapDataFormat", "TensorMapFloatOOBFill", "TensorMapL2Promotion", "TensorMapSwizzle",
-    "create_tensor_map_tiled", "create_tensor_map_tiled_from_tensor", "create_tensor_map_tiled_from_view",
-]  # fmt: skip
+    "TensorMap",
+    "TensorMapDataFormat",
+    "TensorMapFloatOOBFill",
+    "TensorMapL2Promotion",
+    "TensorMapSwizzle",
+    "create_tensor_map_tiled",
+    "create_tensor_map_tiled_from_tensor",
+    "create_tensor_map_tiled_from_view",
+]
 
 
 class TensorMapSwizzle(enum.Enum):

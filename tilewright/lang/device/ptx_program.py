@@ -57,8 +57,10 @@ _PLAIN = {
 }
 _NAME = re.compile(r"(?<![\w$%])[A-Za-z_$][\w$]*")
 _WIDTHS: dict[int, tuple[str, ScalarType, Any]] = {
-    16: ("h", U16, Uint16), 32: ("r", U32, Uint32), 64: ("l", U64, Uint64),
-}  # fmt: skip
+    16: ("h", U16, Uint16),
+    32: ("r", U32, Uint32),
+    64: ("l", U64, Uint64),
+}
 
 
 def taken_apart(text: str, outputs: Sequence[str], inputs: Sequence[str], values: Sequence[Value]) -> bool:
