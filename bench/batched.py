@@ -75,8 +75,16 @@ def measure(shape: tuple[int, ...], name: str, rounds: int) -> dict[str, Any]:
         loops["ours"].append(eager_us(ours, sets))
         loops["torch"].append(eager_us(theirs, sets))
     eager = {side: statistics.median(times) for side, times in loops.items()}
-    return {"set": "batched", "bmnk": list(shape), "dtype": name, "us": graphs["ours"], "torch_us": graphs["torch"],
-            "eager_us": eager["ours"], "torch_eager_us": eager["torch"], "error": found}  # fmt: skip
+    return {
+        "set": "batched",
+        "bmnk": list(shape),
+        "dtype": name,
+        "us": graphs["ours"],
+        "torch_us": graphs["torch"],
+        "eager_us": eager["ours"],
+        "torch_eager_us": eager["torch"],
+        "error": found,
+    }
 
 
 def main() -> None:

@@ -95,10 +95,18 @@ def measure(shape: tuple[int, int, int], names: list[str], rounds: int) -> list[
         sides[f"torch {name}"] = lambda a, w, b, out, form=form: form.theirs(a, w, b)
     found = medians(sides, sets, 2.0 * m * n * k, rounds)
     return [
-        {"set": "epilogues", "mnk": list(shape), "dtype": "bf16", "kernel": name, "us": found[name],
-         "alone_us": found[PLAIN], "torch_us": found[f"torch {name}"], "error": errors[name]}
+        {
+            "set": "epilogues",
+            "mnk": list(shape),
+            "dtype": "bf16",
+            "kernel": name,
+            "us": found[name],
+            "alone_us": found[PLAIN],
+            "torch_us": found[f"torch {name}"],
+            "error": errors[name],
+        }
         for name in names
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

@@ -42,9 +42,24 @@ FITTED = (
 )  # fmt: skip
 OTHERS = {"launch": 0.8, "memory": 6e6, "power": 9e8}
 """What all options of a product have in common: microseconds, bytes a microsecond, FLOPs a microsecond."""
-NEAR = {"FLOPS_PER_US": 7.83e6, "INSTRUCTION": 37.0, "TURNS": 1.07, "ALONE": 1.125, "BYTES_PER_US": 9e4, "CROWD": 2.0,
-        "MISALIGNED": 1.4, "SHARERS": 0.7, "MEMORY_PER_US": 4.6e6, "LATENCY": 0.5, "PART": 0.06, "STORE": 8e-5,
-        "TURN": 0.2, "CLUSTER": 0.08, "memory": 4.6e6, "power": 8e8}  # fmt: skip
+NEAR = {
+    "FLOPS_PER_US": 7.83e6,
+    "INSTRUCTION": 37.0,
+    "TURNS": 1.07,
+    "ALONE": 1.125,
+    "BYTES_PER_US": 9e4,
+    "CROWD": 2.0,
+    "MISALIGNED": 1.4,
+    "SHARERS": 0.7,
+    "MEMORY_PER_US": 4.6e6,
+    "LATENCY": 0.5,
+    "PART": 0.06,
+    "STORE": 8e-5,
+    "TURN": 0.2,
+    "CLUSTER": 0.08,
+    "memory": 4.6e6,
+    "power": 8e8,
+}
 LEAST = {"SHARED": 1.001, "TURNS": 1.001, "ALONE": 1.001}
 SOFT, CLOSE, ERROR, FAR = 0.03, 0.25, 2.0, 0.004  # in logarithms: of the soft choice, of the weights of errors; weights
 

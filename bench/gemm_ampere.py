@@ -104,11 +104,20 @@ def measure(m: int, n: int, k: int, integers: bool, library: ctypes.CDLL | None,
             reference = turns["cuBLAS"] if regime == "interleaved" else alone["cuBLAS"][0]
             records.append(
                 {
-                    "set": "integers" if integers else "normal", "regime": regime, "mnk": [m, n, k], "dtype": "f16",
-                    "kernel": side.name, "us": us, "cublas_us": reference, "error": side.error,
-                    "tflops": side.tflops(us), "ratio": reference / us, "mhz": mhz, "watt": watt,
+                    "set": "integers" if integers else "normal",
+                    "regime": regime,
+                    "mnk": [m, n, k],
+                    "dtype": "f16",
+                    "kernel": side.name,
+                    "us": us,
+                    "cublas_us": reference,
+                    "error": side.error,
+                    "tflops": side.tflops(us),
+                    "ratio": reference / us,
+                    "mhz": mhz,
+                    "watt": watt,
                 }
-            )  # fmt: skip
+            )
     return records
 
 

@@ -73,10 +73,18 @@ def fp8(seconds: float, rounds: int) -> list[dict[str, Any]]:
     us = interleaved(sides, rounds)
     print(f"8192^3 e4m3: {us['_scaled_mm'] / us['tilewright']:.3f} of _scaled_mm", flush=True)
     return [
-        {"set": "fp8", "mnk": [m, n, k], "dtype": "e4m3", "b": "k", "kernel": side.name, "us": us[side.name],
-         "cublas_us": us["_scaled_mm"], "error": side.error}
+        {
+            "set": "fp8",
+            "mnk": [m, n, k],
+            "dtype": "e4m3",
+            "b": "k",
+            "kernel": side.name,
+            "us": us[side.name],
+            "cublas_us": us["_scaled_mm"],
+            "error": side.error,
+        }
         for side in sides
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

@@ -162,8 +162,17 @@ def main() -> None:
                 for one in sorted(found, key=lambda record: record["us"])[:8]:
                     rate = 2e-6 * shape[1] * shape[2] * shape[3] / one["us"]
                     ratio = one["torch_us"] / one["us"] if one["torch_us"] else float("nan")
-                    rows.append((text, spread, one["kernel"], f"{one['us']:.1f}", f"{rate:.0f}",
-                                 f"{one['bytes'] / one['us'] * 1e-6:.2f}", f"{ratio:.3f}"))  # fmt: skip
+                    rows.append(
+                        (
+                            text,
+                            spread,
+                            one["kernel"],
+                            f"{one['us']:.1f}",
+                            f"{rate:.0f}",
+                            f"{one['bytes'] / one['us'] * 1e-6:.2f}",
+                            f"{ratio:.3f}",
+                        )
+                    )
                 torch.cuda.empty_cache()
         columns = ("experts,tokens,n,k", "spread", "kernel", "us", "TFLOP/s", "TB/s", "of torch's")
         table(form, rows, columns)

@@ -92,8 +92,15 @@ def rows(m: int, n: int) -> None:
         compile_s = first_call(function)
         time_us = graph_us(function)
         rate, copied = passes * size / time_us, 2 * size / copy
-        line(name, shape=[m, n], us=time_us, tb_s=rate * 1e-6, of_copy=rate / copied, eager_us=us(function),
-             first_call_s=compile_s)  # fmt: skip
+        line(
+            name,
+            shape=[m, n],
+            us=time_us,
+            tb_s=rate * 1e-6,
+            of_copy=rate / copied,
+            eager_us=us(function),
+            first_call_s=compile_s,
+        )
 
 
 def costs() -> None:

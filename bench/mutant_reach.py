@@ -23,9 +23,21 @@ from mutant_changes import ROOT, Mutant, changes
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CHANGING = {
-    "pop", "popleft", "popitem", "next", "append", "add", "remove", "discard", "setdefault", "update", "read", "write",
-    "send", "super",
-}  # fmt: skip
+    "pop",
+    "popleft",
+    "popitem",
+    "next",
+    "append",
+    "add",
+    "remove",
+    "discard",
+    "setdefault",
+    "update",
+    "read",
+    "write",
+    "send",
+    "super",
+}
 """Functions and methods that are not called a second time: with one of them a mutant counts as different."""
 
 executed: set[str] = set()

@@ -35,8 +35,18 @@ from tilewright.gemm.family.plan_options import INFEASIBLE_US, PlanOption
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.tuning.candidate import Candidate
 
-WEIGHTS = ((6144, 4096), (4096, 14336), (28672, 8192), (8192, 8192), (14336, 4096), (5120, 5120), (4096, 4096),
-           (11008, 4096), (1024, 8192), (8192, 1024))  # fmt: skip
+WEIGHTS = (
+    (6144, 4096),
+    (4096, 14336),
+    (28672, 8192),
+    (8192, 8192),
+    (14336, 4096),
+    (5120, 5120),
+    (4096, 4096),
+    (11008, 4096),
+    (1024, 8192),
+    (8192, 1024),
+)
 """N and K of the layers of language models."""
 
 

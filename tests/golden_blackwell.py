@@ -14,11 +14,24 @@ from tilewright.layout.smem_atoms import BYTE_SWIZZLES
 
 NARROW = {"e2m1": E2M1, "e2m3": E2M3, "e3m2": E3M2}
 FIELDS = {
-    "selector": "sparse_id2", "sparse": "sparse_flag", "saturate": "saturate", "d": "c_format", "a": "a_format",
-    "b": "b_format", "negate_a": "a_negate", "negate_b": "b_negate", "major_a": "a_major", "major_b": "b_major",
-    "n": "n_dim", "m": "m_dim", "max_shift": "max_shift", "scale": "scale_format", "sfa_id": "a_sf_id",
-    "sfb_id": "b_sf_id", "k_96": "k_size",
-}  # fmt: skip
+    "selector": "sparse_id2",
+    "sparse": "sparse_flag",
+    "saturate": "saturate",
+    "d": "c_format",
+    "a": "a_format",
+    "b": "b_format",
+    "negate_a": "a_negate",
+    "negate_b": "b_negate",
+    "major_a": "a_major",
+    "major_b": "b_major",
+    "n": "n_dim",
+    "m": "m_dim",
+    "max_shift": "max_shift",
+    "scale": "scale_format",
+    "sfa_id": "a_sf_id",
+    "sfb_id": "b_sf_id",
+    "k_96": "k_size",
+}
 """The names of the headers for the fields of an instruction descriptor."""
 
 
@@ -87,11 +100,22 @@ def _address(line: dict[str, Any]) -> dict[str, Any]:
 def _instruction(line: dict[str, Any]) -> dict[str, Any]:
     args = line["args"]
     desc = InstructionDescriptor(
-        args["kind"], type_of(args["type_A"]), type_of(args["type_B"]), type_of(args["type_C"]), args["M"], args["N"],
-        (args["major_A"], args["major_B"]), (args["negate_A"], args["negate_B"]), args.get("saturate", False),
-        args["sparse"], args["sparse_id"], MAX_SHIFTS[args.get("max_shift", 0)], args.get("type_SF"),
-        scale_factor_id(int(args.get("tmem_SFA", "0"), 16)), scale_factor_id(int(args.get("tmem_SFB", "0"), 16)),
-    )  # fmt: skip
+        args["kind"],
+        type_of(args["type_A"]),
+        type_of(args["type_B"]),
+        type_of(args["type_C"]),
+        args["M"],
+        args["N"],
+        (args["major_A"], args["major_B"]),
+        (args["negate_A"], args["negate_B"]),
+        args.get("saturate", False),
+        args["sparse"],
+        args["sparse_id"],
+        MAX_SHIFTS[args.get("max_shift", 0)],
+        args.get("type_SF"),
+        scale_factor_id(int(args.get("tmem_SFA", "0"), 16)),
+        scale_factor_id(int(args.get("tmem_SFB", "0"), 16)),
+    )
     assert InstructionDescriptor.of_word(desc.kind, desc.word) == desc
     words = {"desc": f"0x{desc.word:08x}", "idescE": f"0x{desc.word << 32:016x}"}
     return {"result": words | {FIELDS[name]: value for name, value in desc.fields.items()}}

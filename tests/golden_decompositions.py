@@ -76,9 +76,20 @@ def _persistent_stream_k(line: dict[str, Any]) -> dict[str, Any]:
     made = StreamKScheduleSm90.of(
         tuple(args["problem"]), tuple(args["tile"]), tuple(args["cluster"][:2]), **{key: args[key] for key in options}
     )
-    same = ("units_per_problem", "tiles_per_output_tile", "splits", "big_units", "big_groups", "sk_tiles", "sk_units",
-            "sk_groups", "sk_units_per_group", "k_tiles_per_sk_unit", "clusters_mnl",
-            "separate_reduction_units")  # fmt: skip
+    same = (
+        "units_per_problem",
+        "tiles_per_output_tile",
+        "splits",
+        "big_units",
+        "big_groups",
+        "sk_tiles",
+        "sk_units",
+        "sk_groups",
+        "sk_units_per_group",
+        "k_tiles_per_sk_unit",
+        "clusters_mnl",
+        "separate_reduction_units",
+    )
     return {
         "result": order(made.persistent)
         | {key: getattr(made, key) for key in same}

@@ -16,15 +16,30 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "packages.svg"
 
 SUBJECTS = {
-    "cli": "the command", "explorer": "this package in the browser",
-    "jax": "JAX operations", "compat": "import cutlass", "cute_viz": "cute-viz's names",
-    "viz": "pictures", "gemm": "the GEMM library", "cute": "the CuTe DSL's names", "utils": "its helpers",
-    "pipeline": "mbarriers, stages", "analysis": "costs before a run", "tiled": "TiledCopy, TiledMma, TMA",
-    "export": "compiled functions as C", "lang": "the Python front", "sim": "the CPU machine",
-    "cuda": "the GPU machine", "atoms": "instructions, one class each", "ir": "ops, regions, arithmetic",
-    "layout": "the algebra", "errors": "one exception family", "reports": "how results print",
-    "location_keywords": "loc= and ip=", "experimental": "PTX by its names",
-}  # fmt: skip
+    "cli": "the command",
+    "explorer": "this package in the browser",
+    "jax": "JAX operations",
+    "compat": "import cutlass",
+    "cute_viz": "cute-viz's names",
+    "viz": "pictures",
+    "gemm": "the GEMM library",
+    "cute": "the CuTe DSL's names",
+    "utils": "its helpers",
+    "pipeline": "mbarriers, stages",
+    "analysis": "costs before a run",
+    "tiled": "TiledCopy, TiledMma, TMA",
+    "export": "compiled functions as C",
+    "lang": "the Python front",
+    "sim": "the CPU machine",
+    "cuda": "the GPU machine",
+    "atoms": "instructions, one class each",
+    "ir": "ops, regions, arithmetic",
+    "layout": "the algebra",
+    "errors": "one exception family",
+    "reports": "how results print",
+    "location_keywords": "loc= and ip=",
+    "experimental": "PTX by its names",
+}
 
 WIDTH, ROW, GAP, BOX = 760, 54, 10, 40
 

@@ -57,13 +57,21 @@ TILES = [
     (lambda x: cute.make_layout((4.0, 2)), "neither an int nor"),
     (lambda x: cute.make_swizzle(3, 3, 1), "Sw<3,3,1>"),
     (lambda x: cute.recast_tensor(x[None, 0], cutlass.Float64), "aligned"),
-    (lambda x: cute.copy(cute.make_copy_atom(cpasync.CopyG2SOp(), F32, num_bits_per_copy=128), x[0, None],
-                         x[1, None]), "cp.async|CP_ASYNC"),
+    (
+        lambda x: cute.copy(
+            cute.make_copy_atom(cpasync.CopyG2SOp(), F32, num_bits_per_copy=128), x[0, None], x[1, None]
+        ),
+        "cp.async|CP_ASYNC",
+    ),
     (lambda x: warp.MmaF16BF16Op(F16, F32, (16, 8, 7)), "there are: 16x8x16"),
     (lambda x: warp.MmaF16BF16Op(F32, F32, (16, 8, 16)), "must be Float16 or BFloat16"),
     (lambda x: cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 5), F16), "1, 2 or 4 matrices"),
-    (lambda x: cute.make_tiled_mma(warp.MmaF16BF16Op(F16, F32, (16, 8, 16)), cute.make_layout((2, 2, 1)),
-                                   permutation_mnk=(17, 8, 16)), "17 along M is not a multiple of the 32"),
+    (
+        lambda x: cute.make_tiled_mma(
+            warp.MmaF16BF16Op(F16, F32, (16, 8, 16)), cute.make_layout((2, 2, 1)), permutation_mnk=(17, 8, 16)
+        ),
+        "17 along M is not a multiple of the 32",
+    ),
     (lambda x: cute.gemm(cute.make_tiled_mma(warp.MmaF16BF16Op(F16, F32, (16, 8, 16))), x, x, x, x), "registers"),
     (lambda x: x.load().reduce("sum", 0.0, 0), "ADD, MUL, MAX, MIN"),
     (lambda x: x.load().reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=(None, None, 1)), "profile"),
@@ -72,7 +80,7 @@ TILES = [
     (lambda x: cute.where(x[0] > 0, "a", 1), "no number"),
     (lambda x: cute.arch.barrier(barrier_id=17, number_of_threads=64), "ids are 0 to 15"),
     (lambda x: cute.arch.barrier(barrier_id=1, number_of_threads=33), "multiple of 32"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("build", "match"), TILES)

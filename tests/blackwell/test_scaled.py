@@ -19,9 +19,13 @@ K = tcgen05.OperandMajorMode.K
 E8M0, E4M3, E2M1 = cutlass.Float8E8M0FNU, cutlass.Float8E4M3FN, cutlass.Float4E2M1FN
 E5M2, E3M2, E2M3 = cutlass.Float8E5M2, cutlass.Float6E3M2FN, cutlass.Float6E2M3FN
 TYPES = {
-    E8M0: ml_dtypes.float8_e8m0fnu, E4M3: ml_dtypes.float8_e4m3fn, E2M1: ml_dtypes.float4_e2m1fn,
-    E5M2: ml_dtypes.float8_e5m2, E3M2: ml_dtypes.float6_e3m2fn, E2M3: ml_dtypes.float6_e2m3fn,
-}  # fmt: skip
+    E8M0: ml_dtypes.float8_e8m0fnu,
+    E4M3: ml_dtypes.float8_e4m3fn,
+    E2M1: ml_dtypes.float4_e2m1fn,
+    E5M2: ml_dtypes.float8_e5m2,
+    E3M2: ml_dtypes.float6_e3m2fn,
+    E2M3: ml_dtypes.float6_e2m3fn,
+}
 
 
 class Gemm:

@@ -36,8 +36,22 @@ class Drawn:
         self.draw_lines()
 
     def draw_lines(self) -> None:
-        kinds = [self.write, self.read, self.write, self.read, self.block, self.block, self.warp, self.named,
-                 self.arrive, self.mbarrier, self.flag, self.flag, self.atomic, self.copy]  # fmt: skip
+        kinds = [
+            self.write,
+            self.read,
+            self.write,
+            self.read,
+            self.block,
+            self.block,
+            self.warp,
+            self.named,
+            self.arrive,
+            self.mbarrier,
+            self.flag,
+            self.flag,
+            self.atomic,
+            self.copy,
+        ]
         for _ in range(self.draw.randint(4, 12)):
             self.draw.choice(kinds)()
 

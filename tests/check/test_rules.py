@@ -96,21 +96,35 @@ def test_floats_that_no_integer_holds(to: ScalarType) -> None:
 @pytest.mark.parametrize(
     ("op", "looked_at"),
     [
-        *[(op_of(opcode, elem, elem, elem, wraps=wraps), wraps and elem in (I32, I64))
-          for opcode in ("add", "sub", "mul") for elem in (I16, I32, I64, U32, F32) for wraps in (True, False)],
-        *[(op_of(opcode, elem, elem, elem), elem in (I32, I64))
-          for opcode in ("div", "floordiv") for elem in (I32, I64, U32, F32)],
+        *[
+            (op_of(opcode, elem, elem, elem, wraps=wraps), wraps and elem in (I32, I64))
+            for opcode in ("add", "sub", "mul")
+            for elem in (I16, I32, I64, U32, F32)
+            for wraps in (True, False)
+        ],
+        *[
+            (op_of(opcode, elem, elem, elem), elem in (I32, I64))
+            for opcode in ("div", "floordiv")
+            for elem in (I32, I64, U32, F32)
+        ],
         *[(op_of(opcode, I32, I32, Constant(I32, n)), n == -1) for opcode in ("div", "floordiv") for n in (-1, 1, 3)],
         *[(op_of("abs", elem, elem), elem in (I32, I64)) for elem in (I32, I64, F32)],
-        *[(op_of(opcode, elem, elem, elem, wraps=wraps), wraps)
-          for opcode in ("shl", "shr") for elem in (I32, I64, U32) for wraps in (True, False)],
-        *[(op_of("cast", to, source), source.is_float and to in (I32, U8))
-          for source in (F16, F32, I64) for to in (I32, U8, BOOL, F64)],
+        *[
+            (op_of(opcode, elem, elem, elem, wraps=wraps), wraps)
+            for opcode in ("shl", "shr")
+            for elem in (I32, I64, U32)
+            for wraps in (True, False)
+        ],
+        *[
+            (op_of("cast", to, source), source.is_float and to in (I32, U8))
+            for source in (F16, F32, I64)
+            for to in (I32, U8, BOOL, F64)
+        ],
         (op_of("and", I32, I32, I32, wraps=True), False),
         (op_of("min", I32, I32, I32, wraps=True), False),
     ],
     ids=lambda x: str(x) if isinstance(x, Op) else None,
-)  # fmt: skip
+)
 def test_operations_that_can_wrap(op: Op, looked_at: bool) -> None:
     assert may_overflow(op) == looked_at
 
@@ -264,15 +278,23 @@ def at_run_time_places(r: cute.Tensor, x: cute.Tensor, n: cutlass.Int32):
 @pytest.mark.parametrize(
     ("write", "doubts"),
     [
-        (lambda r, x, n: None, True), (lambda r, x, n: fill(r, x), False), (lambda r, x, n: r.fill(0.0), False),
-        (lambda r, x, n: fill(r, x, (0, 1, 3)), True), (in_one_branch, True), (in_both_branches, False),
-        (lambda r, x, n: in_both_branches(r, x, n, (0, 2)), True), (while_it_is_small, True),
+        (lambda r, x, n: None, True),
+        (lambda r, x, n: fill(r, x), False),
+        (lambda r, x, n: r.fill(0.0), False),
+        (lambda r, x, n: fill(r, x, (0, 1, 3)), True),
+        (in_one_branch, True),
+        (in_both_branches, False),
+        (lambda r, x, n: in_both_branches(r, x, n, (0, 2)), True),
+        (while_it_is_small, True),
         (at_run_time_places, True),
-        (lambda r, x, n: in_turns_of(r, x, 0, n), True), (lambda r, x, n: in_turns_of(r, x, 0, 1), False),
-        (lambda r, x, n: in_turns_of(r, x, 0, 0), True), (lambda r, x, n: in_turns_of(r, x, 1, 0, -1), False),
-        (lambda r, x, n: in_turns_of(r, x, 0, 0, -1), True), (lambda r, x, n: in_turns_of(r, x, 0, 1, -1), True),
+        (lambda r, x, n: in_turns_of(r, x, 0, n), True),
+        (lambda r, x, n: in_turns_of(r, x, 0, 1), False),
+        (lambda r, x, n: in_turns_of(r, x, 0, 0), True),
+        (lambda r, x, n: in_turns_of(r, x, 1, 0, -1), False),
+        (lambda r, x, n: in_turns_of(r, x, 0, 0, -1), True),
+        (lambda r, x, n: in_turns_of(r, x, 0, 1, -1), True),
     ],
-)  # fmt: skip
+)
 def test_registers_watched_for_taint(write: Callable[..., None], doubts: bool) -> None:
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):

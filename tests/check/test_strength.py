@@ -56,8 +56,17 @@ def atomic_sys(p: Any, value: Any, out: Any) -> Any:
     return arch.atomic_max(p, value, scope="sys")
 
 
-KINDS = (plain_load, plain_store, relaxed_load_cta, relaxed_load_gpu, relaxed_store_cta, relaxed_store_gpu, atomic_cta,
-         atomic_gpu, atomic_sys)  # fmt: skip
+KINDS = (
+    plain_load,
+    plain_store,
+    relaxed_load_cta,
+    relaxed_load_gpu,
+    relaxed_store_cta,
+    relaxed_store_gpu,
+    atomic_cta,
+    atomic_gpu,
+    atomic_sys,
+)
 LINES = {inspect.getsourcelines(kind)[1] + 1: kind.__name__ for kind in KINDS}
 CTA_COVERS = {"lane": True, "warp": True, "block": False}
 

@@ -72,9 +72,19 @@ PARTIES = [
 
 def findings() -> Iterator[Finding]:
     whole = Finding(
-        "data-race", "two threads", [PARTIES[0], PARTIES[2]], PLACES[0], "no barrier", "a barrier", 3, "note", "k",
-        "by seed 7", 2, True,
-    )  # fmt: skip
+        "data-race",
+        "two threads",
+        [PARTIES[0], PARTIES[2]],
+        PLACES[0],
+        "no barrier",
+        "a barrier",
+        3,
+        "note",
+        "k",
+        "by seed 7",
+        2,
+        True,
+    )
     yield from varied(whole, Finding("simulation-error", "it stops", []))
     for place in PLACES:
         yield replace(whole, memory=place)
@@ -164,10 +174,23 @@ def of_places() -> Iterator[tuple[str, str]]:
         "without a size": SimpleNamespace(stride=lambda: (1,), shape=(4,)),
     }
     named = Value(PtrType(I32, MemSpace.GMEM, 4), "x"), Value(PtrType(I32, MemSpace.SMEM, 4), "s"), Value(I32, "n")
-    ops = [None, op_at(HERE), *(Op("load", list(values), [], {}, [], HERE) for values in (
-        named[:1], named[1:2], named[2:], named, named[::-1], [Value(TENSOR_MAP, "map")],
-        [Value(PtrType(I32, MemSpace.GMEM, 4)), named[0]], [named[0], Value(PtrType(I32, MemSpace.GMEM, 4))],
-    ))]  # fmt: skip
+    ops = [
+        None,
+        op_at(HERE),
+        *(
+            Op("load", list(values), [], {}, [], HERE)
+            for values in (
+                named[:1],
+                named[1:2],
+                named[2:],
+                named,
+                named[::-1],
+                [Value(TENSOR_MAP, "map")],
+                [Value(PtrType(I32, MemSpace.GMEM, 4)), named[0]],
+                [named[0], Value(PtrType(I32, MemSpace.GMEM, 4))],
+            )
+        ),
+    ]
     for (name, owner), at in itertools.product(owners.items(), (0, 4, 24, 28, 92, 96, 400)):
         buffer = SimpleNamespace(owner=owner, low=16, base=4096)
         yield f"{name} {at}", str(global_memory(ops[2], buffer, 16 + at, 4))

@@ -29,14 +29,25 @@ def value(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("addi", lambda a, b: a + b), ("subi", lambda a, b: a - b), ("muli", lambda a, b: a * b),
-        ("divsi", lambda a, b: int(a / b)), ("remsi", lambda a, b: a - b * int(a / b)), ("andi", lambda a, b: a & b),
-        ("ori", lambda a, b: a | b), ("xori", lambda a, b: a ^ b), ("shli", lambda a, b: a << b),
-        ("shrsi", lambda a, b: a >> b), ("shrui", lambda a, b: (a % 2**32) >> b), ("maxsi", max), ("minsi", min),
-        ("divui", lambda a, b: (a % 2**32) // b), ("remui", lambda a, b: (a % 2**32) % b),
-        ("maxui", lambda a, b: max(a % 2**32, b)), ("minui", lambda a, b: min(a % 2**32, b)),
+        ("addi", lambda a, b: a + b),
+        ("subi", lambda a, b: a - b),
+        ("muli", lambda a, b: a * b),
+        ("divsi", lambda a, b: int(a / b)),
+        ("remsi", lambda a, b: a - b * int(a / b)),
+        ("andi", lambda a, b: a & b),
+        ("ori", lambda a, b: a | b),
+        ("xori", lambda a, b: a ^ b),
+        ("shli", lambda a, b: a << b),
+        ("shrsi", lambda a, b: a >> b),
+        ("shrui", lambda a, b: (a % 2**32) >> b),
+        ("maxsi", max),
+        ("minsi", min),
+        ("divui", lambda a, b: (a % 2**32) // b),
+        ("remui", lambda a, b: (a % 2**32) % b),
+        ("maxui", lambda a, b: max(a % 2**32, b)),
+        ("minui", lambda a, b: min(a % 2**32, b)),
     ],
-)  # fmt: skip
+)
 def test_integers(name: str, expected: Callable[[int, int], int]) -> None:
     operation = getattr(arith, name)
     got = each(lambda t: operation(value(t - 4), arith.constant(T.i32(), 3)))

@@ -30,9 +30,19 @@ OF_OTHERS = set(
     "relinquish_alloc_permit free".split()
 )
 MODULES = (
-    "cute", "cute.nvgpu", "cute.nvgpu.cpasync", "cute.nvgpu.warp", "cute.nvgpu.warpgroup", "pipeline", "utils",
-    "cute.runtime", "lang.tensors.struct", "lang.arguments.dlpack", "tiled.tma.atom", "lang.launch.kernel",
-)  # fmt: skip
+    "cute",
+    "cute.nvgpu",
+    "cute.nvgpu.cpasync",
+    "cute.nvgpu.warp",
+    "cute.nvgpu.warpgroup",
+    "pipeline",
+    "utils",
+    "cute.runtime",
+    "lang.tensors.struct",
+    "lang.arguments.dlpack",
+    "tiled.tma.atom",
+    "lang.launch.kernel",
+)
 
 
 def definition(found: Any) -> Any:

@@ -22,11 +22,20 @@ from tilewright.errors import ArgumentError, ConstraintError, MissingNameError, 
 from tilewright.testing import per_thread
 
 
-@pytest.mark.parametrize("path", [
-    "_mlir._mlir_libs", "_mlir.extras.types", "_mlir_helpers.op", "base_dsl._mlir_helpers.arith",
-    "base_dsl._mlir_helpers.math", "base_dsl.ast_helpers", "base_dsl.ast_preprocessor", "cute.nvgpu.cpasync.copy",
-    "cute.nvgpu.cpasync.helpers",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "_mlir._mlir_libs",
+        "_mlir.extras.types",
+        "_mlir_helpers.op",
+        "base_dsl._mlir_helpers.arith",
+        "base_dsl._mlir_helpers.math",
+        "base_dsl.ast_helpers",
+        "base_dsl.ast_preprocessor",
+        "cute.nvgpu.cpasync.copy",
+        "cute.nvgpu.cpasync.helpers",
+    ],
+)
 def test_modules_that_are_imported(path: str) -> None:
     assert importlib.import_module(f"tilewright.{path}")
 

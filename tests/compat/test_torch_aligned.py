@@ -33,18 +33,29 @@ def x(n: int) -> torch.Tensor:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: torch.empty(n, device="cuda"), lambda n: torch.randn(n, device="cuda"),
-        lambda n: torch.ones(n).cuda(), lambda n: torch.ones(n).to("cuda"),
-        lambda n: torch.ones(n).to("cuda", torch.float16), lambda n: x(n).half(),
-        lambda n: x(n) + 1, lambda n: x(n).clone(), lambda n: torch.empty_like(x(n)), lambda n: x(n).new_zeros(n),
-        lambda n: torch.cat([x(n), x(n)]), lambda n: torch.sort(x(n))[1],
+        lambda n: torch.empty(n, device="cuda"),
+        lambda n: torch.randn(n, device="cuda"),
+        lambda n: torch.ones(n).cuda(),
+        lambda n: torch.ones(n).to("cuda"),
+        lambda n: torch.ones(n).to("cuda", torch.float16),
+        lambda n: x(n).half(),
+        lambda n: x(n) + 1,
+        lambda n: x(n).clone(),
+        lambda n: torch.empty_like(x(n)),
+        lambda n: x(n).new_zeros(n),
+        lambda n: torch.cat([x(n), x(n)]),
+        lambda n: torch.sort(x(n))[1],
         lambda n: torch.tensor([1] * n, device="cuda"),
-        lambda n: torch.as_tensor(np.ones(n), device="cuda"), lambda n: copy.deepcopy(x(n)),
-        lambda n: torch.nn.Parameter(x(n)), lambda n: torch.nn.Linear(n, 1).cuda().weight,
-        lambda n: torch.nn.Linear(n, 1, device="cuda").bias, lambda n: torch.empty(0, device="cuda").resize_(n),
-        lambda n: x(1).resize_(n), lambda n: torch.empty_strided((n, 2), (1, n), device="cuda"),
+        lambda n: torch.as_tensor(np.ones(n), device="cuda"),
+        lambda n: copy.deepcopy(x(n)),
+        lambda n: torch.nn.Parameter(x(n)),
+        lambda n: torch.nn.Linear(n, 1).cuda().weight,
+        lambda n: torch.nn.Linear(n, 1, device="cuda").bias,
+        lambda n: torch.empty(0, device="cuda").resize_(n),
+        lambda n: x(1).resize_(n),
+        lambda n: torch.empty_strided((n, 2), (1, n), device="cuda"),
     ],
-)  # fmt: skip
+)
 def test_each_new_tensor_begins_at_a_multiple_of_256(make: Any, n: int) -> None:
     blocks = [make(n) for _ in range(4)]  # one in four lies there by itself
     assert [b.data_ptr() % 256 for b in blocks] == [0] * 4 and all(b.is_cuda for b in blocks)

@@ -36,11 +36,19 @@ class Last(ctypes.Structure):
     """What the driver without a GPU remembers."""
 
     _fields_ = [
-        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("smem", ctypes.c_uint),
-        ("cluster", ctypes.c_uint * 3), ("launches", ctypes.c_uint), ("smem_allowed", ctypes.c_uint),
-        ("non_portable", ctypes.c_uint), ("pushes", ctypes.c_uint), ("capability", ctypes.c_uint),
-        ("stream", ctypes.c_void_p), ("size", ctypes.c_size_t), ("parameters", ctypes.c_ubyte * 512),
-    ]  # fmt: skip
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("smem", ctypes.c_uint),
+        ("cluster", ctypes.c_uint * 3),
+        ("launches", ctypes.c_uint),
+        ("smem_allowed", ctypes.c_uint),
+        ("non_portable", ctypes.c_uint),
+        ("pushes", ctypes.c_uint),
+        ("capability", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("parameters", ctypes.c_ubyte * 512),
+    ]
 
 
 class Driver:

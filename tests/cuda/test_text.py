@@ -103,8 +103,16 @@ def test_user_names_are_kept_and_made_unique() -> None:
 )
 def test_unroll_pragmas(unroll: object, pragma: str | None) -> None:
     k = Kernel("rolled", out=pointer(I32))
-    loop(k, k.number(0), k.number(8), k.number(1), [],
-         lambda i: k.store(k.at(k.out, i), i) or (), hint="row", unroll=unroll)  # fmt: skip
+    loop(
+        k,
+        k.number(0),
+        k.number(8),
+        k.number(1),
+        [],
+        lambda i: k.store(k.at(k.out, i), i) or (),
+        hint="row",
+        unroll=unroll,
+    )
     lines = [line.strip() for line in k.text.splitlines()]
     at = lines.index("for (int row = 0; row < 8; ++row) {")
     assert (lines[at - 1] == pragma) if pragma else not lines[at - 1].startswith("#pragma")

@@ -129,13 +129,21 @@ def program_text(executor: Any, prefix: str, args: Sequence[Any], calls: int = 1
             passed.append(_plain(parameter, given[0], kind))
     assert next(values, None) is None
     call = f"code = cute_dsl_{prefix}_wrapper({', '.join(passed)});"
-    return "\n".join([
-        "#include <stdio.h>", f'#include "{prefix}.h"', "int main(void) {", f"  {prefix}_Kernel_Module_t module;",
-        "  int32_t code;", *lines, f"  code = {prefix}_Kernel_Module_Load(&module);",
-        *[f"  if (code == 0) {call}"] * calls,
-        f'  if (code != 0) return fprintf(stderr, "%s\\n", {prefix}_Get_Error_String()), 1;',
-        f"  return {prefix}_Kernel_Module_Unload(&module);", "}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "#include <stdio.h>",
+            f'#include "{prefix}.h"',
+            "int main(void) {",
+            f"  {prefix}_Kernel_Module_t module;",
+            "  int32_t code;",
+            *lines,
+            f"  code = {prefix}_Kernel_Module_Load(&module);",
+            *[f"  if (code == 0) {call}"] * calls,
+            f'  if (code != 0) return fprintf(stderr, "%s\\n", {prefix}_Get_Error_String()), 1;',
+            f"  return {prefix}_Kernel_Module_Unload(&module);",
+            "}",
+        ]
+    )
 
 
 def _tensor(parameter: CParameter, given: list[Any]) -> list[str]:

@@ -81,8 +81,19 @@ class Program:
         return [bytes.fromhex(line) for line in done.stdout.split()]
 
 
-CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i1": "?",
-         "f32": "f", "f64": "d"}  # fmt: skip
+CODES = {
+    "i8": "b",
+    "i16": "h",
+    "i32": "i",
+    "i64": "q",
+    "u8": "B",
+    "u16": "H",
+    "u32": "I",
+    "u64": "Q",
+    "i1": "?",
+    "f32": "f",
+    "f64": "d",
+}
 
 
 def number(kind: ScalarType, data: bytes) -> Any:

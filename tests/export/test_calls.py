@@ -164,8 +164,17 @@ def test_numbers_of_every_type_pointers_and_groups(
     args = (out, *given, Shape(cutlass.Int32(5), cutlass.Int64(6)), options)
     found = both(cute.compile(many, *args), args, driver, tmp_path, monkeypatch)
     assert found.launches[0].split()[-14:-4] == [
-        "0070000000000000", "fd", "c8", "d4fe", "60ea", "00286bee", "0000000000ffffff", "ff" * 8, "003e", "10c0",
-    ]  # fmt: skip
+        "0070000000000000",
+        "fd",
+        "c8",
+        "d4fe",
+        "60ea",
+        "00286bee",
+        "0000000000ffffff",
+        "ff" * 8,
+        "003e",
+        "10c0",
+    ]
 
 
 @cute.kernel

@@ -42,8 +42,16 @@ class Skipped(Exception):
 def by_gemm(case: Case) -> np.ndarray:
     how = str(case.rng.choice(["auto", "auto", "data_parallel", "stream_k"]))
     kept = case.rng.random() < 0.2  # a result of its own
-    report = gemm(case.a.view, case.b.view, case.source, alpha=case.alpha, beta=case.beta, kernel=case.kernel,
-                  out=None if kept else case.d.view, decomposition=how)  # fmt: skip
+    report = gemm(
+        case.a.view,
+        case.b.view,
+        case.source,
+        alpha=case.alpha,
+        beta=case.beta,
+        kernel=case.kernel,
+        out=None if kept else case.d.view,
+        decomposition=how,
+    )
     return report.d
 
 
@@ -216,8 +224,17 @@ def by_bias(case: Case) -> np.ndarray:
         raise Skipped
     case.bias = drawn_array(case.rng, case.d.view.shape[-1:], case.d.view.dtype)
     case.expected = np.maximum(case.expected + case.bias.view.astype(float), 0)
-    return matmul(case.a.view, case.b.view, case.d.view, case.source, alpha=case.alpha, beta=case.beta,
-                  **case.by, bias=case.bias.view, activation="relu")  # fmt: skip
+    return matmul(
+        case.a.view,
+        case.b.view,
+        case.d.view,
+        case.source,
+        alpha=case.alpha,
+        beta=case.beta,
+        **case.by,
+        bias=case.bias.view,
+        activation="relu",
+    )
 
 
 def by_vector(case: Case) -> np.ndarray:

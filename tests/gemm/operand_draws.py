@@ -170,8 +170,18 @@ def drawn_case(
     d = drawn_array(rng, (*stack, m, n), cd, True, apart, signed)
     c = None if not with_c else d if in_place else drawn_array(rng, (*stack, m, n), cd, signed=signed)
     beta = float(rng.choice([0.0, 1.0, -2.0])) if with_c else 0.0
-    return Case(rng, entry, bool(rng.random() < 0.7), a, b, c, d, float(rng.choice([1.0, 1.0, 2.0, -1.0])), beta,
-                with_c and in_place)  # fmt: skip
+    return Case(
+        rng,
+        entry,
+        bool(rng.random() < 0.7),
+        a,
+        b,
+        c,
+        d,
+        float(rng.choice([1.0, 1.0, 2.0, -1.0])),
+        beta,
+        with_c and in_place,
+    )
 
 
 def aligned_case(rng: np.random.Generator, entry: KernelEntry) -> Case:

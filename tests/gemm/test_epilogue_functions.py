@@ -270,19 +270,27 @@ def test_every_component_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = torch.arange(16.0 * 40).view(16, 40)
     one, whole, rows = torch.full((1,), 2.0), torch.full((16,), 2.0), torch.arange(16.0)
     calls: list[tuple[Any, Any]] = [
-        (Residual(x), 32 + x), (Residual(x, Float32(2)), 32 + 2 * x), (Residual(x.half()), 32 + x),
+        (Residual(x), 32 + x),
+        (Residual(x, Float32(2)), 32 + 2 * x),
+        (Residual(x.half()), 32 + x),
         (Residual(x.T), 32 + x.T),
-        (Residual(wide[:, :16]), 32 + wide[:, :16]), (Residual(wide[:, 1:17]), 32 + wide[:, 1:17]),
-        (RowBias(rows), (32 + rows[:, None]).expand(16, 16)), (Bias(rows), (32 + rows).expand(16, 16)),
+        (Residual(wide[:, :16]), 32 + wide[:, :16]),
+        (Residual(wide[:, 1:17]), 32 + wide[:, 1:17]),
+        (RowBias(rows), (32 + rows[:, None]).expand(16, 16)),
+        (Bias(rows), (32 + rows).expand(16, 16)),
         (Bias(torch.arange(32.0)[::2]), (32 + 2 * rows).expand(16, 16)),
-        (Scales(one, rows), (64 * rows).expand(16, 16)), (Scales(whole, rows), (64 * rows).expand(16, 16)),
+        (Scales(one, rows), (64 * rows).expand(16, 16)),
+        (Scales(whole, rows), (64 * rows).expand(16, 16)),
         (Scales(rows, one), (64 * rows[:, None]).expand(16, 16)),
-        (Activation("relu"), torch.full((16, 16), 32.0)), (Activation("squared_relu"), torch.full((16, 16), 1024.0)),
-        (Shift(1, 2.0), torch.full((16, 16), 35.0)), (Shift(2, 2.0), torch.full((16, 16), 36.0)),
+        (Activation("relu"), torch.full((16, 16), 32.0)),
+        (Activation("squared_relu"), torch.full((16, 16), 1024.0)),
+        (Shift(1, 2.0), torch.full((16, 16), 35.0)),
+        (Shift(2, 2.0), torch.full((16, 16), 36.0)),
         (Shift(1, 3.0), torch.full((16, 16), 36.0)),
-        ((Shift(1, 0.0), Residual(x)), 33 + x), ((Residual(x), Shift(4, 0.0)), 36 + x),
+        ((Shift(1, 0.0), Residual(x)), 33 + x),
+        ((Residual(x), Shift(4, 0.0)), 36 + x),
         (None, torch.full((16, 16), 32.0)),
-    ]  # fmt: skip
+    ]
     for _ in range(2):
         for number, (epilogue, expected) in enumerate(calls):
             assert torch.equal(matmul(a, b, epilogue=epilogue, out_dtype=torch.float32), expected), number

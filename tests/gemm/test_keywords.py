@@ -205,10 +205,22 @@ KINDS: dict[str, Any] = {
     "small_m": kernels()["small_m_f16"].config,
 }
 OTHER = {
-    "tile": (128, 128, 64), "stages": 3, "consumers": (1, 2), "cluster": (1, 2), "cluster_k": 4, "pingpong": True,
-    "promote": 2, "roles": "one", "epilogue_columns": 16, "epilogue_buffers": 3, "group": 4, "raster": "hilbert",
-    "warps": (1, 4), "granules": True, "acc_dtype": Float16,
-}  # fmt: skip
+    "tile": (128, 128, 64),
+    "stages": 3,
+    "consumers": (1, 2),
+    "cluster": (1, 2),
+    "cluster_k": 4,
+    "pingpong": True,
+    "promote": 2,
+    "roles": "one",
+    "epilogue_columns": 16,
+    "epilogue_buffers": 3,
+    "group": 4,
+    "raster": "hilbert",
+    "warps": (1, 4),
+    "granules": True,
+    "acc_dtype": Float16,
+}
 OF_THE_HOST = ("transposed",)
 """The kernel is the same: the host gives it the transposed problem."""
 BY_OPERAND = {("tensorop", "granules"): "rows that cp.async can copy need none"}
@@ -240,24 +252,39 @@ def pingpong() -> Any:
 BATCH = {"A": np.stack([A, A]), "B": np.stack([B, B]), "D": np.stack([C, C]), "mode": "batched"}
 PLANNED = StreamK.of((40, 72, 264), TILE, multiprocessors=6, occupancy=1, fragments=1, split=2)
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    **{f"avail_sms, {how}": (lambda how=how: by_handle({"decomposition": how}, avail_sms=8), "over how many .*Stream-K")
-       for how in ("data_parallel", "dynamic", SplitK(2), SplitK(2, "parallel"), PLANNED)},
+    **{
+        f"avail_sms, {how}": (
+            lambda how=how: by_handle({"decomposition": how}, avail_sms=8),
+            "over how many .*Stream-K",
+        )
+        for how in ("data_parallel", "dynamic", SplitK(2), SplitK(2, "parallel"), PLANNED)
+    },
     "avail_sms, parallel": (lambda: by_handle({}, avail_sms=8, mode="gemm_split_k_parallel"), "over how many"),
     "avail_sms, batch": (lambda: by_handle({}, **BATCH, avail_sms=8), "a batch of 2 products are not shared"),
     "avail_sms, none": (lambda: by_handle({"reduction": "none"}, avail_sms=8), "reduction 'none' shares no tiles"),
     "one multiprocessor": (lambda: by_handle({"reduction": "mixed"}, avail_sms=1), "avail_sms = 1 shares no tile of"),
-    "none, batch_count": (lambda: by_handle({"reduction": "none", "decomposition": "stream_k"}, batch_count=2),
-                          "which splits K: its parts are added up"),
+    "none, batch_count": (
+        lambda: by_handle({"reduction": "none", "decomposition": "stream_k"}, batch_count=2),
+        "which splits K: its parts are added up",
+    ),
     "stream_k, pingpong": (lambda: gemm(A, B, kernel=pingpong(), decomposition="stream_k"), "take turns"),
-    "stream_k, cluster_k": (lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster_k"]), decomposition="stream_k"),
-                            "share the k tiles of one tile already"),
+    "stream_k, cluster_k": (
+        lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster_k"]), decomposition="stream_k"),
+        "share the k tiles of one tile already",
+    ),
     "reduction, pingpong": (lambda: gemm(A, B, kernel=pingpong(), reduction="mixed"), "take turns"),
-    "reduction, few rows": (lambda: gemm(A[:8], B.T.copy().T, kernel="small_m_f16", reduction="mixed"),
-                            "its blocks share nothing"),
-    "cluster, split-K": (lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster"]), decomposition=SplitK(2, "cluster")),
-                         r"operands in the cluster \(2, 1\) of this size"),
-    "none, cluster_k": (lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster_k"]), reduction="none"),
-                        "'none' with clusters that split K"),
+    "reduction, few rows": (
+        lambda: gemm(A[:8], B.T.copy().T, kernel="small_m_f16", reduction="mixed"),
+        "its blocks share nothing",
+    ),
+    "cluster, split-K": (
+        lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster"]), decomposition=SplitK(2, "cluster")),
+        r"operands in the cluster \(2, 1\) of this size",
+    ),
+    "none, cluster_k": (
+        lambda: gemm(A, B, kernel=ONE_SIZE.only(KINDS["cluster_k"]), reduction="none"),
+        "'none' with clusters that split K",
+    ),
     "precision, float16": (lambda: matmul(A, B, precision="tf32"), "'tf32' is one of float32 arrays; a is Float16"),
     "precision, kernel": (lambda: matmul(*SINGLES, precision="tf32", kernel="simt_f32"), "beside kernel 'simt_f32'"),
     "alpha, epilogue": (lambda: gemm(A, B, alpha=2.0, epilogue=FUNCTION), "with an epilogue of your own"),
@@ -271,7 +298,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "stages, few rows": (lambda: stage(replace(KINDS["small_m"], stages=4)), "would change nothing"),
     "granules, simt": (lambda: stage(replace(KINDS["simt"], granules=True)), "granules are a way of tensorop kernels"),
     "consumers, pingpong": (lambda: stage(replace(KINDS["pingpong"], consumers=(1, 2))), r"consumers \(2, 1\) wh"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("together", REFUSED)

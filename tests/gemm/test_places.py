@@ -40,8 +40,16 @@ def by_index(dtype: Any = np.float16, orders: str = "CCC", **more: Any) -> Any:
     c = numbers(RESULTS, N, dtype=dtype, order=orders[2], seed=2)
     d = np.full((RESULTS, N), 77, dtype, order=orders[2])
     ga, gb, sd = indices(ROWS, M), indices(COLUMNS, N, 1), permuted(RESULTS, M)
-    given = {"A": a, "B": b, "C": c, "D": d, "beta": 2.0, "gather_A_indices": ga, "gather_B_indices": gb,
-             "scatter_D_indices": sd}  # fmt: skip
+    given = {
+        "A": a,
+        "B": b,
+        "C": c,
+        "D": d,
+        "beta": 2.0,
+        "gather_A_indices": ga,
+        "gather_B_indices": gb,
+        "scatter_D_indices": sd,
+    }
     expected = np.full((RESULTS, N), 77.0)
     expected[sd] = product(a[ga], b[:, gb]) + 2 * c[sd].astype(np.float64)
     return Arguments(**(given | more)), expected

@@ -207,12 +207,20 @@ def overlaps(call: Callable[[], Any]) -> bool:
 APART: dict[str, Callable[[Matrix, Matrix], Any]] = {
     "a workspace": lambda here, other: check_apart(WorkspaceBuffer(WORKSPACE, None, here.array), [other]),
     "a vector": lambda here, other: check_vector("bias", here.array, replace(problem(), D=other)),
-    **{f"{name} of a list": lambda here, other, name=name: check_disjoint(
-        **{x: [here if x == name else at(x, 1000, 1064)] for x in "ABC"}, D=[other]) for name in "ABC"},
+    **{
+        f"{name} of a list": lambda here, other, name=name: check_disjoint(
+            **{x: [here if x == name else at(x, 1000, 1064)] for x in "ABC"}, D=[other]
+        )
+        for name in "ABC"
+    },
     "D of a list": lambda here, other: check_disjoint(*[[at(x, 1000, 1064)] * 2 for x in "ABC"], [here, other]),
-    **{f"{name} of a group": lambda here, other, name=name: groups_apart(
-        [replace(apart(500), D=other), replace(apart(1000), **{name: here})]) for name in "ABCD"},
-}  # fmt: skip
+    **{
+        f"{name} of a group": lambda here, other, name=name: groups_apart(
+            [replace(apart(500), D=other), replace(apart(1000), **{name: here})]
+        )
+        for name in "ABCD"
+    },
+}
 
 
 def apart(begin: int) -> Problem:
@@ -384,10 +392,19 @@ def lying(shift: int = 0, **changes: Any) -> tuple[Any, ...]:
     return replace(given, A=replace(given.A, array=moved), **others).geometry()
 
 
-@pytest.mark.parametrize("changes", [
-    {"shift": 1}, {"shift": 8}, {"shift": 15}, {"shape": (64, 32, 1)}, {"stride": (128, 1, 0)}, {"dtype": Float32},
-    {"device": "cuda:0"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shift": 1},
+        {"shift": 8},
+        {"shift": 15},
+        {"shape": (64, 32, 1)},
+        {"stride": (128, 1, 0)},
+        {"dtype": Float32},
+        {"device": "cuda:0"},
+    ],
+    ids=str,
+)
 def test_geometry_key_has_each_component(changes: dict[str, Any]) -> None:
     assert lying(**changes) != lying() == lying(16) == lying(17 * 16)
 

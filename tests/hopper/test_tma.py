@@ -146,9 +146,20 @@ REDUCTIONS = {
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("f16", "add"), ("bf16", "add"), ("f32", "add"), ("i32", "add"), ("f16", "min"), ("bf16", "max"), ("i32", "min"),
-     ("i32", "max"), ("i32", "and"), ("i32", "or"), ("i32", "xor")],
-)  # fmt: skip
+    [
+        ("f16", "add"),
+        ("bf16", "add"),
+        ("f32", "add"),
+        ("i32", "add"),
+        ("f16", "min"),
+        ("bf16", "max"),
+        ("i32", "min"),
+        ("i32", "max"),
+        ("i32", "and"),
+        ("i32", "or"),
+        ("i32", "xor"),
+    ],
+)
 def test_reductions(kind: str, name: str, machine: str) -> None:
     out, given = numbers((6, 16), kind), numbers((5, 8 * 16), kind)
     want = out.astype(np.float64) if kind != "i32" else out.copy()

@@ -39,13 +39,26 @@ def integer(opcode: str, elem: ScalarType, a: int, b: int, c: int) -> Any:
     """Integers: exact, then wrapped; comparisons as they are."""
     out = not 0 <= b < elem.width
     table: dict[str, Any] = {
-        "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "div": lambda: truncated(a, b),
-        "rem": lambda: a - b * truncated(a, b), "floordiv": lambda: a // b, "floormod": lambda: a % b,
-        "min": lambda: min(a, b), "max": lambda: max(a, b), "and": lambda: a & b, "or": lambda: a | b,
-        "xor": lambda: a ^ b, "shl": lambda: 0 if out else a << b, "shr": lambda: -(a < 0) if out else a >> b,
-        "neg": lambda: -a, "abs": lambda: abs(a), "not": lambda: ~a, "fma": lambda: a * b + c,
+        "add": lambda: a + b,
+        "sub": lambda: a - b,
+        "mul": lambda: a * b,
+        "div": lambda: truncated(a, b),
+        "rem": lambda: a - b * truncated(a, b),
+        "floordiv": lambda: a // b,
+        "floormod": lambda: a % b,
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
+        "and": lambda: a & b,
+        "or": lambda: a | b,
+        "xor": lambda: a ^ b,
+        "shl": lambda: 0 if out else a << b,
+        "shr": lambda: -(a < 0) if out else a >> b,
+        "neg": lambda: -a,
+        "abs": lambda: abs(a),
+        "not": lambda: ~a,
+        "fma": lambda: a * b + c,
         "pow": lambda: _power(a, b),
-    }  # fmt: skip
+    }
     return compare(opcode, a, b) if opcode in COMPARE else wrap(elem, table[opcode]())
 
 

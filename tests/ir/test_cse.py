@@ -78,12 +78,21 @@ def test_ops_that_differ_in_one_respect_are_two() -> None:
     """In the opcode, an operand or their order, the type of the result, an attribute; but not in ``wraps``."""
     x, y, v = Value(I32, "x"), Value(I32, "y"), Value(VecType(I32, 4), "v")
     given = [
-        ("sub", (x, y), I32, {}), ("add", (x, y), I32, {}), ("sub", (y, x), I32, {}), ("sub", (x, x), I32, {}),
-        ("sub", (x, Constant(I32, 1)), I32, {}), ("sub", (x, Constant(I32, 2)), I32, {}),
-        ("cast", (x,), F32, {}), ("cast", (x,), I64, {}), ("sreg", (), I32, {"name": "tid.x"}),
-        ("sreg", (), I32, {"name": "tid.y"}), ("vec.extract", (v,), I32, {"index": 0}),
-        ("vec.extract", (v,), I32, {"index": 1}), ("lt", (x, y), BOOL, {}), ("gt", (x, y), BOOL, {}),
-    ]  # fmt: skip
+        ("sub", (x, y), I32, {}),
+        ("add", (x, y), I32, {}),
+        ("sub", (y, x), I32, {}),
+        ("sub", (x, x), I32, {}),
+        ("sub", (x, Constant(I32, 1)), I32, {}),
+        ("sub", (x, Constant(I32, 2)), I32, {}),
+        ("cast", (x,), F32, {}),
+        ("cast", (x,), I64, {}),
+        ("sreg", (), I32, {"name": "tid.x"}),
+        ("sreg", (), I32, {"name": "tid.y"}),
+        ("vec.extract", (v,), I32, {"index": 0}),
+        ("vec.extract", (v,), I32, {"index": 1}),
+        ("lt", (x, y), BOOL, {}),
+        ("gt", (x, y), BOOL, {}),
+    ]
     builder = Builder(Block([x, y, v]))
     for _ in range(2):
         for opcode, operands, result, attrs in given:

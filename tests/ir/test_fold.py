@@ -17,13 +17,21 @@ from tilewright.ir.core import Block, Constant, Value
 from tilewright.ir.types import BF16, BOOL, F32, I8, I32, SCALARS, U8, U32, ScalarType
 
 OPERATIONS = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "min": min, "max": max,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
     "shl": lambda x, y: x << y if 0 <= y < 8 else 0,
     "shr": lambda x, y: x >> (y if 0 <= y < 8 else 8),
-    "floordiv": operator.floordiv, "floormod": operator.mod,
-    "div": lambda x, y: math.trunc(Fraction(x, y)), "rem": lambda x, y: x - y * math.trunc(Fraction(x, y)),
-}  # fmt: skip
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "div": lambda x, y: math.trunc(Fraction(x, y)),
+    "rem": lambda x, y: x - y * math.trunc(Fraction(x, y)),
+}
 NUMBERS = {I8: (-128, -7, -1, 0, 1, 2, 3, 8, 127), U8: (0, 1, 2, 3, 8, 200, 255)}
 
 

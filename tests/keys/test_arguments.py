@@ -140,26 +140,42 @@ STAGED: dict[str, dict[str, Case]] = {
         "value": named(lambda n: "two", lambda n: "three", opened=set(), probe=lambda a: cutlass.Int32(len(a)))
     },
     "KeptObjectSpec": {
-        "object": named(lambda n: TWO, lambda n: THREE, opened=set(),
-                        probe=lambda a: cutlass.Int32(a.number)),
+        "object": named(lambda n: TWO, lambda n: THREE, opened=set(), probe=lambda a: cutlass.Int32(a.number)),
     },
     "CompoundSpec": {
         "type": named(lambda n: (n, n), lambda n: [n, n], 0, probe=lambda a: a[0] + isinstance(a, tuple)),
         "labels": named(lambda n: {"p": n, "q": n}, lambda n: {"p": n, "r": n}, 1, probe=lambda a: a["p"] + ("q" in a)),
-        "parts": named(lambda n: (n, n), lambda n: (cutlass.Int64(n), n), 2, 0, opened={(), (2,)},
-                       probe=lambda a: cutlass.Int32(a[0].width)),
-        "last part": named(lambda n: (n, n), lambda n: (n, cutlass.Int64(n)), 2, 1, opened={(), (2,)},
-                           probe=lambda a: cutlass.Int32(a[1].width)),
+        "parts": named(
+            lambda n: (n, n),
+            lambda n: (cutlass.Int64(n), n),
+            2,
+            0,
+            opened={(), (2,)},
+            probe=lambda a: cutlass.Int32(a[0].width),
+        ),
+        "last part": named(
+            lambda n: (n, n),
+            lambda n: (n, cutlass.Int64(n)),
+            2,
+            1,
+            opened={(), (2,)},
+            probe=lambda a: cutlass.Int32(a[1].width),
+        ),
     },
     "ProtocolSpec": {
         "type": named(lambda n: Held(n), lambda n: Negated(n), 0, probe=lambda a: a.value()),
-        "types": named(lambda n: Held(n), lambda n: Held(cutlass.Float32(n)), 1,
-                       probe=lambda a: cutlass.Int32(kind_of(a.value()))),
+        "types": named(
+            lambda n: Held(n), lambda n: Held(cutlass.Float32(n)), 1, probe=lambda a: cutlass.Int32(kind_of(a.value()))
+        ),
         "static part": named(lambda n: Held(n, 2), lambda n: Held(n, 5), 2, probe=lambda a: a.value()),
-        "facts": named(lambda n: cute.make_identity_tensor((n * 4,)),
-                       lambda n: cute.make_identity_tensor((n * 2,)), 3, probe=lambda a: a.shape[0] % 4),
+        "facts": named(
+            lambda n: cute.make_identity_tensor((n * 4,)),
+            lambda n: cute.make_identity_tensor((n * 2,)),
+            3,
+            probe=lambda a: a.shape[0] % 4,
+        ),
     },
-}  # fmt: skip
+}
 """By the class of the shape; each value is made of a run-time number of the host function."""
 
 

@@ -76,13 +76,22 @@ CASES: dict[str, tuple[Any, Any]] = {
 """By component: an argument, and another value of the component, with which it is taken otherwise."""
 
 SAME = {
-    "name": "for messages", "parameter": "for messages", "kind": "the class, with components of its own",
-    "implicit": "arrays as they are, which are read alike", "pair.type": "for messages",
-    "x.space": "arrays are in global memory", "y.space": "arrays are in global memory",
-    "x.shape.0.facts.1": "1", "facts.0": "extents are never below 0", "width": "with offsets of 64 bits alone",
-    "facts.2": "what the width says", "facts.3": "not of arguments", "facts.4": "not of arguments",
-    "y.wide": "a static layout", "p.wide": "a static pointer",
-}  # fmt: skip
+    "name": "for messages",
+    "parameter": "for messages",
+    "kind": "the class, with components of its own",
+    "implicit": "arrays as they are, which are read alike",
+    "pair.type": "for messages",
+    "x.space": "arrays are in global memory",
+    "y.space": "arrays are in global memory",
+    "x.shape.0.facts.1": "1",
+    "facts.0": "extents are never below 0",
+    "width": "with offsets of 64 bits alone",
+    "facts.2": "what the width says",
+    "facts.3": "not of arguments",
+    "facts.4": "not of arguments",
+    "y.wide": "a static layout",
+    "p.wide": "a static pointer",
+}
 
 
 def components(item: Any, path: str) -> Iterator[str]:

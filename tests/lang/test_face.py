@@ -15,10 +15,18 @@ from tilewright.errors import TilewrightError
 
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
 FACES = [
-    "tilewright", "tilewright.cute", "tilewright.cute.arch", "tilewright.cute.core", "tilewright.cute.math",
-    "tilewright.cute.runtime", "tilewright.cute.testing", "tilewright.cute.typing", "tilewright.utils",
-    "tilewright.testing", "tilewright.cutlass_dsl",
-]  # fmt: skip
+    "tilewright",
+    "tilewright.cute",
+    "tilewright.cute.arch",
+    "tilewright.cute.core",
+    "tilewright.cute.math",
+    "tilewright.cute.runtime",
+    "tilewright.cute.testing",
+    "tilewright.cute.typing",
+    "tilewright.utils",
+    "tilewright.testing",
+    "tilewright.cutlass_dsl",
+]
 NOT_YET = {"pipeline", "sim", "torch"}  # packages of their own, or need PyTorch
 
 

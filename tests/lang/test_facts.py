@@ -69,11 +69,21 @@ def test_claims_hold(steps, t_value) -> None:
 
 
 OPERATIONS = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "min": min, "max": max, "shl": operator.lshift, "shr": operator.rshift,
-    "floordiv": operator.floordiv, "floormod": operator.mod,
-    "div": lambda x, y: math.trunc(Fraction(x, y)), "rem": lambda x, y: x - y * math.trunc(Fraction(x, y)),
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "div": lambda x, y: math.trunc(Fraction(x, y)),
+    "rem": lambda x, y: x - y * math.trunc(Fraction(x, y)),
+}
 NUMBERS = st.lists(st.integers(-20, 200) | st.sampled_from([0, 8, 64, 96]), min_size=1, max_size=4)
 
 

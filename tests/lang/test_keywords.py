@@ -17,9 +17,18 @@ from tilewright import cute
 from tilewright.errors import ConstraintError, KeywordError, StagingError
 
 MODULES = (
-    "cute", "cute.arch", "cute.math", "cute.nvgpu", "cute.nvgpu.common", "cute.nvgpu.warp", "cute.nvgpu.cpasync",
-    "cute.nvgpu.warpgroup", "pipeline", "utils", "utils.hopper_helpers",
-)  # fmt: skip
+    "cute",
+    "cute.arch",
+    "cute.math",
+    "cute.nvgpu",
+    "cute.nvgpu.common",
+    "cute.nvgpu.warp",
+    "cute.nvgpu.cpasync",
+    "cute.nvgpu.warpgroup",
+    "pipeline",
+    "utils",
+    "utils.hopper_helpers",
+)
 # Decorators, and functions of Python tuples: documented without loc and ip.
 PLAIN = frozenset(
     "jit kernel is_static flatten_to_tuple unflatten repeat repeat_as_tuple repeat_like transform_leaf transform_apply "

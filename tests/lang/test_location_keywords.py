@@ -24,11 +24,26 @@ INTERNAL = {
 
 @pytest.mark.parametrize(
     "cls",
-    [cute.Tensor, cute.TensorSSA, cute.Pointer, cute.TiledMma, cute.TiledCopy, cute.ThrMma, cute.ThrCopy,
-     cute.CopyAtom, cute.MmaAtom, pipeline.PipelineAsync, pipeline.PipelineTmaAsync, pipeline.PipelineState,
-     pipeline.NamedBarrier, pipeline.MbarrierArray, utils.SmemAllocator, utils.HardwareInfo],
+    [
+        cute.Tensor,
+        cute.TensorSSA,
+        cute.Pointer,
+        cute.TiledMma,
+        cute.TiledCopy,
+        cute.ThrMma,
+        cute.ThrCopy,
+        cute.CopyAtom,
+        cute.MmaAtom,
+        pipeline.PipelineAsync,
+        pipeline.PipelineTmaAsync,
+        pipeline.PipelineState,
+        pipeline.NamedBarrier,
+        pipeline.MbarrierArray,
+        utils.SmemAllocator,
+        utils.HardwareInfo,
+    ],
     ids=lambda cls: cls.__name__,
-)  # fmt: skip
+)
 def test_every_public_method_takes_them(cls: type) -> None:
     names = [n for n in dir(cls) if not n.startswith("_") or n in ("__getitem__", "__setitem__")]
     without = []

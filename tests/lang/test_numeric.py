@@ -192,9 +192,18 @@ def test_conversions_known_now_are_those_of_the_machine(source) -> None:
 def test_float_arithmetic_known_now_is_that_of_the_machine() -> None:
     numbers = [0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 7.0, float("inf"), -float("inf"), float("nan"), 1e38, 3.0, -8.0, 0.5]
     actions = [
-        lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a // b,
-        lambda a, b: a % b, lambda a, b: a**b, cutlass.min, cutlass.max, lambda a, b: abs(a), lambda a, b: -a,
-    ]  # fmt: skip
+        lambda a, b: a + b,
+        lambda a, b: a - b,
+        lambda a, b: a * b,
+        lambda a, b: a / b,
+        lambda a, b: a // b,
+        lambda a, b: a % b,
+        lambda a, b: a**b,
+        cutlass.min,
+        cutlass.max,
+        lambda a, b: abs(a),
+        lambda a, b: -a,
+    ]
     count = len(numbers)
 
     @cute.kernel

@@ -30,8 +30,24 @@ def test_each_number_is_rounded_to_the_nearest(name: str, mode: dict[str, Any]) 
 
 
 MODES = ["rn", "rz", "rm", "rp"]
-BITS = [0, 1, 2**22, 2**23 - 1, 2**23, 2**23 + 1, 0x3F800000, 0x3F800001, 0x3F7FFFFF, 0x7F7FFFFF, 0x7F000000,
-        0x34000000, 0x33800000, 0x33800001, 0x1F000000, 0x0C800001]  # fmt: skip
+BITS = [
+    0,
+    1,
+    2**22,
+    2**23 - 1,
+    2**23,
+    2**23 + 1,
+    0x3F800000,
+    0x3F800001,
+    0x3F7FFFFF,
+    0x7F7FFFFF,
+    0x7F000000,
+    0x34000000,
+    0x33800000,
+    0x33800001,
+    0x1F000000,
+    0x0C800001,
+]
 """Numbers at the ends of the range, at ties, and far from each other."""
 
 

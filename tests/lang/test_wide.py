@@ -19,16 +19,24 @@ from tilewright.errors import ArgumentError, StagingError
 
 # What it is in the language, and in Python (`//` and `%` round down in both).
 SIGNED: list[tuple[Callable[..., Any], Callable[..., int]]] = [
-    (lambda a, b, n: a + b, lambda a, b, n: a + b), (lambda a, b, n: a - b, lambda a, b, n: a - b),
-    (lambda a, b, n: a * b, lambda a, b, n: a * b), (lambda a, b, n: -a, lambda a, b, n: -a),
-    (lambda a, b, n: a // b, lambda a, b, n: a // b), (lambda a, b, n: a % b, lambda a, b, n: a % b),
-    (lambda a, b, n: a // 1000, lambda a, b, n: a // 1000), (lambda a, b, n: a % 64, lambda a, b, n: a % 64),
-    (lambda a, b, n: a << n, lambda a, b, n: a << n), (lambda a, b, n: a >> n, lambda a, b, n: a >> n),
-    (lambda a, b, n: a << 70, lambda a, b, n: a << 70), (lambda a, b, n: a & b, lambda a, b, n: a & b),
-    (lambda a, b, n: a | b, lambda a, b, n: a | b), (lambda a, b, n: a ^ ~b, lambda a, b, n: a ^ ~b),
+    (lambda a, b, n: a + b, lambda a, b, n: a + b),
+    (lambda a, b, n: a - b, lambda a, b, n: a - b),
+    (lambda a, b, n: a * b, lambda a, b, n: a * b),
+    (lambda a, b, n: -a, lambda a, b, n: -a),
+    (lambda a, b, n: a // b, lambda a, b, n: a // b),
+    (lambda a, b, n: a % b, lambda a, b, n: a % b),
+    (lambda a, b, n: a // 1000, lambda a, b, n: a // 1000),
+    (lambda a, b, n: a % 64, lambda a, b, n: a % 64),
+    (lambda a, b, n: a << n, lambda a, b, n: a << n),
+    (lambda a, b, n: a >> n, lambda a, b, n: a >> n),
+    (lambda a, b, n: a << 70, lambda a, b, n: a << 70),
+    (lambda a, b, n: a & b, lambda a, b, n: a & b),
+    (lambda a, b, n: a | b, lambda a, b, n: a | b),
+    (lambda a, b, n: a ^ ~b, lambda a, b, n: a ^ ~b),
     (lambda a, b, n: cutlass.min(a, b), lambda a, b, n: min(a, b)),
     (lambda a, b, n: cutlass.max(a, b), lambda a, b, n: max(a, b)),
-    (lambda a, b, n: abs(a), lambda a, b, n: abs(a)), (lambda a, b, n: a * a + n, lambda a, b, n: a * a + n),
+    (lambda a, b, n: abs(a), lambda a, b, n: abs(a)),
+    (lambda a, b, n: a * a + n, lambda a, b, n: a * a + n),
     (lambda a, b, n: cute.where(a < b, a, b + 1), lambda a, b, n: a if a < b else b + 1),
     (lambda a, b, n: Int128(a <= b) + Int128(a == b) * 2, lambda a, b, n: (a <= b) + (a == b) * 2),
     (lambda a, b, n: Int128(a.to(Int64)), lambda a, b, n: wrapped(a, 64)),
@@ -37,7 +45,7 @@ SIGNED: list[tuple[Callable[..., Any], Callable[..., int]]] = [
     (lambda a, b, n: Int128(Float64(a)), lambda a, b, n: min(int(float(a)), 2**127 - 1)),
     (lambda a, b, n: Int128(Uint64(b)) + Int128(n), lambda a, b, n: b % 2**64 + n),
     (lambda a, b, n: a + (1 << 100), lambda a, b, n: a + (1 << 100)),
-]  # fmt: skip
+]
 LARGEST = 2**127 - 1
 
 

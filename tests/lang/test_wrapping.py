@@ -17,10 +17,18 @@ pytestmark = pytest.mark.usefixtures("values_unchecked")
 
 TYPES = [getattr(cutlass, name) for name in "Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64 Boolean".split()]
 OPERATORS = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b, "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
-    "<": lambda a, b: a < b, ">=": lambda a, b: a >= b, "==": lambda a, b: a == b,
-}  # fmt: skip
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+}
 UNARY = {"neg": lambda a: -a, "abs": abs, "<<": lambda a: a << 3, ">>": lambda a: a >> 2}
 
 

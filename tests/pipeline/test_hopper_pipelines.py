@@ -188,27 +188,41 @@ def test_bytes_follow_from_the_tensors() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (dict(consumer_group=CooperativeGroup(Agent.Thread, 8), tx_count=64, cta_layout_vmnk=CLUSTER),
-         r"counts 8 arrivals, but a stage is released by 5 blocks.*give 5 x consumer warps"),
+        (
+            dict(consumer_group=CooperativeGroup(Agent.Thread, 8), tx_count=64, cta_layout_vmnk=CLUSTER),
+            r"counts 8 arrivals, but a stage is released by 5 blocks.*give 5 x consumer warps",
+        ),
         (dict(consumer_group=CooperativeGroup(Agent.Thread, 500), tx_count=64), "at most 12 times with blocks of 384"),
         (dict(consumer_group=CooperativeGroup(Agent.Thread, 128), tx_count=64), "counts 128 arrivals, but"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 16), tx_count=64), "16 warps, but the block has 384 threads"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4)), "needs the bytes that fill a stage"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=1 << 20), "counts 1 to 1048575 bytes"),
-        (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=100, shapes=[(64, 3)]),
-         r"tx_count is 100, but one stage of the tensors has 128 bytes.*complete before the copies"),
+        (
+            dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=100, shapes=[(64, 3)]),
+            r"tx_count is 100, but one stage of the tensors has 128 bytes.*complete before the copies",
+        ),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=130, shapes=[(64, 3)]), "never complete"),
-        (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), shapes=[(64, 2)]),
-         r"the last mode of \(64,2\):\(1,64\) is the stage, and has 2 of them where the pipeline has 3"),
+        (
+            dict(consumer_group=CooperativeGroup(Agent.Warp, 4), shapes=[(64, 2)]),
+            r"the last mode of \(64,2\):\(1,64\) is the stage, and has 2 of them where the pipeline has 3",
+        ),
         (dict(consumer_group=4, tx_count=64), "a CooperativeGroup, TiledMma or TiledCopy is needed"),
-        (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=64, cta_layout_vmnk=cute.make_layout((2, 1))),
-         r"the modes \(V, M, N, K\)"),
+        (
+            dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=64, cta_layout_vmnk=cute.make_layout((2, 1))),
+            r"the modes \(V, M, N, K\)",
+        ),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=64, mcast_mode_mn=(2, 0)), "of 0 or 1"),
         (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=64, num_stages=0), "at least 1"),
-        (dict(consumer_group=CooperativeGroup(Agent.Warp, 4), tx_count=64,
-              producer_group=CooperativeGroup(Agent.ThreadBlock)), "the producer warps"),
+        (
+            dict(
+                consumer_group=CooperativeGroup(Agent.Warp, 4),
+                tx_count=64,
+                producer_group=CooperativeGroup(Agent.ThreadBlock),
+            ),
+            "the producer warps",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_pipeline_arguments_are_errors_with_the_rule(options: dict[str, Any], text: str) -> None:
     if "cta_layout_vmnk" in options and len(options["cta_layout_vmnk"]) != 4:
         options = options | {"block": 384}

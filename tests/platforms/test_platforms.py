@@ -99,13 +99,23 @@ run(from_dlpack(x))
 print("·", int(x.sum()))
 """
 COMMANDS = [
-    ["--help"], ["gemm", "--help"], ["layout", "composition((4,8):(8,1), 8:2)"], ["layout", "(64,64):(64,1)"],
+    ["--help"],
+    ["gemm", "--help"],
+    ["layout", "composition((4,8):(8,1), 8:2)"],
+    ["layout", "(64,64):(64,1)"],
     ["layout", "(4,8):(8,1)", "--svg", "l.svg", "--tex", "l.tex"],
-    ["atom"], ["atom", "SM80_16x8x16_F32F16F16F32_TN"], ["show"], ["show", "simt_f32", "--cuda"],
-    ["gemm", "a.npy", "a.npy", "-o", "d.npy", "--check"], ["streamk", "128", "128", "64"],
-    ["check", "kernel.py", "--check", "all"], ["check", "kernel.py", "--json", "f.json"], ["run", "kernel.py"],
-    ["mutate", "kernel.py", "--json", "m.json"], ["check", "kernel.py", "--schedules", "2"],
-]  # fmt: skip
+    ["atom"],
+    ["atom", "SM80_16x8x16_F32F16F16F32_TN"],
+    ["show"],
+    ["show", "simt_f32", "--cuda"],
+    ["gemm", "a.npy", "a.npy", "-o", "d.npy", "--check"],
+    ["streamk", "128", "128", "64"],
+    ["check", "kernel.py", "--check", "all"],
+    ["check", "kernel.py", "--json", "f.json"],
+    ["run", "kernel.py"],
+    ["mutate", "kernel.py", "--json", "m.json"],
+    ["check", "kernel.py", "--schedules", "2"],
+]
 
 
 @pytest.mark.parametrize(("encoding", "commands"), [("ascii", COMMANDS), ("cp1252", COMMANDS[:3] + COMMANDS[9:10])])

@@ -77,14 +77,25 @@ def marks_without_a_reason(source: str, types_are_checked: bool) -> Iterator[tup
                     yield node.lineno, ast.unparse(node)
 
 
-@pytest.mark.parametrize(("line", "refused"), [
-    ("x = 1  # noqa: E731", True), ("x = 1  # noqa: E731 - a lambda is tested", False), ("x = 1  # noqa", True),
-    ("# ruff: noqa: E501", True), ("x = y  # type: ignore[misc]", True), ("x = y  # type: ignore", True),
-    ("x = y  # type: ignore[misc]  # a wrong argument", False), ("x = '# noqa: E731'", False),
-    ("pytest.skip()", True), ("pytest.skip('')", True), ("pytest.skip('no compiler')", False),
-    ("@pytest.mark.skipif(True)\ndef f(): pass", True), ("@pytest.mark.skip\ndef f(): pass", True),
-    ("@pytest.mark.xfail(reason='not yet')\ndef f(): pass", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("x = 1  # noqa: E731", True),
+        ("x = 1  # noqa: E731 - a lambda is tested", False),
+        ("x = 1  # noqa", True),
+        ("# ruff: noqa: E501", True),
+        ("x = y  # type: ignore[misc]", True),
+        ("x = y  # type: ignore", True),
+        ("x = y  # type: ignore[misc]  # a wrong argument", False),
+        ("x = '# noqa: E731'", False),
+        ("pytest.skip()", True),
+        ("pytest.skip('')", True),
+        ("pytest.skip('no compiler')", False),
+        ("@pytest.mark.skipif(True)\ndef f(): pass", True),
+        ("@pytest.mark.skip\ndef f(): pass", True),
+        ("@pytest.mark.xfail(reason='not yet')\ndef f(): pass", False),
+    ],
+)
 def test_marks_without_a_reason_are_found(line: str, refused: bool) -> None:
     assert bool(list(marks_without_a_reason(line + "\n", True))) == refused
 

@@ -51,10 +51,19 @@ def truncated(a: int, b: int) -> int:
 
 
 INTEGER_OPS: dict[str, Any] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "min": min, "max": max, "floordiv": operator.floordiv, "floormod": operator.mod,
-    "div": truncated, "rem": lambda a, b: a - truncated(a, b) * b,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "div": truncated,
+    "rem": lambda a, b: a - truncated(a, b) * b,
+}
 
 
 def run_elementwise(build: Any, inputs: list[np.ndarray], elems: list[ScalarType], out: ScalarType) -> np.ndarray:
@@ -265,11 +274,24 @@ def test_tf32_keeps_ten_bits_and_rounds_ties_away() -> None:
 
 
 FUNCTIONS = {
-    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
     "erf": math.erf,
-    "exp2": lambda v: 2.0**v, "rsqrt": lambda v: 1 / math.sqrt(v), "rcp": lambda v: 1 / v, "floor": math.floor,
-    "ceil": math.ceil, "round": round, "trunc": math.trunc, "log2": math.log2, "log10": math.log10, "atan": math.atan,
-}  # fmt: skip
+    "exp2": lambda v: 2.0**v,
+    "rsqrt": lambda v: 1 / math.sqrt(v),
+    "rcp": lambda v: 1 / v,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "trunc": math.trunc,
+    "log2": math.log2,
+    "log10": math.log10,
+    "atan": math.atan,
+}
 
 
 @pytest.mark.parametrize("opcode", FUNCTIONS)

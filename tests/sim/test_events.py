@@ -64,9 +64,17 @@ def test_events_come_in_order() -> None:
         run(x, y)
     assert (y == x[::-1]).all()
     assert heard[0].events == [
-        "begin", "load global 64 x 4", "store shared 64 x 4 0.0", "barrier [0, 0] True", "resumes",
-        "load shared 64 x 4", "store global 64 x 4 63.0", "fence.acq_rel.gpu", "left", "end",
-    ]  # fmt: skip
+        "begin",
+        "load global 64 x 4",
+        "store shared 64 x 4 0.0",
+        "barrier [0, 0] True",
+        "resumes",
+        "load shared 64 x 4",
+        "store global 64 x 4 63.0",
+        "fence.acq_rel.gpu",
+        "left",
+        "end",
+    ]
     assert len(heard) == 1
     run(x, y)  # no observer is left
     assert len(heard) == 1

@@ -177,8 +177,16 @@ def waits_for_the_last_block(x: cute.Tensor):
             arch.store(x.iterator + bidx, 1, sem="release")
 
 
-@pytest.mark.parametrize(("kernel", "grid"), [(long_copy, 1), (long_copy_with_a_flag, 1), (waits_beside_a_long_loop, 1),
-                                              (many_short_waits, 1), (waits_for_the_last_block, 60)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "grid"),
+    [
+        (long_copy, 1),
+        (long_copy_with_a_flag, 1),
+        (waits_beside_a_long_loop, 1),
+        (many_short_waits, 1),
+        (waits_for_the_last_block, 60),
+    ],
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_progressing_loop_is_not_stopped(kernel: Any, grid: int, seed: int) -> None:
     with sim.options(idle_turns=400, seed=seed, lanes=64 if grid > 1 else 16384, check="none"):

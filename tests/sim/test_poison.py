@@ -14,9 +14,19 @@ from tilewright.cute.runtime import from_dlpack
 pytestmark = pytest.mark.usefixtures("values_unchecked")
 
 TYPES = (
-    cutlass.Int8, cutlass.Uint8, cutlass.Int16, cutlass.Int32, cutlass.Uint32, cutlass.Int64, cutlass.Float8E4M3FN,
-    cutlass.Float8E5M2, cutlass.Float16, cutlass.BFloat16, cutlass.Float32, cutlass.Float64,
-)  # fmt: skip
+    cutlass.Int8,
+    cutlass.Uint8,
+    cutlass.Int16,
+    cutlass.Int32,
+    cutlass.Uint32,
+    cutlass.Int64,
+    cutlass.Float8E4M3FN,
+    cutlass.Float8E5M2,
+    cutlass.Float16,
+    cutlass.BFloat16,
+    cutlass.Float32,
+    cutlass.Float64,
+)
 
 
 class Fresh:

@@ -17,9 +17,17 @@ from tilewright.cute.runtime import from_dlpack
 
 MACHINES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 NUMPY = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f32": np.float32, "f64": np.float64,
-    "i8": np.int8, "u8": np.uint8, "i32": np.int32, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
-}  # fmt: skip
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "tf32": np.float32,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "u8": np.uint8,
+    "i32": np.int32,
+    "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2,
+}
 EXTENDED = {"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2"}
 ATOMS = {
     name: atom

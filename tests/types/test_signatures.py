@@ -13,11 +13,25 @@ from tilewright import cute, layout
 from tilewright.lang.tensors import algebra
 
 MODULES = [
-    "tilewright", "tilewright.cute", "tilewright.cute.arch", "tilewright.cute.math", "tilewright.cute.runtime",
-    "tilewright.cute.testing", "tilewright.cute.nvgpu", "tilewright.cute.nvgpu.cpasync", "tilewright.cute.nvgpu.warp",
-    "tilewright.cute.nvgpu.warpgroup", "tilewright.cute.experimental", "tilewright.utils", "tilewright.pipeline",
-    "tilewright.gemm", "tilewright.viz", "tilewright.layout", "tilewright.analysis", "tilewright.sim",
-]  # fmt: skip
+    "tilewright",
+    "tilewright.cute",
+    "tilewright.cute.arch",
+    "tilewright.cute.math",
+    "tilewright.cute.runtime",
+    "tilewright.cute.testing",
+    "tilewright.cute.nvgpu",
+    "tilewright.cute.nvgpu.cpasync",
+    "tilewright.cute.nvgpu.warp",
+    "tilewright.cute.nvgpu.warpgroup",
+    "tilewright.cute.experimental",
+    "tilewright.utils",
+    "tilewright.pipeline",
+    "tilewright.gemm",
+    "tilewright.viz",
+    "tilewright.layout",
+    "tilewright.analysis",
+    "tilewright.sim",
+]
 # Any number of numbers, layouts, trees, things to print, or the arguments of another function (a subclass's).
 ANY_NUMBER = {"block_copy", 
     "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape",

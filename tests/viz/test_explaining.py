@@ -43,9 +43,18 @@ def test_a_cluster_shows_masks_senders_and_arrivals(cluster: tuple[int, int]) ->
         assert f"expects {8 * (rows + columns - 1)} arrivals" in figure.notes[-1]
 
 
-@pytest.mark.parametrize(("tiles", "k_tiles", "sms", "occupancy"), [
-    (9, 64, 8, 1), (150, 32, 108, 2), (20, 16, 8, 2), (16, 64, 8, 1), (3, 1, 8, 1), (30, 7, 8, 3), (23, 40, 8, 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tiles", "k_tiles", "sms", "occupancy"),
+    [
+        (9, 64, 8, 1),
+        (150, 32, 108, 2),
+        (20, 16, 8, 2),
+        (16, 64, 8, 1),
+        (3, 1, 8, 1),
+        (30, 7, 8, 3),
+        (23, 40, 8, 3),
+    ],
+)
 def test_the_plan_in_colour_is_the_one_that_is_chosen(tiles: int, k_tiles: int, sms: int, occupancy: int) -> None:
     (panel,) = streamk_plan_figure(tiles, k_tiles, sms, occupancy).panels
     coloured = [cell for cell in panel.cells if cell.fill != "#ffffff"]

@@ -52,11 +52,22 @@ PAGES: dict[str, tuple[str, ...]] = {
 HOME = {"Tensor": "tilewright.cute"}
 
 TITLES = {
-    "layout": "Layouts", "numbers": "Numbers and loops", "cute": "cute", "math": "cute.math", "arch": "cute.arch",
-    "nvgpu": "cute.nvgpu", "pipeline": "pipeline", "utils": "utils", "gemm": "gemm", "sim": "sim",
-    "analysis": "analysis", "viz": "viz", "cuda": "cuda and export",
-    "frameworks": "PyTorch, JAX, import cutlass", "testing": "testing and errors",
-}  # fmt: skip
+    "layout": "Layouts",
+    "numbers": "Numbers and loops",
+    "cute": "cute",
+    "math": "cute.math",
+    "arch": "cute.arch",
+    "nvgpu": "cute.nvgpu",
+    "pipeline": "pipeline",
+    "utils": "utils",
+    "gemm": "gemm",
+    "sim": "sim",
+    "analysis": "analysis",
+    "viz": "viz",
+    "cuda": "cuda and export",
+    "frameworks": "PyTorch, JAX, import cutlass",
+    "testing": "testing and errors",
+}
 
 
 @dataclass

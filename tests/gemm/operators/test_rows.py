@@ -167,10 +167,22 @@ def changed(name: str) -> dict[str, Any]:
 
 
 CHANGES = (
-    "dtype", "k", "row stride of a", "a transposed", "alignment of a", "n", "stride of b", "alignment of b",
-    "row stride of out", "out transposed", "alignment of out", "no out", "no bias", "stride of the bias",
+    "dtype",
+    "k",
+    "row stride of a",
+    "a transposed",
+    "alignment of a",
+    "n",
+    "stride of b",
+    "alignment of b",
+    "row stride of out",
+    "out transposed",
+    "alignment of out",
+    "no out",
+    "no bias",
+    "stride of the bias",
     "a negative view",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -100,8 +100,17 @@ def test_sizes(size: str, device: str) -> None:
         bias = integers(1, n, np.float32)
         given_a, given_b, given_c, given_bias = (torch.from_numpy(x).to(device) for x in (a, b, c, bias))
         out = torch.full((m, n), float("nan"), device=device)
-        result = sparse_matmul(compress_2_4(given_a), given_b, out, given_c, alpha=2, beta=-1, bias=given_bias,
-                               activation="relu", kernel=entry)  # fmt: skip
+        result = sparse_matmul(
+            compress_2_4(given_a),
+            given_b,
+            out,
+            given_c,
+            alpha=2,
+            beta=-1,
+            bias=given_bias,
+            activation="relu",
+            kernel=entry,
+        )
         assert result is out
         exact = 2 * (a.astype(np.float64) @ b) - c + bias
         np.testing.assert_array_equal(out.cpu().numpy(), np.maximum(exact, 0))

@@ -143,10 +143,18 @@ def indented(lines: list[str]) -> list[str]:
 def program(tree: Any, states: list[str], lines: list[str], pipeline: list[bool]) -> tuple[Any, str]:
     """The lines as a function of n; ``pipeline[0]`` says which class the states are of."""
     listed = ", ".join(f"{state}.count" for state in states)
-    text = "\n".join([
-        "def program(n):", "    c = start()", "    held = new()", "    def change():", f"        {states[0]}.advance()",
-        *indented(lines), f"    return {listed}, held.count", "",
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            "def program(n):",
+            "    c = start()",
+            "    held = new()",
+            "    def change():",
+            f"        {states[0]}.advance()",
+            *indented(lines),
+            f"    return {listed}, held.count",
+            "",
+        ]
+    )
     name = f"<containers of state {next(numbered)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
 

@@ -244,9 +244,20 @@ def test_program(both, program, args):
 
 def logic(a, b, c):
     return (
-        a < b and b < c, a < b or c < a, not a < b, a < b < c, 0 <= a <= c != 2, a if a > b else b if b > c else c,
-        a in (1, b), a not in (1, b), bool(a), min(a, b, c), max(a, 7), any([a == 1, b == 1]), all([a < 9, b < 9]),
-    )  # fmt: skip
+        a < b and b < c,
+        a < b or c < a,
+        not a < b,
+        a < b < c,
+        0 <= a <= c != 2,
+        a if a > b else b if b > c else c,
+        a in (1, b),
+        a not in (1, b),
+        bool(a),
+        min(a, b, c),
+        max(a, 7),
+        any([a == 1, b == 1]),
+        all([a < 9, b < 9]),
+    )
 
 
 @pytest.mark.parametrize("args", [(1, 2, 3), (3, 2, 1), (0, 0, 0), (5, 1, 5), (9, 1, 12)])

@@ -81,10 +81,21 @@ AGAIN = "next(H.i)"
 POSITION = r"'H.i(\[0\])?' changes its position"
 ROWS = [
     # iterators behind an attribute, each of the ways to read where they are
-    *((held(made), AGAIN, AGAIN, POSITION) for made in (
-        "iter([1, 2, 3])", "iter((1, 2, 3))", "iter(range(4))", "iter({1: 2, 2: 3})", "reversed([1, 2, 3])", "drawn()",
-        "(k for k in [1, 1, 2])", "enumerate_items([4, 5])", "itertools.count()", "itertools.accumulate([1, 2])",
-    )),
+    *(
+        (held(made), AGAIN, AGAIN, POSITION)
+        for made in (
+            "iter([1, 2, 3])",
+            "iter((1, 2, 3))",
+            "iter(range(4))",
+            "iter({1: 2, 2: 3})",
+            "reversed([1, 2, 3])",
+            "drawn()",
+            "(k for k in [1, 1, 2])",
+            "enumerate_items([4, 5])",
+            "itertools.count()",
+            "itertools.accumulate([1, 2])",
+        )
+    ),
     (held("zip([1, 2], [3, 4])"), AGAIN, "next(H.i)[0]", "'H.i.*' changes its position"),
     (held("itertools.pairwise([1, 2, 3])"), AGAIN, "next(H.i)[0]", "'H.i' is a pairwise from outside the region"),
     ("H = iter([1, 2, 3])", "list(H)", "len(list(H))", "'H' changes its position.* take a list of its items"),
@@ -103,8 +114,12 @@ ROWS = [
     ("H = threading.Lock()", "H.acquire()", "int(H.locked())", "'H' changes its owner"),
     ("H = threading.Lock()", "with_(H)", "int(H.locked())", ""),
     ("H = threading.local(); H.v = 0", "H.v = n", "H.v", ""),
-    ("H = types.SimpleNamespace(c=contextvars.copy_context()); H.c.run(VARIABLE.set, 0)", "H.c.run(VARIABLE.set, 5)",
-     "H.c[VARIABLE]", "'H.c' changes its values"),
+    (
+        "H = types.SimpleNamespace(c=contextvars.copy_context()); H.c.run(VARIABLE.set, 0)",
+        "H.c.run(VARIABLE.set, 5)",
+        "H.c[VARIABLE]",
+        "'H.c' changes its values",
+    ),
     ("H = decimal.Context()", "H.prec = 3", "H.prec", "'H' changes its contents"),
     # Python's own
     ("H = collections.defaultdict(int)", "H.default_factory = other", "H['a']", "'H' changes its factory"),
@@ -119,7 +134,7 @@ ROWS = [
     ("globals()['SHARED'] = 0", "globals()['SHARED'] = 5", "SHARED", r"globals\(\) in a run-time if"),
     ("globals()['SHARED'] = 3", "n", "SHARED", ""),
     ("Registry.classes.clear()", "type('Made', (Registry,), {})", "len(Registry.classes)", "changes its length"),
-]  # fmt: skip
+]
 """How it is made, what changes it, what reads it, and what the refusal says; empty where the program is right."""
 
 

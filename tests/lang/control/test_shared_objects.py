@@ -403,10 +403,19 @@ def a_new_list_in_each_turn(n):
     return box[0], box[1]
 
 
-@pytest.mark.parametrize("program", [
-    global_behind_functions, global_behind_a_method, the_same_object_assigned_again_in_a_loop,
-    the_same_object_in_a_new_tuple, the_same_list_in_a_loop, a_new_list_in_one_branch, a_new_list_in_each_turn,
-], ids=lambda f: f.__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        global_behind_functions,
+        global_behind_a_method,
+        the_same_object_assigned_again_in_a_loop,
+        the_same_object_in_a_new_tuple,
+        the_same_list_in_a_loop,
+        a_new_list_in_one_branch,
+        a_new_list_in_each_turn,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_changes_under_several_names_are_carried(program, both) -> None:
     both(program, -1)
     both(program, 2)
@@ -485,11 +494,19 @@ def replaced_beside_an_alias(n):
     return alias[0], box[0]
 
 
-@pytest.mark.parametrize("program", [
-    replaced_beside_an_alias, one_of_two_in_a_branch,
-    one_of_two_in_both_branches, one_of_two_in_an_expression, one_of_two_by_and,
-    swapped_in_a_loop, moved_in_a_list,
-], ids=lambda f: f.__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        replaced_beside_an_alias,
+        one_of_two_in_a_branch,
+        one_of_two_in_both_branches,
+        one_of_two_in_an_expression,
+        one_of_two_by_and,
+        swapped_in_a_loop,
+        moved_in_a_list,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_one_of_two_objects_is_refused(program, staged) -> None:
     with pytest.raises(StagingError, match=r"one of two objects that can change.*take a copy of each"):
         staged(program, 2)

@@ -376,10 +376,18 @@ PROGRAMS = [
     if isinstance(value, types.FunctionType) and value.__code__.co_varnames[:1] == ("n",)
 ]
 RIGHT = {
-    "replaced_by_the_other_side", "replaced_by_the_first_side", "element_of_a_default", "all_of_a_generator",
-    "list_of_a_class", "attribute_of_a_function", "attribute_of_a_list", "through_a_view", "behind_a_weak_reference",
-    "long_list", "namespace",
-}  # fmt: skip
+    "replaced_by_the_other_side",
+    "replaced_by_the_first_side",
+    "element_of_a_default",
+    "all_of_a_generator",
+    "list_of_a_class",
+    "attribute_of_a_function",
+    "attribute_of_a_list",
+    "through_a_view",
+    "behind_a_weak_reference",
+    "long_list",
+    "namespace",
+}
 """What is carried, not refused."""
 
 
