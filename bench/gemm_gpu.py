@@ -49,6 +49,8 @@ def relative_error(sets: list[tuple[torch.Tensor, ...]], which: int) -> float:
 def graph_of(run: Any, sets: list[tuple[torch.Tensor, ...]], repeat: int) -> tuple[torch.cuda.CUDAGraph, int]:
     """A graph of ``repeat`` passes over all sets, and the number of products in it."""
     stream = torch.cuda.Stream()
+    # The operands may still be drawn, and results lie where numbers are that they are drawn from.
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for s in sets:
             run(*s)
