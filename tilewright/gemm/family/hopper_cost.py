@@ -27,6 +27,7 @@ ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its gr
 SPARSE_RATE = 1.5  # of the dense rate, where A is 2:4 sparse: 2 but for power and B's bytes from shared memory
 BYTES_PER_US = 6.84e4  # from L2 to one multiprocessor when all of them load
 CROWD = 1.96  # how much faster one alone is
+PROMOTED = 0.19  # a k tile whose sums are added to others: the instructions of a warp between two groups of wgmma
 MISALIGNED = 1.27  # how much slower rows are that do not begin at multiples of 128 bytes
 SHARERS = 0.609  # n blocks that share an operand load it as if each had 1 / n^0.6 of it
 MEMORY_PER_US = 4.46e6  # bytes from memory
@@ -136,7 +137,8 @@ def loop_us(config: HopperConfig) -> float:
     flops /= SPARSE_RATE if config.sparsity > 1 else 1.0
     flops *= TURNS if config.pingpong else (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
-    return max(flops, LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1))
+    latency = LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1)
+    return max(flops, latency, PROMOTED if config.promote else 0.0)
 
 
 def doublings(config: HopperConfig) -> float:

@@ -58,13 +58,6 @@ class NoScales:
 NO_SCALES = NoScales()
 
 
-def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
-    """Registers of their own with the values of ``fragment``."""
-    result = cute.make_rmem_tensor_like(fragment)
-    result.store(fragment.load())
-    return result
-
-
 @dataclass(frozen=True)
 class ComingScales:
     """The scales of the next few stages, in registers: they come from global memory, which takes longer than the wgmma
@@ -80,15 +73,18 @@ class ComingScales:
         ahead = scales_ahead(config, sum(map(cute.size, first)))
         return cls(scales, (first, *(scales.load(i) for i in range(1, ahead))))
 
-    def take(self, count: int, done: Any) -> list[tuple[cute.Tensor, ...]]:
-        """Those of the ``count`` stages from ``done`` on; loads as many of later ones."""
-        taken = [tuple(in_own_registers(one) for one in loaded) for loaded in self.stages[:count]]
-        ahead = len(self.stages)
-        for i in range(ahead):
-            later = self.stages[i + count] if i + count < ahead else self.scales.load(done + count + i)
-            for old, new in zip(self.stages[i], later, strict=True):
-                old.store(new.load())
-        return taken
+    def follow(self, i: int, stage: Any) -> None:
+        """The ``i``-th scales, of stage ``stage``, are not needed any more: load those of a later stage in their
+        place."""
+        for old, new in zip(self.stages[i], self.scales.load(stage + len(self.stages)), strict=True):
+            old.store(new.load())
+
+
+def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
+    """Registers of their own with the values of ``fragment``."""
+    result = cute.make_rmem_tensor_like(fragment)
+    result.store(fragment.load())
+    return result
 
 
 @dataclass(frozen=True)
@@ -236,7 +232,9 @@ class TmaMainloop:
         else:
             short = cute.make_rmem_tensor_like(acc[None, 0, 0])
             for done in cutlass.range(0, k_tiles, step, unroll=1):
-                now = coming.take(step, done)
+                now = [tuple(in_own_registers(one) for one in loaded) for loaded in coming.stages]
+                for i in cutlass.range_constexpr(step):
+                    coming.follow(i, done + i)
                 for i in cutlass.range_constexpr(step):
                     if done + i < k_tiles:
                         self.add_stage(tiled_mma, acc, short, tCrA, tCrB, ring, state, scales, now[i])
@@ -255,22 +253,24 @@ class TmaMainloop:
         k_tiles: Any,
         coming: ComingScales,
     ) -> Any:
-        """acc += the sums of ``k_tiles`` > 0 stages, which go to two sets of registers in turn. An iteration has two
-        stages, so that it is known of each wait which set it is for."""
+        """acc += the sums of ``k_tiles`` > 0 stages, which go to two sets of registers in turn: by pairs of stages, so
+        that it is known of each wait which set it is for."""
         sets = tuple(cute.make_rmem_tensor_like(acc[None, 0, 0]) for _ in range(2))
         issue = tuple(partial(self.multiply_rows, tiled_mma, short, tCrA, tCrB, 0) for short in sets)
-        scales, last = coming.scales, coming.scales.load(k_tiles - 1)
+        scales, half = coming.scales, len(coming.stages) // 2
+        before_last, last = scales.load(cute.max(k_tiles - 2, 0)), scales.load(k_tiles - 1)
         pairs = (k_tiles - 1) // 2
         release = self.first_stage(tiled_mma, issue[0], ring, state)
-        for pair in cutlass.range(pairs, unroll=1):
-            now = coming.take(2, 2 * pair)
-            for i in cutlass.range_constexpr(2):
-                self.next_stage(issue[1 - i], ring, state, release)
-                self.add_rows(acc, sets[i], 0, scales, now[i])
+        for done in cutlass.range(0, pairs, half, unroll=1):
+            for pair in cutlass.range_constexpr(half):
+                if done + pair < pairs:
+                    for i in cutlass.range_constexpr(2):
+                        self.next_stage(issue[1 - i], ring, state, release)
+                        self.add_rows(acc, sets[i], 0, scales, coming.stages[2 * pair + i])
+                        coming.follow(2 * pair + i, 2 * (done + pair) + i)
         if 2 * pairs + 1 < k_tiles:
-            now = coming.take(1, 2 * pairs)
             self.next_stage(issue[1], ring, state, release)
-            self.add_rows(acc, sets[0], 0, scales, now[0])
+            self.add_rows(acc, sets[0], 0, scales, before_last)
             warpgroup.wait_group(0)
             self.add_rows(acc, sets[1], 0, scales, last)
         else:
