@@ -9,8 +9,13 @@ from tilewright.ir.target import WARP, Architecture, assumed_architecture
 
 NAME = "Tilewright simulator on the CPU"
 GIB, MIB = 1 << 30, 1 << 20
-MEMORY_AND_L2 = {80: (80 * GIB, 40 * MIB), 90: (80 * GIB, 50 * MIB), 100: (180 * GIB, 126 * MIB),
-                 103: (270 * GIB, 126 * MIB), 120: (32 * GIB, 96 * MIB)}  # fmt: skip
+MEMORY_AND_L2 = {
+    80: (80 * GIB, 40 * MIB),
+    90: (80 * GIB, 50 * MIB),
+    100: (180 * GIB, 126 * MIB),
+    103: (270 * GIB, 126 * MIB),
+    120: (32 * GIB, 96 * MIB),
+}
 """By compute capability, in bytes; the others have those of an H100."""
 
 

@@ -56,7 +56,7 @@ class Arrivals:
 
     def __init__(
         self, group: Any, targets: list[Ptr], access: VectorAccess, kind: PtrType, order: Arrangement, found: Array
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.group, self.targets, self.access, self.kind = group, targets, access, kind
         self.order, self.found = order, found
 

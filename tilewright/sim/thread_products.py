@@ -156,9 +156,13 @@ class ThreadProducts:
     copies go through, and the distances from it."""
 
     def __init__(
-        self, nodes: list[BasicBlock], function: Function, slot: Slot, fresh: Callable[[int], int],
+        self,
+        nodes: list[BasicBlock],
+        function: Function,
+        slot: Slot,
+        fresh: Callable[[int], int],
         bases: dict[int, tuple[Value, tuple[int, ...]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.nodes, self.slot, self.fresh, self.bases = nodes, slot, fresh, bases
         uses: dict[Value, list[Op]] = {}
         for op in function.walk():

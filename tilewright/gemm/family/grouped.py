@@ -75,9 +75,15 @@ class GroupedFamily(ABC):
         return 0
 
     def fastest_cut(
-        self, sizes: Sequence[AnyConfig], extents: tuple[int, int, int], mode: int, groups: int, read: int,
-        written: int, limits: Limits,
-    ) -> AnyConfig:  # fmt: skip
+        self,
+        sizes: Sequence[AnyConfig],
+        extents: tuple[int, int, int],
+        mode: int,
+        groups: int,
+        read: int,
+        written: int,
+        limits: Limits,
+    ) -> AnyConfig:
         """The size for ``groups`` groups that cut ``mode`` of (M, N, K), where only the device knows how: a good one
         for groups of equal size and for those of a router that prefers some, of sizes as 1, 1 / 2, 1 / 3.
 

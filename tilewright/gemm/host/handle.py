@@ -53,9 +53,14 @@ class Handle:
 
     @classmethod
     def of(
-        cls, plan: Plan, problem: Problem, function: EpilogueFunction, target: Any, zeros: Zeros | None = None,
+        cls,
+        plan: Plan,
+        problem: Problem,
+        function: EpilogueFunction,
+        target: Any,
+        zeros: Zeros | None = None,
         executor_of: Callable[..., Any] | None = None,
-    ) -> Handle:  # fmt: skip
+    ) -> Handle:
         """The kernel of the plan, compiled at first sight. ``target`` is the machine where the operands are; ``zeros``
         gives its workspace (n elements of a dtype, zero), which it leaves as it found it but for partial sums: first
         the partial sums, then the flags. ``executor_of`` may take the place of :func:`compiled`."""
@@ -145,9 +150,13 @@ class Handle:
 
 
 def handle_of(
-    kernel: Any, tensors: tuple[Any, ...], objects: tuple[Any, ...], config: Any, matrices: tuple[Matrix, ...],
+    kernel: Any,
+    tensors: tuple[Any, ...],
+    objects: tuple[Any, ...],
+    config: Any,
+    matrices: tuple[Matrix, ...],
     executor_of: Callable[..., Any] | None = None,
-) -> Handle:  # fmt: skip
+) -> Handle:
     """The kernel with its arguments, compiled at first sight: for all arguments that it reads in the same way. How it
     reads the ``tensors`` follows from ``config``, from the majors of the ``matrices``, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)

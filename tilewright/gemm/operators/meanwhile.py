@@ -78,9 +78,13 @@ def kinds(plan: Plan, problem: Problem, function: Any) -> list[Any]:
     """The keys of the kernels of a plan that :func:`adds_in_order`."""
     found: list[Any] = []
     Handle.of(
-        plan, problem, function, None, lambda n, dtype: np.zeros(n, dtype.dtype),
+        plan,
+        problem,
+        function,
+        None,
+        lambda n, dtype: np.zeros(n, dtype.dtype),
         lambda kernel, key, args, streamed: found.append((key, streamed)),
-    )  # fmt: skip
+    )
     return found
 
 

@@ -386,8 +386,9 @@ def fastest_cut(problem: Problem, mode: int, groups: int, entry: KernelEntry, gp
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
         return min(sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
-    read, written = (sum(math.prod(x.shape) * x.dtype.bytes for x in matrices)
-                     for matrices in ((problem.A, problem.B), (problem.D,)))  # fmt: skip
+    read, written = (
+        sum(math.prod(x.shape) * x.dtype.bytes for x in matrices) for matrices in ((problem.A, problem.B), (problem.D,))
+    )
     return family.fastest_cut(sizes, extents, mode, groups, read, written, gpu)
 
 

@@ -53,9 +53,13 @@ class RepeatedProduct:
 
     @classmethod
     def of(
-        cls, prepared: Prepared, shape: tuple[int, ...], dtype: Any, vectors: Sequence[Any],
+        cls,
+        prepared: Prepared,
+        shape: tuple[int, ...],
+        dtype: Any,
+        vectors: Sequence[Any],
         until: Future[None] | None = None,
-    ) -> RepeatedProduct:  # fmt: skip
+    ) -> RepeatedProduct:
         problem = prepared.problem
         arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
         spans = [(low - array.address, high - array.address) for array in arrays for low, high in (array.bounds,)]

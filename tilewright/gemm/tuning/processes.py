@@ -88,9 +88,12 @@ def start() -> subprocess.Popen[bytes]:
     # The library may be one that this process found by other ways than being installed.
     paths = [str(Path(tilewright.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )  # fmt: skip
+    )
 
 
 def answered(process: subprocess.Popen[bytes], job: Job) -> bool:
