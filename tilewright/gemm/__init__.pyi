@@ -12,6 +12,9 @@ from tilewright.gemm.host.arguments import GemmUniversalMode as GemmUniversalMod
 from tilewright.gemm.host.gemm import GemmReport as GemmReport, gemm as gemm, launcher as launcher
 from tilewright.gemm.host.universal import GemmUniversal as GemmUniversal
 from tilewright.gemm.kernel.multistage import MultistageGemm as MultistageGemm
+from tilewright.gemm.operators.block_scaled import (
+    block_scaled_matmul as block_scaled_matmul, blocked_scales as blocked_scales,
+)
 from tilewright.gemm.operators.combine import combine_rows as combine_rows
 from tilewright.gemm.operators.grouped import gemm_grouped as gemm_grouped
 from tilewright.gemm.operators.matmul import matmul as matmul

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import RASTERS, HopperConfig
@@ -66,3 +66,41 @@ class BlackwellConfig(HopperConfig):
         for holds, rule in rules:
             if not holds:
                 raise ConstraintError(f"a Blackwell GEMM takes {rule}")
+
+
+FACTORS = 4
+"""Factors of a row that are next to each other in memory: with those of 128 rows they are a block of 512 bytes."""
+
+
+@dataclass(frozen=True)
+class BlockScaledConfig(BlackwellConfig):
+    """A kernel of tcgen05 (``kernel.block_scaled``) whose operands have a factor of type ``factor`` for each ``vector``
+    elements of K in a row."""
+
+    factor: Any = None
+    vector: int = 32
+
+    @property
+    def factor_blocks(self) -> int:
+        """Blocks of 512 bytes with the factors of a tile's rows, of A or of B."""
+        return self.tile[2] // (FACTORS * self.vector)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A, B and their factors in one stage of a block."""
+        return super().stage_bytes + 2 * 512 * self.factor_blocks
+
+    @property
+    def columns(self) -> int:
+        """Columns of tensor memory for the sums of two tiles and the factors of one stage."""
+        return 1 << (2 * self.tile[1] + 8 * self.factor_blocks - 1).bit_length()
+
+    def check(self) -> None:
+        """Raise ConstraintError when the parameters do not fit together."""
+        if self.tile[1] != 128 or self.tile[2] % (FACTORS * self.vector) or self.cluster != (self.ctas, 1):
+            raise ConstraintError(
+                f"a block-scaled Blackwell GEMM takes 128 columns, a K tile in steps of {FACTORS * self.vector} "
+                f"({FACTORS} factors) and a cluster of the blocks of one MMA, not tile {self.tile} and cluster "
+                f"{self.cluster}"
+            )
+        super().check()

@@ -1,0 +1,302 @@
+"""``block_scaled_matmul``: products of 8- and 4-bit floats with a factor for each 16 or 32 elements of K, which the
+tensor cores of sm_100 multiply in: the formats mxfp8, mxfp4 and nvfp4."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from tilewright import BFloat16, Float4E2M1FN, Float8E4M3FN, Float8E5M2, Float8E8M0FNU, Float16, Float32, Int32, Int64
+from tilewright.atoms.tensor_memory_alloc import TCGEN05
+from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
+from tilewright.gemm.blackwell_config import FACTORS, BlockScaledConfig
+from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.epilogue.activations import activation_of
+from tilewright.gemm.epilogue.functions import Bias, Chain, LinearCombination
+from tilewright.gemm.host.plan import capability_of, limits
+from tilewright.gemm.host.problem import Problem, check_output, check_vector
+from tilewright.gemm.kernel.block_scaled import BlockScaledGemm
+from tilewright.gemm.mainloop.block_scaled import WORDS
+from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.matmul import any_recorded, materialised
+from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.schedule.decomposition import PersistentTiles
+from tilewright.gemm.tuning.stand_in import numeric_class
+from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.tools.hardware import clusters_at_once
+
+ROWS = 128
+"""Rows of a block of factors."""
+RESULTS = (BFloat16, Float16, Float32)
+
+
+class Format(NamedTuple):
+    """The type of factors, and how many elements of K share one."""
+
+    factor: Any
+    vector: int
+
+
+FORMATS = {
+    (8, Float8E8M0FNU): Format(Float8E8M0FNU, 32),
+    (4, Float8E8M0FNU): Format(Float8E8M0FNU, 32),
+    (4, Float8E4M3FN): Format(Float8E4M3FN, 16),
+}
+"""mxfp8, mxfp4 and nvfp4, by the bits of an element and the type of the factors."""
+
+
+def blocked_scales(scale: Any) -> Any:
+    """The factors (rows, K / 32 or K / 16) of a matrix (rows, K), in the order in which tensor cores take them: blocks
+    of 128 rows and four factors, filled up with zeros; rows r, r + 32, r + 64 and r + 96 of a block are neighbours.
+
+    Args:
+        scale: of Float8E8M0FNU or Float8E4M3FN: a PyTorch tensor, or a NumPy or CuPy array.
+
+    >>> import ml_dtypes
+    >>> import numpy as np
+    >>> rows = np.arange(128, dtype=np.float32)[:, None] % 16
+    >>> blocked_scales(np.tile(rows, 3).astype(ml_dtypes.float8_e4m3fn))[:20].astype(int).tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0]
+    """
+    kind, found = framework(scale, "scale"), array_of(scale)
+    if kind == "jax" or len(found.shape) != 2 or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
+        raise ArgumentError(
+            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, of PyTorch, NumPy or CuPy, not "
+            f"{found.dtype.__name__} of shape {tuple(found.shape)}"
+        )
+    library, (rows, count) = namespace(scale), map(int, found.shape)
+    down, across = -(-rows // ROWS), -(-count // FACTORS)
+    shape = down * ROWS, across * FACTORS
+    seen = (
+        scale.view(library.uint8) if kind == "torch" or scale.flags.c_contiguous else scale.copy().view(library.uint8)
+    )
+    padded = seen.new_zeros(shape) if kind == "torch" else library.zeros(shape, library.uint8)
+    padded[:rows, :count] = seen
+    blocks = padded.reshape(down, FACTORS, ROWS // FACTORS, across, FACTORS)
+    order = 0, 3, 2, 1, 4
+    blocks = blocks.permute(*order) if kind == "torch" else blocks.transpose(*order)
+    return blocks.reshape(-1).view(scale.dtype)
+
+
+def block_scaled_matmul(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any = None,
+    *,
+    out: Any = None,
+    alpha: float = 1.0,
+    activation: str | None = None,
+    out_dtype: Any = None,
+) -> Any:
+    """activation(alpha * (scale_a * a) @ (scale_b * b) + bias) on the tensor cores of sm_100a and its like.
+
+    Args:
+        a: (M, K) of Float8E4M3FN or Float8E5M2, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. Or 4-bit
+            floats (e2m1), two in a byte, the first in its low bits: (M, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of
+            uint8. K is a multiple of 16 (8 bits) or 32 (4 bits).
+        b: (K, N), or (K / 2, N), of as many bits, columns contiguous (the transpose of a weight (N, K)).
+        scale_a: (M, ceil(K / 32)) of Float8E8M0FNU, or for 4 bits also (M, ceil(K / 16)) of Float8E4M3FN (nvfp4); or
+            what :func:`blocked_scales` gives for that.
+        scale_b: (ceil(K / 32), N) or (ceil(K / 16), N) of the same type; or what :func:`blocked_scales` gives for its
+            transpose.
+        bias: a vector of N numbers.
+        out: (M, N) with contiguous rows; made if it is None. N is such that rows are multiples of 16 bytes.
+        alpha: a number for the whole product: nvfp4's two scales of whole matrices, multiplied.
+        activation: as for :func:`matmul`.
+        out_dtype: BFloat16 (the default), Float16 or Float32.
+
+    It has no gradient, and ``torch.compile`` cannot record it. On other GPUs than sm_100's it raises ArgumentError, as
+    it does, before anything is launched, for operands that do not go together.
+
+    >>> import ml_dtypes
+    >>> import numpy as np
+    >>> from tilewright import sim
+    >>> a, b = np.full((64, 64), 2, ml_dtypes.float8_e4m3fn), np.ones((32, 64), ml_dtypes.float8_e4m3fn)
+    >>> scale_a, scale_b = (np.full((rows, 2), 0.5, ml_dtypes.float8_e8m0fnu) for rows in (64, 32))
+    >>> with sim.options(arch="sm_100a"):
+    ...     block_scaled_matmul(a, b.T, scale_a, scale_b.T)[0, :2].astype(float).tolist()  # 64 * 2 * 0.5 * 0.5
+    [32.0, 32.0]
+    """
+    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out}
+    kind = framework(a, "a")
+    for name, x in given.items():
+        if x is not None and (kind == "jax" or framework(x, name) != kind):
+            other = framework(x, name)
+            raise ArgumentError(f"a is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
+    if kind == "torch":
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
+            raise ArgumentError(
+                "PyTorch cannot record block_scaled_matmul: call it outside of torch.compile and without gradients"
+            )
+    A, B = elements("a", a), elements("b", transposed(b))
+    m, n, k = A.rows, B.rows, A.extent
+    if (A.width, k) != (B.width, B.extent):
+        raise ArgumentError(
+            f"a has {k} elements of {A.width} bits along K, b {B.extent} of {B.width}: both have as many"
+        )
+    form = format_of(A.width, scale_a, scale_b)
+    dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
+    result = new_result(a, (m, n), dtype) if out is None else out
+    D = Matrix.of("out", result)
+    check_output(A.matrix, B.matrix, None, D, (m, n, 1))
+    check_result(D)
+    problem = Problem(A.matrix, B.matrix, D, D, False)
+    factors = [
+        factors_of(name, x, rows, k, form, problem)
+        for name, x, rows in (("scale_a", scale_a, m), ("scale_b", transposed(scale_b), n))
+    ]
+    version = capability_of(problem.machine)
+    if version not in TCGEN05:
+        known = ", ".join(f"sm_{number}a" for number in TCGEN05)
+        raise ArgumentError(f"block_scaled_matmul needs tcgen05, which {known} have and sm_{version} does not")
+    function = epilogue_of(problem, n, alpha, bias, activation)
+    if 0 in (m, n):
+        return result
+    if k == 0:
+        raise ArgumentError("block_scaled_matmul multiplies matrices with K > 0")
+    launch(problem, A, B, factors, form, function)
+    return result
+
+
+@dataclass(frozen=True)
+class Elements:
+    """An operand, (rows, bytes), and what its bytes are."""
+
+    matrix: Matrix
+    dtype: Any
+
+    @property
+    def width(self) -> int:
+        return int(self.dtype.width)
+
+    @property
+    def rows(self) -> int:
+        return self.matrix.shape[0]
+
+    @property
+    def extent(self) -> int:
+        """Elements along K."""
+        return self.matrix.shape[1] * 8 // self.width
+
+
+def transposed(x: Any) -> Any:
+    """A matrix, transposed; vectors as they are."""
+    return x.swapaxes(0, 1) if len(getattr(x, "shape", ())) == 2 else x
+
+
+def elements(name: str, x: Any) -> Elements:
+    """An operand (rows, K or K / 2), checked."""
+    if framework(x, name) == "torch":
+        x, torch = materialised(x), sys.modules["torch"]
+        if x.dtype is getattr(torch, "float4_e2m1fn_x2", None):
+            x = x.view(torch.uint8)
+    matrix = Matrix.of(name, x)
+    dtype = matrix.dtype if matrix.dtype in (Float8E4M3FN, Float8E5M2) else Float4E2M1FN
+    if matrix.shape[2] != 1 or (dtype is Float4E2M1FN and matrix.dtype.__name__ != "Uint8"):
+        raise ArgumentError(
+            f"{name} is a matrix of Float8E4M3FN, Float8E5M2, or pairs of 4-bit floats (float4_e2m1fn_x2, uint8), not "
+            f"{matrix.dtype.__name__} of shape {matrix.shape}"
+        )
+    (_, columns, _), (step, unit, _) = matrix.shape, matrix.stride
+    if (unit != 1 and columns > 1) or (step % 16 and matrix.shape[0] > 1) or matrix.array.address % 16 or columns % 16:
+        raise ArgumentError(
+            f"{name} has {columns} contiguous bytes along K in rows that begin at multiples of 16 bytes, and 16s of "
+            f"them, not strides {matrix.stride[:2]}, shape {matrix.shape[:2]}"
+        )
+    return Elements(matrix, dtype)
+
+
+def format_of(width: int, scale_a: Any, scale_b: Any) -> Format:
+    """What the types of the factors say."""
+    a, b = array_of(scale_a).dtype, array_of(scale_b).dtype
+    if a is not b or (width, a) not in FORMATS:
+        known = " or ".join(factor.__name__ for bits, factor in FORMATS if bits == width)
+        raise ArgumentError(
+            f"scale_a is {a.__name__}, scale_b {b.__name__}; both are {known} for elements of {width} bits"
+        )
+    return FORMATS[width, a]
+
+
+def factors_of(name: str, scale: Any, rows: int, k: int, form: Format, problem: Problem) -> Matrix:
+    """The factors of ``rows`` x ``k`` elements as (blocks of rows, words); those of a matrix are put in order first."""
+    count = -(-k // form.vector)
+    down, across = -(-rows // ROWS), -(-count // FACTORS)
+    array = array_of(scale)
+    if array.device != problem.D.device:
+        raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
+    check_vector(name, array, problem)
+    if tuple(array.shape) == (rows, count):
+        scale = blocked_scales(scale)
+    elif tuple(array.shape) != (512 * down * across,):
+        raise ArgumentError(
+            f"{name} has the shape {tuple(array.shape)}; {rows} rows of {k} elements have {count} factors each, "
+            f"{512 * down * across} numbers in the order of blocked_scales"
+        )
+    elif array.stride[0] != 1 or array.address % 16:
+        raise ArgumentError(f"{name} is contiguous and begins at a multiple of 16 bytes: make a copy")
+    words = scale.view(namespace(scale).int64)
+    return Matrix.of(name, words.reshape(down, WORDS * across))
+
+
+def check_result(D: Matrix) -> None:
+    (_, columns, _), (step, unit, _) = D.shape, D.stride
+    size = D.dtype.bytes
+    aligned = not (step * size % 16 or D.array.address % 16 or columns * size % 16)
+    if D.dtype not in RESULTS or (unit != 1 and columns > 1) or not (aligned or 0 in D.shape):
+        known = ", ".join(x.__name__ for x in RESULTS)
+        raise ArgumentError(
+            f"block_scaled_matmul writes {known} in rows that are multiples of 16 bytes and begin there, not "
+            f"{D.dtype.__name__} of shape {D.shape[:2]}, strides {D.stride[:2]}"
+        )
+
+
+def epilogue_of(problem: Problem, n: int, alpha: float, bias: Any, activation: str | None) -> Any:
+    """The function of the sums."""
+    parts: list[Any] = [LinearCombination(Float32(float(alpha)))]
+    if bias is not None:
+        if tuple(bias.shape) != (n,) or array_of(bias).device != problem.D.device:
+            raise ArgumentError(
+                f"bias is a vector of {n} elements on {problem.D.device}, not of shape {tuple(bias.shape)}"
+            )
+        check_vector("bias", array_of(bias), problem)
+        parts.append(Bias(from_dlpack(bias).mark_layout_dynamic()))
+    if activation is not None:
+        parts.append(activation_of(activation, Float32, problem.D.dtype))
+    return Chain(tuple(parts))
+
+
+def config_of(a: Any, b: Any, c: Any, form: Format, rows: int, smem: int) -> BlockScaledConfig:
+    """Tiles of 128 x 128 and 128 bytes of K; a pair of blocks for more rows."""
+    ctas = 2 if rows > ROWS else 1
+    operands = [Operand(x, Major.K, 128) for x in (a, b, c)]
+    config = BlockScaledConfig(
+        a=operands[0],
+        b=operands[1],
+        c=operands[2],
+        acc_dtype=Float32,
+        tile=(ROWS, 128, 1024 // a.width),
+        stages=12,
+        cluster=(ctas, 1),
+        ctas=ctas,
+        factor=form.factor,
+        vector=form.vector,
+    )
+    return config.with_operands(config.a, config.b, config.c, smem)
+
+
+def launch(problem: Problem, A: Elements, B: Elements, factors: list[Matrix], form: Format, function: Any) -> None:
+    """Run the kernel, compiled once for operands of a kind."""
+    multiprocessors, smem = limits(problem.machine)
+    D = problem.D
+    config = config_of(A.dtype, B.dtype, D.dtype, form, D.shape[0], smem)
+    stored = [x.matrix.tensor(replace(operand, dtype=x.matrix.dtype)) for x, operand in ((A, config.a), (B, config.b))]
+    words = [x.tensor(Operand(Int64, Major.K, 128)) for x in factors]
+    d = D.tensor(config.c)
+    workers = PersistentTiles(Int32(clusters_at_once(multiprocessors, config.cluster_size)))
+    run(config, BlockScaledGemm(config), *stored, *words, d, d, function, workers)
