@@ -162,7 +162,13 @@ class MmaI8Op:
 class MmaSM120BlockScaledOp:
     """The common class of ``mma.sync`` with block scales (sm_120a). ``Field.SFA`` and ``Field.SFB`` are the registers
     that have the factors of a gemm's instruction: in lane l those of row ``l % 2 * 8 + l / 4`` of A, and of column
-    ``l / 4`` of B. A gemm is one instruction."""
+    ``l / 4`` of B. A gemm is one instruction.
+
+    >>> from tilewright import Float4E2M1FN, Float8E8M0FNU, Float32
+    >>> op = MmaMXF4Op(Float4E2M1FN, Float32, Float8E8M0FNU)
+    >>> isinstance(op, MmaSM120BlockScaledOp), op.shape_mnk, op.sf_vec_size
+    (True, (16, 8, 64), 32)
+    """
 
     _kind: ClassVar[str]
     _inputs: ClassVar[tuple[ScalarType, ...]]
