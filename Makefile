@@ -24,14 +24,18 @@ help:  ## show this list
 demo: $(BASE)  ## a product, a race that the checker finds, a timeline and a swizzled tile
 	@$(BIN)/tilewright demo --pictures docs/pictures $(ARGS)
 
-test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+# Programs under mypy and pyright: each takes some seconds, which `make lint` spends beside the site in continuous integration.
+CHECKERS = tests/types/test_checkers.py
 
-lint: $(DEV)  ## ruff, mypy, and the order of imports between packages
+test: $(DEV)  ## all tests (those marked gpu only where a GPU is present); ARGS="-k swizzle" narrows
+	@$(BIN)/python -m pytest -n auto --dist worksteal --ignore=$(CHECKERS) $(ARGS)
+
+lint: $(DEV)  ## ruff, mypy, the order of imports between packages, programs under mypy and pyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q $(CHECKERS)
 
 explorer: $(BASE)  ## explore layouts, swizzles, TMA, Stream-K and kernels in the browser (needs npm, for Pyodide)
 	@$(RUNTIME)

@@ -1,5 +1,6 @@
 """mypy and pyright (basedpyright, whose wheels bring what it needs) read the programs of the documents, the examples,
-what they must accept and what they must refuse; each checker runs once."""
+what they must accept and what they must refuse; each checker runs once. ``make lint`` runs this file, ``make test`` the
+others."""
 
 from __future__ import annotations
 
