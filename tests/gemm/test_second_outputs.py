@@ -70,7 +70,7 @@ class Output:
 
 @pytest.mark.parametrize("size", list(forms()))
 def test_second_outputs_with_each_epilogue(size: Any, by_tma: list[bool]) -> None:
-    m, n, k = 136, 264, 512
+    m, n, k = 136, 264, 256
     a, b, before = integers(m, k), integers(k, n), Output(m, n)
     exact = a.astype(np.float64) @ b
     d = matmul(a, b, kernel=HOPPER.only(size), epilogue=(Store(before.matrix), Activation("relu")))
@@ -82,7 +82,7 @@ def test_second_outputs_with_each_epilogue(size: Any, by_tma: list[bool]) -> Non
     "decomposition", ["data_parallel", "stream_k", SplitK(2), SplitK(2, mode="parallel")], ids=repr
 )
 def test_decompositions(decomposition: Any) -> None:
-    m, n, k = 136, 264, 512
+    m, n, k = 136, 264, 256
     a, b, before = integers(m, k), integers(k, n), Output(m, n)
     exact = a.astype(np.float64) @ b
     d = matmul(
