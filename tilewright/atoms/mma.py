@@ -120,12 +120,13 @@ class Mma(Instruction):
     # -- checks --------------------------------------------------------------------------------------------------
 
     def verify(self, op: Op) -> None:
-        if len(op.operands) != 3:
-            raise ConstraintError(f"{self}: takes the fragments d, a and b, not {len(op.operands)} operands")
+        if len(op.operands) != 3 + (self.sparsity > 1):
+            more = "" if self.sparsity == 1 else ", and the metadata of a"
+            raise ConstraintError(f"{self}: takes the fragments d, a and b{more}, not {len(op.operands)} operands")
         layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
         for role, operand, layout, tv, wanted in zip(
             "DAB",
-            op.operands,
+            op.operands[:3],
             layouts,
             (self.layout_c, self.layout_a, self.layout_b),
             (self.type_d, self.type_a, self.type_b),
@@ -256,7 +257,7 @@ def make_plan(
     """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
     all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk
-    a = [operand_index(atom, atom.layout_a, m, k, a, at, a_registers) for a, at, _, _ in calls]
+    a = [operand_index(atom, atom.layout_a, m, atom.stored_k, a, at, a_registers) for a, at, _, _ in calls]
     b = [operand_index(atom, atom.layout_b, n, k, b, at, b_registers) for _, _, b, at in calls]
     d = operand_index(atom, atom.layout_c, m, n, d_layout, d_offset, d_registers)
     scatter = None

@@ -145,7 +145,10 @@ class MmaSync(Mma):
         """Products are exact, sums are in float32 (float64, integers: exact); float16 accumulators round after each
         instruction along K, and saturating ones clamp after each."""
         left = self._gather("a", a, plan.a, self.type_a)
-        right = self._gather("b", b, plan.b, self.type_b)
+        self.multiply_and_add(d, left, self._gather("b", b, plan.b, self.type_b), plan)
+
+    def multiply_and_add(self, d: Array, left: Array, right: Array, plan: MatrixIndices) -> None:
+        """``d += left * right`` of matrices ``[warps, G, rows, K]``."""
         if self.type_d == F16 or self.saturate:
             step = self.shape_mnk[2]
             for k in range(0, plan.steps * step, step):
@@ -205,17 +208,19 @@ class MmaSync(Mma):
 
 def check_known(atom: MmaSync) -> MmaSync:
     """``atom`` if the hardware has it; else a ConstraintError that lists what there is for its types."""
-    from tilewright.atoms.mma_sync_table import MMA_SYNC
+    from tilewright.atoms.mma_sync_table import MMA_SYNC, SPARSE_MMA_SYNC
 
-    if atom.cute_name in MMA_SYNC:
+    known = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC
+    if atom.cute_name in known:
         return atom
     same = sorted(
         f"{'x'.join(map(str, x.shape_mnk))} with {shown(x.type_d)} accumulators"
-        for x in MMA_SYNC.values()
+        for x in known.values()
         if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
     )
     what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
-    known = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"no instruction for {what}"
+    others = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"no instruction for {what}"
+    opcode = atom.name if atom.sparsity > 1 else "mma.sync"
     raise ConstraintError(
-        f"no mma.sync of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {known}"
+        f"no {opcode} of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {others}"
     )

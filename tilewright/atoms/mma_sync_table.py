@@ -6,6 +6,7 @@ from itertools import product
 
 from tilewright.atoms.gauss_complex import GaussComplexMma
 from tilewright.atoms.mma_sync import MmaSync, Shape3
+from tilewright.atoms.mma_sync_sparse import SparseMmaSync
 from tilewright.atoms.value_types import B1, C64, GC64
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I4, I8, I32, TF32, U4, U8, ScalarType
 
@@ -36,4 +37,16 @@ def _integers() -> list[MmaSync]:
     return rows + [MmaSync(80, shape, I32, B1, B1, bit_op=how) for shape in bits for how in ("xor", "and")]
 
 
+def _sparse() -> list[SparseMmaSync]:
+    """K is that of B: twice the dense instruction's."""
+    rows = [SparseMmaSync(80, (16, 8, k), d, F16, F16) for k in (16, 32) for d in (F16, F32)]
+    rows += [SparseMmaSync(80, (16, 8, k), F32, BF16, BF16) for k in (16, 32)]
+    rows += [SparseMmaSync(80, (16, 8, k), F32, TF32, TF32) for k in (8, 16)]
+    rows += [SparseMmaSync(89, (16, 8, 64), F32, a, b) for a, b in product((E4M3, E5M2), repeat=2)]
+    for k, a, b, saturate in product((32, 64), (I8, U8), (I8, U8), (False, True)):
+        rows.append(SparseMmaSync(80, (16, 8, k), I32, a, b, saturate=saturate))
+    return rows
+
+
 MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in (*_floats(), *_integers())}
+SPARSE_MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in _sparse()}

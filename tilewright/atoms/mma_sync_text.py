@@ -29,8 +29,9 @@ def registers(type_: ScalarType, values: int) -> int:
     return values if type_.width >= 32 else values * type_.width // 32
 
 
-def helper_source(atom: MmaSync, name: str) -> str:
-    """The device function ``name(d..., a..., b...)``: ``d`` by reference, accumulated in place."""
+def helper_source(atom: MmaSync, name: str, selector: int | None = None) -> str:
+    """The device function ``name(d..., a..., b...)``: ``d`` by reference, accumulated in place; of a sparse A, with a
+    ``selector``, its last argument is a word of metadata."""
     kinds = [
         ("d", register_type(atom.type_d, True), registers(atom.type_d, size(atom.layout_c[1]))),
         ("a", register_type(atom.type_a, False), registers(atom.type_a, size(atom.layout_a[1]))),
@@ -46,9 +47,13 @@ def helper_source(atom: MmaSync, name: str) -> str:
     outs = ", ".join(f'"+{_ASM[d_type]}"(d{i})' for i in range(d_count))
     ins = ", ".join(f'"{_ASM[cpp]}"({x}{i})' for x, cpp, count in inputs for i in range(count))
     mnemonic = atom.mnemonic().replace("gc64", "f64").replace("c64", "f64")
+    more = ""
+    if selector is not None:
+        parameters.append("uint32_t e")
+        ins, more = f'{ins}, "r"(e)', f", %{position}, {selector:#x}"
     return (
         f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
-        f'  asm volatile("{mnemonic} {slots["d"]}, {slots["a"]}, {slots["b"]}, {slots["d"]};"\n'
+        f'  asm volatile("{mnemonic} {slots["d"]}, {slots["a"]}, {slots["b"]}, {slots["d"]}{more};"\n'
         f"               : {outs}\n"
         f"               : {ins});\n"
         f"}}\n"
@@ -86,6 +91,25 @@ def emit_scaled(atom: Any, registers: MmaSync, out: Emitter, op: Op) -> None:
     for x, value, type_ in zip("dab", op.operands[:3], types, strict=True):
         texts += _registers(out, value, str(op.attrs[f"{x}_offset"]), op.attrs[f"{x}_layout"][0], type_, x == "d")
     out.line(f"{name}({', '.join([*texts, *map(out.value, op.operands[3:])])});")
+
+
+def emit_sparse(atom: Any, out: Emitter, op: Op) -> None:
+    """``mma.sp`` for each step over the rest modes, written out: the selector is a constant of the instruction."""
+    d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
+    starts = [op.attrs[f"{x}_offset"] for x in "dab"]
+    d_m, d_n, a_m, a_k, b_n, b_k = (static_offsets(x) for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
+    stem, types = atom.cute_name.lower().split("_", 1)[1], (atom.type_d, atom.type_a, atom.type_b)
+    for k in range(len(a_k)):
+        for m in range(len(d_m)):
+            word, selector = atom.metadata_of(op, m, k)
+            name = f"mma_{stem}_{selector}"
+            out.helper(name, helper_source(atom, name, selector))
+            for n in range(len(d_n))[:: -1 if m & 1 else 1]:
+                bases = (d_m[m] + d_n[n], a_m[m] + a_k[k], b_n[n] + b_k[k])
+                texts: list[str] = []
+                for x, value, start, base, type_ in zip("dab", op.operands, starts, bases, types, strict=False):
+                    texts += _registers(out, value, str(start + base), op.attrs[f"{x}_layout"][0], type_, x == "d")
+                out.line(f"{name}({', '.join([*texts, f'{out.value(op.operands[3])}[{word}]'])});")
 
 
 def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list[str]]]:

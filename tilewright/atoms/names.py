@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma import Mma
-from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.atoms.mma_sync_table import MMA_SYNC, SPARSE_MMA_SYNC
 from tilewright.atoms.wgmma import parse_wgmma
 from tilewright.errors import ConstraintError
 
@@ -16,7 +16,7 @@ def mma_by_name(name: str) -> Mma:
     >>> mma_by_name("SM80_16x8x16_F32F16F16F32_TN").shape_mnk
     (16, 8, 16)
     """
-    found = MMA_SYNC.get(name) or FMA.get(name) or parse_wgmma(name)
+    found = MMA_SYNC.get(name) or SPARSE_MMA_SYNC.get(name) or FMA.get(name) or parse_wgmma(name)
     if found is None:
         raise ConstraintError(f"there is no matrix instruction named {name!r}")
     return found

@@ -88,6 +88,8 @@ def gemm(
         "b": register_operand(instruction, "B", b),
     }
     attrs: dict[str, Any] = {}
+    if metadata is not None:
+        operands["e"] = register_operand(instruction, "E", metadata)
     for name, (_, layout, offset) in operands.items():
         attrs[f"{name}_layout"], attrs[f"{name}_offset"] = layout, offset
     fragments = [frag for frag, _, _ in operands.values()]

@@ -10,6 +10,7 @@ from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
+from tilewright.atoms.mma_sync_sparse import SparseMmaSync
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.value_types import shown
 from tilewright.errors import ConstraintError
@@ -55,6 +56,7 @@ class _OneTypeOp:
     ab_dtype: Any
     acc_dtype: Any
     shape_mnk: Any
+    sparse: bool = False
 
     _kinds: ClassVar[dict[ScalarType, str]]
     _arch: ClassVar[int]
@@ -67,16 +69,22 @@ class _OneTypeOp:
         if kind not in self._kinds:
             allowed = " or ".join(self._kinds.values())
             raise ConstraintError(f"{type(self).__name__}: ab_dtype must be {allowed}, not {self.ab_dtype}")
-        return check_known(MmaSync(self._arch, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+        atom = SparseMmaSync if self.sparse else MmaSync
+        return check_known(atom(self._arch, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
 
 
 @dataclass(frozen=True)
 class MmaF16BF16Op(_OneTypeOp):
     """``mma.sync`` on Float16 (accumulating in Float16 or Float32) or BFloat16 (in Float32): 16x8x8 and 16x8x16.
 
+    ``sparse``, of the other classes, too: ``mma.sp``, whose A is 2:4 sparse; K is twice as long (16x8x16 and 16x8x32),
+    and ``cute.gemm`` takes the pair (stored elements, metadata), the metadata (1,M,K / 64) in registers of Int32.
+
     >>> from tilewright.cute import Float16, Float32
     >>> MmaF16BF16Op(Float16, Float32, (16, 8, 16)).instruction()
     SM80_16x8x16_F32F16F16F32_TN
+    >>> MmaF16BF16Op(Float16, Float32, (16, 8, 32), sparse=True).instruction()
+    SM80_SPARSE_16x8x32_F32F16F16F32_TN
     """
 
     _kinds = {F16: "Float16", BF16: "BFloat16"}
@@ -85,7 +93,8 @@ class MmaF16BF16Op(_OneTypeOp):
 
 @dataclass(frozen=True)
 class MmaTF32Op:
-    """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8.
+    """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8. ``sparse``: of two neighbours one is
+    stored, 16x8x8 and 16x8x16; metadata are (1,M,K / 32).
 
     >>> from tilewright import cute
     >>> atom = cute.make_mma_atom(MmaTF32Op((16, 8, 8)))
@@ -94,12 +103,13 @@ class MmaTF32Op:
     """
 
     shape_mnk: Any
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()
 
     def instruction(self) -> MmaSync:
-        return check_known(MmaSync(80, _shape(self.shape_mnk), F32, TF32, TF32))
+        return check_known((SparseMmaSync if self.sparse else MmaSync)(80, _shape(self.shape_mnk), F32, TF32, TF32))
 
 
 @dataclass(frozen=True)
@@ -150,13 +160,15 @@ class MmaI8Op:
     b_dtype: Any
     shape_mnk: Any
     saturate: bool = False
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()
 
     def instruction(self) -> MmaSync:
         a, b = scalar_of(self.a_dtype), scalar_of(self.b_dtype)
-        return check_known(MmaSync(80, _shape(self.shape_mnk), I32, a, b, saturate=self.saturate))
+        atom = SparseMmaSync if self.sparse else MmaSync
+        return check_known(atom(80, _shape(self.shape_mnk), I32, a, b, saturate=self.saturate))
 
 
 class MmaSM120BlockScaledOp:

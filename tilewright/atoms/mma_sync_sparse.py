@@ -1,0 +1,180 @@
+"""``mma.sp``: ``mma.sync`` whose A is 2:4 sparse, so that K is twice as long in the same time (PTX ISA, "mma.sp";
+CUTLASS: include/cutlass/arch/mma_sparse_sm80.h).
+
+Registers of A are those of the dense instruction of half of K. A word of metadata of each of the 32 lanes makes those
+of 16 rows and 64 elements of K (32 of tf32): 4 bits for each four neighbours along K, as wgmma's of each warp. It
+serves several instructions along K, which read it from some of the lanes of four; the selector, a constant of the
+instruction, says from which. An element of tf32 counts as two halves, which are stored together: of two neighbours one
+is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tilewright.atoms.mma import active_warps, make_plan
+from tilewright.atoms.mma_sync import MmaSync, operand_layout
+from tilewright.atoms.sparsity import CHUNK, SPARSITY, written_out
+from tilewright.atoms.tables import offsets
+from tilewright.errors import ConstraintError
+from tilewright.ir.computed import computed
+from tilewright.ir.core import Op
+from tilewright.ir.effects import Access
+from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.types import I32, TF32, FragType, MemSpace
+from tilewright.layout import Layout
+from tilewright.layout.evaluate import static_offsets
+from tilewright.layout.tuples import product
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+ROWS, WARP_K = 16, 64
+"""Rows of the metadata of a warp, and elements of 8 or 16 bits (halves of tf32) along K."""
+
+
+def warp_metadata_layout(width: int) -> Layout:
+    """(lane, bit) -> (row, k) of the metadata of 16 rows and 64 elements of ``width`` bits; of 32 bits: of 64 halves.
+
+    >>> warp_metadata_layout(16), warp_metadata_layout(8)
+    (((2,2,8),(16,2)):((256,512,1),(16,8)), ((2,2,8),32):((8,512,1),16))
+    """
+    if width == 8:
+        return Layout(((2, 2, 8), 32), ((ROWS // 2, 32 * ROWS, 1), ROWS))
+    return Layout(((2, 2, 8), (16, 2)), ((16 * ROWS, 32 * ROWS, 1), (ROWS, ROWS // 2)))
+
+
+@lru_cache(maxsize=4)
+def bit_places(width: int) -> Array:
+    """``[row, k]``: the place of an element's bit among the ``32 * 32`` of a warp's words."""
+    where = offsets(warp_metadata_layout(width)).reshape(32, 32).T.reshape(-1)  # lanes run faster in a layout's order
+    places = np.empty(where.size, np.intp)
+    places[where] = np.arange(where.size)
+    found: Array = places.reshape(WARP_K, ROWS).T
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class SparseMmaSync(MmaSync):
+    """The data of one ``mma.sp``; K of ``shape_mnk`` is that of B. Operands ``[d, a, b, e]``: ``e`` is a fragment of
+    Int32 with the metadata, ``e_layout (1, RestM, K / 64)`` (K / 32 of tf32) and ``e_offset`` count registers.
+
+    >>> from tilewright.ir.types import F16, F32
+    >>> atom = SparseMmaSync(80, (16, 8, 32), F32, F16, F16)
+    >>> atom, atom.layout_a
+    (SM80_SPARSE_16x8x32_F32F16F16F32_TN, ((4,8),(2,2,2)):((32,1),(16,8,128)))
+    >>> atom.mnemonic(), atom.instructions_a_word
+    ('mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32', 2)
+    """
+
+    name = "mma.sp"
+    sparsity: ClassVar[int] = SPARSITY
+
+    @computed
+    def layout_a(self) -> Layout:
+        return operand_layout(self.shape_mnk[0], self.stored_k, self.type_a.width)
+
+    @computed
+    def accesses(self) -> tuple[Access, ...]:
+        return (*MmaSync.accesses, Access("read", "E", (MemSpace.RMEM,), 3))
+
+    @property
+    def word_k(self) -> int:
+        """Elements of K that the words of a warp have."""
+        return WARP_K // 2 if self.type_a == TF32 else WARP_K
+
+    @property
+    def instructions_a_word(self) -> int:
+        """How many instructions along K a word of metadata serves."""
+        return self.word_k // self.shape_mnk[2]
+
+    @property
+    def cute_name(self) -> str:
+        return super().cute_name.replace("_", "_SPARSE_", 1)
+
+    def mnemonic(self) -> str:
+        return super().mnemonic().replace("mma.", "mma.sp::ordered_metadata.", 1)
+
+    def verify(self, op: Op) -> None:
+        super().verify(op)
+        e, layout = op.operands[3].type, op.attrs["e_layout"]
+        if not isinstance(e, FragType) or e.elem != I32:
+            raise ConstraintError(f"{self}: the metadata of A are registers of Int32, not {e}")
+        (_, am, ak), given = op.attrs["a_layout"], tuple(product(mode.shape) for mode in layout)
+        wanted = 1, product(am.shape), product(ak.shape) // self.instructions_a_word
+        if product(ak.shape) % self.instructions_a_word or given != wanted:
+            raise ConstraintError(
+                f"{self}: the metadata {layout} do not fit A {op.attrs['a_layout']}: a register serves {self.word_k} "
+                f"elements of K of 16 rows, so they are (1,{wanted[1]},{wanted[2]}) for whole registers"
+            )
+        last = op.attrs["e_offset"] + max(static_offsets(layout))
+        if last >= e.n:
+            raise ConstraintError(f"{self}: E {layout} reaches register {last} of a fragment of {e.n}")
+
+    def metadata_of(self, op: Op, m: int, k: int) -> tuple[int, int]:
+        """The register of the metadata of step (m, k) of a call, and the selector."""
+        _, rest_m, rest_k = (static_offsets(mode) for mode in op.attrs["e_layout"])
+        word, selector = divmod(k, self.instructions_a_word)
+        return int(op.attrs["e_offset"] + rest_m[m] + rest_k[word]), selector
+
+    # -- action --------------------------------------------------------------------------------------------------
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        d, a, b, e = operands
+        attrs = op.attrs
+        call = (attrs["a_layout"], attrs["a_offset"], attrs["b_layout"], attrs["b_offset"])
+        plan = make_plan(self, attrs["d_layout"], attrs["d_offset"], (call,), d.shape[1], a.shape[1], b.shape[1])
+        chosen = active_warps(lanes, self)
+        warps = slice(None) if chosen is None else chosen
+        sums, left, right = (x.reshape(len(d) // 32, -1)[warps] for x in (d, a, b))
+        stored = self._gather("a", left, plan.a, self.type_a)
+        words = e.reshape(len(d) // 32, 32, -1)[warps]
+        dense = self.dense(lanes, op, stored[:, 0], words)[:, None]
+        self.multiply_and_add(sums, dense, self._gather("b", right, plan.b, self.type_b), plan)
+        if chosen is not None:
+            d.reshape(len(d) // 32, -1)[chosen] = sums
+        return ()
+
+    def dense(self, lanes: Lanes, op: Op, stored: Array, words: Array) -> Array:
+        """``[warps, rows, K]`` of A, whose stored elements are ``[warps, rows, K / 2]``; ``words``: ``[warps, 32,
+        registers]`` of the metadata."""
+        _, rest_m, rest_k = (static_offsets(mode) for mode in op.attrs["e_layout"])
+        registers = op.attrs["e_offset"] + np.add.outer(rest_m, rest_k)  # [RestM, words]
+        held = words[:, :, registers].transpose(0, 2, 3, 1)  # [warps, RestM, words, lanes]
+        bits = np.unpackbits(np.ascontiguousarray(held, "<u4").view(np.uint8), axis=-1, bitorder="little")
+        found = np.moveaxis(bits[..., bit_places(self.type_a.width)], -3, -2)  # [warps, RestM, row, words, k]
+        found = found.reshape(len(stored), stored.shape[1], -1, 2, 2)
+        places = found[..., 0] + 2 * found[..., 1]  # [warps, rows, groups of four, 2]
+        if self.type_a != TF32:
+            nonzero = (stored.reshape(places.shape) != 0).any(-1)
+            self.check_places(lanes, places, (places[..., 0] >= places[..., 1]) & nonzero, "which must rise")
+            return written_out(stored, places)
+        pairs = (places[..., 0] % 2 == 0) & (places[..., 1] == places[..., 0] + 1)
+        self.check_places(lanes, places, ~pairs & (stored != 0), "which must be 0 and 1, or 2 and 3")
+        whole = np.zeros((*stored.shape, 2), stored.dtype)
+        np.put_along_axis(whole, places[..., :1] // 2, stored[..., None], axis=-1)
+        return whole.reshape(*stored.shape[:-1], SPARSITY * stored.shape[-1])
+
+    def check_places(self, lanes: Lanes, places: Array, wrong: Array, rule: str) -> None:
+        """An error for metadata that name places which the instruction does not take."""
+        if wrong.any():
+            warp, row, group = np.argwhere(wrong)[0].tolist()
+            first, second = places[warp, row, group].tolist()
+            width = CHUNK // 2 if self.type_a == TF32 else CHUNK
+            raise lanes.fault(
+                f"{self.mnemonic()}: the metadata of row {row}, elements {width * group} to "
+                f"{width * group + width - 1} of A name the places {first} and {second}, {rule}",
+                None,
+                "set four bits for each four neighbours along K: the lower place, then the higher one",
+            )
+
+    # -- text ----------------------------------------------------------------------------------------------------
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        from tilewright.atoms.mma_sync_text import emit_sparse
+
+        emit_sparse(self, out, op)
