@@ -24,6 +24,7 @@ from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host import handle
 from tilewright.lang.launch import compile as compiling
 from tilewright.lang.launch import stored
+from tilewright.lang.launch.collector import without_collector
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import stage as stage_program
 from tilewright.lang.launch.stored import SWITCH, described, name_of
@@ -279,8 +280,8 @@ def test_the_collector_waits_and_goes_on(ran: bool) -> None:
     before = gc.isenabled()
     try:
         (gc.enable if ran else gc.disable)()
-        with pytest.raises(KeyError), stored.without_collector():
-            with stored.without_collector():
+        with pytest.raises(KeyError), without_collector():
+            with without_collector():
                 assert not gc.isenabled()
             assert not gc.isenabled()
             raise KeyError

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -17,6 +14,7 @@ from tilewright.ir.verify import verify
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
+from tilewright.lang.launch.collector import without_collector
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
@@ -46,7 +44,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     builder = HostBuilder(host.body, any(a.on_cpu for a in arguments), list(bound.arguments.values()))
     builder.dependencies.append(target.function)
     rest = iter(params)
-    with few_collections(), builder.activate(), blamed():
+    with without_collector(), builder.activate(), blamed():
         returned = target.signature.call(target.code, bound, [a.rebuild(rest) for a in arguments])
         values, result = _result(target, returned)
         builder.emit("yield", values)
@@ -65,20 +63,6 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
 
 
 register_entry(stage.__code__)
-
-
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Inside, Python looks for cycles once for as many new objects as a program of 50,000 ops has, and then at the
-    youngest only: what staging makes is kept, and each look would go through all of it. The thresholds are put back,
-    and garbage that was made is found later. Where the collector is off it stays off."""
-    before = gc.get_threshold()
-    if before[0]:
-        gc.set_threshold(max(before[0], 1_000_000), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.Spec]:

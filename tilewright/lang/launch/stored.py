@@ -13,15 +13,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import gc
 import hashlib
 import os
 import pickle
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ import tilewright
 from tilewright import disk_cache
 from tilewright.ir.core import Function
 from tilewright.lang.arguments.kinds import Argument
+from tilewright.lang.launch.collector import without_collector
 from tilewright.lang.launch.stage import Program
 from tilewright.lang.staging.objects import StaticKey
 from tilewright.lang.staging.values import Spec
@@ -125,33 +123,6 @@ def program(name: str | None, arguments: list[Argument], stage: Callable[[], Pro
     for number, kernel in enumerate(kernels_of(made.host)):
         kernel.digest, kernel.known = f"{name}.{number}", is_there
     return made
-
-
-class Collector:
-    """How many threads want Python's collector of cycles to wait, and whether it ran before."""
-
-    lock = threading.Lock()
-    waits = 0
-    ran = False
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Python's collector of cycles waits. A program is some 20,000 objects that stay; while they are made, full
-    collections would look at all that the process has, a model and its framework: 19 ms a program that is read in 2.5,
-    and 0.1 s of the first few that are staged."""
-    with Collector.lock:
-        Collector.waits += 1
-        if Collector.waits == 1:
-            Collector.ran = gc.isenabled()
-            gc.disable()
-    try:
-        yield
-    finally:
-        with Collector.lock:
-            Collector.waits -= 1
-            if Collector.waits == 0 and Collector.ran:
-                gc.enable()
 
 
 def keep(name: str, host: Function, result: Spec) -> None:
