@@ -212,7 +212,7 @@ def aligned(array: Any) -> Any:
     """The same at a multiple of 32 bytes, which TMA wants of numbers that it expands."""
     memory = np.zeros(array.nbytes + 32, np.uint8)
     start = -memory.ctypes.data % 32
-    found = memory[start : start + array.nbytes].reshape(array.shape)
+    found = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     found[:] = array
     return found
 

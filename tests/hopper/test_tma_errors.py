@@ -16,6 +16,7 @@ from tilewright.cuda import compile as compile_cuda
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError, StagingError, TilewrightError
+from tilewright.ir.tensormap import ATOM_32B
 from tilewright.ir.types import F16 as F16_
 from tilewright.ir.types import F32, U8, ScalarType
 from tilewright.layout import Swizzle, make_composed_layout
@@ -50,8 +51,8 @@ ROW = cute.make_layout((16, 64), stride=(64, 1))
         ("inner box extent exceeds the swizzle span: 64 x f16 (128 bytes) along mode 1 under a swizzle of 32B; lay "
          "shared memory out in rows of 16 elements",
          lambda: host(make_composed_layout(Swizzle(1, 3, 3), 0, ROW), (16, 64))),
-        ("TMA has the swizzles Sw<1|2|3,4,3> of byte addresses; Sw<3,2,3> is not one of them: use Sw<3,4,3> (or "
-         "Sw<3,3,3>, the same in elements of f16)",
+        ("TMA has the swizzles Sw<1|2|3,4,3> and Sw<2,5,2> of byte addresses; Sw<3,2,3> is not one of them: use "
+         "Sw<3,4,3> (or Sw<3,3,3>, the same in elements of f16)",
          lambda: host(make_composed_layout(Swizzle(3, 2, 3), 0, ROW), (16, 64))),
         ("the elements that follow each other in shared memory are not neighbours along a mode of the tensor",
          lambda: host(cute.make_layout((16, 64)), (cute.make_layout(16, stride=2), 64))),
@@ -75,14 +76,17 @@ def test_atoms(text: str, make: Any) -> None:
 @pytest.mark.parametrize("element", [F16_, F32, U8])
 @pytest.mark.parametrize("swizzle", [(b, m, s) for b in range(5) for m in range(1, 6) for s in (2, 3, 4) if b <= s])
 def test_swizzles(swizzle: tuple[int, int, int], element: ScalarType) -> None:
-    """Those of 16-byte pieces, 8 of them apart, on bytes or on elements; the rest are refused, never taken as one."""
+    """Those of 16-byte pieces, 8 of them apart, on bytes or on elements, and of 32-byte pieces, 4 of them apart; the
+    rest are refused, never taken as one."""
     bits, base, shift = swizzle
     layout = make_composed_layout(Swizzle(*swizzle), 0, cute.make_layout((8, 16), stride=(16, 1)))
     known = bits == 0 or (bits <= 3 and shift == 3 and base in (4, 4 - element.bytes // 2))
-    if known:
+    if (bits, shift) == (2, 2) and base in (5, 5 - element.bytes // 2):
+        assert split_swizzle(layout, element) == (layout.outer, ATOM_32B)
+    elif known:
         assert split_swizzle(layout, element) == (layout.outer, bits)
     else:
-        with pytest.raises(ConstraintError, match=re.escape("Sw<1|2|3,4,3> of byte addresses")):
+        with pytest.raises(ConstraintError, match=re.escape("Sw<1|2|3,4,3> and Sw<2,5,2> of byte addresses")):
             split_swizzle(layout, element)
 
 

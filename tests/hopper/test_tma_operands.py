@@ -204,7 +204,9 @@ def test_types_that_may_be_moved_as_another(moved: Any) -> None:
     """Integers of either sign, TF32 as Float32, and bytes, which fp8 arrays come as."""
     alike = [{t} for t in FLOATS] + [{*WORDS}, {*WIDE[:2]}, {*WIDE[2:]}, {*BYTES}]
     for held in (*FLOATS, *WORDS, *WIDE, *BYTES):
-        atom: Any = SimpleNamespace(scalar=moved.ir_type, instruction="tma")
+        atom: Any = SimpleNamespace(
+            scalar=moved.ir_type, instruction="tma", plan=SimpleNamespace(element=moved.ir_type)
+        )
         shared: Any = SimpleNamespace(element_type=held)
         if any({held, moved} <= kinds for kinds in alike):
             _check_elements(atom, shared)

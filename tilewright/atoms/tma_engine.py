@@ -26,11 +26,13 @@ READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a b
 
 class Engine:
     """The copies that the warps of a group issue with one instruction: one thread of each warp issues it, or ``each``
-    thread that is here."""
+    thread that is here. ``rows``: a copy is of four boxes of a matrix, a row each."""
 
-    def __init__(self, lanes: Lanes, name: str, tensor_map: Any, kind: Type, each: bool = False) -> None:
+    def __init__(
+        self, lanes: Lanes, name: str, tensor_map: Any, kind: Type, each: bool = False, rows: bool = False
+    ) -> None:
         """``tensor_map`` is the operand, ``kind`` its type: a tensor map, or a pointer to one."""
-        self.lanes, self.name, self.each = lanes, name, each
+        self.lanes, self.name, self.each, self.rows = lanes, name, each, rows
         self.leaders = np.flatnonzero(lanes.active()) if each else self._elected()
         self.words = words_of(lanes, tensor_map, kind)
 
@@ -66,9 +68,22 @@ class Engine:
                 seen[key] = found
             yield int(leader), seen[key]
 
+    def boxes(self, values: list[Any], leader: int, tensor_map: TensorMap) -> list[tuple[int, ...]]:
+        """The first elements, contiguous mode first, of the boxes of the copy that ``leader`` issues; of one that a
+        warp elects a thread for they are the same in all lanes."""
+        found = self.coordinates(values, leader, tensor_map)
+        wanted = 2 if self.rows else len(found)
+        if tensor_map.rank != wanted or (self.rows and tensor_map.box[1] != 1):
+            box = f", {tensor_map.box[1]} rows in a box" if self.rows and tensor_map.rank > 1 else ""
+            raise self.lanes.fault(
+                f"{self.name}: the tensor map has {tensor_map.rank} modes{box}, and the copy is of "
+                f"{'four boxes of one row of a matrix' if self.rows else f'{wanted} coordinates'}",
+                fix="make a tensor map for this copy",
+            )
+        return [(found[0], row) for row in found[1:]] if self.rows else [found]
+
     def coordinates(self, values: list[Any], leader: int, tensor_map: TensorMap) -> tuple[int, ...]:
-        """The box's first element, contiguous mode first, of the copy that ``leader`` issues; of one that a warp elects
-        a thread for it is the same in all lanes."""
+        """What the thread that issues has given."""
         for value in [] if self.each else values:
             if np.ndim(value) and (value[leader : leader + WARP] != value[leader]).any():
                 raise self.lanes.fault(
@@ -116,8 +131,8 @@ class LoadEngine(Engine):
             for (_, *coordinates), where in zip(copies, receive, strict=True):
                 places = where(leader)
                 self.aligned(np.array([place for place, _ in places]), tensor_map)
-                load = _Load(self, tensor_map, self.coordinates(coordinates, leader, tensor_map), places)
-                self.lanes.eventually(load, lane=leader, size=tensor_map.box_bytes)
+                load = _Load(self, tensor_map, self.boxes(coordinates, leader, tensor_map), places)
+                self.lanes.eventually(load, lane=leader, size=load.size)
 
 
 def receivers(
@@ -144,19 +159,21 @@ def receivers(
 
 
 class _Load:
-    """The moment at which a box arrives and its bytes count at the mbarriers."""
+    """The moment at which boxes arrive and their bytes count at the mbarriers."""
 
     def __init__(
-        self, engine: Engine, tensor_map: TensorMap, coordinates: tuple[int, ...], where: list[tuple[int, int]]
+        self, engine: Engine, tensor_map: TensorMap, boxes: list[tuple[int, ...]], where: list[tuple[int, int]]
     ) -> None:
-        self.engine, self.map, self.coordinates, self.where = engine, tensor_map, coordinates, where
+        self.engine, self.map, self.boxes, self.where = engine, tensor_map, boxes, where
+        self.size = len(boxes) * tensor_map.box_bytes
 
     def __call__(self) -> None:
         lanes, tensor_map = self.engine.lanes, self.map
-        block = read_box(lanes, tensor_map, self.coordinates)
+        blocks = [read_box(lanes, tensor_map, coordinates) for coordinates in self.boxes]
+        block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if expands(tensor_map.element):
             block = expanded(block, tensor_map.element.width)
-        counts = np.array([tensor_map.box_bytes])
+        counts = np.array([self.size])
         for place, barrier in self.where:
             put(lanes.shared_bytes(place, whole_rows(block.size)), block, place, tensor_map.swizzle)
             Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(counts)
@@ -168,7 +185,7 @@ class StoreEngine(Engine):
         for leader, tensor_map in self.maps():
             for (_, *coordinates), places in zip(copies, sources, strict=True):
                 self.aligned(places[[leader]], tensor_map)
-                where = self.coordinates(coordinates, leader, tensor_map)
+                where = self.boxes(coordinates, leader, tensor_map)
                 store = _Store(self, tensor_map, where, int(places[leader]), reduction)
                 self.lanes.beside(BulkGroups).add(self.lanes, leader, store.read, store.write)
 
@@ -177,22 +194,23 @@ class _Store:
     """The two moments of a store: shared memory is read, global memory is written."""
 
     def __init__(
-        self, engine: Engine, tensor_map: TensorMap, coordinates: tuple[int, ...], place: int, reduction: str
+        self, engine: Engine, tensor_map: TensorMap, boxes: list[tuple[int, ...]], place: int, reduction: str
     ) -> None:
-        self.engine, self.map, self.coordinates = engine, tensor_map, coordinates
+        self.engine, self.map, self.boxes = engine, tensor_map, boxes
         self.place, self.reduction = place, reduction
         self.block: Array | None = None
 
     def read(self) -> None:
         if self.block is None:
-            size = self.map.box_bytes
+            size = len(self.boxes) * self.map.box_bytes
             source = self.engine.lanes.shared_bytes(self.place, whole_rows(size))
             self.block = get(source, size, self.place, self.map.swizzle)
 
     def write(self) -> None:
         self.read()
         assert self.block is not None
-        write_box(self.engine.lanes, self.map, self.coordinates, self.block, self.reduction)
+        for coordinates, block in zip(self.boxes, np.split(self.block, len(self.boxes)), strict=True):
+            write_box(self.engine.lanes, self.map, coordinates, block, self.reduction)
         self.block = np.zeros(0, np.uint8)  # it may be kept for long, its bytes need not
 
 

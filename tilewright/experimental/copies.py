@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.atoms import tensormap
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.atoms.tma_rows import TmaGather, TmaScatter
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import CTAGroup, chosen
@@ -65,12 +66,13 @@ def cp_async_bulk_tensor_shared_cta_global(
     ip: Any = None,
 ) -> None:
     """Load the box at ``coordinates`` (the contiguous mode first) to this block's shared memory; its bytes count at the
-    mbarrier. One thread issues it.
+    mbarrier. One thread issues it. ``mode="tile_gather4"`` (sm_100 on): four rows of a matrix, at the coordinates of
+    a column and of four rows; the tensor map's box is of one row.
 
     >>> cp_async_bulk_tensor_shared_cta_global(None, None, (0, 0, 0), None, mode="im2col")
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cta_global: copies of tiles are here, ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cta_global: copies of tiles and ...
     """
     _load(
         "cp_async_bulk_tensor_shared_cta_global",
@@ -123,12 +125,14 @@ def _load(
     mask: Any = None,
     pair: bool = False,
 ) -> None:
-    if offsets or chosen(choices.TMALoadMode, mode, what) is not choices.TMALoadMode.TILE:
-        raise ConstraintError(f"{what}: copies of tiles are here, not im2col or gather4")
+    taken = chosen(choices.TMALoadMode, mode, what)
+    if offsets or taken is choices.TMALoadMode.IM2COL:
+        raise ConstraintError(f"{what}: copies of tiles and of four rows are here, not im2col")
     shared = [place_operand(mbar, what, I64, 8)]
     if mask is not None:
         shared.append(Int16(mask).ir_value())
-    load = TmaLoad(U8.width, multicast=mask is not None, pair=pair)
+    kind = TmaGather if taken is choices.TMALoadMode.TILE_GATHER4 else TmaLoad
+    load = kind(U8.width, multicast=mask is not None, pair=pair)
     bulk_tensors.issue_boxes(what, load, tensor_map, shared, [bulk_tensors.box_operand(dst, what)], coordinates, hint)
 
 
@@ -142,12 +146,13 @@ def cp_async_bulk_tensor_global_shared_cta(
     loc: Any = None,
     ip: Any = None,
 ) -> None:
-    """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group.
+    """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group. With
+    ``mode="tile_scatter4"`` (sm_100a) four rows, to the coordinates of a column and of four rows.
 
-    >>> cp_async_bulk_tensor_global_shared_cta(None, None, (0, 0), mode="tile_scatter4")
+    >>> cp_async_bulk_tensor_global_shared_cta(None, None, (0, 0, 0), mode="im2col")
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: cp_async_bulk_tensor_global_shared_cta: copies of tiles are here, ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_global_shared_cta: copies of tiles and ...
     """
     _store("cp_async_bulk_tensor_global_shared_cta", "", tensor_map, src, coordinates, mode, l2_cache_hint)
 
@@ -175,9 +180,10 @@ def cp_async_bulk_tensor_reduce(
 
 
 def _store(what: str, kind: str, tensor_map: Any, src: Any, coordinates: Any, mode: Any, hint: Any) -> None:
-    if chosen(choices.TMAStoreMode, mode, what) is not choices.TMAStoreMode.TILE:
-        raise ConstraintError(f"{what}: copies of tiles are here, not im2col or scatter4")
-    store = TmaStore(U8.width)
+    taken = chosen(choices.TMAStoreMode, mode, what)
+    if taken is choices.TMAStoreMode.IM2COL or (kind and taken is not choices.TMAStoreMode.TILE):
+        raise ConstraintError(f"{what}: copies of tiles and of four rows are here, not {taken.value}")
+    store = TmaScatter(U8.width) if taken is choices.TMAStoreMode.TILE_SCATTER4 else TmaStore(U8.width)
     store = replace(store, reduction=kind) if kind else store
     bulk_tensors.issue_boxes(what, store, tensor_map, [], [bulk_tensors.box_operand(src, what)], coordinates, hint)
 

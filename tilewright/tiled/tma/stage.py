@@ -210,18 +210,17 @@ def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
 def _check_swizzle(atom: TmaCopyAtom, pointer: Pointer) -> None:
     """The tensor map's swizzle is that of the shared-memory tensor."""
     given, mode = pointer.swizzle, atom.plan.swizzle
-    plain = given is None or not given.bits
     wanted = (2, 5, 2) if mode == ATOM_32B else (mode, 4, 3)
-    if not plain if mode == 0 else given is None or (given.bits, given.base, given.shift) != wanted:
+    held = (0, 4, 3) if given is None or not given.bits else (given.bits, given.base, given.shift)
+    if held != wanted:
         raise ConstraintError(
-            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(mode, wanted)}, but "
-            f"the tensor has {'no swizzle' if plain else f'the swizzle {given} of bytes'} ({pointer}): give both the "
-            "same layout"
+            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(*wanted)}, but "
+            f"the tensor has {_swizzle_text(*held)} ({pointer}): give both the same layout"
         )
 
 
-def _swizzle_text(mode: int, masks: tuple[int, int, int]) -> str:
-    return f"the swizzle Sw<{','.join(map(str, masks))}> of bytes" if mode else "no swizzle"
+def _swizzle_text(bits: int, base: int, shift: int) -> str:
+    return f"the swizzle Sw<{bits},{base},{shift}> of bytes" if bits else "no swizzle"
 
 
 def _whole(coordinate: Any) -> Any:
