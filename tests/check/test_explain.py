@@ -117,7 +117,7 @@ def test_words_for_an_agent_that_reads_what_a_thread_writes_say_both_orders(late
     """The write may come before the issue, or after it: where the read lands late, it is seen first in either case."""
     found = _of_a_copy_or_wgmma("", later, True)
     assert found is not None and "a barrier (sync_threads) between it and the issue" in found[1]
-    assert f"where it comes later, {READS_UNTIL[later]} by who issued it" in found[1]
+    assert f"where it comes later, {READS_UNTIL[later]} by the thread that issued it" in found[1]
 
 
 def call(name: str, *accesses: Access, orders: tuple[Ordering, ...] = ()) -> Any:

@@ -38,7 +38,7 @@ class MatrixView(Protocol):
 class AccessRequirement:
     """The elements of one mode follow each other in memory, and this holds of the rest:
 
-    ``by`` names who makes the accesses, for messages; ``along`` lists the modes that may be the contiguous one; the
+    ``by`` names the accessing code, for messages; ``along`` lists the modes that may be the contiguous one; the
     base and the other strides are multiples of ``step`` bytes (0: of the element alone), and so is the length of the
     contiguous mode where rows are ``whole``; strides of modes with more than one element are at least ``least_stride``
     (None: they may have either sign).

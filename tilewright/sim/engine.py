@@ -185,7 +185,7 @@ class Launch:
     def _able(self) -> list[Group]:
         """Those that can go on."""
         # Asked again each time: a waiting group is not notified when its barrier completes. Waits are few, and a
-        # list of who wakes whom would have to be kept right through every parting and merging of groups.
+        # list of which group wakes which would have to be kept right through every parting and merging of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
                 self._resume(group)

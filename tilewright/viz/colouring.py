@@ -66,7 +66,7 @@ def element_colours(color_by: ColorBy, element_bits: int | None = None) -> Eleme
 
 @dataclass(frozen=True)
 class ThreadColours:
-    """The colour of an element of a tile by who holds it: of ``threads`` threads, ``values`` values each."""
+    """The colour of an element of a tile by its thread and value: of ``threads`` threads, ``values`` values each."""
 
     color_by: ColorBy
     threads: int

@@ -28,7 +28,7 @@ class Accessors:
     thread (unit * 32 + lane); ``identity`` and ``clock``: of the entry, which are the agent's where one acts.
 
     ``snapshot``: what the group knew when it issued an asynchronous effect that lands now. ``lanes``: rows of the
-    group, where not the mask says who acts. All clocks are those of the moment when this is made.
+    group, where the mask does not select them. All clocks are those of the moment when this is made.
     """
 
     def __init__(

@@ -32,8 +32,9 @@ class SecondArrival(NamedTuple):
 
 
 class BarrierPhase:
-    """The state of one barrier: who has come in this phase and in the last one (warp: op, and the warp's clock when
-    it goes on, 0 where it does not wait), who waited in the last one, and a warp that came twice in either."""
+    """The state of one barrier: the warps that have arrived in this phase and in the last one (warp: op, and the warp's
+    clock when it goes on, 0 where it does not wait), who waited in the last one, and a warp that came twice in
+    either."""
 
     __slots__ = ("phase", "came", "waited", "last", "twice", "last_twice")
 
@@ -300,7 +301,7 @@ class Divergence(Checker):
         self.findings.add(
             Finding(
                 "warp-divergent",
-                f"sync_warp names lane {missing[0]}, which does not come to it",
+                f"sync_warp names lane {missing[0]}, which does not execute it",
                 [Party("waits", op, warp_of(group, row))],
                 None,
                 f"lanes {missing} of its mask did not execute a sync_warp with that mask before the others went on",

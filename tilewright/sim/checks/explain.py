@@ -94,11 +94,11 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str
                 f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
                 "write before the one or after the other",
                 "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
-                f"later, {wait} by who issued it, then a barrier, before the write",
+                f"later, {wait} by the thread that issued it, then a barrier, before the write",
             )
         return (
-            f"{name} may act at any time after its issue, and nothing keeps the other access out of that time: it "
-            "comes before the wait for the copy, or the copy is issued before all have finished with the bytes",
+            f"{name} may act at any time between its issue and the wait for it; the other access comes before that "
+            "wait, or nothing orders it before the issue",
             "wait for the copy (mbarrier_wait, wait_group) before the access; before a copy into bytes that were "
             "in use, a barrier",
         )

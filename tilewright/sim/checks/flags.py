@@ -195,9 +195,9 @@ class Flags:
         return (found, min(level, scope)) if own else (None, 0)
 
     def fence(self, clocks: Clocks, group: Group, order: Ordering) -> None:
-        """A fence of threads. Acquire: who has read a flag before now knows what its writer released. Release: what is
-        known here is what a later store of a flag hands on; kept by lane where only some lanes of a warp execute the
-        fence."""
+        """A fence of threads. Acquire: a thread that has read a flag before now knows what its writer released.
+        Release: what is known here is what a later store of a flag hands on; kept by lane where only some lanes of a
+        warp execute the fence."""
         level = SCOPES.index(order.scope)
         exists = clocks.exists[group.warps]
         active = exists if group.mask is None else group.mask.reshape(-1, WARP)

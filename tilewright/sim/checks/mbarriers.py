@@ -329,7 +329,7 @@ class MbarrierRules(SharedChecker):
                 self._place(wave, place),
                 f"the kernel ends with {table.describe(row)}{who}: a wait for this phase would never end",
                 "the count of mbarrier_init (the groups of a pipeline) is the number of arrivals of each phase; let "
-                "all who take part arrive equally often",
+                "all participants arrive equally often",
             )
         )
 

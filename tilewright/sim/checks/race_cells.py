@@ -3,7 +3,7 @@
 The rule (PTX ISA, "Memory Consistency Model"). Two accesses of one cell conflict if one of them writes, and conflicting
 accesses race unless
 
-1. the earlier one *happened before* the later one: the vector clock of who acts now has reached the clock of the entry
+1. the earlier one *happened before* the later one: the vector clock of the accessor has reached the clock of the entry
    that the earlier one left (:meth:`CellCheck._unordered`);
 2. both are strong, and the scope of each includes the other's thread (:meth:`CellCheck._both_strong`); or
 3. both are stores that leave the same value (:func:`_other_values`).
@@ -168,7 +168,7 @@ class CellCheck(RaceFindings):
 
     def _unordered(self, access: CellAccess, before: Array) -> Array:
         """The numbers of the entries ``before`` that did not happen before the access: those whose clock the vector
-        clock of who acts has not reached. What lands now acts with the clocks of its issue (``snapshot``)."""
+        clock of the accessor has not reached. A copy that lands now has the clocks of its issue (``snapshot``)."""
         acting = access.acting
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = acting.group.warps[rows]
@@ -318,7 +318,7 @@ class CellCheck(RaceFindings):
 
 
 def _older(entries: Array, tick: int, copies: int) -> bool:
-    """Whether all entries are plainly known to who makes the access: empty, or older than the last barrier of all
+    """Whether all entries are plainly known to the accessor: empty, or older than the last barrier of all
     threads, or of copies by cp.async that are over."""
     newest = int(entries.max()) if entries.size else 0
     if newest < max(1, tick << CLOCK_SHIFT):

@@ -29,7 +29,7 @@ READERS = ("", "wgmma", "cp.async.bulk.read")  # whose reads of a stage may come
 
 class CellAccess(NamedTuple):
     """An access to the cells ``[n]`` of one buffer, lane by lane: what it does (``load``, ``store``, ``atomic``), the
-    number of its site, and who makes it. ``values``: (buffer, access, values, offsets) of a store, or None."""
+    number of its site, and its accessor. ``values``: (buffer, access, values, offsets) of a store, or None."""
 
     verb: str
     number: int

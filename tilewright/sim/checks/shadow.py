@@ -86,7 +86,7 @@ class Shadow:
         # all blocks would not do: the last but one may be of the block that reads the sum, and knows of its own.
         self.strong: dict[int, Array] = {}
         self.weak: list[Array] = []  # of cells whose last access is strong the last weak write, once there are any
-        self.observer: Array | None = None  # of cells with strong writes who has read the last of them
+        self.observer: Array | None = None  # of cells with strong writes: which thread has read the last of them
         self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
@@ -135,7 +135,7 @@ class Shadow:
         self.kept = sum(read.cells.size for read in self.reads)
 
     def has_newer_reads(self, floor: int) -> bool:
-        """Whether some read may not have happened before one who has passed a barrier at tick ``floor``."""
+        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``."""
         return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
 
     def merge_reads(self) -> tuple[Array, Array]:

@@ -50,7 +50,8 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
     why = "nothing wrote these bytes before they were read, on the path that these threads took"
     fix = (
         f"write {name} first: fill(0), a copy, or the same condition (predicate) on reader and writer; and wait for "
-        "who writes it, or for the copy that brings it (a barrier, mbarrier_wait, consumer_wait of a pipeline)"
+        "the thread that writes it, or for the copy that brings it (a barrier, mbarrier_wait, or consumer_wait of a "
+        "pipeline)"
     )
     if space == "global":
         if origin.made is not None and origin.made.where is not None:

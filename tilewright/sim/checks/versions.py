@@ -137,7 +137,7 @@ class Versions:
         warp: int,
         lane: int | None,
     ) -> Released:
-        """What has surely been acquired by who reads ``held`` now; ``newest``: what that releases."""
+        """What a thread that reads ``held`` now has surely acquired; ``newest``: what that releases."""
         flag, block = self.flags.get(place), clocks.first + warp // self.layout.warps
         if flag is None:
             return newest

@@ -1,4 +1,4 @@
-"""Stalls: the waits of a trace added up by who waits for what, and what ends them."""
+"""Stalls: the waits of a trace, added up by waiting warp, what it waits for, and what ends the wait."""
 
 from __future__ import annotations
 
