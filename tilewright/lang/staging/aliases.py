@@ -11,13 +11,14 @@ import dis
 import re
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.contents import can_change, stores_of
+from tilewright.lang.staging.lasting import gathered, is_lasting
 from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user_frame
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
@@ -113,10 +114,15 @@ def _named_elsewhere(state: RegionState) -> set[int]:
             assigned = set()
         frame = frame.f_back
     # All that can be reached from there, each object once: containers, records and objects with attributes.
+    written = {id(place.holder) for place in state.places.values()}
     while waiting:
         holder = waiting.pop()
         stores = stores_of(type(holder))
         if not stores or id(holder) in seen:
+            continue
+        if is_lasting(holder) and written.isdisjoint((lasting := gathered(type(holder).__name__, holder)).members):
+            seen.update(lasting.members)
+            waiting += [other for _, other, _ in lasting.others]
             continue
         seen.add(id(holder))
         for store in stores:
@@ -132,59 +138,79 @@ def _named_elsewhere(state: RegionState) -> set[int]:
 def _read_later(frame: FrameType) -> frozenset[str]:
     """The variables whose present values the function may still read: they are live after the instruction that it is
     at, in the flow of its bytecode."""
-    live, at = _live(frame.f_code), frame.f_lasti
+    (names, live), at = _live(frame.f_code), frame.f_lasti
     while at not in live:  # within the operands of an instruction that the interpreter has specialised
         at -= 2
-    return live[at]
+    return frozenset(name for name, bit in names.items() if live[at] & bit)
 
 
 @lru_cache(maxsize=1024)
-def _live(code: CodeType) -> dict[int, frozenset[str]]:
-    """The variables that are live after each instruction, by its offset."""
-    flow = _flow(code)
-    before: dict[int, frozenset[str]] = dict.fromkeys(flow, frozenset())
+def _live(code: CodeType) -> tuple[dict[str, int], dict[int, int]]:
+    """A bit for each variable, and the bits of those that are live after each instruction, by its offset."""
+    names, flow = _flow(code)
+    before = dict.fromkeys(flow, 0)
     after, changed = dict(before), True
+    backward = [(at, *flow[at]) for at in reversed(flow)]
     # Liveness is a backward data flow: in reverse order a few passes reach the fixed point.
     while changed:
         changed = False
-        for at in reversed(flow):
-            follows, loads, stores = flow[at]
-            after[at] = frozenset().union(*(before[place] for place in follows))
-            if (found := loads | (after[at] - stores)) != before[at]:
+        for at, follows, loads, stores in backward:
+            live = 0
+            for place in follows:
+                live |= before[place]
+            after[at] = live
+            if (found := loads | (live & ~stores)) != before[at]:
                 before[at], changed = found, True
-    return after
+    return names, after
 
 
-def _flow(code: CodeType) -> dict[int, tuple[tuple[int, ...], frozenset[str], frozenset[str]]]:
-    """By the offset of each instruction: its possible successors, the variables that it loads, those that it stores.
+def _flow(code: CodeType) -> tuple[dict[str, int], dict[int, tuple[tuple[int, ...], int, int]]]:
+    """A bit for each variable; by the offset of each instruction its possible successors, the bits of the variables
+    that it loads, and of those that it stores.
 
     The variables that pass through the end of a region (``variables = branch.join(variables)``) count as neither: they
     are live before it if they are live after it.
     """
     instructions = list(dis.get_instructions(code))
-    flow: dict[int, tuple[tuple[int, ...], frozenset[str], frozenset[str]]] = {}
-    handed, passing = False, frozenset[str]()
+    names: dict[str, int] = {}
+    flow: dict[int, tuple[tuple[int, ...], int, int]] = {}
+    handed, passing = False, 0
     for one, after in zip(instructions, [*instructions[1:], None], strict=True):
         name = one.opname
         # From the look-up of the method to its call, all loads are its arguments.
         method = name in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in REGION_ENDS
         handed = method or handed and not name.startswith("CALL")
-        loads, stores = _variables(one)
+        loads, stores = (_bits(found, names) for found in _variables(one))
         if handed:
             passing |= loads
-            loads = frozenset()
-        stores, passing = stores - passing, passing - stores
+            loads = 0
+        stores, passing = stores & ~passing, passing & ~stores
         ends = name.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE", "RERAISE"))
         follows = () if ends or after is None else (after.offset,)
         follows += (one.argval,) if one.opcode in JUMPS else ()
         flow[one.offset] = follows, loads, stores
-    return flow
+    return names, flow
 
 
-def _variables(one: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+def _bits(found: list[str], names: dict[str, int]) -> int:
+    bits = 0
+    for name in found:
+        bits |= names.setdefault(name, 1 << len(names))
+    return bits
+
+
+@cache
+def _kinds(opname: str) -> list[str]:
+    """What an instruction does to its variables, in order."""
+    return re.findall(VARIABLE, opname)
+
+
+def _variables(one: dis.Instruction) -> tuple[list[str], list[str]]:
     """The variables that an instruction loads and stores. From Python 3.13 on one instruction may do two of both, as
     its name says: STORE_FAST_LOAD_FAST."""
-    named = re.findall(VARIABLE, one.opname)
-    names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
-    pairs = list(zip(named, names, strict=False))
-    return frozenset(n for kind, n in pairs if kind == "LOAD"), frozenset(n for kind, n in pairs if kind != "LOAD")
+    kinds = _kinds(one.opname)
+    if not kinds:
+        return [], []
+    named = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+    pairs = list(zip(kinds, named, strict=False))
+    return [n for kind, n in pairs if kind == "LOAD"], [n for kind, n in pairs if kind != "LOAD"]

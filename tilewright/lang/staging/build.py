@@ -42,10 +42,11 @@ def _compile(function: FunctionType) -> CodeType:
     spec = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
     if owner and owner not in free:  # a method that names its own class means the global, not the class made here
         body.insert(0, ast.Global([owner]))
-    factory = ast.FunctionDef("_tw_factory", spec, body, [])
+    factory = ast.FunctionDef("_tw_factory", spec, [], [])
     for place in (factory, *body):
         ast.copy_location(place, node)
     module = ast.fix_missing_locations(ast.Module([factory], []))
+    factory.body = body  # has its locations
     compiled = compile(module, original.co_filename, "exec", original.co_flags & FUTURES, dont_inherit=True)
     code = next(code for code in codes_in(compiled) if code.co_name == node.name)
     code = code.replace(co_name=original.co_name, co_qualname=function.__qualname__)

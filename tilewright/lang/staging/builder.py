@@ -27,6 +27,8 @@ class StagingBuilder(Builder):
         self.dependencies = dependencies if dependencies is not None else []
         self.block_shape = block_shape
         self.given = given
+        self.lasting: dict[tuple[str, int], Any] = {}
+        """See :func:`~tilewright.lang.staging.lasting.gathered`."""
 
     @property
     def loc(self) -> Location | None:

@@ -21,7 +21,16 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from importlib.machinery import BuiltinImporter, ExtensionFileLoader
-from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, MethodWrapperType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, NamedTuple
 
 from tilewright.ir.core import Value
@@ -38,6 +47,8 @@ _FOREIGN = frozenset(
 )
 """Packages whose objects do not change, or hold no run-time values (files); those in the table below excepted."""
 _FIXED = (Numeric, Value, Undefined, io.IOBase)
+_EMPTY = CellType()
+REMEMBERED_CODE = 4096
 
 
 class Store(NamedTuple):
@@ -66,18 +77,36 @@ def _referents(holder: Any) -> Held:
     return dict(enumerate(gc.get_referents(holder)))
 
 
+_FOLLOWED: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
+"""By the identity of the code, as to hash code takes longer than to read what a function holds."""
+
+
+def followed(code: CodeType) -> tuple[str, ...]:
+    """The names by which the user's code mentions globals; of libraries' code none are followed."""
+    if not counts_as_user(code):
+        return ()
+    found = _FOLLOWED.get(id(code))
+    if found is None:
+        if len(_FOLLOWED) >= REMEMBERED_CODE:
+            _FOLLOWED.clear()
+        found = _FOLLOWED[id(code)] = code, tuple(names_of(code))
+    return found[1]
+
+
 def _of_function(function: FunctionType) -> Held:
     """The objects that a function brings along: those of its closure and its defaults, and the globals that it
     names."""
-    code = function.__code__
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    held = {name: cell.cell_contents for name, cell in cells if cell != CellType()}
-    defaults = function.__defaults__ or ()
-    held.update(zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True))
-    held.update(function.__kwdefaults__ or {})
-    if counts_as_user(code):
+    code, held = function.__code__, {}
+    if function.__closure__:
+        cells = zip(code.co_freevars, function.__closure__, strict=True)
+        held = {name: cell.cell_contents for name, cell in cells if cell != _EMPTY}
+    if defaults := function.__defaults__:
+        held.update(zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True))
+    if function.__kwdefaults__:
+        held.update(function.__kwdefaults__)
+    if names := followed(code):
         scope = function.__globals__
-        held.update((name, scope[name]) for name in names_of(code) & scope.keys())
+        held.update([(name, scope[name]) for name in names if name in scope])
     held["__code__"] = code
     return held
 
@@ -85,20 +114,29 @@ def _of_function(function: FunctionType) -> Held:
 def _of_class(cls: type) -> Held:
     """The attributes of the user's classes; those of libraries are not followed."""
     held: Held = {}
-    for base in reversed(cls.__mro__):
-        if _is_users(sys.modules.get(base.__module__)) and base.__module__ != "builtins":
-            held.update((n, v) for n, v in vars(base).items() if not n.startswith("__") or isinstance(v, _METHODS))
+    for base in users_bases(cls):
+        held.update((n, v) for n, v in vars(base).items() if not n.startswith("__") or isinstance(v, _METHODS))
     return held
+
+
+def users_bases(cls: type) -> list[type]:
+    """Those of a class and its bases that are the user's, the bases first."""
+    return [
+        base
+        for base in reversed(cls.__mro__)
+        if base.__module__ != "builtins" and is_users(sys.modules.get(base.__module__))
+    ]
 
 
 def _of_module(module: ModuleType) -> Held:
     """The variables of the user's modules, and the generators of random numbers behind the functions of others."""
-    if _is_users(module):
+    if is_users(module):
         return {name: value for name, value in vars(module).items() if not name.startswith("__")}
     return {"random": _RANDOM[module.__name__](module)} if module.__name__ in _RANDOM else {}
 
 
-def _is_users(module: ModuleType | None) -> bool:
+def is_users(module: ModuleType | None) -> bool:
+    """Whether a module is the user's: a file of the user, or made by the program itself."""
     path = getattr(module, "__file__", None)
     return path is None and getattr(module, "__spec__", None) is None or bool(path and is_user_file(path))
 
@@ -157,9 +195,12 @@ def _pickled(holder: Any) -> Held:
 _ITEM, _NAME, _ATTRIBUTE, _SAME = "{path}[{key!r}]", "{key}", "{path}.{key}", "{path}"
 NAMED = (_NAME, _SAME)
 """The labels of what a region names when it names the holder."""
-_BEHIND = Store("variables", _SAME, _referents, shared=False)
+BEHIND = Store("variables", _SAME, _referents, shared=False)
 _STATE = Store("contents", _ITEM, _pickled, state=True)
 _POSITION = Store("position", _SAME, _of_iterator, shared=False)
+CLASS = Store("attributes", _ATTRIBUTE, _of_class, shared=False)
+MODULE = Store("variables", _ATTRIBUTE, _of_module, shared=False)
+MARKED = Store("function", _NAME, lambda marked: {marked.__name__: marked.function}, shared=False)
 _METHODS = (FunctionType, staticmethod, classmethod, property)
 _RANDOM: dict[str, Callable[[Any], Any]] = {
     "random": lambda module: module._inst,
@@ -185,8 +226,8 @@ _NATIVE: dict[Any, Store | None] = {
     contextvars.ContextVar: Store("value", _NAME, lambda v: {"value": v.get(None)}),
     FunctionType: Store("variables", _NAME, _of_function, shared=False),
     functools._lru_cache_wrapper: Store("remembered results", _SAME, _of_cached, shared=False),
-    type: Store("attributes", _ATTRIBUTE, _of_class, shared=False),
-    ModuleType: Store("variables", _ATTRIBUTE, _of_module, shared=False),
+    type: CLASS,
+    ModuleType: MODULE,
     **dict.fromkeys(
         (
             MethodType,
@@ -201,9 +242,10 @@ _NATIVE: dict[Any, Store | None] = {
             type({}.values()),
             type({}.items()),
         ),
-        _BEHIND,
+        BEHIND,
     ),
     **dict.fromkeys((object, int, float, complex, str, bytes, slice, range, type(None), types.SimpleNamespace)),
+    type(Store.word): None,  # the descriptor of a field of named tuples
 }
 """What instances of a class not written in Python hold, by class; None: nothing that changes."""
 _BY_NAME = {
@@ -229,7 +271,6 @@ _BY_NAME = {
     "numpy.random._generator.Generator": _STATE,
     "numpy.random.mtrand.RandomState": _STATE,
 }
-_MARKED = Store("function", _NAME, lambda marked: {marked.__name__: marked.function}, shared=False)
 
 
 def module_of(cls: type) -> str:
@@ -242,7 +283,7 @@ def _stores_of(cls: type) -> tuple[Store, ...]:
         (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{base.__module__}.{base.__qualname__}"))), None
     )
     if named is not None or hasattr(cls, "marked"):
-        return (named or _MARKED,)
+        return (named or MARKED,)
     packages = module_of(cls).split(".")
     ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
     if issubclass(cls, _FIXED) or ours or getattr(cls, "__carry_immutable__", False):

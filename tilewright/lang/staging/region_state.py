@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.contents import NAMED, Held, Store, can_change, module_of, same, stores_of, unchanged
+from tilewright.lang.staging.lasting import Entry, Lasting, gathered, is_lasting
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.objects import codec, has_protocol, is_record, same_static
 from tilewright.lang.staging.undefined import Undefined
@@ -48,14 +50,16 @@ class RegionState:
         self.names, self.count = names, len(names)
         self.labels, self.before = [*names], [*values]
         self.places: dict[tuple[int, int, Any], ObjectPlace] = {}
-        self._snapshot: list[tuple[str, Any, type, Store, Held]] = []
+        self._snapshot: list[Entry] = []
+        self._lasting: list[Lasting] = []
         self._seen: dict[int, Any] = {}
         for name, value in zip(touched, objects, strict=True):
             self._visit(name, value, True)
 
     def now(self, values: Sequence[Any], region: Any) -> list[Any]:
         """The values of variables and places at the end of a region. An error where it changed what may not change."""
-        for path, holder, cls, store, before in self._snapshot:
+        changed = [lasting.entries for lasting in self._lasting if not lasting.unchanged()]
+        for path, holder, cls, store, before in chain(self._snapshot, *changed):
             if type(holder) is not cls:
                 raise _changes(path, "class", region, holder)
             held = store.read(holder)
@@ -79,7 +83,9 @@ class RegionState:
 
     def expect(self, labels: set[str]) -> None:
         """Count places with these labels to those that change."""
-        for path, holder, _, store, before in self._snapshot if labels.difference(self.labels) else ():
+        if not labels.difference(self.labels):
+            return
+        for path, holder, _, store, before in chain(self._snapshot, *[lasting.entries for lasting in self._lasting]):
             if store.write is not None and any(label.startswith(path) for label in labels):
                 for key, value in before.items():
                     if store.label.format(path=path, key=key) in labels:
@@ -115,6 +121,12 @@ class RegionState:
         cls = type(value)
         stores = stores_of(cls)
         if not stores or id(value) in self._seen:
+            return
+        if is_lasting(value):
+            self._lasting.append(gathered(path, value))
+            self._seen.update(self._lasting[-1].members)
+            for found in self._lasting[-1].others:
+                self._visit(*found)
             return
         self._seen[id(value)] = value
         if has_protocol(value) and not module_of(cls).startswith("tilewright."):

@@ -9,7 +9,6 @@ compiled and compared with the function: what is staged is what Python would run
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import linecache
 import os
@@ -17,10 +16,12 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewright.errors import StagingError
 
+STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of statements that hold statements, or parts of one that do."""
 FUTURES = 0x1FF0000
 """The compiler flags that `from __future__ import ...` sets."""
 _TEXTS: weakref.WeakKeyDictionary[FunctionType, list[str]] = weakref.WeakKeyDictionary()
@@ -67,7 +68,18 @@ def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
         )
     if isinstance(found.node, ast.AsyncFunctionDef):
         raise StagingError(f"{place}: `async def` has no meaning in a staged function")
-    return copy.deepcopy(found.node), found.owner
+    return _copied(found.node), found.owner
+
+
+def _copied(node: Any) -> Any:
+    """A copy of a tree, or of the list of trees of a field: what ``copy.deepcopy`` gives, in a third of the time."""
+    if isinstance(node, list):
+        return [_copied(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    made: Any = type(node).__new__(type(node))  # without its constructor, which asks for fields
+    made.__dict__.update({name: _copied(value) for name, value in node.__dict__.items()})
+    return made
 
 
 def _reason(filename: str) -> str:
@@ -106,8 +118,10 @@ def _definitions(text: str, filename: str, rewritten: bool) -> dict[tuple[str, i
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[node.name, first] = Definition(node, owner, module, alone)
-        for child in ast.iter_child_nodes(node):
-            visit(child, node.name if isinstance(node, ast.ClassDef) else owner, module, alone)
+        owner = node.name if isinstance(node, ast.ClassDef) else owner
+        for part in STATEMENTS:  # no expression holds a definition
+            for child in getattr(node, part, ()):
+                visit(child, owner, module, alone)
 
     tree = ast.parse(text, filename)
     if rewritten:
