@@ -1,4 +1,4 @@
-"""Functions, classes and modules compared as a whole, beside the walk that reads each: the same refusals and numbers."""
+"""Functions, classes and modules compared as a whole, beside the walk that reads each: the same in all that shows."""
 
 from __future__ import annotations
 
