@@ -20,14 +20,14 @@ NAMES = [
     "Basic data-parallel GEMM",
     "StreamK GEMM with default load-balancing",
     "StreamK emulating basic data-parallel GEMM",
-    "Basic split-K GEMM with tile-splitting factor 3",
-    "StreamK emulating Split-K GEMM with tile-splitting factor 3",
+    "Basic split-K GEMM with tile-splitting factor 2",
+    "StreamK emulating Split-K GEMM with tile-splitting factor 2",
 ]
 
 
 def test_all_variants_pass_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "schedules.svg"
-    assert main(["streamk", *ARGUMENTS, "--split", "3", "--picture", str(picture)]) == 0
+    assert main(["streamk", *ARGUMENTS, "--picture", str(picture)]) == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert [line for line in lines if line in NAMES] == NAMES
@@ -36,6 +36,16 @@ def test_all_variants_pass_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureF
     drawn = [t.text for t in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
     assert all(name in drawn for name in NAMES) and drawn.count("SM 7") == 5
     assert any("quantisation efficiency 56.2%" in (t or "") for t in drawn)
+
+
+def test_a_split_leaves_split_k_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with scales, whose last bit may differ, and on the Hopper kernel."""
+    more = ["--split", "3", "--alpha", "0.3", "--beta", "-1.7"]
+    for kernel in ([], ["--kernel", "hopper_f16", "--tile", "128x64x64"]):
+        assert main(["streamk", *ARGUMENTS, *more, *kernel]) == 0
+        text = capsys.readouterr().out
+        assert text.count("factor 3") == 2 and text.count("Disposition: Passed") == 2 == text.count("Disposition")
+        assert text.count("Speedup vs Basic-SplitK: ") == 1
 
 
 def test_a_wrong_result_is_said_and_ends_in_1(
@@ -60,7 +70,8 @@ def test_a_wrong_result_is_said_and_ends_in_1(
     ("words", "message"),
     [
         (["--tile", "64x64"], "a tile is written MxNxK"),
-        (["--kernel", "hopper_f16"], "there is no kernel"),
+        (["--kernel", "hopper_bf16"], "there is no kernel"),
+        (["--kernel", "hopper_f16", "--tile", "64x64x32"], "kernel hopper_f16 has no size of tile (64, 64, 32) whose"),
         (["--picture", "x.bmp"], "must end in .svg"),
         (["--tile", "64x64x7"], "vectors"),
     ],

@@ -109,17 +109,21 @@ def streamk(
     sms: Annotated[int | None, typer.Option(help="multiprocessors to plan for; the GPU's, or 132", min=1)] = None,
     avail_sms: Annotated[int | None, typer.Option(help="of them, how many Stream-K balances over", min=1)] = None,
     occupancy: Annotated[int | None, typer.Option(help="blocks a multiprocessor; the kernel's", min=1)] = None,
-    tile: Annotated[str, typer.Option(help="of a block, MxNxK")] = "128x128x32",
-    split: Annotated[int, typer.Option(help="tile-splitting factor of split-K", min=2)] = 2,
+    tile: Annotated[str | None, typer.Option(help="of a block, MxNxK; the kernel's")] = None,
+    split: Annotated[int | None, typer.Option(help="tile-splitting factor: split-K alone (2 among all)", min=2)] = None,
+    alpha: Annotated[float, typer.Option(help="factor of the product")] = 1.0,
+    beta: Annotated[float, typer.Option(help="factor of C")] = 0.0,
     iterations: Annotated[int, typer.Option(help="timed launches on a GPU", min=1)] = 10,
-    kernel: Annotated[str, typer.Option(help="tensorop_f16, or tensorop_f16_f16 with float16 sums")] = "tensorop_f16",
+    kernel: Annotated[
+        str, typer.Option(help="tensorop_f16, tensorop_f16_f16 with float16 sums, or hopper_f16")
+    ] = "tensorop_f16",
     picture: Annotated[Path | None, typer.Option(help="draw the schedules into this SVG file")] = None,
     machine: MachineOption = Machine.auto,
 ) -> None:
-    """Compare data-parallel, split-K and Stream-K on one product of small integers.
+    """Compare data-parallel, split-K and Stream-K on one product of small integers; with a split, split-K alone.
 
-    Each result is compared bit by bit with a reference. On a GPU times are measured; without one the simulator
-    computes the results and times are modelled. The picture always shows the model.
+    Each result is compared bit by bit with a reference (with alpha and beta, to the last bit). On a GPU times are
+    measured; without one the simulator computes the results and times are modelled. The picture always shows the model.
     """
     from tilewright.cli.streamk import run
 
@@ -130,6 +134,7 @@ def streamk(
         occupancy=occupancy,
         tile=tile,
         split=split,
+        scales=(alpha, beta),
         iterations=iterations,
         kernel=kernel,
         picture=picture,

@@ -21,8 +21,9 @@ def run(
     sms: int | None,
     available: int | None,
     occupancy: int | None,
-    tile: str,
-    split: int,
+    tile: str | None,
+    split: int | None,
+    scales: tuple[float, float],
     iterations: int,
     kernel: str,
     picture: Path | None,
@@ -38,8 +39,9 @@ def run(
         problem,
         machine=where,
         sms=sms,
-        tile=parsed(tile),
+        tile=None if tile is None else parsed(tile),
         split=split,
+        scales=scales,
         available=available,
         occupancy=occupancy,
         kernel=kernel,
@@ -56,7 +58,8 @@ def run(
     if picture is not None:
         from tilewright.viz import gantt
 
-        title = f"{m} x {n} x {k} in tiles of {tile} on {comparison.sms} multiprocessors"
+        shape = "x".join(map(str, comparison.entry.config.tile))
+        title = f"{m} x {n} x {k} in tiles of {shape} on {comparison.sms} multiprocessors"
         gantt([(one.variant.name, one.schedule) for one in outcomes.values()], title).save(picture)
         console.print(f"\ndrawn into {picture}", markup=False, soft_wrap=True)
     failed = [name for name, one in outcomes.items() if not one.passed]

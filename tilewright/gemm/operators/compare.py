@@ -14,8 +14,8 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS
-from tilewright.gemm.config import GemmConfig
-from tilewright.gemm.family import FAMILIES
+from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.family import FAMILIES, hopper_cost
 from tilewright.gemm.family.ampere_cost import ends_us, k_tile_us, peer_us
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.gemm import gemm, launcher
@@ -62,7 +62,7 @@ class Decompositions:
 
     ``sms`` multiprocessors with ``smem`` bytes of shared memory for a block are planned for, of which Stream-K balances
     over ``available``; ``occupancy`` blocks fit on each (by default what registers and shared memory allow). ``split``
-    is the factor of split-K.
+    is the factor of split-K, and leaves the two variants with it alone; None: 2, among all.
     """
 
     def __init__(
@@ -72,13 +72,12 @@ class Decompositions:
         *,
         sms: int,
         smem: int,
-        split: int = 2,
+        split: int | None = None,
         available: int | None = None,
         occupancy: int | None = None,
     ) -> None:
         self.problem, self.entry = problem, entry
-        config = entry.config
-        assert isinstance(config, GemmConfig)
+        config, alone_split, split = entry.config, split is not None, split or 2
         (m, n, k), (bM, bN, bK) = problem, config.tile
         self.sms, self.occupancy = sms, occupancy or config.blocks_at_once(smem)
         self.tiles, self.k_tiles = -(-m // bM) * -(-n // bN), -(-k // bK)
@@ -107,10 +106,20 @@ class Decompositions:
                 basic_split,
             ),
         ]
+        if alone_split:
+            self.variants = self.variants[3:]
+        self.costs = self.costs_of(config, smem)
+
+    def costs_of(self, config: Any, smem: int) -> Costs:
+        """Microseconds of a k tile, of handing over a tile's sums, and of writing a tile."""
+        if isinstance(config, HopperConfig):
+            exchange = hopper_cost.PEER_ELEMENT * config.tile[0] * config.tile[1]
+            k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
+            return Costs(k_tile=k_tile, exchange=exchange, epilogue=hopper_cost.ends_us(config, False))
         # Blocks that share a multiprocessor share its tensor cores: a k tile takes them longer.
         full, lone = k_tile_us(config, smem)
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
-        self.costs = Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))
+        return Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))
 
     def schedule(self, variant: Variant) -> Schedule:
         """When each block of a variant runs on which multiprocessor."""
@@ -118,9 +127,10 @@ class Decompositions:
 
 
 class Comparison(Decompositions):
-    """``C = A @ B`` of small integers in float16, in each decomposition; on a GPU, or in the simulator.
+    """``D = alpha * A @ B + beta * C`` of small integers in float16, in each decomposition; on a GPU, or in the
+    simulator.
 
-    ``sms`` are by default those of the GPU, or 132; ``tile`` is the kernel's.
+    ``sms`` are by default those of the GPU, or 132; ``tile`` is the kernel's; ``scales`` are alpha and beta.
     """
 
     def __init__(
@@ -130,12 +140,13 @@ class Comparison(Decompositions):
         machine: str = "cpu",
         sms: int | None = None,
         tile: tuple[int, int, int] | None = None,
-        split: int = 2,
+        split: int | None = None,
+        scales: tuple[float, float] = (1.0, 0.0),
         available: int | None = None,
         occupancy: int | None = None,
         kernel: str = "tensorop_f16",
     ) -> None:
-        self.machine = machine
+        self.machine, self.scales = machine, scales
         here, smem = limits(machine)
         entry = entry_of(kernel, tile)
         super().__init__(
@@ -146,39 +157,65 @@ class Comparison(Decompositions):
         """Each variant's outcome; on a GPU the average time of ``iterations`` launches."""
         m, n, k = self.problem
         rng = np.random.default_rng(SEED)
-        a, b = (rng.integers(-2, 3, s, np.int8).astype(np.float16) for s in ((m, k), (k, n)))
+        a, b, added = (rng.integers(-2, 3, s, np.int8).astype(np.float16) for s in ((m, k), (k, n), (m, n)))
         # Sums of products of small integers are exact in float32, in whatever order.
-        expected = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+        (alpha, beta), sums = self.scales, a.astype(np.float32) @ b.astype(np.float32)
+        exact = alpha * sums.astype(np.float64) + beta * added.astype(np.float64)
+        expected = exact.astype(np.float16)
+        # Parts of K that are added up in D are rounded to float16 each, with scales that are no small integers.
+        largest = abs(alpha) * (np.abs(a).astype(np.float32) @ np.abs(b).astype(np.float32)) + abs(beta) * np.abs(added)
+        slack = 0.0 if self.scales == (1.0, 0.0) else 2 * np.spacing(largest.astype(np.float16)).astype(np.float64)
+        c: Any = added if beta else None
         for number, variant in enumerate(self.variants):
 
             def part(fraction: float, number: int = number) -> None:
                 if progress is not None:
                     progress((number + fraction) / len(self.variants))
 
-            report = gemm(a, b, kernel=self.entry, machine=self.machine, decomposition=variant.how, progress=part)
-            passed = bool(np.array_equal(report.d, expected))
-            seconds = self.time(a, b, variant, iterations) if self.machine == "gpu" else None
+            report = gemm(
+                a,
+                b,
+                c,
+                alpha=alpha,
+                beta=beta,
+                kernel=self.entry,
+                machine=self.machine,
+                decomposition=variant.how,
+                progress=part,
+            )
+            near = np.abs(report.d.astype(np.float64) - expected) <= slack
+            passed = bool(((report.d == expected) | near).all())
+            seconds = self.time(a, b, c, variant, iterations) if self.machine == "gpu" else None
             yield Outcome(variant, passed, self.schedule(variant), seconds)
 
-    def time(self, a: Any, b: Any, variant: Variant, iterations: int) -> float:
+    def time(self, a: Any, b: Any, c: Any, variant: Variant, iterations: int) -> float:
         """Seconds of a launch, on average, as the example program has it: one after the other on the same arrays."""
         target: Any = machine_of("cuda")
-        arrays = [target.upload(x) for x in (a, b, np.zeros(self.problem[:2], np.float16))]
-        launch = launcher(*arrays, kernel=self.entry, decomposition=variant.how)
-        arguments = JitArguments(*arrays)
+        left, right, out = (target.upload(x) for x in (a, b, np.zeros(self.problem[:2], np.float16)))
+        (alpha, beta), source = self.scales, None if c is None else target.upload(c)
+        launch = launcher(
+            left, right, out, source, alpha=alpha, beta=beta, kernel=self.entry, decomposition=variant.how
+        )
+        arguments = JitArguments(left, right, out)
         return 1e-6 * benchmark(
             lambda *_: launch(), warmup_iterations=2, iterations=iterations, kernel_arguments=arguments
         )
 
 
 def entry_of(name: str, tile: tuple[int, int, int] | None) -> KernelEntry:
-    """A kernel of float16 whose blocks make a tile each, in one size."""
-    fitting = {n: e for n, e in KERNELS.items() if e.family is FAMILIES["tensorop"] and e.accepts(Float16)}
+    """A kernel of float16 whose single blocks may share tiles, in one size."""
+    families = FAMILIES["tensorop"], FAMILIES["wgmma"]
+    fitting = {n: e for n, e in KERNELS.items() if e.family in families and e.accepts(Float16)}
     if name not in fitting:
-        raise ArgumentError(f"there is no kernel {name!r} of float16 on mma.sync; there are {', '.join(fitting)}")
+        raise ArgumentError(f"there is no kernel {name!r} of float16 that is compared; there are {', '.join(fitting)}")
     entry = fitting[name]
     if tile is None:
         return entry.only(entry.config)
+    if entry.family is FAMILIES["wgmma"]:
+        sizes = [size for size in entry.sizes if size.tile == tile and entry.family.may_share(size)]
+        if not sizes:
+            raise ArgumentError(f"kernel {name} has no size of tile {tile} whose single blocks can share tiles")
+        return entry.only(sizes[0])
     config = replace(entry.config, tile=tile)
     config.check()
     return entry.only(config)

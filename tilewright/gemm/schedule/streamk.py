@@ -336,6 +336,41 @@ class StreamK:
             select(self.cohort_raster, cohort_n, select(wide, across, along)),
         )
 
+    def Print(self) -> None:
+        """Print the numbers of the plan in a line, as CUTLASS's ``ThreadblockSwizzleStreamK::Print`` does; what the
+        plan does not keep, the problem's size and the occupancy, is left out.
+
+        >>> StreamK.of((384, 384, 2048), (128, 128, 32), multiprocessors=8, occupancy=1, fragments=8).Print()
+        ... # doctest: +ELLIPSIS
+        tiled_shape: (3,3), tiles: 9, dp_tiles: 0, sk_tiles: 9, iters_per_tile: 64, ..., avail_sms: 8, num_blocks: 8
+        """
+        m, n, _ = self.tiled_shape
+        numbers = {
+            "tiled_shape": f"({m},{n})",
+            "tiles": m * n,
+            "dp_tiles": m * n - self.sk_tiles,
+            "sk_tiles": self.sk_tiles,
+            "iters_per_tile": self.iters_per_tile,
+            "reduction_blocks": self.reduction_blocks,
+            "dp_blocks": self.dp_blocks,
+            "dp_waves": self.dp_blocks // self.avail_sms,
+            "dp_first_wave_tiles": self.dp_first_wave_tiles,
+            "sk_blocks_per_region": self.sk_blocks_per_region,
+            "sk_regions": self.sk_regions,
+            "sk_waves": self.sk_waves,
+            "sk_iters_per_normal_block": self.sk_iters_per_normal_block,
+            "sk_big_blocks_per_region": self.sk_big_blocks_per_region,
+            "remap_block_indices": int(self.remap_block_indices),
+            "cohort_raster": int(self.cohort_raster),
+            "avail_sms": self.avail_sms,
+            "num_blocks": self.num_blocks,
+        }
+        print(", ".join(f"{name}: {number}" for name, number in numbers.items()))
+
+    def get_tile_offset_row_major(self, tile_idx: Any) -> tuple[Any, Any]:
+        """(tile_m, tile_n) of tile ``tile_idx`` where tiles are numbered row by row."""
+        return tile_idx // self.tiled_shape[1], tile_idx % self.tiled_shape[1]
+
 
 def _lines(size: int) -> int:
     """``size`` bytes in whole cache lines."""
