@@ -21,10 +21,13 @@ PAUSES = (0.01, 0.05, 0.2) if os.name == "nt" else ()
 """Seconds between the tries of :func:`write` to replace a file that another process has open."""
 
 
+PLACES = ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")
+"""What a user's own folder depends on."""
+
+
 def folder(name: str) -> Path:
     """The folder ``name``, which need not exist."""
-    chosen = os.environ.get("TILEWRIGHT_CACHE_DIR")
-    return _folder(name, chosen, os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME"))
+    return _folder(name, *map(os.environ.get, ("TILEWRIGHT_CACHE_DIR", *PLACES)))
 
 
 @functools.cache

@@ -70,6 +70,7 @@ def launched(attribute: str, times: int, spy: Spy, *cases: Launch) -> list[Any]:
     setattr(product, attribute, spy)
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "KEPT_AFTER", 1)
         for case in cases:
             patch.setattr(prepared, "current_stream", lambda device, apart, case=case: case.stream)
             log.clear()
@@ -180,7 +181,7 @@ def test_a_workspace_is_of_one_device_stream_and_use(part: int, monkeypatch: pyt
     for device, stream in (("cuda:0", 7), ("cuda:1", 7), ("cuda:0", 8)):
         made = object.__new__(Prepared)
         made.device, made.workspace, made.bindings, made.workspaces = device, True, {}, []
-        made.problem, made.function = SimpleNamespace(D=None), None
+        made._problem, made._rows, made.function = SimpleNamespace(D=None), None, None
         made.plan = SimpleNamespace(packing=None, config=SimpleNamespace(transposed=False))
         made.bind(stream)
         made.workspace = False

@@ -24,7 +24,7 @@ from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host import handle
 from tilewright.lang.launch import compile as compiling
 from tilewright.lang.launch import stored
-from tilewright.lang.launch.collector import without_collector
+from tilewright.lang.launch.collector import put_aside, without_collector
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import stage as stage_program
 from tilewright.lang.launch.stored import SWITCH, described, name_of
@@ -299,3 +299,13 @@ def test_doubts_of_a_kernel_are_told_by_the_process_that_stages_it(monkeypatch: 
         (made,) = handle._COMPILED.values()
         assert machine.artifact(made.kernels[0], CompileOptions()).cubin
     assert looked == [False]
+
+
+def test_what_a_user_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        put_aside()
+        assert gc.get_freeze_count() == before > 0
+    finally:
+        gc.unfreeze()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+from typing import Any
 
 from tilewright.cuda import libcuda
 from tilewright.ir.tensormap import BYTES, TensorMap, swizzle_name
@@ -41,6 +43,12 @@ def encoded(tensor_map: TensorMap | bytes) -> bytes:
     return found
 
 
+@functools.cache
+def words_of(numbers: tuple[int, ...]) -> Any:
+    """A C array that nothing changes; boxes are few."""
+    return (ctypes.c_uint32 * len(numbers))(*numbers)
+
+
 def encode(tensor_map: TensorMap) -> bytes:
     """The same, by the driver. It needs no context and leaves the device alone, so that graphs can be captured."""
     rank = tensor_map.rank
@@ -49,19 +57,15 @@ def encode(tensor_map: TensorMap) -> bytes:
     start = -(-ctypes.addressof(buffer) // ALIGNMENT) * ALIGNMENT
     dims = (ctypes.c_uint64 * rank)(*tensor_map.dims)
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
-    box = (ctypes.c_uint32 * rank)(*tensor_map.box)
-    # No elements are skipped inside the box.
-    steps = (ctypes.c_uint32 * rank)(*[1] * rank)
-    kind = DATA_TYPE_CODES[tensor_map.element.tensor_map]
     code = libcuda.library().cuTensorMapEncodeTiled(
         start,
-        kind,
+        DATA_TYPE_CODES[tensor_map.element.tensor_map],
         rank,
         tensor_map.address,
         dims,
         strides,
-        box,
-        steps,
+        words_of(tensor_map.box),
+        words_of((1,) * rank),  # no elements are skipped inside the box
         INTERLEAVE_NONE,
         SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)],
         L2_128B,

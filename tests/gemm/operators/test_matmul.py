@@ -191,6 +191,7 @@ def test_repeated_calls_launch_the_recorded_launches(monkeypatch: pytest.MonkeyP
     values = [[lambda config, values: log.append(("launched", values))], None, 0, 0, 0]
     slots = [prepared.Slot(2, 0, 0, 1, 0), prepared.Slot(3, 1, 0, 1, 0), prepared.Slot(4, 3, 0, 1, 0)]
     monkeypatch.setattr(made, "workspace", True)
+    monkeypatch.setattr(prepared, "KEPT_AFTER", 1)
     for stream in (5, 6):
         made.bindings[stream] = [prepared.Step(Code(), values, slots)]
         monkeypatch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)

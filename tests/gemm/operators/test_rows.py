@@ -12,23 +12,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import sim
+from tilewright import Float16, sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import matmul
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators.repeated import RepeatedProduct
 from tilewright.gemm.operators.rows import (
     LaunchesByRows,
     holds,
     launch_key,
     plan_for_rows,
     planned_rows,
+    reach_of,
     rows_are_free,
     rows_key,
     wide_operands,
 )
 from tilewright.gemm.tuning import store
+from tilewright.lang.arguments.arrays import Array
 
 torch = pytest.importorskip("torch")
 
@@ -46,14 +50,14 @@ def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def short(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of rows that were launched from another product's launch."""
     found: list[int] = []
-    prepared = LaunchesByRows.prepared
+    product = LaunchesByRows.product
 
-    def spy(self: LaunchesByRows, rows: int) -> Any:
-        made = prepared(self, rows)
+    def spy(self: LaunchesByRows, rows: int, shape: Any) -> Any:
+        made = product(self, rows, shape)
         found.extend([rows] if made is not None else [])
         return made
 
-    monkeypatch.setattr(LaunchesByRows, "prepared", spy)
+    monkeypatch.setattr(LaunchesByRows, "product", spy)
     return found
 
 
@@ -247,8 +251,35 @@ def test_operands_of_64_bit_offsets_have_a_kernel_of_their_own() -> None:
     for rows in (small, large):
         plan = kept.plan(kept.problem.with_rows(rows))
         kept.bound[launch_key(plan), wide_operands(kept.problem)] = bound
-    assert kept.prepared(small) is not None
-    assert kept.prepared(large) is None
+    assert kept.product(small, (small, 24)) is not None
+    assert kept.product(large, (large, 24)) is None
+
+
+@pytest.mark.parametrize("step", [0, 1, 24, 1000, 1 << 20])
+@pytest.mark.parametrize("columns", [1, 24, 4096])
+def test_what_rows_reach_is_what_the_array_says(step: int, columns: int) -> None:
+    matrix = Matrix("a", None, Array(4096, "cpu", (1, columns, 1), (step, 1, 0), Float16, None))
+    each, row, least = reach_of(matrix)
+    for rows in (2, 3, 1000, least - 1, least, least + 1):
+        if 1 <= rows < 1 << 40:
+            array = matrix.array._replace(shape=(rows, columns, 1))
+            assert array.bounds == (4096, 4096 + (rows - 1) * each + row)
+            assert array.is_wide == (rows >= least)
+
+
+def test_a_product_of_other_rows_is_what_it_would_be_at_length() -> None:
+    b, bias, whole = integers(0, 48, 24), integers(1, 24), integers(2, 300, 64)
+    for first, rows in ((128, 121), (40, 33), (300, 290)):
+        MODULE.REPEATED_PRODUCTS.clear()
+        MODULE._ROWS.clear()
+        for n in (first, rows):
+            matmul(whole[:n, :48], b, bias=bias)
+        (kept,) = MODULE._ROWS.values()
+        derived: Any = kept.product(rows, (rows, 24))
+        found = list(MODULE.REPEATED_PRODUCTS.values())[-1]
+        assert found.spans == derived.spans and found.prepared.problem == kept.problem.with_rows(rows)
+        long = RepeatedProduct.of(derived.prepared, (rows, 24), torch.float16, (bias,))
+        assert (derived.spans, derived.same, derived.written) == (long.spans, long.same, long.written)
 
 
 def test_a_wrong_out_is_refused_as_before() -> None:
@@ -270,7 +301,7 @@ def test_rows_whose_range_has_no_plan_are_planned_alone(monkeypatch: pytest.Monk
         raise ArgumentError(problem.describe())
 
     monkeypatch.setattr(kept, "plan", refused)
-    assert kept.prepared(300) is None
+    assert kept.product(300, (300, 24)) is None
     check(integers(1, 300, 48), b)
 
 
@@ -278,9 +309,10 @@ def test_tuned_choice_is_used_for_its_row_count_only(monkeypatch: pytest.MonkeyP
     b = integers(0, 48, 24)
     matmul(integers(0, 16, 48), b)
     monkeypatch.setattr(store, "find", lambda problem: None if problem.shape[0] != 24 else nullcontext())
+    monkeypatch.setattr(store, "tuned", lambda: {"one": nullcontext()})
     kept: Any = next(iter(MODULE._ROWS.values()))
-    assert kept.prepared(24) is None
-    assert kept.prepared(32) is not None
+    assert kept.product(24, (24, 24)) is None
+    assert kept.product(32, (32, 24)) is not None
 
 
 # -- plans for ranges of rows ------------------------------------------------------------------------------------------

@@ -439,7 +439,7 @@ class Request:
             return
         plan = self.planner(entries, self.may_pack)
         kept = _ROWS.setdefault((rows, options, machine), LaunchesByRows(prepared.problem, plan, repeated.dtype))
-        kept.learn(prepared)
+        kept.learn(repeated)
 
 
 def by_the_model(
@@ -476,11 +476,9 @@ def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Re
     _, options, machine = key
     rows = rows_key(a, b, out, c, bias)
     kept = None if rows is None else _ROWS.get((rows, options, machine))
-    prepared = None if kept is None else kept.prepared(rows_of(a))
-    if kept is None or prepared is None:
-        return None
-    repeated = RepeatedProduct.of(prepared, (*a.shape[:-1], b.shape[1]), kept.dtype, () if bias is None else (bias,))
-    remember(key, repeated)
+    repeated = None if kept is None else kept.product(rows_of(a), (*a.shape[:-1], b.shape[1]))
+    if repeated is not None:
+        remember(key, repeated)
     return repeated
 
 

@@ -11,17 +11,25 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.repeated import RepeatedProduct
 from tilewright.gemm.tuning import store
+from tilewright.lang.numbers.facts import EXTENT_BOUND
 
 STEPS = ((128, 8), (512, 16), (4096, 64))
 """(rows, step): up to ``rows`` rows, a plan is made for each multiple of ``step``; above, of twice the last step."""
+
+
+WIDE_OFFSET = EXTENT_BOUND[32] - 1
+"""The least offset that is wide (``Array.is_wide``)."""
+NEVER = 1 << 62
 
 
 def planned_rows(rows: int) -> int:
@@ -101,28 +109,46 @@ class LaunchesByRows:
     dtype: Any
     plans: dict[int, tuple[Plan, Any]] = field(default_factory=dict)
     """The plan of each range of rows, and its launch key."""
-    bound: dict[Any, Prepared] = field(default_factory=dict)
+    bound: dict[Any, RepeatedProduct] = field(default_factory=dict)
     """A product for each launch key, and which of its operands are wide."""
 
-    def learn(self, prepared: Prepared) -> None:
-        """Keep a product that was bound at length."""
-        self.bound[launch_key(prepared.plan), wide_operands(prepared.problem)] = prepared
+    @cached_property
+    def reach(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """Of A, B, C, D: (bytes from row to row, bytes of a row, rows from which on it is wide); None of B."""
+        return tuple([reach_of(x) if x is not self.problem.B else None for x in self.problem.matrices])
 
-    def prepared(self, rows: int) -> Prepared | None:
-        """The product of as many rows; None where it has to be bound at length."""
-        problem = self.problem.with_rows(rows)
-        if store.find(problem) is not None:
+    def learn(self, product: RepeatedProduct) -> None:
+        """Keep a product that was bound at length."""
+        prepared = product.prepared
+        self.bound[launch_key(prepared.plan), wide_operands(prepared.problem)] = product
+
+    def product(self, rows: int, shape: tuple[int, ...]) -> RepeatedProduct | None:
+        """The product of as many rows, whose result has this shape; None where it has to be bound at length."""
+        if store.tuned() and store.find(self.problem.with_rows(rows)) is not None:
             return None
         rounded = planned_rows(rows)
         if rounded not in self.plans:
             try:
-                plan = self.plan(problem.with_rows(rounded))
+                plan = self.plan(self.problem.with_rows(rounded))
             except ArgumentError:  # what these rows allow is found at length, and an error names them
                 return None
             self.plans[rounded] = plan, launch_key(plan)
         plan, key = self.plans[rounded]
-        like = self.bound.get((key, wide_operands(problem))) if holds(plan, rows) else None
-        return None if like is None else like.with_rows(problem, plan)
+        # What `wide_operands` and `Array.bounds` say of the problem with these rows, which is not made for it.
+        wide = tuple([self.wide_b if reach is None else rows >= reach[2] for reach in self.reach])
+        like = self.bound.get((key, wide)) if holds(plan, rows) else None
+        if like is None:
+            return None
+        spans = [
+            span if reach is None else (0, (rows - 1) * reach[0] + reach[1])
+            for span, reach in zip_longest(like.spans, self.reach)  # vectors are behind the matrices
+        ]
+        made = like.prepared.with_rows(rows, plan)
+        return RepeatedProduct(made, shape, self.dtype, tuple(spans), like.same, like.written)
+
+    @cached_property
+    def wide_b(self) -> bool:
+        return self.problem.B.array.is_wide
 
 
 @dataclass(frozen=True)
@@ -141,6 +167,15 @@ class LaunchKey:
 
 def launch_key(plan: Plan) -> LaunchKey:
     return LaunchKey((plan.config, plan.shares, plan.dynamic, plan.reduction, plan.numbered, plan.multiprocessors))
+
+
+def reach_of(matrix: Matrix) -> tuple[int, int, int]:
+    """Bytes from row to row, bytes of a row, and the least number of rows with which the array is wide, of a matrix
+    whose rows :func:`rows_are_free` finds free."""
+    columns, step, size = matrix.shape[1], matrix.stride[0], matrix.dtype.bytes
+    left = WIDE_OFFSET - (columns - 1)  # of the offsets that are not wide, to the last row's first element
+    least = 1 - -left // step if step else NEVER
+    return step * size, columns * size, 1 if left <= 0 else least
 
 
 def wide_operands(problem: Problem) -> tuple[bool, ...]:

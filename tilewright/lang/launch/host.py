@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from tilewright.errors import ArgumentError, MachineError, StagingError
@@ -68,12 +68,16 @@ class HostCode:
         self.only_launches = not writer.segments  # what touches memory on the host needs more than addresses
         self.loaded: dict[str, list[Any]] = {}
         self.pointers = [i for i, p in enumerate(function.params) if isinstance(p.type, PtrType)]
-        self.written = written_by_host(function)
         self.equal: list[tuple[int, int]] = []
         """Pairs of values that a stand-in's symbol says are one number."""
         self.scope = writer.scope
         exec(compile(self.source, f"{GENERATED}host code of {function.name}>", "exec"), self.scope)
         self.body: Callable[..., tuple[Any, ...]] = self.scope["body"]
+
+    @cached_property
+    def written(self) -> dict[int, Any]:
+        """The values, by their numbers, whose memory is written, with an operation that does."""
+        return written_by_host(self.function)
 
     def run(self, values: list[Any]) -> tuple[Any, ...]:
         """Run with the values of all arguments, on the machine where the arrays among them are."""

@@ -28,7 +28,7 @@ import tilewright
 from tilewright import disk_cache
 from tilewright.ir.core import Function
 from tilewright.lang.arguments.kinds import Argument
-from tilewright.lang.launch.collector import without_collector
+from tilewright.lang.launch.collector import put_aside, without_collector
 from tilewright.lang.launch.stage import Program
 from tilewright.lang.staging.objects import StaticKey
 from tilewright.lang.staging.values import Spec
@@ -117,6 +117,7 @@ def program(name: str | None, arguments: list[Argument], stage: Callable[[], Pro
         if found is not None and is_there:
             host, result = pickle.loads(found["program"])
             made = Program(host, kernels_of(host), arguments, result, [])
+            put_aside()
         else:
             made = stage()
             keep(name, made.host, made.result)
