@@ -47,12 +47,27 @@ def test_operands_of_other_forms_are_left_alone(a: Any) -> None:
     assert gradient_kernels.gradient_products(torch.zeros(4, 8), torch.zeros(8, 16)[:, ::2], True, True) == []
 
 
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_the_first_product_is_compiled_in_its_other_form_too(has_bias: bool, monkeypatch: Any) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(gradient_kernels, "SEEN", set())
+    monkeypatch.setattr(gradient_kernels, "is_on", lambda: True)
+    monkeypatch.setattr(gradient_kernels, "compile_product", lambda *x, **how: asked.append((x, how)))
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    a, w = torch.zeros(3, 16, 32), torch.zeros(24, 32)
+    for x in (a, a, a[:2]):
+        gradient_kernels.compile_gradients(x, w.mT, True, False, torch.zeros(24) if has_bias else None)
+    form = ((48, 24, 32), "k", "k", a.dtype), {"has_bias": not has_bias}
+    assert asked == [(((48, 32, 24), "k", "n", a.dtype), {}), form, (((32, 32, 24), "k", "n", a.dtype), {})]
+
+
 @pytest.mark.gpu
 def test_the_backward_pass_finds_its_kernels(monkeypatch: Any, tmp_path: Any) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(stored.SWITCH, "1")
     monkeypatch.setattr(processes, "_POOL", [])  # processes with this environment
     asked: list[Any] = []
+    monkeypatch.setattr(gradient_kernels, "SEEN", {"an earlier product"})
     begin = gradient_kernels.compile_gradients
     monkeypatch.setattr(torch_op, "compile_gradients", lambda *x: asked.extend(begin(*x)))
     a = torch.randint(-3, 4, (2, 152, 328), device="cuda").to(torch.bfloat16).requires_grad_()

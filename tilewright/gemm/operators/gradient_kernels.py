@@ -29,17 +29,25 @@ Extents = tuple[tuple[int, int, int], str, str]
 """(M, N, K) and the majors of A and B."""
 
 
-def compile_gradients(a: Tensor, b: Tensor, wants_a: bool, wants_b: bool) -> list[Future[None]]:
-    """Begin to compile the kernels of the gradients of ``a @ b``, where matrices lie as those of linear layers do, and
-    ``a @ b`` was not seen before."""
+def compile_gradients(
+    a: Tensor, b: Tensor, wants_a: bool, wants_b: bool, bias: Tensor | None = None
+) -> list[Future[None]]:
+    """Begin to compile the kernels of the gradients of ``a @ b + bias``, where matrices lie as those of linear layers
+    do, and such a product was not seen before. Of a process's first product, the kernel of its other form, without a
+    bias or with one, too: layers of a model have one where its head has none, and processes are idle then."""
     key = a.shape, a.dtype, b.shape, b.stride(), wants_a, wants_b
     if key in SEEN:
         return []
     with LOCK:
+        is_first = not SEEN
         SEEN.add(key)
     if not a.is_cuda or not is_on():
         return []
-    begun = [compile_product(*product, a.dtype) for product in gradient_products(a, b, wants_a, wants_b)]
+    gradients = gradient_products(a, b, wants_a, wants_b)
+    begun = [compile_product(*product, a.dtype) for product in gradients]
+    if is_first and gradients:
+        extents = (a.numel() // a.shape[-1], b.shape[1], b.shape[0]), "k", "k" if b.stride(0) == 1 else "n"
+        begun.append(compile_product(*extents, a.dtype, has_bias=bias is None))
     return [future for future in begun if future is not None]
 
 
@@ -59,10 +67,12 @@ def gradient_products(a: Tensor, b: Tensor, wants_a: bool, wants_b: bool) -> lis
     return found
 
 
-def compile_product(shape: tuple[int, int, int], a_major: str, b_major: str, dtype: Any) -> Future[None] | None:
+def compile_product(
+    shape: tuple[int, int, int], a_major: str, b_major: str, dtype: Any, has_bias: bool = False
+) -> Future[None] | None:
     """Begin to compile what ``matmul`` would launch for a product on the GPU, if that is not there."""
     name = str(dtype).removeprefix("torch.")
-    product = Product(shape, name, name, a_major, b_major)
+    product = Product(shape, name, name, a_major, b_major, name if has_bias else None)
 
     def plan(problem: Problem) -> Plan:
         return Plan.of(problem, candidates(problem.A.dtype, None), "auto", "gpu", may_pack=MAY_PACK[True])

@@ -164,7 +164,7 @@ class Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         wants_a, wants_b = ctx.needs_input_grad[:2]
-        compile_gradients(inputs[0], inputs[1], wants_a, wants_b)
+        compile_gradients(inputs[0], inputs[1], wants_a, wants_b, inputs[3])
         result = product_of(*inputs)
         save(ctx, inputs, result)
         return result
