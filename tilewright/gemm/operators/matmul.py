@@ -162,7 +162,7 @@ def multiplied(
     """The product of PyTorch tensors that nothing records: as it was launched before, if it was. ``options`` are those
     of :func:`matmul`, from alpha to decomposition; ``functions`` its epilogue, whose arrays are ``more``."""
     key: Any = None
-    alpha, beta, activation, out_dtype, precision, kernel, decomposition = options
+    kernel = options[5]
     if kernel is None or isinstance(kernel, str):
         try:
             asked = (*options, key_of(functions, torch_key)) if functions else options
@@ -174,6 +174,7 @@ def multiplied(
             result = launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more)
             if result is not None:
                 return result
+    alpha, beta, activation, out_dtype, precision, kernel, decomposition = options
     request = Request(
         a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
     )

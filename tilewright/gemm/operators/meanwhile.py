@@ -1,7 +1,7 @@
 """A kernel that is here, in place of a better one that another process compiles meanwhile.
 
 A product whose kernel is neither compiled nor on the disk would wait a second for it. Where another size of the same
-kernel was compiled before, and the model says that it takes at most twice the time, that one multiplies until the
+kernel was compiled before, and the model says that it takes at most a quarter longer, that one multiplies until the
 better one is there. Both add up along K in one order, so the numbers are the same. A plan that splits K is waited for,
 and so is everything that is captured into a graph, which would keep the size.
 """
@@ -27,7 +27,7 @@ from tilewright.gemm.tuning.jobs import Job, Product
 from tilewright.gemm.tuning.processes import compile_elsewhere, is_kept, is_on
 from tilewright.lang.arguments.arrays import array_of
 
-MOST_TIMES_SLOWER = 2.0
+MOST_TIMES_SLOWER = 1.25
 COMPILING = ("gpu",)
 """The machines that kernels are compiled for."""
 

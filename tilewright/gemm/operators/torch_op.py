@@ -206,10 +206,12 @@ def autograd(a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None 
         or bias is not None
         and bias.requires_grad
     )
+    if not graded and is_eager(a, b, c, bias):
+        return product_of(a, b, c, bias, *rest)
     given = a, b, c, bias, *rest
     if not is_eager(a, b, c, bias):
         return Dispatched.apply(*given) if graded else below_autograd(*given)
-    return Product.apply(*given, *DEFAULTS[len(given) - 2 :]) if graded else product_of(*given)
+    return Product.apply(*given, *DEFAULTS[len(given) - 2 :])
 
 
 LIBRARY.impl("matmul", autograd, "Autograd")
@@ -272,11 +274,14 @@ def call_of(*tensors: Tensor | None) -> Any:
     return torch.ops.tilewright.matmul
 
 
+PLAIN = (Tensor, torch.nn.Parameter)
+
+
 def is_eager(*tensors: Tensor | None) -> bool:
     """Whether PyTorch only has to record the call for gradients: nothing traces, transforms or replaces tensors, which
     have memory."""
     for x in tensors:
-        if x is not None and (type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter or x.is_meta):
+        if x is not None and (type(x) not in PLAIN or x.is_meta):
             return False
     return not (
         torch.compiler.is_compiling()

@@ -18,7 +18,7 @@ import queue
 import subprocess
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import IO, Any
 
@@ -170,6 +170,11 @@ def compile_elsewhere(job: Job) -> Future[None] | None:
     future = processes.submit(job)
     handle.ELSEWHERE.update(dict.fromkeys(missing, future))
     return future
+
+
+def wait_until_done() -> None:
+    """Wait for everything that is under way: what benchmarks do between the first call of a shape and the others."""
+    wait(list(handle.ELSEWHERE.values()), handle.MOST_SECONDS)
 
 
 # -- the other process -------------------------------------------------------------------------------------------------
