@@ -56,13 +56,12 @@ SHORT_CUTS: dict[Any, tuple[str, ...]] = {
         "_known_by_warps",
         "_unordered",
         "_ask_lanes",
-        "_ask_other_clusters",
-        "_known_by_lane",
+        "_happened_before",
         "_both_strong",
         "_keep_strong",
     ),
     Proxies: ("_plainly_fenced", "_fenced_by_all"),
-    Shadow: ("has_newer_reads", "drop_old_reads", "set_observer", "keep_strong", "keep_weak"),
+    Shadow: ("has_newer_reads", "set_observer", "keep_strong", "keep_weak"),
     Reach: ("forget",),
 }
 

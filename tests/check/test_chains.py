@@ -67,7 +67,7 @@ def test_a_chain_whose_threads_all_poll_is_not_looked_at_lane_by_lane(monkeypatc
 
         return call
 
-    for kind, name in ((Shadow, "keep_strong"), (CellCheck, "_known_by_lane")):
+    for kind, name in ((Shadow, "keep_strong"), (CellCheck, "_happened_before")):
         monkeypatch.setattr(kind, name, counted(getattr(kind, name)))
     blocks, d = 40, np.zeros(64, np.float32)
     with sim.options(check="all", sms=blocks):

@@ -216,7 +216,8 @@ class Accessors:
 
 
 def _now(clocks: Clocks, group: Group) -> tuple[Array, int]:
-    """The clocks of the group's warps, and the latest of them; the same array as long as they are the same."""
+    """The clocks of the group's warps, and the latest of them; the same array as long as they are the same. Invariant:
+    every change of clocks changes ``Clocks.version``, so what was found at this version is what would be found now."""
     known: tuple[int, Array, int] | None = group.registers.get("check.now")
     if known is None or known[0] != clocks.version:
         now = clocks.now[group.warps]

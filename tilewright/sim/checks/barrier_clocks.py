@@ -69,8 +69,12 @@ class Arrivals(NamedTuple):
 
 
 class BarrierClocks:
-    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. All blocks that arrive
-    together are one step. A *key* is block * 16 + id; a *row* of what is kept here, id by id, stands for each block."""
+    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. A *key* is
+    block * 16 + id; a *row* of what is kept here, id by id, stands for each block.
+
+    All blocks that arrive together are one step. Invariant: barriers of different keys share nothing but the tick, so
+    that their order among each other does not matter.
+    """
 
     def __init__(self, clocks: Clocks, wave: Wave) -> None:
         self.clocks, self.per = clocks, clocks.layout.warps
@@ -118,7 +122,8 @@ class BarrierClocks:
             self._complete(here.keys[over], here.rows[over])
 
     def _arrivals(self, group: Group, warps: Array, keys: Array) -> Arrivals:
-        """The barriers that these warps arrive at; found once."""
+        """The barriers that these warps arrive at; found once for each pair of warps and keys, on which alone it
+        depends."""
         name = "check.arrivals", warps.tobytes() if warps is not group.warps else b"", keys.tobytes()
         found: Arrivals | None = group.registers.get(name)
         if found is None:

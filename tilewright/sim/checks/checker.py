@@ -48,7 +48,7 @@ class Checker(Observer):
     @classmethod
     def concerns(cls, facts: KernelFacts) -> bool:
         """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
-        them nothing."""
+        them nothing. Invariant: False only where the checker would report nothing in any launch of the kernel."""
         return True
 
     @classmethod

@@ -56,6 +56,7 @@ class Flags:
         self.seen: dict[Clocks, dict[int, list[SeenRelease]]] = {}
         self.versions: Versions | None = None
         # How often what a place releases has changed; and at which of these counts a warp (or lane) has acquired it.
+        # Invariant: who has acquired a place at this count knows all that it releases, and forgets nothing.
         self.changes: dict[tuple[int, int], int] = {}
         self.acquired: dict[tuple[Clocks, int, int | None, tuple[int, int]], int] = {}
 
@@ -169,8 +170,8 @@ class Flags:
     def _by_fence_once(
         self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
     ) -> Released:
-        """``_by_fence`` within one access, asked once for all lanes of a warp: they differ only where some of them have
-        fenced alone, and what a lane acquires its warp does not know. The clock is shared."""
+        """``_by_fence`` within one access, asked once for all lanes of a warp. Invariant: the answers of two lanes
+        differ only where some lane of the warp has fenced alone; then each is asked. The clock is shared."""
         alone = self.fenced.get(clocks, {}).get(warp, {}).keys() - {None}
         key = warp, lane if alone else None
         if key not in found:

@@ -1,7 +1,8 @@
 """Which fragments of a kernel may be read before they are written: those that the regions do not prove otherwise.
 
 From top to bottom the registers of each fragment that are surely written are known; a read of others makes the fragment
-*maybe_unwritten*, and only maybe_unwritten ones are watched while the kernel runs.
+*maybe_unwritten*, and only maybe_unwritten ones are watched while the kernel runs. Invariant: in every run, a read of a
+fragment that is not *maybe_unwritten* finds its registers written.
 """
 
 from __future__ import annotations

@@ -114,7 +114,6 @@ class HappensBefore(Observer):
         self.landing: list[Effect] = []
         self.agents: dict[int, tuple[int, list[int]]] = {}  # by an op's id: bits of roles, agents of groups
         self.orders: dict[int, tuple[Ordering, ...]] = {}  # by an op's id: what it orders
-        self.marked: tuple[Snapshot, int, int] | None = None  # whose effect has been noted last, its lane and op
         self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
@@ -269,15 +268,15 @@ class HappensBefore(Observer):
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def issue(self, group: Group, effect: Effect) -> None:
-        clocks = self.waves[group.wave]
-        known = self.issuing  # the repetitions of one op are issued together
+        # One snapshot serves all repetitions of an op. Invariant: no clock of the wave has changed since it was taken.
+        clocks, known = self.waves[group.wave], self.issuing
         if known is None or known[0] != id(group) or known[1] != clocks.version:
             snapshot = Snapshot(clocks, group)
             self.snapshots.add(snapshot)
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
             self._mark(clocks, group, effect)
-        elif effect.lane is not None and self.marked != (known[2], effect.lane, id(effect.op)):
+        elif effect.lane is not None:
             self._mark(clocks, group, effect)
         assert self.issuing is not None
         effect.notes = self.issuing[2]
@@ -298,8 +297,6 @@ class HappensBefore(Observer):
             for agent in groups:
                 clocks.issue_one(warp, lane, agent)
                 self._note_issue(clocks, group, agent, np.array([warp]))
-            assert self.issuing is not None
-            self.marked = self.issuing[2], effect.lane, id(effect.op)
             return
         warps, lanes = acting_warps(group)
         if roles:

@@ -5,7 +5,7 @@ the other side of a barrier that all have passed. A few numbers for each access 
 of whole warps), so its cells are not looked at. Where these numbers do not show it, what is kept here is put into the
 cells (:mod:`.shadow`), and the cells decide.
 
-Invariant: "apart" is only said of accesses that the cells would find ordered, too. ``tests/check/test_pending.py``
+Invariant: "apart" is only said of accesses that the cells would find ordered, too. ``tests/check/test_short_cuts.py``
 compares both on random kernels. Without this layer the cells of a product of 1024^3 exceed the budget of the default
 checks, and all checks of ``simt_f32`` 256^3 take 12 times the unchecked run instead of 3 (``bench/notes``).
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.sim.checks.reach import Pieces, Reach, Threads
+from tilewright.sim.checks.reach import Reach, Threads
 from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord
 from tilewright.sim.checks.shadow import NEVER, THREADS, Cells, Read, Shadow
 
@@ -50,7 +50,9 @@ class PendingAccesses:
     # -- is it apart? --------------------------------------------------------------------------------------------------
 
     def add_similar_load(self, group: Group, pointer: Any, nbytes: int, mask: Any, number: int) -> bool:
-        """Take one more load through a pointer, if it is plainly like those before it."""
+        """Take one more load through a pointer, if it is plainly like those before it. Invariant: True only for bytes
+        of which :meth:`cannot_race` has found, at this moment of the group and with no write since, that nothing which
+        these loads could race with reaches them (``clear``)."""
         moment = self.moment
         if moment is None or moment[0] is not group or moment[1] != self.clocks.version or moment[2] != self.changes:
             return False
@@ -75,10 +77,11 @@ class PendingAccesses:
         return False
 
     def cannot_race(self, reach: Reach, acting: Accessors, load: bool) -> bool:
-        """Whether it is plain that nothing before can race with this access."""
-        # From cheap to costly: other bytes, a barrier of the whole block between, clocks of all warps, of those warps
-        # that reach the same bytes, then lines of 16 bytes. What is not plain by the end goes to the cells; so an error
-        # here may only be to say "not apart" too often, which costs time, never to miss a race.
+        """Whether it is plain that nothing before can race with this access. Invariant: True only where the cells, if
+        they held all accesses so far, would find every conflicting one ordered before this one."""
+        # From cheap to costly: other bytes, a barrier of the whole block between, lines of 16 bytes, clocks of all
+        # warps, then of those warps that reach the same bytes. What is not plain by the end goes to the cells; so an
+        # error here may only be to say "not apart" too often, which costs time, never to miss a race.
         low, high, blocks, floors = reach.low, reach.high, reach.blocks, acting.floors
         start, stop = -1 << 62, 1 << 62
         met = []
@@ -115,35 +118,26 @@ class PendingAccesses:
         return True
 
     def _maybe_same_lines(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
-        """Those but the writes that began after the last one to any line of an access, and so are elsewhere."""
+        """Those that may have reached a line of an access. Invariant: what is left out is a record of writes whose
+        first one came after the last write to any of the lines, so that all of it is elsewhere."""
         lines = reach.lines()
         newest = int(np.maximum.reduce(self.lines[lines] if isinstance(lines, slice) else self.lines.take(lines)))
         return [r for r in met if r.load or r.parts is None or r.numbers[0] <= newest]
 
     def _last_writers(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
-        """Those that were the last to touch some line of an access: who comes after them comes after the others."""
+        """Those that were the last to touch some line of an access. Invariant: where all writes are of whole lines,
+        what is left out was followed at each of these lines by a write that was ordered after it, so that who comes
+        after the writes that are left comes after it, too."""
         if not self.whole_lines or any(record.parts is None for record in met):
             return met
-        here = self._numbers(reach)
+        here = set(np.unique(self.lines[reach.lines()]).tolist())
         first = min(here)
         return [r for r in met if (r.last >= first if r.load else not here.isdisjoint(r.numbers))]
 
-    def _numbers(self, reach: Reach) -> set[int]:
-        """The last writes to the lines of an access."""
-        lines = self.lines[reach.lines()]
-        newest = int(lines[0])
-        if (lines == newest).all():
-            return {newest}
-        if isinstance(reach, Pieces):  # mostly one write for each unit
-            by_unit = lines.reshape(reach.start.shape[0], -1)
-            first = by_unit[:, 0]
-            if (by_unit == first[:, None]).all():
-                return set(first.tolist())
-        return set(np.unique(lines).tolist())
-
     def _after_by_warp(self, met: list[AccessRecord], reach: Reach, acting: Accessors) -> bool:
         """Whether the clocks of those warps that reach the same bytes say that an access happens after the others.
-        Bytes of other blocks of the cluster are not told apart by warps."""
+        Invariant: the range of bytes of a warp holds all that it has reached, so warps whose ranges are apart need no
+        order. Bytes of other blocks of the cluster are not told apart by warps."""
         if reach.blocks < 0 or any(record.blocks < 0 for record in met):
             return False
         ours = reach.ranges(acting)
@@ -185,8 +179,8 @@ class PendingAccesses:
         acting.forget()
 
     def _drop_overwritten(self, by: AccessRecord, whole: Reach | AccessRecord, acting: Accessors) -> None:
-        """Forget what has been written over by a write that came after: who comes after this one comes after them.
-        ``whole``: the bytes, all of which have been written by those who act."""
+        """Forget what has been written over. Invariant: all bytes of what is forgotten have been written by those who
+        act now (``whole``), and these came after it: who comes after this write comes after it, too."""
         gone, blocks, ours = False, whole.blocks, by.ranges()
         for record in self.records:
             if record is by or record.low < whole.low or whole.high < record.high or not record.blocks & blocks:
@@ -206,7 +200,9 @@ class PendingAccesses:
             self.limit = max(FEW, 2 * len(self.records))
 
     def _prune(self, newest: AccessRecord) -> None:
-        """Forget what every thread knows to have happened before, and what has been written over since."""
+        """Forget what cannot race with anything that is still to come. Invariant: every thread and every copy under way
+        knows it to have happened before (``floors``), or each of its lines has been written again by a write that was
+        ordered after it."""
         floors = self.order.floors(self.clocks)
         self.records = [r for r in self.records if r is newest or (r.blocks and not r.older_than(*floors))]
         if len(self.records) <= FEW or not self.whole_lines:

@@ -17,13 +17,11 @@ from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
-from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.reach import Threads
 from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
 RULE = "proxy-fence"
 OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
-LINE_SHIFT = WIDEST.bit_length() - 1
-LANES = np.arange(WARP, dtype=np.uint64) << np.uint64(CLOCK + FENCES + OP)
 
 
 class GroupFence(NamedTuple):
@@ -135,31 +131,11 @@ class Proxies(SharedChecker):
 
     # -- writes and fences ---------------------------------------------------------------------------------------------
 
-    def pointed(
-        self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
-    ) -> None:
-        """Remember which thread wrote these bytes through the generic proxy, and how many proxy fences its warp had
-        executed then. Whole 16-byte lines of a vector store are noted without a look at their cells (``access`` is the
-        plain way)."""
-        if verb == "load" or not isinstance(buffer, SharedBuffer):
-            return
-        if self.order.landing or self.shift != LINE_SHIFT or access.width != WIDEST:
-            super().pointed(verb, buffer, group, pointer, access, mask, values)
-            return
-        wave, warps = group.wave, group.warps
-        fences = np.minimum(self.fences[wave].count[warps], (1 << FENCES) - 1)
-        clock = self.order.waves[wave].now[warps].astype(np.int64) & ((1 << CLOCK) - 1)
-        first = (warps * WARP + 1 << CLOCK | clock) << FENCES | fences
-        first = (first << OP | self._number(group.lanes.op)).astype(np.uint64)
-        writes = (first[:, None] + LANES).reshape(-1)
-        writes = writes if mask is None else writes[mask]
-        reach = Threads(group, pointer, access.nbytes, mask, None, True)
-        self.written[wave][reach.lines()] = writes if access.parts == 1 else np.repeat(writes, access.parts)
-        self.wrote.add(wave)
-
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
     ) -> None:
+        """Remember which thread wrote these bytes through the generic proxy, and how many proxy fences its warp had
+        executed then."""
         if verb == "load" or not isinstance(buffer, SharedBuffer):
             return
         wave, op = group.wave, group.lanes.op
@@ -224,7 +200,8 @@ class Proxies(SharedChecker):
 
     def _plainly_fenced(self, wave: Wave, effect: Effect, row: int, written: Array, newest: int) -> bool:
         """Whether all warps between the first and the last that wrote these cells fenced as wholes next, and the warp
-        that issued the effect (of this row of its group) knew of it."""
+        that issued the effect (of this row of its group) knew of it. Invariant: True only where ``_verdict`` would find
+        each of the writes fenced, since all of them are of these warps and before those fences."""
         oldest = int(np.minimum.reduce(written[written > 0]))
         low, high = _unpacked(oldest)[0] // WARP, _unpacked(newest)[0] // WARP
         snapshot, clocks, fences = effect.notes, self.order.waves[wave], self.fences[wave]
@@ -282,7 +259,8 @@ class Proxies(SharedChecker):
                 self._report(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
 
     def _fenced_by_all(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> bool:
-        """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock."""
+        """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock. Invariant:
+        the verdict depends on the lane only by fences of single lanes, which do not count here."""
         after = self.fences[wave].of(lane // WARP)[fences:]
         if not any(fence.whole for fence in after):
             return False

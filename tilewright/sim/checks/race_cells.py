@@ -4,20 +4,22 @@ The rule (PTX ISA, "Memory Consistency Model"). Two accesses of one cell conflic
 accesses race unless
 
 1. the earlier one *happened before* the later one: the vector clock of the accessor has reached the clock of the entry
-   that the earlier one left (:meth:`CellCheck._unordered`);
+   that the earlier one left (:meth:`CellCheck._happened_before`);
 2. both are strong, and the scope of each includes the other's thread (:meth:`CellCheck._both_strong`); or
 3. both are stores that leave the same value (:func:`_other_values`).
 
 :meth:`CellCheck._compare` decides this. ``tests/check/reference.py``, the oracle of the tests, has the same rule for
 one thread at a time.
 
-Short cuts. Each may say only "ordered", and only where ``_unordered`` would find no entry: :func:`_older` by one
-maximum over the entries, :meth:`CellCheck._known_by_warps` by one entry for each warp.
+Short cuts. Most accesses of a kernel are ordered, thousands of lanes at once, and short cuts see that:
+:func:`_older` by one maximum over the entries, :meth:`CellCheck._known_by_warps` by one entry for each warp,
+:meth:`CellCheck._unordered` by whole rows of clocks. They only drop entries of which ``_happened_before`` would say
+yes; ``tests/check/test_short_cuts.py`` asks both.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +46,6 @@ from tilewright.sim.checks.shadow import (
 )
 from tilewright.sim.checks.sites import THREAD
 
-if TYPE_CHECKING:
-    pass
-
-OFTEN = 16  # reads in a list before those are dropped that a barrier has made old
 NO_INDICES = np.zeros(0, np.int64)
 PAIR = np.dtype([("thread", np.int64), ("entry", np.int64)])
 
@@ -69,8 +67,6 @@ class CellCheck(RaceFindings):
             looks = verb == "load" or self.order.sites[number].op in self.results_used
             shadow.set_observer(where, entries if looks else None)
         if verb == "load":
-            if len(shadow.reads) >= OFTEN and shared:
-                shadow.drop_old_reads(self.order.floors(acting.clocks)[0])
             shadow.read(Read(where, entries, acting.newest if acting.kind == THREADS else NEVER, floors[0]))
         else:
             self._against_reads(access, where, floors)
@@ -82,17 +78,15 @@ class CellCheck(RaceFindings):
         strong, before = scope != THREAD, where.get(shadow.written)
         asks = THREAD <= scope < GPU and shadow.observer is not None  # strong ones of all blocks race with none
         seen = self._observed(access, where) if asks else None
-        if not _older(before, *floors):
-            hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
-            self._compare(access, hidden)
+        hidden = before if seen is None else np.where(seen & self.order.sites.strong(before), 0, before)
+        self._compare(access, hidden, floors)
         # A strong access may replace a weak one with which it is ordered and others are not, and the other way
         # round: those are kept, too.
         for memory in shadow.weak if strong else shadow.strong.values():
             kept = where.get(memory)
             if seen is not None:
                 kept[seen] = 0
-            if not _older(kept, *floors):
-                self._compare(access._replace(values=None), kept)
+            self._compare(access._replace(values=None), kept, floors)
         if strong and access.verb != "load" and before.any():
             weak = (before != 0) & ~self.order.sites.strong(before)
             if weak.any():
@@ -104,8 +98,7 @@ class CellCheck(RaceFindings):
         if shadow.has_newer_reads(floors[0]):
             for reads in shadow.merge_reads():
                 before = where.get(reads)
-                if not _older(before, *floors):
-                    self._compare(access._replace(values=None), before)
+                self._compare(access._replace(values=None), before, floors)
                 if self.order.sites[access.number].scope == THREAD:
                     where.set(reads, 0)
 
@@ -131,9 +124,12 @@ class CellCheck(RaceFindings):
             seen[self._unordered(access, reads)] = False
         return seen
 
-    def _compare(self, access: CellAccess, before: Array) -> None:
-        """Report the conflicting entries ``before`` that the access races with, by the rule above; 0: no entry."""
-        if self._known_by_warps(before, access.acting):
+    # -- the rule ------------------------------------------------------------------------------------------------------
+
+    def _compare(self, access: CellAccess, before: Array, floors: tuple[int, int]) -> None:
+        """Report the conflicting entries ``before`` that the access races with, by the rule above; 0: no entry.
+        ``floors``: as :meth:`Clocks.floors`, where they hold for this memory."""
+        if _older(before, *floors) or self._known_by_warps(before, access.acting):
             return
         racing = self._unordered(access, before)
         if racing.size:
@@ -143,8 +139,48 @@ class CellCheck(RaceFindings):
         if racing.size:
             self._report(access, racing, before)
 
+    def _happened_before(self, access: CellAccess, before: Array, k: int) -> bool:
+        """Rule 1 for one lane: whether entry ``before[k]`` happened before the ``k``-th access. A copy that lands acts
+        with the clocks of its issue (``snapshot``)."""
+        acting = access.acting
+        clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
+        row = int(acting.rows[k])
+        warp, thread = int(acting.group.warps[row]), int(acting.thread[k])
+        entry = before[k]
+        identity, clock = int(who_of(entry)), int(clock_of(entry))
+        # Program order orders a thread's own accesses, whatever the clocks say; what lands comes after those that its
+        # thread made before the issue. Bytes of one copy do not race.
+        if identity == thread and (snapshot is None or clock <= snapshot.now[row]):
+            return True
+        if snapshot is not None and identity == acting.identity[k] and clock == acting.clock[k]:
+            if site_of(entry) == access.number:
+                return True
+        # What all lanes of the warp know of units of its cluster is one row; what it knows of other clusters, and of
+        # single lanes, is beside it, and so is what one lane knows alone.
+        cluster, columns = identity // WARP // layout.cluster, layout.columns(identity)
+        known = clocks.clocks[warp] if snapshot is None else snapshot.rows[row]
+        if cluster == clocks.cluster[warp] and int(known[columns].max()) >= clock:
+            return True
+        lane_clocks = clocks.lane_clocks.get(warp) if snapshot is None else None
+        beside = [lane_clocks.know, lane_clocks.extras.get(thread % WARP)] if lane_clocks is not None else []
+        if snapshot is not None:
+            beside = [snapshot.lane_clocks.get(warp)]
+        if any(one is not None and one.knows(cluster, columns, identity, clock) for one in beside):
+            return True
+        # A thread that has waited for a group of its own copies knows them; other threads need a barrier after.
+        for agent, by_warpgroup in enumerate(layout.by_warpgroup):
+            unit, lane = layout.agent_unit(int(clocks.unit[warp]), warp, agent), thread % WARP
+            if identity // WARP == unit and (identity % WARP == lane or by_warpgroup):
+                if snapshot is not None:
+                    return snapshot.waited_by(row, agent, lane) >= clock
+                return clocks.waited_by(warp, agent, lane) >= clock
+        return False
+
+    # -- short cuts of rule 1: each drops entries of which ``_happened_before`` says yes, and no others ----------------
+
     def _known_by_warps(self, before: Array, acting: Accessors) -> bool:
-        """Whether each warp finds accesses of one warp at one clock here, and knows of them."""
+        """One entry for each warp. Invariant: True only where each warp meets entries of one warp at one clock, which
+        are in its row of clocks, so that every lane knows them."""
         clocks, warps = acting.clocks, acting.group.warps
         if acting.listed or acting.landed or acting.mask is not None:
             return False
@@ -167,8 +203,9 @@ class CellCheck(RaceFindings):
         return True
 
     def _unordered(self, access: CellAccess, before: Array) -> Array:
-        """The numbers of the entries ``before`` that did not happen before the access: those whose clock the vector
-        clock of the accessor has not reached. A copy that lands now has the clocks of its issue (``snapshot``)."""
+        """The numbers of the entries ``before`` that did not happen before the access; 0 is no entry. All lanes are
+        compared with the rows of clocks at once, and the few that these do not explain one by one. Invariant: an entry
+        is dropped only by a comparison that :meth:`_happened_before` makes, too."""
         acting = access.acting
         clocks, snapshot, rows = acting.clocks, acting.snapshot, acting.rows
         warps = acting.group.warps[rows]
@@ -188,10 +225,8 @@ class CellCheck(RaceFindings):
         if fine.all():
             return NO_INDICES
         if snapshot is None:
-            # Program order orders a thread's own accesses, whatever the clocks say.
             fine |= identity == acting.thread
         else:
-            # What lands comes after what its thread did before the issue; bytes of one copy do not race.
             fine |= (identity == acting.thread) & (clock <= snapshot.now[rows])
             fine |= (identity == acting.identity) & (clock == acting.clock) & (site_of(before) == access.number)
         if fine.all():
@@ -203,76 +238,27 @@ class CellCheck(RaceFindings):
             known = clocks.clocks[warps[bad], column] if snapshot is None else snapshot.rows[rows[bad], column]
             here = (column >= 0) & (identity[bad] // WARP // self.order.layout.cluster == clocks.cluster[warps[bad]])
             bad = bad[~(here & (known >= clock[bad]))]
-        return self._ask_lanes(bad, before, acting)
+        return self._ask_lanes(access, before, bad)
 
-    def _ask_lanes(self, bad: Array, before: Array, acting: Accessors) -> Array:
-        """Those of ``bad`` that are not ordered by what single lanes know, or warps know of other clusters."""
-        clocks, snapshot, layout = acting.clocks, acting.snapshot, self.order.layout
+    def _ask_lanes(self, access: CellAccess, before: Array, bad: Array) -> Array:
+        """Those of ``bad`` that did not happen before, asked one by one. Invariant: pairs that are asked once for all
+        of ``bad`` differ in nothing that the answer depends on: who acts, who acted before, and when."""
+        acting, layout = access.acting, self.order.layout
+        clocks, snapshot = acting.clocks, acting.snapshot
         lane_clocks = clocks.lane_clocks if snapshot is None else snapshot.lane_clocks
-        if lane_clocks and layout.geometry.blocks > layout.geometry.cluster_size:
-            bad = self._ask_other_clusters(bad, before, acting)
         if not bad.size or (not lane_clocks and not layout.agents):
             return bad
-        # The answer depends on who accessed and when, not on the site: each pair is asked once. So it is for lanes of
-        # that know nothing more than their warp.
+        # The site does not count. Nor does the lane, where its warp knows all that it knows and there are no copies.
         entries, threads = before[bad] & ~(((1 << SITE) - 1) << SITE_SHIFT), acting.thread[bad]
         if not layout.agents:
             apart = [w for w, known in clocks.lane_clocks.items() if known.extras] if snapshot is None else []
             threads = np.where(np.isin(acting.group.warps[acting.rows[bad]], apart), threads, threads - threads % WARP)
         pairs = np.stack([threads, entries], 1).view(PAIR).reshape(-1)
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-        answers = np.array([self._known_by_lane(int(k), before, acting) for k in bad[first]], bool)
+        answers = np.array([self._happened_before(access, before, int(k)) for k in bad[first]], bool)
         return bad[~answers[which.reshape(-1)]]
 
-    def _ask_other_clusters(self, bad: Array, before: Array, acting: Accessors) -> Array:
-        """Those of ``bad`` in other clusters that the warps do not know of."""
-        warps = acting.group.warps[acting.rows[bad]]
-        clusters, columns = np.divmod(who_of(before[bad]) // WARP, self.order.layout.cluster)
-        elected = self.order.layout.elected_columns(who_of(before[bad])) if self.order.layout.elects else None
-        left = np.ones(bad.size, bool)
-        pairs = np.unique((warps.astype(np.int64) << 32) + clusters)
-        for warp, cluster in zip(*np.divmod(pairs, 1 << 32), strict=True):
-            lane_clocks = acting.clocks.lane_clocks.get(int(warp))
-            know = lane_clocks.know if lane_clocks is not None else None
-            # An asynchronous copy has the clock of its lane when it was issued, not what the warp has learnt since.
-            if acting.snapshot is not None:
-                know = acting.snapshot.lane_clocks.get(int(warp))
-            row = know.rows.get(int(cluster)) if know is not None else None
-            if row is not None:
-                mine = (warps == warp) & (clusters == cluster)
-                left[mine] = row[columns[mine]] < clock_of(before[bad[mine]])
-                if elected is not None:
-                    left[mine] &= (elected[mine] < 0) | (row[elected[mine]] < clock_of(before[bad[mine]]))
-        return bad[left]
-
-    def _known_by_lane(self, k: int, before: Array, acting: Accessors) -> bool:
-        """Whether the ``k``-th access happened after the entry before it, by what is known of its lane alone: rows and
-        lanes that its warp learnt of other clusters, and groups of asynchronous copies that the lane has waited for."""
-        clocks, layout = acting.clocks, self.order.layout
-        warp, lane = int(acting.group.warps[acting.rows[k]]), int(acting.thread[k]) % WARP
-        identity, clock = int(who_of(before[k])), int(clock_of(before[k]))
-        unit = identity // WARP
-        cluster, columns = unit // layout.cluster, layout.columns(identity)
-        if acting.snapshot is not None:
-            know = acting.snapshot.lane_clocks.get(warp)
-            if know is not None and know.knows(cluster, columns, identity, clock):
-                return True
-        else:
-            lane_clocks = clocks.lane_clocks.get(warp)
-            if lane_clocks is not None:
-                extra = lane_clocks.extras.get(lane)
-                if lane_clocks.know.knows(cluster, columns, identity, clock) or (
-                    extra is not None and extra.knows(cluster, columns, identity, clock)
-                ):
-                    return True
-        # A thread that has waited for a group of its own copies knows them; other threads need a barrier after.
-        for a in range(len(layout.agents)):
-            mine = layout.agent_unit(int(clocks.unit[warp]), warp, a)
-            if unit == mine and (identity % WARP == lane or layout.by_warpgroup[a]):
-                if acting.snapshot is not None:
-                    return acting.snapshot.waited_by(int(acting.rows[k]), a, lane) >= clock
-                return clocks.waited_by(warp, a, lane) >= clock
-        return False
+    # -- strong accesses -----------------------------------------------------------------------------------------------
 
     def _both_strong(self, access: CellAccess, bad: Array, before: Array) -> Array:
         """Those of ``bad`` that are not both strong. The others do not race, but what comes after may with both."""
@@ -318,8 +304,9 @@ class CellCheck(RaceFindings):
 
 
 def _older(entries: Array, tick: int, copies: int) -> bool:
-    """Whether all entries are plainly known to the accessor: empty, or older than the last barrier of all
-    threads, or of copies by cp.async that are over."""
+    """Whether all entries are plainly known to the accessor. Invariant: True only where each entry is empty, or
+    older than a barrier that all threads of the block have passed (``tick``), or of one of the first groups of cp.async
+    that all who act know to be over (``copies``); so one maximum (and one minimum) over the entries decides."""
     newest = int(entries.max()) if entries.size else 0
     if newest < max(1, tick << CLOCK_SHIFT):
         return True

@@ -60,17 +60,15 @@ class AccessRecord:
         self.low, self.high = min(self.low, reach.low), max(self.high, reach.high)
         self.blocks, self.bytes = self.blocks | reach.blocks, self.bytes + reach.bytes
         self.newest, self.floor = max(self.newest, acting.newest), min(self.floor, acting.floors[0])
-        # Whole groups at one moment need the same clocks to be known as the part before them (``_now`` gives the same
-        # array as long as they are): nothing to add then.
-        if acting.listed or self.parts[-1][2].now is not acting.now:
-            if isinstance(self.needs, list):
-                self.needs.append(acting)
-            elif self.needs is not None:
-                self.needs = np.maximum(self.needs, acting.needs)
+        if isinstance(self.needs, list):
+            self.needs.append(acting)
+        elif self.needs is not None:
+            self.needs = np.maximum(self.needs, acting.needs)
         self.parts.append(part)
 
     def accepts(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
-        """Whether one more access may be added."""
+        """Whether one more access may be added. Invariant: a record tells of its accesses only what holds for all of
+        them (the range of bytes, the greatest clocks), so that it says "apart" less often than each of them would."""
         if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
             return False
         if self.kind == OTHERS and self.low == reach.low and self.high == reach.high:
@@ -84,7 +82,8 @@ class AccessRecord:
         return reach.low <= self.high + NEAR and self.low <= reach.high + NEAR
 
     def older_than(self, floor: int, copies: int) -> bool:
-        """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async."""
+        """Whether it was before the tick ``floor``, or is of the first ``copies`` groups of cp.async. Invariant: clocks
+        of threads are ticks of the launch, so one number says for all warps what a barrier of the block has ordered."""
         return (self.kind == THREADS and self.newest < floor) or (self.kind == GROUPS and self.newest <= copies)
 
     def happened_before(self, acting: Accessors) -> bool:

@@ -235,7 +235,8 @@ class RegisterOrigins(FromArrays):
                 self._write(registers, group, value, bad, old, origin, fresh=fresh)
 
     def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
-        """Whether a copy brings defined values to registers of all lanes: nothing else is to be followed."""
+        """Whether a copy brings defined values to registers of all lanes. Invariant: then running it on the origins
+        (:meth:`_copy`) would do the same, clear these registers and nothing else."""
         attrs = op.attrs
         if "registers" not in attrs or "source_registers" in attrs or attrs.get("store") or group.mask is not None:
             return False

@@ -5,9 +5,10 @@ An entry (*epoch*) is 63 bits: kind (2), clock (24), site (10), unit (22), lane 
 than a barrier which all threads of a block have passed. Those of the groups of cp.async (``GROUPS``) and of the rest
 (``OTHERS``: other asynchronous units, bytes that count at mbarriers) are numbers of their own.
 
-Reads are kept in a list until a write: in most kernels a barrier is between, and they are never compared. Of
-the reads since the last write a cell keeps the first and the newest: with two, a write is seen to race with one of
-several readers in all but rare cases, and never wrongly.
+Reads are kept in a list until a write that may race with them: in most kernels a barrier is between, and they are
+never compared. Invariant: the list and the cells together hold what the cells would hold if each read had gone there at
+once. Of the reads since the last write a cell keeps the first and the newest: with two, a write is seen to race with
+one of several readers in all but rare cases, and never wrongly.
 """
 
 from __future__ import annotations
@@ -129,13 +130,9 @@ class Shadow:
         if self.observer is not None:
             where.set(self.observer, 0 if entries is None else entries)
 
-    def drop_old_reads(self, floor: int) -> None:
-        """Drop reads that are older than a barrier which everybody has passed."""
-        self.reads = [read for read in self.reads if read.newest >= floor]
-        self.kept = sum(read.cells.size for read in self.reads)
-
     def has_newer_reads(self, floor: int) -> bool:
-        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``."""
+        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``. Invariant:
+        False only where all reads, in the list and in the cells, are older."""
         return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
 
     def merge_reads(self) -> tuple[Array, Array]:

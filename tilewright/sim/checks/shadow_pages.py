@@ -2,7 +2,7 @@
 
 A launch on an array of gigabytes touches little of it in a simulator, and eight bytes for each of its cells may be more
 than the machine has. The cells of touched pages are kept one page after another, in the order in which they were
-touched.
+touched. Invariant: ``local`` and ``cell`` are each other's inverse on cells that were touched, and a new page is empty.
 """
 
 from __future__ import annotations

@@ -25,13 +25,11 @@ class SparseClock:
         return SparseClock(dict(self.rows), dict(self.lanes))
 
     def join(self, other: SparseClock) -> None:
-        """Learn what ``other`` knows. Its arrays are shared, and never written to again."""
+        """Learn what ``other`` knows. Invariant: an array that is in a clock is never written to, so that clocks may
+        share it."""
         for cluster, row in other.rows.items():
             mine = self.rows.get(cluster)
-            if mine is None or mine is row:
-                self.rows[cluster] = row
-            elif (row > mine).any():  # else the array stays the one that others share: most joins compare only those
-                self.rows[cluster] = np.maximum(mine, row)
+            self.rows[cluster] = row if mine is None or mine is row else np.maximum(mine, row)
         for who, clock in other.lanes.items():
             if self.lanes.get(who, 0) < clock:
                 self.lanes[who] = clock
@@ -55,29 +53,25 @@ class LaneClocks:
     """What a warp knows beside its row of clocks: ``know`` all its lanes, ``extras`` single lanes until the warp
     synchronises."""
 
-    __slots__ = ("know", "extras", "_all")
+    __slots__ = ("know", "extras")
 
     def __init__(self) -> None:
         self.know = SparseClock()
         self.extras: dict[int, SparseClock] = {}
-        self._all: SparseClock | None = None
 
     def learn(self, know: SparseClock, lane: int | None = None) -> None:
         """All lanes, or one, learn something."""
-        self._all = None
         (self.know if lane is None else self.extras.setdefault(lane, SparseClock())).join(know)
 
     def all(self) -> SparseClock:
-        """The clocks that any lane knows. Not to be changed."""
-        if self._all is None:
-            self._all = self.know.copy()
-            for extra in self.extras.values():
-                self._all.join(extra)
-        return self._all
+        """The clocks that any lane knows."""
+        found = self.know.copy()
+        for extra in self.extras.values():
+            found.join(extra)
+        return found
 
     def merge(self) -> None:
         """The lanes have synchronised: what one knew all know."""
-        self._all = None
         for extra in self.extras.values():
             self.know.join(extra)
         self.extras.clear()

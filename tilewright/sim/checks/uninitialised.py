@@ -51,7 +51,8 @@ class Uninitialised(RegisterOrigins):
         super().begin(launch)
         self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
         if not self.thorough:
-            # No register is undefined until shared memory that was never written is read; then all are followed.
+            # Invariant: no register is undefined before the first read of shared memory that was never written, and at
+            # that read all registers are followed from then on, beginning with the op itself.
             self.arrays.held.clear()
             self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow"})
         concerned = self.arrays or (_may_read_unwritten(known) if self.thorough else known.allocations)

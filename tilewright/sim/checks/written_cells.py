@@ -1,4 +1,8 @@
-"""The part of shared memory that is known to be written, so that accesses to it need not be looked at."""
+"""The part of shared memory that is known to be written, so that accesses to it need not be looked at.
+
+Invariant: a cell that is not ``dirty`` is written in every block of the wave. Cells only become defined until
+:meth:`WrittenCells.forget` says that an undefined value may have been stored; then all are dirty again.
+"""
 
 from __future__ import annotations
 

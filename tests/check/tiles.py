@@ -1,6 +1,4 @@
-"""Accesses that are only noted (checks/pending.py): the same lines race as when every access is looked at cell by cell.
-
-Small random kernels: stores and loads of a few tiles in shared memory by patterns of threads, under conditions, with
+"""Small random kernels: stores and loads of a few tiles in shared memory by patterns of threads, under conditions, with
 barriers of the block, of some warps, of lanes, in loops, and copies by cp.async.
 """
 
@@ -9,16 +7,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
-import pytest
-
 import tilewright as cutlass
-from tests.check.pairs import launch, numbers
-from tilewright import cute, sim
-from tilewright.sim.checks.accessors import Accessors
-from tilewright.sim.checks.collect import collecting
-from tilewright.sim.checks.pending import PendingAccesses
-from tilewright.sim.checks.records import AccessRecord
+from tilewright import cute
 
 THREADS = 96
 KINDS = ("store", "load", "sync", "warp", "named", "load", "store", "wide", "copy", "wait", "both")
@@ -65,8 +55,8 @@ def step(what: str, tile: Any, source: Any, pattern: int, t: Any) -> Any:
     return cute.Float32(0)
 
 
-def raced(seed: int) -> set[Any]:
-    """The pairs of steps that race, by the rule and the steps' numbers."""
+def kernel_of(seed: int) -> Any:
+    """The kernel of these steps, done twice; it takes ``THREADS`` numbers, and gives as many for each of two blocks."""
     steps = program(seed)
 
     @cute.kernel
@@ -85,35 +75,4 @@ def raced(seed: int) -> set[Any]:
                     total = total + step(what, tiles[tile], x, pattern, t)
         y[b * THREADS + t] = total
 
-    with sim.options(check="races", seed=seed), collecting() as report:
-        launch(kernel, numbers(THREADS), np.zeros(2 * THREADS, np.float32), grid=2, block=THREADS)
-    assert set(report.rules) <= {"data-race"}
-    return {(f.parties[0].op.opcode, f.parties[1].op.opcode, str(f.key)) for f in report}
-
-
-@pytest.mark.parametrize("seed", [*range(6), 31])  # 31: what "both" reaches, between lines that are apart, is not
-def test_the_same_lines_race(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = raced(seed)
-    monkeypatch.setattr(PendingAccesses, "cannot_race", lambda *_: False)
-    monkeypatch.setattr(PendingAccesses, "add_similar_load", lambda *_: False)
-    assert noted == raced(seed)
-
-
-def test_remembered_orders_equal_the_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = []
-
-    def before(record: AccessRecord, acting: Accessors) -> bool:
-        found = remembered(record, acting)
-        if (
-            acting.snapshot is None
-            and not record.older_than(*acting.clocks.floors(acting.group))
-            and record.needs is not None
-        ):
-            answers.append((found, acting.know(np.asarray(record.needs))))
-        return found
-
-    remembered = AccessRecord.happened_before
-    monkeypatch.setattr(AccessRecord, "happened_before", before)
-    for seed in range(8):
-        raced(seed)
-    assert set(answers) == {(False, False), (True, True)}
+    return kernel

@@ -1,0 +1,183 @@
+"""The short cuts of the checks, each with the plain rule that may stand in its place.
+
+A short cut makes a check faster and must change no finding. A row names it, the attribute that it is, and what takes
+its place. ``test_short_cuts.py`` compares the findings with and without it; ``bench/short_cuts.py`` measures what it
+gains. Where the invariant of a short cut is stated, is ``where``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+from tilewright.sim.checks import race_cells, registry
+from tilewright.sim.checks.barrier_clocks import BarrierClocks
+from tilewright.sim.checks.clocks import ClockColumns, Clocks
+from tilewright.sim.checks.flags import Flags
+from tilewright.sim.checks.order import HappensBefore
+from tilewright.sim.checks.pending import PendingAccesses
+from tilewright.sim.checks.proxies import Proxies
+from tilewright.sim.checks.race_cells import CellCheck
+from tilewright.sim.checks.records import AccessRecord
+from tilewright.sim.checks.shadow import Shadow
+from tilewright.sim.checks.sparse_clock import SparseClock
+from tilewright.sim.checks.uninitialised import Uninitialised
+from tilewright.sim.checks.written_cells import WrittenCells
+from tilewright.sim.events import Events
+from tilewright.sim.group import Group
+
+
+class ShortCut(NamedTuple):
+    """``plain``: what takes the place of the attributes ``names`` of ``owner`` (or of several owners)."""
+
+    name: str
+    owner: Any
+    names: tuple[str, ...]
+    plain: Callable[..., Any]
+
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        """Without it, inside the block."""
+        with contextlib.ExitStack() as stack:
+            for owner in self.owner if isinstance(self.owner, list) else [self.owner]:
+                for name in self.names:
+                    stack.enter_context(mock.patch.object(owner, name, self.plain))
+            yield
+
+
+class Forgetting(dict[Any, Any]):
+    """A dictionary that knows nothing of what checks have found out about a group."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        name = key[0] if isinstance(key, tuple) else key
+        return default if str(name).startswith("check.") else super().get(key, default)
+
+
+def no(*_: Any) -> bool:
+    return False
+
+
+def yes(*_: Any) -> bool:
+    return True
+
+
+def nothing(*_: Any) -> None:
+    pass
+
+
+_init, _issue, _hear = Group.__init__, HappensBefore.issue, Events._hear
+_arrive, _read, _begin, _flags = BarrierClocks.arrive, Shadow.read, Uninitialised.begin, Flags.access
+
+
+def forgetful(group: Group, *rest: Any) -> None:
+    _init(group, *rest)
+    group.registers = Forgetting()
+
+
+def one_by_one(check: CellCheck, access: Any, before: Any, bad: Any) -> Any:
+    return np.array([k for k in bad.tolist() if not check._happened_before(access, before, k)], np.int64)
+
+
+def all_one_by_one(check: CellCheck, access: Any, before: Any) -> Any:
+    return one_by_one(check, access, before, np.flatnonzero(before))
+
+
+def merged_at_once(shadow: Shadow, read: Any) -> None:
+    _read(shadow, read)
+    shadow.merge_reads()
+
+
+def agents_of(clocks: Clocks, warps: Any, rows: Any) -> None:
+    """As ``Clocks.agents_of``, lane by lane."""
+    for a in range(len(clocks.layout.agents)):
+        if not clocks.layout.by_warpgroup[a]:
+            known = np.broadcast_to(clocks.open[warps, a][:, None] - 1, (warps.size, 32))
+            issued, waited = clocks.issued[a][warps], clocks.waited[a][warps]
+            at = np.arange(warps.size), clocks.columns[a][warps]
+            rows[at] = np.maximum(rows[at], np.where(issued > waited, waited, known).min(1))
+
+
+def barrier_by_barrier(barriers: BarrierClocks, group: Group, rows: Any, keys: Any, target: Any, waits: bool) -> None:
+    before = barriers.clocks.release(group.warps[rows])
+    for key in np.unique(keys):
+        mine = keys == key
+        _arrive(barriers, group, rows[mine], keys[mine], target[mine], waits)
+    barriers.before = before
+
+
+def joined(clock: SparseClock, other: SparseClock) -> None:
+    for cluster, row in other.rows.items():
+        mine = clock.rows.get(cluster)
+        clock.rows[cluster] = row.copy() if mine is None else np.maximum(mine, row)
+    for who, when in other.lanes.items():
+        clock.lanes[who] = max(clock.lanes.get(who, 0), when)
+
+
+def issued_alone(order: HappensBefore, group: Group, effect: Any) -> None:
+    order.issuing = None
+    _issue(order, group, effect)
+
+
+def read_again(flags: Flags, *rest: Any, **more: Any) -> None:
+    flags.acquired.clear()
+    _flags(flags, *rest, **more)
+
+
+def fences_asked_again(flags: Flags, found: Any, clocks: Any, warp: int, lane: Any, site: Any) -> Any:
+    return flags._by_fence(clocks, warp, lane, site.scope)
+
+
+def awake(check: Uninitialised, launch: Any) -> None:
+    _begin(check, launch)
+    if check.asleep:
+        launch.wake(check)
+
+
+def offset_by_offset(events: Events, observers: Any) -> None:
+    _hear(events, observers)
+    events.quick = None
+
+
+def all_fragments_watched(check: Uninitialised, launch: Any) -> None:
+    _begin(check, launch)
+    if check.thorough:
+        check.maybe_unwritten = {op for op in launch.program.function.walk() if op.opcode == "frag.alloc"}
+
+
+SHORT_CUTS = [
+    ShortCut("accesses kept without a look at their cells", PendingAccesses, ("cannot_race", "add_similar_load"), no),
+    ShortCut("loads like the one before", PendingAccesses, ("add_similar_load",), no),
+    ShortCut("writes to other lines", PendingAccesses, ("_maybe_same_lines",), lambda _, reach, met: met),
+    ShortCut("last writers of lines", PendingAccesses, ("_last_writers",), lambda _, reach, met: met),
+    ShortCut("warps that reach the same bytes", PendingAccesses, ("_after_by_warp",), no),
+    ShortCut("records written over", PendingAccesses, ("_drop_overwritten",), nothing),
+    ShortCut("records known to all", PendingAccesses, ("_prune",), nothing),
+    ShortCut("records of several accesses", AccessRecord, ("accepts",), no),
+    ShortCut("records before a barrier", AccessRecord, ("older_than",), no),
+    ShortCut("entries before a barrier", race_cells, ("_older",), no),
+    ShortCut("one entry for each warp", CellCheck, ("_known_by_warps",), no),
+    ShortCut("rows of clocks", CellCheck, ("_unordered",), all_one_by_one),
+    ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
+    ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
+    ShortCut("reads before a barrier", Shadow, ("has_newer_reads",), yes),
+    ShortCut("facts of a group found once", Group, ("__init__",), forgetful),
+    ShortCut("lanes with something unfinished", Clocks, ("agents_of",), agents_of),
+    ShortCut("columns of elected lanes", ClockColumns, ("elect",), no),
+    ShortCut("barriers that are reached together", BarrierClocks, ("arrive",), barrier_by_barrier),
+    ShortCut("rows that clocks share", SparseClock, ("join",), joined),
+    ShortCut("one snapshot for the copies of an op", HappensBefore, ("issue",), issued_alone),
+    ShortCut("flags that are read again", Flags, ("access",), read_again),
+    ShortCut("fences asked once for a warp", Flags, ("_by_fence_once",), fences_asked_again),
+    ShortCut("all warps fenced", Proxies, ("_plainly_fenced",), no),
+    ShortCut("writes of a warp fenced as one", Proxies, ("_fenced_by_all",), no),
+    ShortCut("cells known to be written", WrittenCells, ("has", "known"), no),
+    ShortCut("asleep until something is undefined", Uninitialised, ("begin",), awake),
+    ShortCut("copies of defined values", Uninitialised, ("_fills",), no),
+    ShortCut("fragments proved to be written", Uninitialised, ("begin",), all_fragments_watched),
+    ShortCut("checks that concern the kernel", list(registry.CHECKERS), ("concerns",), classmethod(yes)),
+    ShortCut("pointers in place of offsets", Events, ("_hear",), offset_by_offset),
+]

@@ -1,0 +1,82 @@
+"""Short cuts of the checks change no finding; those of the rule of data races say what the rule for one lane says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.check.drawn_cases import drawn_cases, report_as_it_is, report_of
+from tests.check.short_cuts import SHORT_CUTS, ShortCut
+from tilewright.sim.checks import race_cells
+from tilewright.sim.checks.race_cells import CellCheck
+
+DRAWN = drawn_cases("short cuts", 1, 1)
+NOTICED_BY = {
+    "accesses kept without a look at their cells": ("bug", "a_buffer_changed_while_the_neighbour_reads"),
+    "loads like the one before": ("bug", "a_consumer_that_asks_and_does_not_look"),
+    "writes to other lines": ("bug", "tma_bytes_read_without_a_wait"),
+    "last writers of lines": ("tiles", "8"),
+    "warps that reach the same bytes": ("bug", "stages_that_are_read_without_a_wait"),
+    "records written over": ("tiles", "22"),
+    "records known to all": ("tiles", "6"),
+    "records of several accesses": ("tiles", "39"),
+    "records before a barrier": ("bug", "a_lane_spins_on_a_plain_flag"),
+    "entries before a barrier": ("tiles", "9"),
+    "one entry for each warp": ("bug", "a_true_token_that_leaves_out_all_later_waits"),
+    "rows of clocks": ("tiles", "30"),
+    "each pair asked once": ("tiles", "7"),
+    "reads kept in a list": ("tiles", "17"),
+    "reads before a barrier": ("tiles", "12"),
+    "facts of a group found once": ("bug", "a_rotation_in_place"),
+    "lanes with something unfinished": ("lanes", "37"),
+    "columns of elected lanes": ("lanes", "38"),
+    "barriers that are reached together": ("tiles", "23"),
+    "rows that clocks share": ("lanes", "25"),
+    "one snapshot for the copies of an op": ("twin", "stages_that_are_read_without_a_wait"),
+    "flags that are read again": ("twin", "block_0_adds_up_without_waiting"),
+    "fences asked once for a warp": ("bug", "a_ticket_without_the_blocks_barrier"),
+    "all warps fenced": ("bug", "a_proxy_fence_by_one_lane"),
+    "writes of a warp fenced as one": ("bug", "tma_reads_what_is_written_again"),
+    "cells known to be written": ("lanes", "8"),
+    "asleep until something is undefined": ("bug", "part_sums_of_warps_read_too_early"),
+    "copies of defined values": ("bug", "a_shuffle_from_a_lane_that_takes_no_part"),
+    "fragments proved to be written": ("bug", "a_product_with_its_first_operand_not_loaded"),
+    "checks that concern the kernel": ("bug", "wgmma_of_a_tile_without_a_fence"),
+    "pointers in place of offsets": ("tiles", "20"),
+}
+"""For each short cut a case that a wrong form of it was seen to change, mostly one that says "ordered" or "the same" of
+everything."""
+
+
+@pytest.mark.parametrize("cut", SHORT_CUTS, ids=lambda cut: cut.name.replace(" ", "_"))
+def test_the_findings_are_the_same_without(cut: ShortCut) -> None:
+    check = "default" if cut.name.startswith("asleep") else "all"
+    for kind, which in [*DRAWN, NOTICED_BY[cut.name]]:
+        with cut.off():
+            plain = report_of(kind, which, check)
+        assert report_as_it_is(kind, which, check) == plain, f"{kind} {which}"
+
+
+def test_the_rule_for_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that accesses are compared: what the short cuts say of all lanes, and the rule for each of them."""
+    compare, said = CellCheck._compare, Counter[str]()
+
+    def both(self: CellCheck, access: Any, before: Any, floors: Any) -> None:
+        racing = [k for k in np.flatnonzero(before).tolist() if not self._happened_before(access, before, k)]
+        short = {
+            "older": race_cells._older(before, *floors),
+            "warps": self._known_by_warps(before, access.acting),
+        }
+        said.update(name for name, ordered in short.items() if ordered and before.any())
+        assert not (racing and any(short.values()))
+        assert self._unordered(access, before).tolist() == racing
+        said["racing" if racing else "ordered"] += 1
+        compare(self, access, before, floors)
+
+    monkeypatch.setattr(CellCheck, "_compare", both)
+    for kind, which in drawn_cases("rule", 6, 4):
+        report_of(kind, which)
+    assert min(said[name] for name in ("older", "warps", "racing", "ordered")) > 10, said
