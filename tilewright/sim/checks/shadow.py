@@ -131,8 +131,8 @@ class Shadow:
             where.set(self.observer, 0 if entries is None else entries)
 
     def has_newer_reads(self, floor: int) -> bool:
-        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``. Invariant:
-        False only where all reads, in the list and in the cells, are older."""
+        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``.
+        Invariant: False only where all reads, in the list and in the cells, are older."""
         return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
 
     def merge_reads(self) -> tuple[Array, Array]:
