@@ -8,7 +8,7 @@ import numpy as np
 
 import tilewright as cutlass
 from tests.check.pairs import launch, pair
-from tilewright import cute
+from tilewright import cute, sim
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.cute.runtime import from_dlpack
 
@@ -186,6 +186,26 @@ def no_fence_before_the_barrier(bug: bool) -> None:
 @pair("tcgen05-fence", "cute.copy(load, part, taken)", "cute.copy(store, given, mine.partition_D(memory))")
 def no_fence_behind_the_barrier(bug: bool) -> None:
     handed_on("after" if bug else "")
+
+
+@pair(
+    "residency", "while cute.arch.load(count.iterator) < 8:", "cute.arch.atomic_add(count.iterator, cutlass.Int32(1))"
+)
+def blocks_that_wait_for_one_without_columns(bug: bool) -> None:
+    """A multiprocessor holds two of these blocks, but with all of its columns only one that has some."""
+
+    @cute.kernel
+    def kernel(count: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(512 if bug else 256)
+        if t == 0:
+            cute.arch.atomic_add(count.iterator, cutlass.Int32(1))
+            while cute.arch.load(count.iterator) < 8:
+                pass
+        freed(base, warp, 512 if bug else 256)
+
+    with sim.options(sms=4):
+        launch(kernel, np.zeros(1, np.int32), grid=8, block=128)
 
 
 @pair("deadlock", "cute.arch.alloc_tmem(512, holder)")

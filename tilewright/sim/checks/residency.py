@@ -3,7 +3,8 @@
 A GPU begins the blocks of a grid in order, as many as it holds at once; the others begin when earlier ones end. A block
 that waits for one of those may keep it from ever beginning. So a loop that polls global memory may wait for blocks that
 are resident with it from the start, or that come before it. The simulated GPU has ``sim.options(sms=...)``
-multiprocessors; how many blocks each holds, threads and shared memory decide.
+multiprocessors; how many blocks each holds, threads and shared memory decide, and tensor memory: a block that waits for
+columns to be freed does nothing until another one has ended, or freed its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.atoms.tensor_memory import COLUMNS
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import MOST_SMEM, SMEM_RESERVED, WARP
@@ -34,14 +36,16 @@ LARGEST = 1 << 26  # bytes of an array that is looked at
 
 
 def resident_blocks_of(launch: Launch) -> int:
-    """Blocks of the launch that the simulated GPU holds at once, as far as threads and shared memory decide."""
-    return resident_blocks(launch.geometry.warps, launch.smem, launch.options.sms)
+    """Blocks of the launch that the simulated GPU holds at once, as far as threads and the memories decide."""
+    columns = kernel_facts(launch.program).columns
+    return resident_blocks(launch.geometry.warps, launch.smem, launch.options.sms, columns)
 
 
-def resident_blocks(warps: int, smem: int, sms: int) -> int:
-    """How many blocks of ``warps`` warps and ``smem`` bytes of shared memory ``sms`` multiprocessors hold at once."""
+def resident_blocks(warps: int, smem: int, sms: int, columns: int = 0) -> int:
+    """How many blocks of ``warps`` warps, ``smem`` bytes of shared memory and ``columns`` of tensor memory ``sms``
+    multiprocessors hold at once."""
     per = min(MOST_BLOCKS, MOST_THREADS // (warps * WARP), (MOST_SMEM + SMEM_RESERVED) // (smem + SMEM_RESERVED))
-    return sms * max(1, per)
+    return sms * max(1, min(per, COLUMNS // columns) if columns else per)
 
 
 class Poll:
@@ -153,6 +157,8 @@ class Residency(Checker):
 
     def _report(self, waits: Op, writes: Op, waiter: int, writer: int, poll: Poll, buffer: Any, off: int) -> None:
         grid = self.launch.geometry
+        columns = kernel_facts(self.launch.program).columns
+        each = f", where each has {columns} of {COLUMNS} columns of tensor memory" if columns else ""
         who = []
         for block, known in ((waiter, poll.waits), (writer, poll.wrote)):
             x, rest = block % grid.grid[0], block // grid.grid[0]
@@ -166,7 +172,7 @@ class Residency(Checker):
                 [Party("waits", waits, who[0]), Party("written", writes, who[1])],
                 global_memory(waits, buffer, off, 1 << CELL),
                 f"the grid has {grid.blocks} blocks, of which the GPU ({self.launch.options.sms} multiprocessors) "
-                f"holds {self.held} at once; a later block begins when an earlier one ends",
+                f"holds {self.held} at once{each}; a later block begins when an earlier one ends",
                 "wait for earlier blocks only, let the last one that arrives do the work (a ticket), or launch no more "
                 "blocks than are resident (persistent blocks); sim.options(sms=...) says how large the GPU is",
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.core import Function, Op, Value
+from tilewright.ir.core import Constant, Function, Op, Value
 from tilewright.ir.effects import SCOPES, Access
 from tilewright.ir.lanes import Array
 from tilewright.ir.passes.written import SHARED_SPACES as SHARED_SPACES
@@ -173,6 +173,9 @@ class KernelFacts:
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
         self.tensor_memory = any(MemSpace.TMEM in a.spaces for op in self.calls for a in op.attrs["atom"].accesses)
+        # The columns of tensor memory that a block has at once, as far as numbers in the program say: the least of it.
+        counts = [op.operands[1] for op in self.calls if op.attrs["atom"].name == "tcgen05.alloc"]
+        self.columns = max([int(n.value) for n in counts if isinstance(n, Constant)], default=0)
         # Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on.
         self.staged = any(o.through == "mbarrier" and o.agent for o in orders) or any(
             a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses
