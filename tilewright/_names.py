@@ -31,14 +31,19 @@ def attach(module: str, like: str | None = None) -> None:
     def find(name: str) -> Any:
         if name == "__all__":
             return public_names(module, like)
-        if name.startswith("__"):  # Python asks modules for such names itself
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = _find(module, like, name, sys._getframe(1))
-        setattr(found, name, value)
-        return value
+        return first_use(module, name, sys._getframe(1), like)
 
     found.__getattr__ = find
     found.__dir__ = lambda: public_names(module, like)
+
+
+def first_use(module: str, name: str, asker: FrameType, like: str | None = None) -> Any:
+    """The public name, which the module keeps; an error for the frame that asks if there is none."""
+    if name.startswith("__"):  # Python asks modules for such names itself
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    value = _find(module, like, name, asker)
+    setattr(sys.modules[module], name, value)
+    return value
 
 
 def public_names(module: str, like: str | None = None) -> list[str]:

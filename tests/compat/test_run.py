@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -13,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import tilewright
+import tilewright.cute
 from tilewright import compat
 from tilewright.cli import main
 from tilewright.errors import ArgumentError
@@ -178,7 +182,7 @@ def test_an_installed_cutlass_is_not_hidden(tmp_path: Path, monkeypatch: pytest.
     script.write_text("import cutlass\nprint(cutlass.__name__, getattr(cutlass, 'who', ''))")
     code, out, err = command(str(script))
     assert code == 2 and not out and "tilewright run --replace" in err
-    assert command("--replace", str(script))[:2] == (0, "tilewright \n")
+    assert command("--replace", str(script))[:2] == (0, "cutlass \n")
     import cutlass
 
     assert cutlass.who == "theirs"
@@ -194,7 +198,31 @@ def test_a_folder_named_cutlass_is_no_package(tmp_path: Path, monkeypatch: pytes
     try:
         import cutlass
 
-        assert cutlass.__name__ == "tilewright"
+        assert cutlass.Int32 is tilewright.Int32
+    finally:
+        compat.uninstall()
+
+
+def test_the_module_cutlass_is_tilewright_but_for_its_version() -> None:
+    """Libraries compare the version with those of nvidia-cutlass-dsl, and name their caches by it."""
+    compat.install()
+    try:
+        import cutlass
+        import cutlass.cute
+
+        assert cutlass.__version__ == importlib.metadata.version("nvidia-cutlass-dsl") != tilewright.__version__
+        assert cutlass.cute is tilewright.cute and cutlass.__all__ == tilewright.__all__ and dir(cutlass)
+        scope: dict[str, Any] = {}
+        exec("from cutlass import *", scope)
+        assert scope["Float32"] is tilewright.Float32
+        cutlass.mine = 3
+        assert tilewright.mine == 3
+        del cutlass.mine
+        assert not hasattr(tilewright, "mine") and not hasattr(cutlass, "__wrapped__")
+        with pytest.raises(AttributeError, match=r"module 'cutlass' has no attribute 'Float33'.*test_run.py:\d+; did"):
+            _ = cutlass.Float33
+        assert importlib.reload(cutlass).__version__ == cutlass.__version__
+        compat.install()
     finally:
         compat.uninstall()
 

@@ -13,10 +13,41 @@ from types import ModuleType
 from typing import Any
 
 from tilewright import stand_ins
+from tilewright._names import first_use
+from tilewright.compat.distribution import VERSION
 from tilewright.errors import OF_A_MODULE, ArgumentError, MissingImportError, nearest
 
 OURS, THEIRS = "tilewright", "cutlass"
 PICTURES = "cute_viz"  # the package that programs draw layouts with; one that is installed stays what it is
+
+
+class Face(ModuleType):
+    """The module ``cutlass``: that of Tilewright, but for its version, which is that of the names that are followed."""
+
+    __carry_immutable__ = True  # to staging it is the library that it stands for
+
+    def __init__(self, ours: ModuleType) -> None:
+        super().__init__(THEIRS, ours.__doc__)
+        own = {"_ours": ours, "__version__": VERSION, "__file__": ours.__file__, "__path__": ours.__path__}
+        vars(self).update(own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return self._ours.__all__
+        found = vars(self._ours)
+        return found[name] if name in found else first_use(OURS, name, sys._getframe(1))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__"):  # the import system's
+            super().__setattr__(name, value)
+        else:
+            setattr(self._ours, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._ours, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._ours)
 
 
 class AliasFinder(MetaPathFinder, Loader):
@@ -39,12 +70,14 @@ class AliasFinder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         found = _ours(spec.name)
+        if spec.name == THEIRS:
+            return Face(found)
         self._own_specs[spec.name] = found.__spec__
         return found
 
     def exec_module(self, module: ModuleType) -> None:
         """The module has run already; the import system has written the alias's spec into it, which is undone."""
-        if module.__spec__ is not None:
+        if module.__spec__ is not None and not isinstance(module, Face):
             module.__spec__ = self._own_specs.pop(module.__spec__.name, module.__spec__)
 
 
@@ -108,6 +141,10 @@ def _other() -> str | None:
     count."""
     loaded = sys.modules.get(THEIRS)
     if loaded is not None:
-        return None if loaded.__name__ == OURS else str(getattr(loaded, "__file__", None) or "imported already")
+        return (
+            None
+            if isinstance(loaded, Face) or loaded.__name__ == OURS
+            else str(getattr(loaded, "__file__", None) or "imported already")
+        )
     spec = importlib.util.find_spec(THEIRS)
     return spec.origin if spec is not None and spec.origin else None
