@@ -47,7 +47,7 @@ def stream_k(form: Form) -> Answer:
     plan = next(v.how for _, v in shown if isinstance(v.how, StreamK))
     found = {**{name: getattr(plan, name, None) for _, name in NUMBERS}, "output_tiles": tiles}
     found["big_blocks"] = plan.sk_regions * plan.sk_big_blocks_per_region
-    told = "\n".join(f"{title:<26}{found[name]}" for title, name in NUMBERS)
+    numbers = "\n".join(f"{title:<26}{found[name]}" for title, name in NUMBERS)
     times = "\n".join(
         f"{name}: {c.time:.4g} us (modelled), quantisation efficiency {c.quantisation_efficiency:.1%}"
         for name, c in charts
@@ -56,9 +56,8 @@ def stream_k(form: Form) -> Answer:
     why = streamk_plan_figure(tiles, plan.iters_per_tile, sms, occupancy)
     return Answer(
         [("when each block runs", gantt(charts, title)), ("why this plan", why)],
-        [("decompositions", times), ("the plan of Stream-K", told)],
-        python=f"tilewright streamk {m} {n} {k} --sms {sms} --occupancy {occupancy} "
-        f"--tile {form['tile']} --split {split}",
+        [("decompositions", times), ("the plan of Stream-K", numbers)],
+        python=f"tilewright streamk {m} {n} {k} --sms {sms} --occupancy {occupancy} --tile {form['tile']}",
     )
 
 

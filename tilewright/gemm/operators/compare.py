@@ -62,7 +62,7 @@ class Decompositions:
 
     ``sms`` multiprocessors with ``smem`` bytes of shared memory for a block are planned for, of which Stream-K balances
     over ``available``; ``occupancy`` blocks fit on each (by default what registers and shared memory allow). ``split``
-    is the factor of split-K, and leaves the two variants with it alone; None: 2, among all.
+    is the factor of split-K; with ``only_split`` there are only the two variants that split K.
     """
 
     def __init__(
@@ -72,12 +72,13 @@ class Decompositions:
         *,
         sms: int,
         smem: int,
-        split: int | None = None,
+        split: int = 2,
+        only_split: bool = False,
         available: int | None = None,
         occupancy: int | None = None,
     ) -> None:
         self.problem, self.entry = problem, entry
-        config, alone_split, split = entry.config, split is not None, split or 2
+        config = entry.config
         (m, n, k), (bM, bN, bK) = problem, config.tile
         self.sms, self.occupancy = sms, occupancy or config.blocks_at_once(smem)
         self.tiles, self.k_tiles = -(-m // bM) * -(-n // bN), -(-k // bK)
@@ -106,7 +107,7 @@ class Decompositions:
                 basic_split,
             ),
         ]
-        if alone_split:
+        if only_split:
             self.variants = self.variants[3:]
         self.costs = self.costs_of(config, smem)
 
@@ -130,7 +131,8 @@ class Comparison(Decompositions):
     """``D = alpha * A @ B + beta * C`` of small integers in float16, in each decomposition; on a GPU, or in the
     simulator.
 
-    ``sms`` are by default those of the GPU, or 132; ``tile`` is the kernel's; ``scales`` are alpha and beta.
+    ``sms`` are by default those of the GPU, or 132; ``tile`` is the kernel's; ``scales`` are alpha and beta. A given
+    ``split`` leaves the two variants that split K; without it their factor is 2.
     """
 
     def __init__(
@@ -150,7 +152,14 @@ class Comparison(Decompositions):
         here, smem = limits(machine)
         entry = entry_of(kernel, tile)
         super().__init__(
-            problem, entry, sms=sms or here, smem=smem, split=split, available=available, occupancy=occupancy
+            problem,
+            entry,
+            sms=sms or here,
+            smem=smem,
+            split=2 if split is None else split,
+            only_split=split is not None,
+            available=available,
+            occupancy=occupancy,
         )
 
     def run(self, iterations: int = 10, progress: Callable[[float], None] | None = None) -> Iterator[Outcome]:
