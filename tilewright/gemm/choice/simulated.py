@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import warnings
 
-from tilewright.gemm.choice.choose import oriented, with_tiles
+from tilewright.gemm.choice.choose import with_tiles
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.plan_options import Limits, Problem
+from tilewright.gemm.family.plan_options import Limits, Problem, kernel_extents
 
 LONG = 20.0  # seconds that a user should know of before they have passed
 PER_TILE = 1 << 14  # measured on 512^3 (Hopper) and 1024^3 (mma.sync) with the smallest and the largest tiles
@@ -41,14 +41,14 @@ def for_simulator(entry: KernelEntry, problem: Problem, limits: Limits) -> Kerne
 
 def simulated_work(config: AnyConfig, problem: Problem) -> int:
     """Elements that the tiles of a product cover, and what they cost besides."""
-    m, n, _, batch = oriented(config, problem)
+    m, n, _, batch = kernel_extents(config, problem)
     bM, bN, _ = config.tile
     return -(-m // bM) * -(-n // bN) * batch * (bM * bN + PER_TILE)
 
 
 def multiply_adds(config: AnyConfig, problem: Problem) -> int:
     """Those of a product: its tiles are whole in all three modes, also at the edges."""
-    m, n, k, batch = oriented(config, problem)
+    m, n, k, batch = kernel_extents(config, problem)
     whole = (-(-extent // tile) * tile for extent, tile in zip((m, n, k), config.tile, strict=True))
     return math.prod(whole) * batch
 
