@@ -84,8 +84,8 @@ def test_the_tensor_that_a_changed_map_describes(extents: Any, strides: Any, at:
         ((64, 2), 0, "update_tma_descriptor: mode 1 of (?,?):(?,?) x f32 has the stride 2, and TMA brings"),
         ((64, 0), 0, "update_tma_descriptor: mode 1 of (?,?):(?,?) x f32 has the stride 0, and TMA brings"),
         ((1, 64), 0, "update_tma_descriptor: mode 1 of (?,?):(?,?) x f32 has the stride 64, and TMA brings"),
-        ((66, 1), 0, "tensormap.replace.global_stride 0: 264 bytes are no stride that TMA takes"),
-        ((64, 1), 1, "is no address that TMA takes: tensors begin at a multiple of 16 bytes"),
+        ((66, 1), 0, "tensormap.replace.global_stride 0: 264 bytes are not a stride that TMA takes"),
+        ((64, 1), 1, "is not an address that TMA takes: tensors begin at a multiple of 16 bytes"),
     ],
 )
 def test_update_tensormap_refuses_strides_and_addresses(strides: Any, at: int, words: str) -> None:

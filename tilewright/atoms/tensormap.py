@@ -20,7 +20,7 @@ from tilewright.ir import tensormap as image
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
-from tilewright.ir.target import SPECIFIC
+from tilewright.ir.target import SPECIFIC, WARP
 from tilewright.ir.types import U32, U64, MemSpace, PtrType, Type, element_of
 
 _MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
@@ -31,9 +31,10 @@ _FIELDS: dict[str, tuple[Type, int, int]] = {
 }
 """Field: its type, its first word in the simulator's image, and how many there are."""
 _RULES = {
-    "global_address": "is no address that TMA takes: tensors begin at a multiple of 16 bytes",
-    "global_stride": "bytes are no stride that TMA takes: modes have strides of multiples of 16 bytes",
+    "global_address": "is not an address that TMA takes: tensors begin at a multiple of 16 bytes",
+    "global_stride": "bytes are not a stride that TMA takes: modes have strides of multiples of 16 bytes",
 }
+"""What a value that is not a multiple of 16 is told, after the value."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ class ReplaceTensorMap(Instruction):
         # A write of this field alone: lanes of a warp that replace it by one value agree, in whatever order they come.
         values = lanes.spread(operands[1])
         if self.field in _RULES:
-            _taken(lanes, values, values.astype(np.uint64) % 16 != 0, f"{self.mnemonic()}: {{}} {_RULES[self.field]}")
+            _need_none(
+                lanes, values, values.astype(np.uint64) % 16 != 0, f"{self.mnemonic()}: {{}} {_RULES[self.field]}"
+            )
         word = values.view(f"u{values.itemsize}").astype(np.uint64)[:, None]
         _write(lanes, op, lanes.further(operands[0], (_FIELDS[self.field][1] + self.ordinal) * word.itemsize), word)
         return ()
@@ -147,7 +150,7 @@ class CheckContiguous(Instruction):
         stride, extent = map(lanes.spread, operands)
         text = f"{self.where} has the stride {{}}, and TMA brings elements that follow each other there"
         fix = "pass a tensor that is contiguous in that mode, or choose an atom made for the mode that is"
-        _taken(lanes, stride, (stride != 1) & (extent > 1), text, fix)
+        _need_none(lanes, stride, (stride != 1) & (extent > 1), text, fix)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -209,12 +212,12 @@ class CopyTensorMapRelease(Instruction):
         _check_memory(self.name, op, op.operands[1], (MemSpace.SMEM,), 128)
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        active = lanes.active().reshape(-1, 32)
+        active = lanes.active().reshape(-1, WARP)
         torn = active.any(axis=1) & ~active.all(axis=1)
         if torn.any():
             raise lanes.fault(
                 f"{self.name} by some threads of a warp only",
-                np.repeat(torn, 32),
+                np.repeat(torn, WARP),
                 "let the whole warp call cp_fence_tma_desc_release",
             )
         _write(lanes, op, operands[0], words_of(lanes, operands[1], op.operands[1].type))
@@ -231,8 +234,9 @@ def _write(lanes: Lanes, op: Op, pointer: Any, words: Any) -> None:
     lanes.store(pointer, np.ascontiguousarray(words).view(elem.dtype))
 
 
-def _taken(lanes: Lanes, values: Any, wrong: Any, text: str, fix: str = "") -> None:
-    """A fault of the active lanes whose value is wrong; ``text`` says so of the first value."""
+def _need_none(lanes: Lanes, values: Any, wrong: Any, text: str, fix: str = "") -> None:
+    """A fault where the value of an active lane is ``wrong`` (bool ``[L]``); ``text`` has the first such value in the
+    place of ``{}``."""
     wrong = wrong & lanes.active()
     if wrong.any():
         raise lanes.fault(text.format(int(values[wrong][0])), wrong, fix)

@@ -24,7 +24,10 @@ def run(
     json: Path | None,
     verbose: bool,
 ) -> int:
-    """Study the kernels of ``script``; the exit code is 1 when a mutant is missed."""
+    """Run ``script`` (with ``arguments``), then each mutant of its kernels, and print what noticed it: the options are
+    those of :func:`tilewright.sim.mutation.study`. ``known``: a file of mutants that are known to change nothing;
+    ``json``: where the outcomes go; ``verbose``: list the mutants that were noticed, too. The exit code is 1 when one
+    is missed."""
     console = Console(stderr=True)
 
     def tell(outcome: Outcome) -> None:

@@ -23,7 +23,7 @@ from tilewright.ir.core import Function
 from tilewright.ir.target import MULTIPROCESSORS, Architecture, architecture
 
 _UNDER_WAY: dict[str, threading.Lock] = {}
-"""By the names of entries of the disk cache."""
+"""By entry of the disk cache: the lock of the thread that compiles it."""
 
 
 def compile(
@@ -63,11 +63,11 @@ def _check_shared(function: Function, target: Architecture) -> None:
 def _compiled(
     function: Function, target: Architecture, lineinfo: bool, options: tuple[str, ...], cache: bool
 ) -> Artifact:
-    """From the cache, by the kernel's digest where it has one, for then its text need not be written; else by NVRTC."""
+    """The artifact from the disk cache, or made by NVRTC and put there. Two kernels with one ``function.digest`` have
+    one text: a kernel that has a digest is found in the cache without printing it."""
     arch = str(target)
     compiler = nvrtc_for(target)
     flags = nvrtc.options(arch, lineinfo, options)
-    # A digest stands for the text: a kernel that is in the cache need not be printed.
     source = None if function.digest else emit(function, arch)
     text = function.digest if source is None else source.annotated() if lineinfo else source.text
     name = disk.key(compiler.identity, _header_digest(), function.name, text, *flags)

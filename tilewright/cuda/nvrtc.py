@@ -192,7 +192,7 @@ def _behind_ptx(source: Source, arch: str, extra: tuple[str, ...], ptx: str, lin
     # Line information moves the lines of the PTX, so the line is found again by its text and its number among
     # equal ones.
     nth = lines[:line].count(wanted)
-    shown = f"\n  {wanted.strip()}"
+    excerpt = f"\n  {wanted.strip()}"
     _, annotated, _, _ = _run(source.name, source.annotated(), arch, options(arch, True, extra))
     files = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', annotated, re.M))
     place = ""
@@ -201,5 +201,5 @@ def _behind_ptx(source: Source, arch: str, extra: tuple[str, ...], ptx: str, lin
             place = f"{files.get(found[1], '?')}:{found[2]}"
         nth -= text == wanted
         if nth == 0:
-            return f"{shown}\nprinted from {place}" if place else shown
-    return shown
+            return f"{excerpt}\nprinted from {place}" if place else excerpt
+    return excerpt

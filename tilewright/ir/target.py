@@ -1,5 +1,6 @@
-"""GPU architectures by name, and what their launches, blocks and multiprocessors are limited to: the one table of it
-(CUDA C++ Programming Guide, "Compute Capabilities"). What an instruction needs is on its class."""
+"""GPU architectures by name, and the limits of their launches, blocks and multiprocessors (CUDA C++ Programming Guide,
+"Compute Capabilities"). This is the only table of them. The architecture that an instruction needs is stated on the
+instruction's class."""
 
 from __future__ import annotations
 

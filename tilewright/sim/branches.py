@@ -8,6 +8,9 @@ Three registers hold the state of a branch that a group runs in both directions:
 the two sides, and ``saved``, the mask before. ``taken`` is None while the group is on one side as a whole; that is how
 the code behind each side knows whether the other side is still to be run, and why two groups with and without it must
 not merge (these registers are *exact*, see ``Program.exact_at``).
+
+The functions below make closures ``control(g, s)``, the nodes of a program: ``g`` is the group that comes, ``s`` its
+registers by slot; a node gives the number of the node that follows, or ``SPLIT`` or ``PAUSE``.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def lower_if(low: Lowering, op: Op) -> None:
+    """The nodes of an ``if``: enter, the first side, between the sides, the second side, leave."""
     cond = low.slot(op.operands[0])
     then, other = op.regions
     results = low.slots_of(op.results)
@@ -75,6 +79,7 @@ def join(low: Lowering, op: Op) -> None:
 
 
 def _enter_masked(cond: int, states: tuple[int, int, int], then_at: Label, other_at: Label) -> Closure:
+    """Run the first side under the mask of the lanes whose condition holds; ``_between`` goes on with the others."""
     taken, rest, saved = states
 
     def control(g: Any, s: list[Any]) -> int:
@@ -97,6 +102,7 @@ def _enter_masked(cond: int, states: tuple[int, int, int], then_at: Label, other
 
 
 def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_at: Label) -> Closure:
+    """Split the group: the warps of one side, those of the other, and those whose lanes go both ways."""
     taken, rest, saved = states
 
     def control(g: Any, s: list[Any]) -> int:
@@ -152,6 +158,7 @@ def _between(
 def _leave(
     states: tuple[int, int, int], values: list[int], results: list[int], kinds: list[int], end: Label
 ) -> Closure:
+    """After the second side: results of both sides are blended, and all lanes go on."""
     taken, _, saved = states
 
     def control(g: Any, s: list[Any]) -> int:

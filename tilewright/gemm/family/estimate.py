@@ -26,7 +26,8 @@ class CostModel(ABC):
         self.unshared = sum(option.parts == 1 for option in options)
         self.one_block = sum(option.parts == 1 and option.config.cluster_k == 1 for option in options)
         self.ones = np.ones(len(options), np.float32)  # np.maximum takes six times as long with the number 1.0
-        # Elements of D along the problem's M and N, and of K, that a tile of each option has.
+        # Of each option the extents of a cluster's tile along M and N of the problem (not of the kernel, which may have
+        # them swapped).
         self.rows, self.columns = self.of_each(lambda config: kernel_extents(config, config.cluster_tile[:2])).T.copy()
 
     def of_each(self, number: Callable[[Any], Any]) -> Vector:
@@ -35,11 +36,13 @@ class CostModel(ABC):
 
     @abstractmethod
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
-        """Microseconds for an (M, N, K, L) problem, without what all options have in common: of each option, or
-        where no tile can be shared (also without ``sharing``) of the first ``unshared``."""
+        """Microseconds of each option for an (M, N, K, L) problem, without what all options have in common; of the
+        first ``unshared`` options alone where ``sharing`` is False, or the problem's tiles cannot be shared
+        (:func:`can_share`)."""
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:
-    """Whether options that share tiles are among those of a problem."""
+    """Whether options that share tiles are among those of a problem: a single product that has elements, of which the
+    caller wants them (``sharing``)."""
     m, n, k, batch = problem
     return bool(sharing and batch == 1 and m and n and k)

@@ -1,4 +1,8 @@
-"""Operands on another machine: NumPy arrays to a GPU and back, torch tensors of a GPU to the simulator and back."""
+"""Operands on another machine: NumPy arrays to a GPU and back, torch tensors of a GPU to the simulator and back.
+
+``target`` is the machine (``sim.machine``, ``cuda.machine``): ``upload(array)`` and ``zeros(n, dtype, device)`` make
+arrays that its kernels reach, ``download(array, into)`` copies one back.
+"""
 
 from __future__ import annotations
 

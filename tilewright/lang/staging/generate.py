@@ -1,4 +1,9 @@
-"""Control flow for code that is not rewritten: ``if_generate`` and ``not_`` of the CuTe DSL."""
+"""Control flow for code that is not rewritten, as the CuTe DSL has it: ``if_generate``, ``and_``, ``or_`` and ``not_``.
+
+In a ``@cute.jit`` function ``if``, ``and``, ``or`` and ``not`` on run-time values are rewritten to the same. A plain
+function that such a function calls is not rewritten: it calls these. Conditions that are Python values are decided at
+once.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,22 @@ def if_generate(
 ) -> Any:
     """``then_body(*input_args)`` where ``cond`` holds, else ``else_body(*input_args)``; gives what they give.
 
-    ``return_types`` are the numeric types that results are converted to, so that both bodies agree.
+    Args:
+        cond: a bool, or a Boolean of a run-time value.
+        then_body: is called once where ``cond`` is known, and while both sides are staged where it is not.
+        else_body: the same for the other side; None: nothing.
+        input_args: what the bodies are called with.
+        return_types: the numeric types that results are converted to, so that both bodies agree.
+
+    >>> from tilewright import Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> def clamped(x):  # not rewritten
+    ...     return if_generate(x > 2, lambda: Int32(2), lambda: x, return_types=[Int32])
+    >>> @cute.jit
+    ... def use(t):
+    ...     return clamped(t)
+    >>> per_thread(use, 32)[:5]
+    [0, 1, 2, 2, 2]
     """
 
     def typed(body: Callable[..., Any] | None) -> Any:
@@ -36,7 +56,11 @@ def if_generate(
 
 
 def and_(lhs: Any, rhs: Any, *more: Any, loc: Any = None, ip: Any = None) -> Any:
-    """Logical and of numbers known now or at run time; all of them are evaluated."""
+    """Logical and of numbers known now or at run time; all of them are evaluated.
+
+    >>> and_(True, 3 > 2), or_(False, 3 < 2), not_(True)
+    (True, False, False)
+    """
     return expressions.and_(lhs, *[functools.partial(_itself, x) for x in (rhs, *more)])
 
 

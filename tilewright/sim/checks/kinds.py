@@ -25,7 +25,8 @@ SIGNED = ("add", "sub", "mul", "neg", "abs", "div", "floordiv")
 
 
 def may_overflow(op: Op) -> bool:
-    """Whether the op may overflow, as far as the front could tell."""
+    """Whether the op may overflow. The front marks an op by the attribute ``wraps`` where it cannot prove that the
+    result has room; of divisions and ``abs`` only the least integer overflows."""
     if op.opcode == "cast":
         source, to = element_of(op.operands[0].type), element_of(op.result.type)
         return source.is_float and to.is_integer and to.kind != "bool"
