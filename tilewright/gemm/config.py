@@ -82,6 +82,10 @@ class GemmConfig:
     cluster_k: ClassVar[int] = 1
     cluster_size: ClassVar[int] = 1
 
+    def depth_of(self, mode: int) -> int:
+        """The elements along K that a stage of A (``mode`` 0) or B (1) has."""
+        return self.tile[2]
+
     def granular(self, operand: Operand) -> bool:
         """Whether A or B is read in granules: rows of K that cp.async cannot copy."""
         return self.granules and operand.granules
@@ -103,8 +107,9 @@ class GemmConfig:
     @property
     def ring_bytes(self) -> int:
         """Bytes of A and B in all stages."""
-        bM, bN, bK = self.tile
-        return self.stages * ((bM * self.a.dtype.width + bN * self.b.dtype.width) * bK // 8)
+        bM, bN, _ = self.tile
+        bits = bM * self.a.dtype.width * self.depth_of(0) + bN * self.b.dtype.width * self.depth_of(1)
+        return self.stages * (bits // 8)
 
     @property
     def smem_bytes(self) -> int:
@@ -150,6 +155,29 @@ class GemmConfig:
                 raise ConstraintError(
                     f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
                 )
+
+
+@dataclass(frozen=True)
+class SparseGemmConfig(GemmConfig):
+    """A kernel of mma.sp, whose A is 2:4 sparse: half of its elements are stored, and metadata say which. K of
+    ``tile`` is that of B."""
+
+    math: ClassVar[str] = "tensorop_sparse"
+
+    def depth_of(self, mode: int) -> int:
+        return self.tile[2] if mode else self.tile[2] // SPARSITY
+
+    def check(self) -> None:
+        """ConstraintError when the parameters do not fit together."""
+        (bM, _, bK), block = self.tile, METADATA_K
+        fits = self.a.major is Major.K and self.a.dtype.width in (8, 16) and not self.granules
+        if not fits or bK % block or bK < 2 * block or bM % (16 * self.warps[0]):
+            raise ConstraintError(
+                f"a sparse GEMM by mma.sp takes an A of 8 or 16 bits in rows along K, a K tile in steps of {block} of "
+                f"at least {2 * block}, and 16 rows for each of its warps along M; not {self.a}, tile {self.tile}, "
+                f"warps {self.warps}"
+            )
+        super().check()
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,7 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, i
 def _for_operand(atom: CopyAtom, mma: TiledMma, operand: str) -> TiledCopy:
     need(f"make_tiled_copy_{operand}", atom, CopyAtom, "a copy atom")
     need(f"make_tiled_copy_{operand}", mma, TiledMma, "a tiled MMA")
-    rows, columns = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}[operand]
-    tile = mma.get_tile_size(rows), mma.get_tile_size(columns)
+    tile = tuple(int(size(tiler)) for tiler in mma.operand_tile(operand))  # of a sparse A what is stored
     return TiledCopy(atom, mma.tv_layout_tiled(operand), tile, (mma, operand))
 
 

@@ -212,7 +212,33 @@ def test_gradients(device: str) -> None:
 
 def test_other_gpus_are_refused() -> None:
     with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="it needs wgmma"):
-        sparse_matmul(COMPRESSED, B)
+        sparse_matmul(COMPRESSED, B, kernel="hopper_sparse_f16")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["tensorop_sparse_f16", "tensorop_sparse_i8"])
+def test_products_by_mma_sync(name: str, device: str) -> None:
+    """In each size, with ragged rows, columns and k tiles, also where blocks share tiles."""
+    torch = pytest.importorskip("torch")
+    rng, kind = np.random.default_rng(6), np.int8 if name.endswith("i8") else np.float16
+    for (m, n, k), how in (((136, 72, 320), "auto"), ((200, 144, 64), "auto"), ((16, 8, 192), "stream_k")):
+        a = rng.integers(-3, 4, (m, k // 4, 4))
+        np.put_along_axis(a, rng.permuted(np.tile(np.arange(4), (m, k // 4, 1)), axis=-1)[..., :2], 0, -1)
+        left, right = a.reshape(m, k).astype(kind), rng.integers(-3, 4, (n, k)).astype(kind)
+        whole, b = torch.from_numpy(left).to(device), torch.from_numpy(right).to(device).mT
+        out_dtype = torch.int32 if kind is np.int8 else torch.float32
+        for size in sparse_kernels()[name].sizes:
+            entry = sparse_kernels()[name].only(size)
+            result = sparse_matmul(compress_2_4(whole), b, kernel=entry, out_dtype=out_dtype, decomposition=how)
+            np.testing.assert_array_equal(result.cpu().numpy(), left.astype(np.float64) @ right.T.astype(np.float64))
+
+
+def test_older_gpus_take_mma_sync() -> None:
+    with sim.options(arch="sm_80"):
+        np.testing.assert_array_equal(sparse_matmul(COMPRESSED, B), A.astype(np.float64) @ B.astype(np.float64))
+        narrow = CompressedMatrix(COMPRESSED.values[:, :24], COMPRESSED.metadata)
+        with pytest.raises(ArgumentError, match="K is 48, not a multiple of 64: fill A and B up with zeros"):
+            sparse_matmul(narrow, B[:48])
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -10,7 +10,7 @@ from tilewright.gemm.family.blackwell import Blackwell
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.multistage import Multistage
 from tilewright.gemm.family.small_m import SmallM
-from tilewright.gemm.family.sparse import SparseHopper
+from tilewright.gemm.family.sparse import SparseHopper, SparseMultistage
 
 FAMILIES.update(
     tensorop=Multistage(),
@@ -18,6 +18,7 @@ FAMILIES.update(
     small_m=SmallM(),
     wgmma=Hopper(),
     wgmma_sparse=SparseHopper(),
+    tensorop_sparse=SparseMultistage(),
     tcgen05=Blackwell(),
 )
 

@@ -82,6 +82,11 @@ class KernelFamily(ABC):
         checks."""
         return 0.4e9
 
+    def piece_costs(self, config: AnyConfig, smem: int, several: bool) -> tuple[float, float, float]:
+        """Microseconds of a k tile, of handing over a tile's sums, and of writing a tile; ``several``: blocks on one
+        multiprocessor."""
+        raise NotImplementedError
+
     def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
         """Why GPUs of compute capability ``version`` cannot run the kernel."""
         least = self.min_arch(config)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.epilogue.scales import fits_block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.family import hopper_cost
 from tilewright.gemm.family.accesses import OperandAccess, ProductOperands, operand_accesses
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.estimate import CostModel
@@ -57,6 +58,12 @@ class Hopper(KernelFamily):
 
     def simulated_rate(self, config: AnyConfig) -> float:
         return 2e9
+
+    def piece_costs(self, config: AnyConfig, smem: int, several: bool) -> tuple[float, float, float]:
+        assert isinstance(config, HopperConfig)
+        k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
+        exchange = hopper_cost.PEER_ELEMENT * config.tile[0] * config.tile[1]
+        return k_tile, exchange, hopper_cost.ends_us(config, False)
 
     def min_arch(self, config: AnyConfig) -> int:
         return 90

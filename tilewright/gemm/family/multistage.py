@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import Float8E4M3FN, Float8E5M2
-from tilewright.gemm.config import AnyConfig
-from tilewright.gemm.family.ampere_cost import AmpereModel
+from tilewright.gemm.config import AnyConfig, GemmConfig
+from tilewright.gemm.family.ampere_cost import AmpereModel, ends_us, k_tile_us, peer_us
 from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.grouped import MultistageGroups
 from tilewright.gemm.kernel.multistage import MultistageGemm
@@ -27,6 +27,12 @@ class Multistage(KernelFamily):
         if config.math != "tensorop":
             return 0.8e9
         return 6e9 if config.a.dtype.width <= 16 else 2.5e9
+
+    def piece_costs(self, config: AnyConfig, smem: int, several: bool) -> tuple[float, float, float]:
+        # Blocks that share a multiprocessor share its tensor cores: a k tile takes them longer.
+        assert isinstance(config, GemmConfig)
+        full, lone = k_tile_us(config, smem)
+        return full if several else lone, peer_us(config), ends_us(config)
 
     def min_arch(self, config: AnyConfig) -> int:
         return 89 if config.a.dtype in (Float8E4M3FN, Float8E5M2) else 80

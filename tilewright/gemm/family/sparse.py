@@ -1,4 +1,4 @@
-"""Kernels of wgmma.sp: the Hopper family with a 2:4 sparse A."""
+"""Kernels of wgmma.sp and of mma.sp: the Hopper and the multistage family with a 2:4 sparse A."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
 from tilewright.gemm.arrays import Matrix, SparseMatrix
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.family.accesses import ProductOperands
+from tilewright.gemm.family.base import KernelFamily
 from tilewright.gemm.family.hopper import Hopper
+from tilewright.gemm.family.multistage import Multistage
 from tilewright.gemm.kernel.sparse import SparseGemm, SparseOperand
+from tilewright.gemm.kernel.sparse_multistage import SparseMultistageGemm
 
 METADATA = Operand(Int32, Major.MN, 128)
 
 
-class SparseHopper(Hopper):
-    """It takes a :class:`~tilewright.gemm.arrays.SparseMatrix` A whose stored elements TMA can read along K."""
+class TakesSparseA(KernelFamily):
+    """The part of a family that makes its A a :class:`~tilewright.gemm.arrays.SparseMatrix`."""
 
     grouped: ClassVar[Any] = None
-
-    def kernel(self, config: Any) -> SparseGemm:
-        return SparseGemm(config)
 
     def tensors(self, config: AnyConfig, A: Any, B: Any, *results: Any) -> tuple[Any, ...]:
         stored, *others = super().tensors(config, A, B, *results)
@@ -43,4 +43,27 @@ class SparseHopper(Hopper):
             return "its A is 2:4 sparse, and this one is dense: compress it, and multiply with sparse_matmul"
         if product.A.major() is not Major.K:
             return "the stored elements of a sparse A are contiguous along K"
+        return super().product_refusal(config, product, decomposition)
+
+
+class SparseHopper(TakesSparseA, Hopper):
+    """It takes a sparse A whose stored elements TMA can read along K."""
+
+    grouped: ClassVar[Any] = None
+
+    def kernel(self, config: Any) -> SparseGemm:
+        return SparseGemm(config)
+
+
+class SparseMultistage(TakesSparseA, Multistage):
+    """It takes a sparse A, of whole words of metadata along K."""
+
+    grouped: ClassVar[Any] = None
+
+    def kernel(self, config: Any) -> SparseMultistageGemm:
+        return SparseMultistageGemm(config)
+
+    def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
+        if product.shape[2] % METADATA_K:
+            return f"K is {product.shape[2]}, not a multiple of {METADATA_K}: fill A and B up with zeros"
         return super().product_refusal(config, product, decomposition)

@@ -6,6 +6,7 @@ their sums, the epilogue writes D.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -42,12 +43,15 @@ class MultistageGemm:
         config.check()
         self.config = config
         self.math = math_of(config)
-        self.mainloop = MultistageMainloop(config, self.math)
+        self.mainloop = self.make_mainloop()
         self.raster = raster_of(config)
         self.epilogue = epilogue_of(config)
         bM, bN, _ = config.tile
         self.partials = Partials(config.threads, bM * bN // config.threads, config.acc_dtype)
         self.fixup = Fixup(self.partials)
+
+    def make_mainloop(self) -> MultistageMainloop:
+        return MultistageMainloop(self.config, self.math)
 
     @cute.jit
     def __call__(
@@ -63,12 +67,24 @@ class MultistageGemm:
     ) -> None:
         """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0; of one that keeps its slices
         D is a stack of as many."""
+        self.launch(mA, mB, mC, mD, function, decomposition, addressing, stream)
+
+    def launch(
+        self,
+        mA: Any,
+        mB: cute.Tensor,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        function: EpilogueFunction,
+        decomposition: Decomposition,
+        addressing: Addressing,
+        stream: Any,
+    ) -> None:
+        """Launch the product."""
         config = self.config
         bM, bN, bK = config.tile
-        mA, mB, mC, mD = (
-            aligned(tensor, operand)
-            for tensor, operand in ((mA, config.a), (mB, config.b), (mC, config.c), (mD, config.c))
-        )
+        mA = self.aligned_operand(mA)
+        mB, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mB, config.b), (mC, config.c), (mD, config.c)))
         m, n = addressing.extent(mD)
         tiles_m, tiles_n = cute.ceil_div(m, bM), cute.ceil_div(n, bN)
         self.kernel(
@@ -79,9 +95,11 @@ class MultistageGemm:
             function,
             decomposition,
             addressing,
-            self.math.smem_layout(config.a, (bM, bK)),
+            self.math.smem_layout(config.a, (bM, config.depth_of(0))),
             self.math.smem_layout(config.b, (bN, bK)),
-            global_to_shared(config.a, (bM, bK), config.threads, self.granular(config.a, addressing.gather_A)),
+            global_to_shared(
+                config.a, (bM, config.depth_of(0)), config.threads, self.granular(config.a, addressing.gather_A)
+            ),
             global_to_shared(config.b, (bN, bK), config.threads, self.granular(config.b, addressing.gather_B)),
             self.math.tiled_mma(),
         ).launch(
@@ -94,7 +112,7 @@ class MultistageGemm:
     @cute.kernel
     def kernel(
         self,
-        mA: cute.Tensor,
+        mA: Any,
         mB: cute.Tensor,
         mC: cute.Tensor,
         mD: cute.Tensor,
@@ -109,6 +127,7 @@ class MultistageGemm:
     ) -> None:
         """A block's share of the work: the decomposition calls ``piece`` for each of its parts of tiles."""
         wait_then_let_next_begin()
+        mA, metadata = self.stored_and_metadata(mA)
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz
         config = self.config
@@ -123,8 +142,8 @@ class MultistageGemm:
             scatter = addressing.scatter_D, {False: mC.stride[0], True: mD.stride[0]}
 
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
-        slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B)
-        k_tiles = decomposition.k_tiles(cute.size(mA, mode=[1]), self.config.tile[2])
+        slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B, metadata=metadata)
+        k_tiles = decomposition.k_tiles(cute.size(mA if metadata is None else mB, mode=[1]), self.config.tile[2])
         piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, extent, scatter, k_tiles)
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
@@ -136,6 +155,14 @@ class MultistageGemm:
                 self.partials, self.config.threads, steps, accumulators, scratch, self.config.smem_bytes
             )
             self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
+
+    def aligned_operand(self, mA: Any) -> Any:
+        """A, whose rows are said to be whole accesses."""
+        return aligned(mA, self.config.a)
+
+    def stored_and_metadata(self, mA: Any) -> tuple[Any, Any]:
+        """The matrix A that is loaded, and the metadata of a sparse one."""
+        return mA, None
 
     def granular(self, operand: Operand, gather: Any) -> bool:
         """Whether rows are read by 16 bytes and shifted: rows at a fixed stride, which are not gathered."""
@@ -154,10 +181,17 @@ class MultistageGemm:
         bM, bN, bK = self.config.tile
 
         def slices_of(
-            mA: cute.Tensor, mB: cute.Tensor, gather_A: Any = None, gather_B: Any = None, count_A: Any = None
+            mA: cute.Tensor,
+            mB: cute.Tensor,
+            gather_A: Any = None,
+            gather_B: Any = None,
+            count_A: Any = None,
+            metadata: Any = None,
         ) -> Any:
             def slices(tile_m: Any, tile_n: Any) -> tuple[OperandSlices, OperandSlices]:
-                A = OperandSlices.of(mA, (bM, bK), tile_m, sA, copy_A, gather_A, count_A)
+                A = OperandSlices.of(mA, (bM, self.config.depth_of(0)), tile_m, sA, copy_A, gather_A, count_A)
+                if metadata is not None:
+                    A = replace(A, metadata=(metadata, tile_m))
                 return A, OperandSlices.of(mB, (bN, bK), tile_n, sB, copy_B, gather_B)
 
             return slices

@@ -57,6 +57,22 @@ class TensorOpMath:
 
 
 @dataclass(frozen=True)
+class SparseTensorOpMath(TensorOpMath):
+    """mma.sp: a step has twice the elements of K of B, and of A those that are stored."""
+
+    config: GemmConfig
+
+    def tiled_mma(self) -> Any:
+        dtype, warp = self.config.a.dtype, cute.nvgpu.warp
+        if dtype in (Float16, BFloat16):
+            op: Any = warp.MmaF16BF16Op(dtype, self.config.acc_dtype, (16, 8, 32), sparse=True)
+        else:
+            op = warp.MmaI8Op(dtype, dtype, (16, 8, 64), sparse=True)
+        m, n = self.config.warps
+        return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, op.shape_mnk[2]))
+
+
+@dataclass(frozen=True)
 class SimtMath:
     """One FMA a thread; each thread owns 4x4 blocks so that its operands are 16-byte shared-memory loads."""
 
@@ -91,4 +107,6 @@ class SimtMath:
 
 
 def math_of(config: GemmConfig) -> TensorOpMath | SimtMath:
+    if config.math == "tensorop_sparse":
+        return SparseTensorOpMath(config)
     return TensorOpMath(config) if config.tensor_cores else SimtMath(config)

@@ -40,6 +40,7 @@ class OperandSlices:
     copy: Any
     gather: Any = None
     count: Any = None
+    metadata: Any = None  # of a sparse A: those of the whole matrix, and the tile's number along M
 
     @staticmethod
     def of(
@@ -90,7 +91,7 @@ class MultistageMainloop:
         tXrA = to_rA.retile(tCrA)  # (CPY, CPY_M, CPY_K)
         tXsB = to_rB.get_slice(tidx).partition_S(B.s)  # (CPY, CPY_N, CPY_K, stages)
         tXrB = to_rB.retile(tCrB)  # (CPY, CPY_N, CPY_K)
-        k_blocks = double_buffered(cute.size(tCrA, mode=[2]), self.config.tile[2])
+        k_blocks = double_buffered(cute.size(tCrA, mode=[2]) // self.steps, self.config.tile[2])
 
         if k_end > k_begin:
             # Fill all stages but one. A short K leaves stages that hold zeros and are never multiplied.
@@ -110,8 +111,9 @@ class MultistageMainloop:
 
             cute.arch.cp_async_wait_group(stages - 2)
             cute.arch.sync_threads()
-            cute.copy(to_rA, tXsA[None, None, 0, 0], tXrA[None, None, 0])
-            cute.copy(to_rB, tXsB[None, None, 0, 0], tXrB[None, None, 0])
+            self.fill(to_rA, tXsA, tXrA, 0, 0)
+            self.fill(to_rB, tXsB, tXrB, 0, 0)
+            more = self.first_metadata(tiled_mma, A, B, tidx, k_begin)
 
             read = cutlass.Int32(0)
             write = cutlass.Int32(stages - 1)
@@ -126,14 +128,38 @@ class MultistageMainloop:
                         cute.arch.cp_async_wait_group(stages - 2)
                         cute.arch.sync_threads()
                     following = (k_block + 1) % k_blocks
-                    cute.copy(to_rA, tXsA[None, None, following, read], tXrA[None, None, following])
-                    cute.copy(to_rB, tXsB[None, None, following, read], tXrB[None, None, following])
+                    self.fill(to_rA, tXsA, tXrA, following, read)
+                    self.fill(to_rB, tXsB, tXrB, following, read)
                     if cutlass.const_expr(k_block == 0):
                         loader_A.begin(ahead, write)
                         loader_B.begin(ahead, write)
                         cute.arch.cp_async_commit_group()
-                    cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
+                    self.multiply(tiled_mma, acc, tCrA, tCrB, k_block, more)
+                self.next_metadata(more, k_tile + 1)
             cute.arch.cp_async_wait_group(0)
+
+    @property
+    def steps(self) -> int:
+        """Instructions along K that are multiplied as one block."""
+        return 1
+
+    def fill(self, copy: Any, source: cute.Tensor, target: cute.Tensor, block: int, stage: Any) -> None:
+        """Registers of a k block from shared memory."""
+        cute.copy(copy, source[None, None, block, stage], target[None, None, block])
+
+    def first_metadata(
+        self, tiled_mma: cute.TiledMma, A: OperandSlices, B: OperandSlices, tidx: Any, k_begin: Any
+    ) -> Any:
+        """What the multiplications of the first k tile want beside A and B: nothing of a dense A."""
+        return None
+
+    def next_metadata(self, more: Any, k_tile: Any) -> None:
+        """The same of a later k tile, in its place."""
+
+    def multiply(
+        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, k_block: int, more: Any
+    ) -> None:
+        cute.gemm(tiled_mma, acc, tCrA[None, None, k_block], tCrB[None, None, k_block], acc)
 
     def loader(self, operand: Operand, slices: OperandSlices, tidx: Any, k_begin: Any) -> TileLoader | GranuleLoader:
         g, c, s, extent = slices.g, slices.c, slices.s, slices.extent

@@ -14,9 +14,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS
-from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.family import FAMILIES, hopper_cost
-from tilewright.gemm.family.ampere_cost import ends_us, k_tile_us, peer_us
+from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.gemm import gemm, launcher
 from tilewright.gemm.host.plan import limits
@@ -113,14 +111,9 @@ class Decompositions:
 
     def costs_of(self, config: Any, smem: int) -> Costs:
         """Microseconds of a k tile, of handing over a tile's sums, and of writing a tile."""
-        if isinstance(config, HopperConfig):
-            exchange = hopper_cost.PEER_ELEMENT * config.tile[0] * config.tile[1]
-            k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
-            return Costs(k_tile=k_tile, exchange=exchange, epilogue=hopper_cost.ends_us(config, False))
-        # Blocks that share a multiprocessor share its tensor cores: a k tile takes them longer.
-        full, lone = k_tile_us(config, smem)
         several = max(len(variant.blocks) for variant in self.variants) > self.sms
-        return Costs(k_tile=full if several else lone, exchange=peer_us(config), epilogue=ends_us(config))
+        k_tile, exchange, epilogue = self.entry.family.piece_costs(config, smem, several)
+        return Costs(k_tile=k_tile, exchange=exchange, epilogue=epilogue)
 
     def schedule(self, variant: Variant) -> Schedule:
         """When each block of a variant runs on which multiprocessor."""

@@ -1,4 +1,5 @@
-"""``sparse_matmul``: a 2:4 sparse matrix, compressed once by ``compress_2_4``, times a dense one, by wgmma.sp."""
+"""``sparse_matmul``: a 2:4 sparse matrix, compressed once by ``compress_2_4``, times a dense one, by wgmma.sp or
+mma.sp."""
 
 from __future__ import annotations
 
@@ -206,7 +207,8 @@ def sparse_matmul(
     decomposition: Any = "auto",
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:
-    """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on Hopper's sparse tensor cores.
+    """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on sparse tensor cores: by wgmma.sp on
+    Hopper, by mma.sp from sm_80 on, of Float16, BFloat16 and Int8 with a K in 64s.
 
     Args:
         a: what :func:`compress_2_4` gives for an (M, K) matrix. Of a layer whose weight (N, K) is sparse, ``a`` is the
