@@ -36,7 +36,7 @@ from tilewright.layout.tuples import product
 class Tcgen05ScaledMma(Tcgen05Mma):
     """``scale``: the type of the factors, ``vec``: how many elements share one.
 
-    >>> from tilewright.ir.types import E2M1, F32
+    >>> from tilewright.ir.types import E2M1, E4M3, F32
     >>> Tcgen05ScaledMma("mxf4nvf4", (128, 128, 64), F32, E2M1, E2M1, scale=E4M3, vec=16)
     SM100_128x128x64_F32E2M1E2M1_SS<K,K>_E4M3x16
     """

@@ -25,7 +25,7 @@ def alloc_reserved_mbarrier(num_mbarriers: int, *, loc: Any = None, ip: Any = No
 
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: alloc_reserved_mbarrier(3).alignment)[0]
-    8
+    1024
     """
     return SmemAllocator().allocate_array(Int64, num_mbarriers, partition=SmemPartition.RESERVED)
 
