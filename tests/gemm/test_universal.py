@@ -307,3 +307,15 @@ def test_plans_of_the_librarys_own_keep_the_hardwares_numbers() -> None:
     tiles = shares.tiled_shape[0] * shares.tiled_shape[1]
     assert report.grid[0] == shares.sk_blocks + tiles - shares.sk_tiles
     np.testing.assert_array_equal(report.d, product(a, b).astype(np.float16))
+
+
+@pytest.mark.parametrize("kernel", ["tensorop_f16", "hopper_f16", None])
+@pytest.mark.parametrize("how", ["data_parallel", "stream_k"])
+def test_the_grid_and_the_blocks_of_a_multiprocessor(kernel: str | None, how: str) -> None:
+    """The grid is that of the launch, also between copies to aligned rows."""
+    k = 130 if kernel is None else 128
+    a, b, d = np.ones((304, k), np.float16), np.ones((k, 272), np.float16), np.full((304, 272), 7, np.float16)
+    handle, arguments = GemmUniversal(kernel, how), GemmUniversal.Arguments(A=a, B=b, D=d)
+    assert handle.get_grid_shape(arguments) == tuple(gemm(a, b, kernel=kernel, decomposition=how).grid)
+    assert (d == 7).all(), "nothing is launched"
+    assert handle.maximum_active_blocks(arguments) >= 1 and handle.maximum_active_blocks(arguments, 1000) == 0

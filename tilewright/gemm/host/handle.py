@@ -124,6 +124,11 @@ class Handle:
             return self
         return replace(self, next_launch=last if self.next_launch is None else self.next_launch.followed_by(last))
 
+    def grid(self) -> tuple[int, int, int]:
+        """The grid of the launch."""
+        x, y, z = self.executor.configurations(*self.args)[0].grid
+        return int(x), int(y), int(z)
+
     def __call__(self, stream: Any = None) -> None:
         """Launch on ``stream``; None: on the current one."""
         with self.launch_context():

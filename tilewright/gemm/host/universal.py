@@ -16,7 +16,7 @@ from tilewright.gemm.host.arguments import SUCCESS, GemmUniversalArguments, Gemm
 from tilewright.gemm.host.copies import with_copies
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of
+from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of, limits
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
@@ -89,6 +89,27 @@ class GemmUniversal:
     def workspace_size(self, arguments: GemmUniversalArguments) -> int:
         """Bytes of device memory that :meth:`initialize` wants for these arguments; 0 where it wants none."""
         return self._plan(arguments).needed.size
+
+    def get_grid_shape(self, arguments: GemmUniversalArguments) -> tuple[int, int, int]:
+        """The grid of the product's launch, in blocks; the kernel is compiled for it, and nothing is launched.
+
+        >>> import numpy as np
+        >>> a, d = np.eye(256, dtype=np.float16), np.empty((256, 256), np.float16)
+        >>> gemm = GemmUniversal("simt_f32")
+        >>> gemm.get_grid_shape(GemmUniversal.Arguments(A=a.astype("f4"), B=a.astype("f4"), D=d.astype("f4")))
+        (4, 1, 1)
+        """
+        ready = self._plan(arguments)
+        ready.compile()
+        return ready.product.grid()
+
+    def maximum_active_blocks(self, arguments: GemmUniversalArguments, smem_capacity: int = -1) -> int:
+        """Blocks of the kernel for these arguments that one multiprocessor holds: what its shared memory,
+        ``smem_capacity`` bytes or the GPU's, registers and threads allow; 0 where a block does not fit."""
+        ready = self._plan(arguments)
+        smem = limits(ready.problem.machine)[1] if smem_capacity < 0 else smem_capacity
+        config = ready.plan.config
+        return config.blocks_at_once(smem) if config.smem_bytes <= smem else 0
 
     def initialize(self, arguments: GemmUniversalArguments, workspace: Any = None, stream: Any = None) -> None:
         """Check, plan and compile; set the workspace's flags to zero, on ``stream``.
@@ -237,6 +258,7 @@ class PreparedProblem:
 
     memory: WorkspaceBuffer
     handle: Handle
+    product: Handle  # the same without copies before and behind it
     asked: tuple[GemmUniversalMode, int, int]  # mode, batch_count and avail_sms of what it was made for
 
     def __init__(self, problem: Problem, function: EpilogueFunction, plan: Plan) -> None:
@@ -258,7 +280,7 @@ class PreparedProblem:
         self.memory = memory or own_memory(self.needed, zeros_beside(target, problem.D))
         packing = self.plan.packing
         seen = problem if packing is None else packing.placed(problem, self.memory)
-        handle = Handle.of(self.plan, seen, self.function, target, self.memory.parts())
+        handle = self.product = Handle.of(self.plan, seen, self.function, target, self.memory.parts())
         self.handle = handle if packing is None else with_copies(handle, packing, problem, seen)
 
 

@@ -92,6 +92,17 @@ class CompiledFunction:
         read = (p.argument.read(a) for p, a in zip(self.parameters, given, strict=True))
         return partial(self.run, [value for values in read for value in values])
 
+    def configurations(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """How the kernels would be launched with these arguments, a ``LaunchConfig`` for each launch: the host code
+        runs with kernels that only note it."""
+        given = self.arrange(args, kwargs)
+        values = [x for p, a in zip(self.parameters, given, strict=True) for x in p.argument.read(a)]
+        found: list[Any] = []
+        noting = [lambda config, _: found.append(config) for _ in self._code.kernels]
+        device = next((values[i].device for i in self._code.pointers), "cpu")
+        self._code.body(noting, device, *values)
+        return found
+
     def run(self, values: list[Any]) -> Any:
         """Run with the flat run-time values of all arguments, which were checked before."""
         __tracebackhide__ = True
