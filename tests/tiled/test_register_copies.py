@@ -74,14 +74,6 @@ def test_matrices_of_bytes(machine: OnMachine) -> None:
     np.testing.assert_array_equal(target.reshape(8, 4, 4, 4), expected)
 
 
-def test_stores_of_matrices_of_bytes_are_chosen_and_refused_by_architecture() -> None:
-    assert cute.nvgpu.warp.StMatrix16x8x8bOp(num_matrices=2) == cute.nvgpu.warp.StMatrix16x8x8bOp(2)
-    with pytest.raises(ConstraintError, match="num_matrices is 1, 2 or 4, not 3"):
-        cute.nvgpu.warp.StMatrix16x8x8bOp(num_matrices=3)
-    with pytest.raises(ConstraintError, match="needs sm_100: store with CopyUniversalOp"):
-        cute.make_copy_atom(cute.nvgpu.warp.StMatrix16x8x8bOp(), cute.Uint8)
-
-
 def test_matrices_of_bytes_that_there_are_not() -> None:
     with pytest.raises(ConstraintError, match="does not transpose"):
         cute.nvgpu.warp.LdMatrix8x16x8bOp(transpose=True)

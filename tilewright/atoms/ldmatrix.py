@@ -58,17 +58,20 @@ class LdMatrix(MatrixCopy):
             write_registers(fragment, registers, cells.view(fragment.dtype), lanes.mask)
         return ()
 
+    def form(self) -> str:
+        """The instruction without its operands."""
+        return f"ldmatrix.sync.aligned.m8n8.x{self.num_matrices}{'.trans' if self.transpose else ''}.shared.b16"
+
     def emit(self, out: Emitter, op: Op) -> None:
-        n = self.num_matrices
+        n = self.words
         name = self.mnemonic().replace(".", "_")
         registers = ", ".join(f"uint32_t& r{i}" for i in range(n))
         slots = ", ".join(f"%{i}" for i in range(n))
         outs = ", ".join(f'"=r"(r{i})' for i in range(n))
-        form = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
         out.helper(
             name,
             f"__device__ __forceinline__ void {name}(uint32_t address, {registers}) {{\n"
-            f'  asm volatile("{form} {{{slots}}}, [%{n}];" : {outs} : "r"(address));\n'
+            f'  asm volatile("{self.form()} {{{slots}}}, [%{n}];" : {outs} : "r"(address));\n'
             f"}}\n",
         )
         (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width

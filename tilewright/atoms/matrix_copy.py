@@ -33,8 +33,18 @@ class MatrixCopy(CopyInstruction):
     def _sides(self, memory: str, registers: str) -> tuple[Access, Access]:
         """The accesses of the memory side (a row of 16 bytes from each of the busy lanes) and of the register side."""
         role = {"read": "source", "write": "destination"}
-        rows = Access(memory, role[memory], (MemSpace.SMEM,), bits=128, lanes=8 * self.num_matrices)
-        return rows, Access(registers, role[registers], REGISTERS, bits=32 * self.num_matrices)
+        rows = Access(memory, role[memory], (MemSpace.SMEM,), bits=128, lanes=self.rows)
+        return rows, Access(registers, role[registers], REGISTERS, bits=32 * self.words)
+
+    @property
+    def rows(self) -> int:
+        """Lanes that point to a row of 16 bytes."""
+        return 8 * self.num_matrices
+
+    @property
+    def words(self) -> int:
+        """Registers of each lane."""
+        return self.num_matrices
 
     def contiguity_hint(self) -> str:
         return f"use the instruction with transpose={not self.transpose} on this one"
@@ -46,7 +56,7 @@ class MatrixCopy(CopyInstruction):
     @property
     def memory_bits(self) -> Layout:
         """(lane, bit) of the memory side; the idle lanes repeat the busy ones."""
-        busy = 8 * self.num_matrices
+        busy = self.rows
         return Layout((32, 128), (128, 1)) if busy == 32 else Layout(((busy, 32 // busy), 128), ((128, 0), 1))
 
     @property
@@ -70,7 +80,7 @@ class MatrixCopy(CopyInstruction):
         _, pointers, predicates = split_operands(op, op.operands)
         if op.attrs.get("predicated"):
             raise ConstraintError(f"{self}: cannot be predicated, all 32 lanes execute it: load and select instead")
-        fragment = check_fragment(self, op, 32 * self.num_matrices)
+        fragment = check_fragment(self, op, 32 * self.words)
         memory = self.source if self.destination.registers else self.destination
         for pointer in pointers:
             kind = check_pointer(
@@ -100,9 +110,9 @@ class MatrixCopy(CopyInstruction):
     def busy_mask(self, lanes: Lanes) -> Array | None:
         """The lanes whose addresses count."""
         active_warps(lanes, self)
-        if self.num_matrices == 4:
+        if self.rows == 32:
             return lanes.mask
-        busy = lanes.lane() < 8 * self.num_matrices
+        busy = lanes.lane() < self.rows
         return busy if lanes.mask is None else busy & lanes.mask
 
     def to_registers(self, rows: Array) -> Array:

@@ -62,21 +62,24 @@ class StMatrix(MatrixCopy):
             lanes.store(pointer, rows.view(elem.dtype), busy)
         return ()
 
+    def form(self) -> str:
+        """The instruction without its operands."""
+        return f"stmatrix.sync.aligned.m8n8.x{self.num_matrices}{'.trans' if self.transpose else ''}.shared.b16"
+
     def emit(self, out: Emitter, op: Op) -> None:
         if out.arch < 90:
             raise ConstraintError(
                 f"{self}: needs sm_90, but the kernel is compiled for sm_{out.arch}: store with CopyUniversalOp"
             )
-        n = self.num_matrices
+        n = self.words
         name = self.mnemonic().replace(".", "_")
         registers = ", ".join(f"uint32_t r{i}" for i in range(n))
         slots = ", ".join(f"%{i + 1}" for i in range(n))
         ins = ", ".join(f'"r"(r{i})' for i in range(n))
-        form = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' if self.transpose else ''}.shared.b16"
         out.helper(
             name,
             f"__device__ __forceinline__ void {name}(uint32_t address, {registers}) {{\n"
-            f'  asm volatile("{form} [%0], {{{slots}}};" : : "r"(address), {ins} : "memory");\n'
+            f'  asm volatile("{self.form()} [%0], {{{slots}}};" : : "r"(address), {ins} : "memory");\n'
             f"}}\n",
         )
         (fragment, *pointers), per = op.operands, 32 // element_of(op.operands[0].type).width

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
+from tilewright.atoms.matrix_copy_bytes import LdMatrixBytes, StMatrixBytes
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
 from tilewright.atoms.mma_sync_sparse import SparseMmaSync
@@ -18,6 +19,7 @@ from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F6
 
 __all__ = [
     "Field",
+    "LdMatrix16x16x8bOp",
     "LdMatrix8x16x8bOp",
     "LdMatrix8x8x16bOp",
     "MmaF16BF16Op",
@@ -333,7 +335,8 @@ class LdMatrix8x16x8bOp:
     def __post_init__(self) -> None:
         if self.transpose:
             raise ConstraintError(
-                "LdMatrix8x16x8bOp does not transpose: cells of 8 bits move in pairs. Load with CopyUniversalOp"
+                "LdMatrix8x16x8bOp does not transpose: cells of 8 bits move in pairs. Load with CopyUniversalOp, or "
+                "LdMatrix16x16x8bOp (sm_100)"
             )
         if self.unpack_bits is not None:
             raise ConstraintError(f"LdMatrix8x16x8bOp: unpack_bits={self.unpack_bits} needs sm_100")
@@ -345,6 +348,29 @@ class LdMatrix8x16x8bOp:
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
         if value_type.width != 8:
             raise ConstraintError(f"LdMatrix8x16x8bOp loads cells of 8 bits, not {value_type}: use LdMatrix8x8x16bOp")
+        return self.matrix_copy()
+
+
+@dataclass(frozen=True)
+class LdMatrix16x16x8bOp:
+    """``ldmatrix.m16n16`` (sm_100a, sm_120a and their like): ``num_matrices`` (1, 2) matrices of 16 rows of 16 cells of
+    8 bits from shared memory, transposed.
+
+    >>> LdMatrix16x16x8bOp(2).matrix_copy()
+    SM100_U8x16_LDSM_T
+    """
+
+    num_matrices: int
+
+    def __post_init__(self) -> None:
+        self.matrix_copy()
+
+    def matrix_copy(self) -> LdMatrixBytes:
+        return LdMatrixBytes(self.num_matrices)
+
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrixBytes:
+        if value_type.width != 8:
+            raise ConstraintError(f"LdMatrix16x16x8bOp loads cells of 8 bits, not {value_type}: use LdMatrix8x8x16bOp")
         return self.matrix_copy()
 
 
@@ -367,20 +393,25 @@ class StMatrix8x8x16bOp:
 
 @dataclass(frozen=True)
 class StMatrix16x8x8bOp:
-    """``stmatrix.m16n8.trans.b8`` of sm_100: programs choose it there, and construct it to compare with; a copy atom
-    of it is refused."""
+    """``stmatrix.m16n8`` (sm_100a, sm_120a and their like): ``num_matrices`` (1, 2, 4) matrices of 16 by 8 cells of 8
+    bits to shared memory, transposed: in 8 rows of 16 cells.
+
+    >>> StMatrix16x8x8bOp(4).matrix_copy()
+    SM100_U8x16_STSM_T
+    """
 
     num_matrices: int = 1
 
     def __post_init__(self) -> None:
-        if self.num_matrices not in (1, 2, 4):
-            raise ConstraintError(f"StMatrix16x8x8bOp: num_matrices is 1, 2 or 4, not {self.num_matrices!r}")
+        self.matrix_copy()
 
-    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrix:
-        raise ConstraintError(
-            "StMatrix16x8x8bOp (stmatrix.m16n8, cells of 8 bits) needs sm_100: store with CopyUniversalOp, or pairs of "
-            "cells with StMatrix8x8x16bOp"
-        )
+    def matrix_copy(self) -> StMatrixBytes:
+        return StMatrixBytes(self.num_matrices)
+
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> StMatrixBytes:
+        if value_type.width != 8:
+            raise ConstraintError(f"StMatrix16x8x8bOp stores cells of 8 bits, not {value_type}: use StMatrix8x8x16bOp")
+        return self.matrix_copy()
 
 
 attach(__name__)
