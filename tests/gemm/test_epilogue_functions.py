@@ -20,7 +20,7 @@ from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import Bias, Chain, LinearCombination, Relu, SplitK, gemm, kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, ActivationGradient, Gated
 from tilewright.gemm.epilogue.functions import Residual, RowBias, Store
-from tilewright.gemm.epilogue.scales import Scales
+from tilewright.gemm.epilogue.scales import PerRowLinComb, Scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 
 LINE = from_dlpack(np.arange(-4, 4).astype(np.float32))
@@ -377,3 +377,25 @@ def test_refusals_of_frameworks() -> None:
         assert result.detach().equal(torch.full((8, 8), 17.0))
     with pytest.raises(ArgumentError, match="belongs to one product of matrices"):
         matmul(torch.ones(2, 8, 16), torch.ones(2, 16, 8), epilogue=Residual(torch.ones(2, 8, 8)))
+
+
+@pytest.mark.parametrize("kernel", ["tensorop_f16", "hopper_f16"])
+@pytest.mark.parametrize("how", ["data_parallel", "stream_k", SplitK(3, "serial"), SplitK(3, "parallel")], ids=str)
+def test_scales_by_row_and_by_pointer(how: Any, kernel: str) -> None:
+    """C counts once where K is split, and has no effect in rows whose beta is 0."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (72, 192)).astype(np.float16), rng.integers(-3, 4, (192, 80)).astype(np.float16)
+    c, rows = rng.integers(-3, 4, (72, 80)).astype(np.float32), rng.integers(0, 3, 72).astype(np.float32)
+    c[rows == 0] = np.nan
+    added = np.where(rows[:, None] == 0, 0, np.nan_to_num(c) * rows[:, None])
+    sums, two = a.astype(np.float64) @ b.astype(np.float64), np.full(1, 2, np.float32)
+    of_rows = from_dlpack(rows).mark_layout_dynamic()
+    for alpha, beta, wanted in (
+        (of_rows, of_rows, sums * rows[:, None] + added),
+        (from_dlpack(two), of_rows, 2 * sums + added),
+        (of_rows, None, sums * rows[:, None]),
+    ):
+        d = np.zeros((72, 80), np.float32)
+        source = None if beta is None else c
+        gemm(a, b, source, out=d, epilogue=PerRowLinComb(alpha, beta), kernel=kernel, decomposition=how)
+        np.testing.assert_array_equal(d, wanted)

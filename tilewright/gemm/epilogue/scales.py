@@ -8,10 +8,10 @@ own before they are added up, which the main loop asks of a function that has ``
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright import Constexpr, Float32, Int32, cute, range_constexpr
+from tilewright import Constexpr, Float32, Int32, const_expr, cute, range_constexpr
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -47,6 +47,49 @@ class Scales(OfWholeSums):
         sums = cute.make_rmem_tensor(acc.shape, Float32) if acc.element_type.is_integer else acc
         sums.store(acc.load().to(sums.element_type) * a * b)
         return sums
+
+
+@dataclass(frozen=True)
+class PerRowLinComb:
+    """acc = alpha[m] * acc + beta[m] * C, of scales that the device knows: vectors with an element for each row, or of
+    one number for all (CUTLASS's alpha and beta by pointer). C has no effect in rows whose beta is 0, and is not read
+    without ``beta``.
+
+    >>> import numpy as np
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> from tilewright.gemm import gemm
+    >>> x, rows, two = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32), np.full(1, 2, np.float32)
+    >>> gemm(x, x, x, epilogue=PerRowLinComb(from_dlpack(rows), from_dlpack(two))).d[:4, 0].tolist()  # 32 * m + 2
+    [2.0, 34.0, 66.0, 98.0]
+    """
+
+    alpha: Any  # (M,) or a static (1,), a cute.Tensor or an array
+    beta: Any = None  # the same
+    first: Any = True
+    """Whether C is the user's; of the later parts of a K that is split it is what D has."""
+
+    @property
+    def vectors(self) -> list[tuple[Any, int]]:
+        return [(vector, 0) for vector in (self.alpha, self.beta) if vector is not None and not is_one(vector)]
+
+    def set_k_partition(self, k: Any, partitions: Any) -> PerRowLinComb:
+        """The first part adds beta * C; the others, what D has."""
+        return replace(self, first=k == 0)
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        acc.store((acc.load() * self.of_rows(self.alpha, tile)).to(acc.element_type))
+        if const_expr(self.beta is not None):
+            if self.first:
+                beta, source = self.of_rows(self.beta, tile), tile.source().to(acc.element_type)
+                zero = cute.zeros_like(source)
+                acc.store((acc.load() + cute.where(beta + zero == 0, zero, source * beta)).to(acc.element_type))
+        if const_expr(self.first is not True):
+            if self.first == False:  # noqa: E712  # a run-time Boolean
+                acc.store(acc.load() + tile.source().to(acc.element_type))
+
+    def of_rows(self, vector: Any, tile: EpilogueTile) -> Any:
+        return vector[0] if is_one(vector) else tile.column(vector)
 
 
 @dataclass(frozen=True)
