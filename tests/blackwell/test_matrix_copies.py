@@ -15,9 +15,10 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
 
 
-def through(op: Any, rows: int) -> Any:
-    """A host function: lane l points to row l of 16 bytes; x is what is loaded from, or what lanes store."""
-    stores, count = isinstance(op, warp.StMatrix16x8x8bOp), rows // 2
+def through(op: Any, rows: int, count: int = 0) -> Any:
+    """A host function: lane l points to row l of 16 bytes; x is what is loaded from, or what lanes store. ``count``:
+    the bytes of a lane, half as many as there are rows if it is not said."""
+    stores, count = isinstance(op, warp.StMatrix16x8x8bOp), count or rows // 2
 
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor) -> None:
@@ -81,6 +82,22 @@ def test_lanes_store_two_neighbouring_rows_of_two_columns(matrices: int) -> None
     np.testing.assert_array_equal(y[cells(8 * matrices, True)], x)
 
 
+@pytest.mark.parametrize("matrices", [1, 2, 4])
+@pytest.mark.parametrize("width", [4, 6])
+def test_rows_of_numbers_are_unpacked(width: int, matrices: int) -> None:
+    rows = 8 * matrices
+    numbers = np.random.default_rng(0).integers(0, 1 << width, (rows, 16)).astype(np.uint8)
+    bits = np.unpackbits(numbers[..., None], axis=-1, bitorder="little")[..., :width]
+    x = np.full((rows, 16), 0xCD, np.uint8)  # what the other bytes of a row hold does not matter
+    x[:, : 2 * width] = np.packbits(bits.reshape(rows, -1), axis=-1, bitorder="little")
+    y = np.zeros((32, 4 * matrices), np.uint8)
+    with sim.options(check="all", arch="sm_120a"):
+        op = warp.LdMatrix8x16x8bOp(num_matrices=matrices, unpack_bits=width)
+        through(op, rows, 4 * matrices)(from_dlpack(x), from_dlpack(y))
+    expected = numbers.reshape(matrices, 32, 4).swapaxes(0, 1)  # lane l: of row l / 4 numbers 4 (l % 4) and on
+    np.testing.assert_array_equal(y.reshape(32, matrices, 4), expected)
+
+
 def test_accumulators_of_8_bits_are_stored_along_m() -> None:
     """The tiled copy finds the registers of each matrix among the accumulators."""
     kind = cutlass.Float8E4M3FN
@@ -123,6 +140,8 @@ def test_accumulators_of_8_bits_are_stored_along_m() -> None:
     [
         (warp.LdMatrix16x16x8bOp(2), 32, "LDSM.8.MT1616"),
         (warp.LdMatrix16x16x8bOp(1), 16, "LDSM.8.MT1616"),
+        (warp.LdMatrix8x16x8bOp(num_matrices=4, unpack_bits=4), 32, "LDSM.U4"),
+        (warp.LdMatrix8x16x8bOp(num_matrices=4, unpack_bits=6), 32, "LDSM.U6"),
         (warp.StMatrix16x8x8bOp(4), 32, "STSM.8.MT168"),
         (warp.StMatrix16x8x8bOp(1), 8, "STSM.8.MT168"),
     ],

@@ -77,8 +77,8 @@ def test_matrices_of_bytes(machine: OnMachine) -> None:
 def test_matrices_of_bytes_that_there_are_not() -> None:
     with pytest.raises(ConstraintError, match="does not transpose"):
         cute.nvgpu.warp.LdMatrix8x16x8bOp(transpose=True)
-    with pytest.raises(ConstraintError, match="unpack_bits=4 needs sm_100"):
-        cute.nvgpu.warp.LdMatrix8x16x8bOp(unpack_bits=4)
+    with pytest.raises(ConstraintError, match="unpacks numbers of 4 or 6 bits, not of 8"):
+        cute.nvgpu.warp.LdMatrix8x16x8bOp(unpack_bits=8)
     with pytest.raises(ConstraintError, match="cells of 8 bits, not f16"):
         cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x16x8bOp(), cute.Float16)
 

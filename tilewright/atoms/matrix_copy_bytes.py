@@ -1,7 +1,8 @@
-"""``ldmatrix.m16n16`` and ``stmatrix.m16n8``: transposed matrices of 8-bit cells (PTX ISA; CuTe:
-include/cute/atom/copy_traits_sm100.hpp, which the layouts are from).
+"""``ldmatrix.m16n16`` and ``stmatrix.m16n8``: transposed matrices of 8-bit cells; ``ldmatrix.m8n16``: rows of 4- and
+6-bit numbers, a byte for each in registers (PTX ISA; CuTe: include/cute/atom/copy_traits_sm100.hpp, which the layouts
+are from).
 
-A register of lane ``l`` has the cells of two neighbouring rows of columns ``l / 4`` and ``l / 4 + 8``.
+Transposed, a register of lane ``l`` has the cells of two neighbouring rows of columns ``l / 4`` and ``l / 4 + 8``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from tilewright.atoms.copy import as_index, check_fragment, split_operands, write_registers
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.atoms.matrix_tiles import unpacked
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
@@ -37,18 +39,11 @@ def places(copy: MatrixCopy) -> Array:
     return found
 
 
-class _Bytes(MatrixCopy):
-    """What loads and stores share."""
+class _Cells(MatrixCopy):
+    """What copies of 8-bit cells share."""
 
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = ARCHITECTURES
-
-    def contiguity_hint(self) -> str:
-        return "use LdMatrix8x16x8bOp or StMatrix8x8x16bOp, which do not transpose cells of 8 bits, on this one"
-
-    @property
-    def register_bits(self) -> Layout:
-        return Layout(((4, 8), (8, 2, 2, self.words)), ((256, 8), (1, 128, 64, 1024)))
 
     def verify(self, op: Op) -> None:
         elem = check_fragment(self, op, 32 * self.words).elem
@@ -57,8 +52,19 @@ class _Bytes(MatrixCopy):
         super().verify(op)
 
 
+class _Transposed(_Cells):
+    """What transposing loads and stores share."""
+
+    def contiguity_hint(self) -> str:
+        return "use LdMatrix8x16x8bOp or StMatrix8x8x16bOp, which do not transpose cells of 8 bits, on this one"
+
+    @property
+    def register_bits(self) -> Layout:
+        return Layout(((4, 8), (8, 2, 2, self.words)), ((256, 8), (1, 128, 64, 1024)))
+
+
 @dataclass(frozen=True, repr=False)
-class LdMatrixBytes(_Bytes, LdMatrix):
+class LdMatrixBytes(_Transposed, LdMatrix):
     """``ldmatrix.sync.aligned.m16n16.xN.trans.shared.b8``, of one or two matrices.
 
     >>> LdMatrixBytes(2), LdMatrixBytes(2).src_bits
@@ -104,7 +110,7 @@ class LdMatrixBytes(_Bytes, LdMatrix):
 
 
 @dataclass(frozen=True, repr=False)
-class StMatrixBytes(_Bytes, StMatrix):
+class StMatrixBytes(_Transposed, StMatrix):
     """``stmatrix.sync.aligned.m16n8.xN.trans.shared.b8``, of one, two or four matrices.
 
     >>> StMatrixBytes(2), StMatrixBytes(2).src_bits
@@ -130,4 +136,47 @@ class StMatrixBytes(_Bytes, StMatrix):
             rows = np.zeros((len(values) // 32, 32 * ROW), np.uint8)
             rows[:, place] = values.reshape(-1, *place.shape)
             lanes.store(pointer, rows.reshape(-1, ROW).view(elem.dtype), busy)
+        return ()
+
+
+@dataclass(frozen=True, repr=False)
+class LdMatrixUnpacking(_Cells, LdMatrix):
+    """``ldmatrix.sync.aligned.m8n16.xN.shared.b8x16``, of one, two or four matrices of 8 rows: of the 16 bytes of a row
+    the first 8 or 12 have 16 numbers of ``width`` 4 or 6 bits, as TMA leaves them. Each becomes the low bits of a byte.
+
+    >>> LdMatrixUnpacking(4, width=6)
+    SM100_SU6_DU8x16_x4_LDSM_N
+    """
+
+    width: int = 4
+
+    name = "ldmatrix.m8n16"
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.width not in (4, 6):
+            raise ConstraintError(f"{self.name} unpacks numbers of 4 or 6 bits, not of {self.width}")
+
+    def contiguity_hint(self) -> str:
+        return "keep the 16 bytes of a row together"
+
+    def mnemonic(self) -> str:
+        return f"{self.name}.x{self.num_matrices}.b{self.width}"
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM100_SU{self.width}_DU8x16_x{self.num_matrices}_LDSM_N"
+
+    def form(self) -> str:
+        packed = f"b{self.width}x16_p{8 * ROW - 16 * self.width}"
+        return f"ldmatrix.sync.aligned.m8n16.x{self.num_matrices}.shared.b8x16.{packed}"
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        (fragment,), pointers, _ = split_operands(op, operands)
+        busy = self.busy_mask(lanes)
+        for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
+            rows = np.ascontiguousarray(lanes.load(pointer, ROW, busy)).view("u1")
+            numbers = np.ascontiguousarray(unpacked(rows[:, : 2 * self.width], self.width))
+            cells = self.to_registers(numbers.view("u2").reshape(-1, 32, 8))
+            write_registers(fragment, registers, np.ascontiguousarray(cells).view(fragment.dtype), lanes.mask)
         return ()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
-from tilewright.atoms.matrix_copy_bytes import LdMatrixBytes, StMatrixBytes
+from tilewright.atoms.matrix_copy_bytes import LdMatrixBytes, LdMatrixUnpacking, StMatrixBytes
 from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
 from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
 from tilewright.atoms.mma_sync_sparse import SparseMmaSync
@@ -321,11 +321,13 @@ class LdMatrix8x8x16bOp:
 class LdMatrix8x16x8bOp:
     """``ldmatrix``: ``num_matrices`` (1, 2, 4) matrices of 8 rows of 16 cells of 8 bits from shared memory.
 
-    The instruction is that of 8x8 16-bit cells (two 8-bit cells stay together), so that it cannot transpose. Unpacking
-    4- or 6-bit cells (``unpack_bits``) needs sm_100.
+    The instruction is that of 8x8 16-bit cells (two 8-bit cells stay together), so that it cannot transpose. With
+    ``unpack_bits`` 4 or 6 (sm_100a, sm_120a and their like) rows have 16 numbers of so many bits in the first 8 or 12
+    of 16 bytes, as TMA leaves them (``TensorMapDataFormat``), and each becomes the low bits of a byte of a register;
+    ``mma.sync`` wants those of 4 bits two bits higher: shift them.
 
-    >>> LdMatrix8x16x8bOp(num_matrices=4).matrix_copy()
-    SM75_U32x4_LDSM_N
+    >>> LdMatrix8x16x8bOp(num_matrices=4).matrix_copy(), LdMatrix8x16x8bOp(unpack_bits=4).matrix_copy()
+    (SM75_U32x4_LDSM_N, SM100_SU4_DU8x16_x1_LDSM_N)
     """
 
     transpose: bool = False
@@ -338,11 +340,11 @@ class LdMatrix8x16x8bOp:
                 "LdMatrix8x16x8bOp does not transpose: cells of 8 bits move in pairs. Load with CopyUniversalOp, or "
                 "LdMatrix16x16x8bOp (sm_100)"
             )
-        if self.unpack_bits is not None:
-            raise ConstraintError(f"LdMatrix8x16x8bOp: unpack_bits={self.unpack_bits} needs sm_100")
         self.matrix_copy()
 
     def matrix_copy(self) -> LdMatrix:
+        if self.unpack_bits is not None:
+            return LdMatrixUnpacking(self.num_matrices, width=self.unpack_bits)
         return LdMatrix(self.num_matrices)
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> LdMatrix:
