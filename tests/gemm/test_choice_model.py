@@ -40,6 +40,11 @@ def sizes(name: str) -> list[GemmConfig | HopperConfig]:
 ALONE = {"tile": (128, 256, 64), "cluster": (1, 1), "cluster_k": 1, "pingpong": False}
 
 
+def again(*elements: int) -> float:
+    """Microseconds that it costs that several clusters read operands of so many elements of 2 bytes apart."""
+    return 0.2 * 2 * sum(elements) / 4.46e6
+
+
 def test_full_waves_of_whole_tiles() -> None:
     """8192^3 has 64 x 32 tiles of 128 x 256: 16 waves on 132 multiprocessors. A k tile is 64 elements of K; its loads
     take longer than the tensor cores, which need 36.5 columns more for each instruction of 256."""
@@ -47,8 +52,17 @@ def test_full_waves_of_whole_tiles() -> None:
     loads = (128 + 256) * 64 * 2 / 6.84e4
     assert loads > 2 * 128 * 256 * 64 / 7.73e6 * (256 + 36.5) / 256
     end = 8.62e-5 * 128 * 256 + 0.0526 * config.parts
-    expected = 16 * (128 * loads + end)
+    expected = 16 * (128 * loads + end) + again(8192 * 8192, 8192 * 8192)
     assert times_of("hopper_f16", (8192, 8192, 8192, 1), 1, **ALONE) == pytest.approx(expected)
+
+
+def test_large_operands_that_clusters_read_apart() -> None:
+    """64 rows are one tile: B is read once; 72 rows are two tiles. A, of half a megabyte, comes from L2."""
+    way: dict[str, object] = {**ALONE, "tile": (64, 128, 64)}
+    once, twice = (times_of("hopper_f16", (rows, 4096, 4096, 1), 1, **way) for rows in (64, 72))
+    wider = times_of("hopper_f16", (64, 8192, 4096, 1), 1, **way)
+    assert twice == pytest.approx(wider + again(4096 * 4096))
+    assert once < wider, "half of the multiprocessors load alone"
 
 
 def test_part_of_a_wave() -> None:
@@ -58,6 +72,7 @@ def test_part_of_a_wave() -> None:
     load = (128 + 256) * 64 * 2 / 6.84e4 * (1 + 0.96 * working) / 1.96
     k_tile = max(load, hopper_cost.loop_us(hopper(128, 256)))
     expected = 100 * k_tile + hopper_cost.ends_us(hopper(128, 256), False) + 0.716 * (1 - working)
+    expected += again(m * k, n * k)
     assert times_of("hopper_f16", (m, n, k, 1), 1, **ALONE) == pytest.approx(expected)
     one = times_of("hopper_f16", (128, 256, 64, 1), 1, **ALONE)
     load = (128 + 256) * 64 * 2 / 6.84e4 * (1 + 0.96 / SMS) / 1.96
@@ -85,6 +100,7 @@ def test_blocks_that_add_up_together() -> None:
     k_tile = max(hopper_cost.loop_us(config), hopper_cost.loads_us(config))
     memory = (256 + 512) * 330 * 64 * 2 / 4.46e6
     expected = max(10 * k_tile, memory) + 2.27 + 4.58e-4 * 128 * 256
+    expected += again(256 * 330 * 64, 512 * 330 * 64)
     index = options.plan_options.index(way)
     assert float(options.model.times(problem)[index]) == pytest.approx(expected)
     assert float(options.model.times((4096, 4096, 4096, 1))[index]) > INFEASIBLE_US / 2, (
@@ -97,7 +113,8 @@ def test_rows_that_begin_anywhere_are_read_and_written_slower() -> None:
     loads = 1.27 * hopper_cost.loads_us(config)
     k_tile = max(loads, hopper_cost.loop_us(config))
     read = times_of("hopper_f16", (8192, 8192, 8184, 1), 1, **ALONE)
-    assert read == pytest.approx(16 * (128 * k_tile + hopper_cost.ends_us(config, False)))
+    expected = 16 * (128 * k_tile + hopper_cost.ends_us(config, False)) + again(8192 * 8184, 8192 * 8184)
+    assert read == pytest.approx(expected)
     written = times_of("hopper_f16", (8192, 8184, 8192, 1), 1, **ALONE)
     assert written > times_of("hopper_f16", aligned, 1, **ALONE), "sectors are written twice"
 

@@ -32,6 +32,8 @@ MISALIGNED = 1.27  # how much slower rows are that do not begin at multiples of 
 SHARERS = 0.609  # n blocks that share an operand load it as if each had 1 / n^0.6 of it
 MEMORY_PER_US = 4.46e6  # bytes from memory
 L2_BYTES = 2.4e7  # of an operand that stays in L2 together with the other
+AGAIN, STREAMED = 0.2, 8e6  # of an operand of more bytes than that, what it costs that clusters read it apart from each
+# other, as a part of its time from memory: it is still on its way from there when the second asks
 LATENCY, FURTHER = 0.596, 0.632  # of a load; more for each doubling of a cluster whose blocks wait for each other
 PART, STORE = 0.0526, 8.62e-5  # the end of a tile: for each part and for each element of it
 PARTIAL, SECTOR = 1.27e-3, 32  # for each sector of 32 bytes that two stores write: one at each end of a row of a part
@@ -87,7 +89,11 @@ class HopperModel(CostModel):
             time.append(self.even_us(problem, loop[own], waves[own], partial))
             own = self.shared_reduction
             time.append(self.shared_reduction_us(problem, k_tile[own], k_tiles[own], waves[own]))
-        return np.concatenate(time)
+        result = np.concatenate(time)
+        for extent, other, reach in ((m, n, self.columns), (n, m, self.rows)):
+            if (read := extent * k * self.bytes_in) > STREAMED:
+                result += (reach[: result.size] < other) * (AGAIN * read / MEMORY_PER_US)
+        return result
 
     def whole_us(self, loop: Vector, waves: Vector, working: Vector, partial: bool) -> Vector:
         """Each tile is one block's or cluster's, and a wave takes as long as a tile, of whose k tiles ``loop`` is the
