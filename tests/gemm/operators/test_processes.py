@@ -187,8 +187,11 @@ def test_a_kernel_that_is_here_multiplies_until_the_better_one_is(futures: list[
         other = multiplied(64, 64, 96)
         assert other.until is futures[0] and other.prepared.plan.config == first.prepared.plan.config
         assert multiplied(64, 64, 96) is other, "it is not asked for once more"
+        beside = multiplied(61, 64, 96)
+        assert beside.until is futures[0] and beside.prepared.plan == other.prepared.plan and len(futures) == 1
         futures[0].set_result(None)
         better = multiplied(64, 64, 96)
+        assert multiplied(61, 64, 96).until is None and multiplied(62, 64, 96).until is None
         assert better.until is None and len(futures) == 1
         assert better.prepared.plan.config == plan_of(Product((64, 96, 64), "float16", "float16", "k", "n")).config
         assert better.prepared.plan.config != first.prepared.plan.config

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -19,6 +20,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.operators.prepared import is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct
 from tilewright.gemm.tuning import store
 from tilewright.lang.numbers.facts import EXTENT_BOUND
@@ -111,6 +113,8 @@ class LaunchesByRows:
     """The plan of each range of rows, and its launch key."""
     bound: dict[Any, RepeatedProduct] = field(default_factory=dict)
     """A product for each launch key, and which of its operands are wide."""
+    meanwhile: dict[int, tuple[Any, Future[None]]] = field(default_factory=dict)
+    """Of ranges of rows whose kernel is compiled elsewhere: the key of what multiplies until that is done."""
 
     @cached_property
     def reach(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -120,7 +124,10 @@ class LaunchesByRows:
     def learn(self, product: RepeatedProduct) -> None:
         """Keep a product that was bound at length."""
         prepared = product.prepared
-        self.bound[launch_key(prepared.plan), wide_operands(prepared.problem)] = product
+        key = launch_key(prepared.plan), wide_operands(prepared.problem)
+        self.bound[key] = product
+        if product.until is not None:
+            self.meanwhile[planned_rows(prepared.problem.shape[0])] = key, product.until
 
     def product(self, rows: int, shape: tuple[int, ...]) -> RepeatedProduct | None:
         """The product of as many rows, whose result has this shape; None where it has to be bound at length."""
@@ -136,15 +143,20 @@ class LaunchesByRows:
         plan, key = self.plans[rounded]
         # What `wide_operands` and `Array.bounds` say of the problem with these rows, which is not made for it.
         wide = tuple([self.wide_b if reach is None else rows >= reach[2] for reach in self.reach])
-        like = self.bound.get((key, wide)) if holds(plan, rows) else None
+        like, until = self.bound.get((key, wide)) if holds(plan, rows) else None, None
         if like is None:
-            return None
+            other: Any
+            other, until = self.meanwhile.get(rounded, (None, None))
+            if until is None or until.done() or other[1] != wide or is_captured():
+                return None
+            like = self.bound[other]
+            plan = like.prepared.plan
         spans = [
             span if reach is None else (0, (rows - 1) * reach[0] + reach[1])
             for span, reach in zip_longest(like.spans, self.reach)  # vectors are behind the matrices
         ]
         made = like.prepared.with_rows(rows, plan)
-        return RepeatedProduct(made, shape, self.dtype, tuple(spans), like.same, like.written)
+        return RepeatedProduct(made, shape, self.dtype, tuple(spans), like.same, like.written, until)
 
     @cached_property
     def wide_b(self) -> bool:
