@@ -105,8 +105,3 @@ def test_enumerations_have_the_documented_values() -> None:
     assert [x.value for x in cute.nvgpu.warp.Field] == ["accum_c", "sf_a", "sf_b"]
     assert cutlass.pipeline.MbarrierLayout.V0.value == 1
     assert cute.arch.Arch.sm_100f.major == 10
-
-
-def test_tensor_memory_pointers_and_l1_options_are_refused_where_used() -> None:
-    with pytest.raises(ConstraintError, match="tensor memory needs sm_100"):
-        cute.runtime.make_ptr(cutlass.Float32, 0, cute.AddressSpace.tmem)

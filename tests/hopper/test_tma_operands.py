@@ -98,7 +98,6 @@ def refused(words: str, body: Callable[[Parts], Any], *given: Any, **options: An
         ("with no swizzle, but the tensor has the swizzle Sw<3,4,3> of bytes",
          lambda p: p.load(p.partition(p.shared(swizzle=Swizzle(3, 4, 3)))[0], p.partition()[1])),
         ("takes no mcast_mask; make the atom", lambda p: p.load(*p.partition(), mcast_mask=3)),
-        ("takes no mcast_mask; make the atom", lambda p: p.load(*p.partition(), mcast_mask=cutlass.Int16(p.n))),
         ("EVICT_NORMAL, EVICT_FIRST, EVICT_LAST, not EVICT_NEVER",
          lambda p: p.load(*p.partition(), cache_policy=SimpleNamespace(name="EVICT_NEVER"))),
         ("cute.prefetch takes a TMA tensor", lambda p: cute.prefetch(p.atom, p.x)),

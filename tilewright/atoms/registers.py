@@ -24,8 +24,8 @@ WARPS = MOST_THREADS // WARP  # of a block, at most
 class SetMaxRegisters(Instruction):
     """``setmaxnreg.inc`` or ``.dec``: from here on each thread of the warpgroup has ``registers``. No operands.
 
-    All warps of a warpgroup execute the same one. The compiler honours it only where the kernel's launch bounds say how
-    many threads and blocks share a multiprocessor.
+    All warps of a warpgroup execute the same one, or each gives back once what it does not need. The compiler honours
+    it only where the kernel's launch bounds say how many threads and blocks share a multiprocessor.
     """
 
     registers: int
@@ -61,6 +61,10 @@ class SetMaxRegisters(Instruction):
         out.line(f'asm volatile("setmaxnreg.{form}.sync.aligned.u32 {self.registers};");')
 
 
+def _increases(op: Op) -> bool:
+    return bool(op.attrs["atom"].increase)
+
+
 class RegisterPools:
     """The registers of each warp of the resident blocks (``held``, registers a thread) and what is in each block's
     pool."""
@@ -87,6 +91,9 @@ class RegisterPools:
             for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
                 theirs = self.executed.get((slot, other), [])
                 if [o.attrs["atom"] for o in theirs] != [o.attrs["atom"] for o in ops]:
+                    # PTX asks for the same one; GPUs let each warp give back what it does not need, and programs do.
+                    if len(theirs) == len(ops) == 1 and not (_increases(theirs[0]) or _increases(ops[0])):
+                        continue
                     op = next((o for o in ops if o not in theirs), ops[0])
                     raise SimulationError(
                         f"{op.attrs['atom'].mnemonic()}: warp {warp} of the block executes it and warp {other} does "

@@ -29,9 +29,10 @@ from tilewright.experimental.synchronise import (
     barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
     barrier_cta_arrive as barrier_cta_arrive, barrier_cta_sync as barrier_cta_sync,
     barrier_cta_sync_aligned as barrier_cta_sync_aligned, cp_async_mbarrier_arrive as cp_async_mbarrier_arrive,
-    elect_sync as elect_sync, fence_mbarrier_init as fence_mbarrier_init, fence_proxy as fence_proxy, mapa as mapa,
+    cluster_ctarank as cluster_ctarank, elect_sync as elect_sync, fence_mbarrier_init as fence_mbarrier_init,
+    fence_proxy as fence_proxy, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
     mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
-    mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init,
+    mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init, mbarrier_inval as mbarrier_inval,
     mbarrier_try_wait_parity as mbarrier_try_wait_parity, mbarrier_wait_parity as mbarrier_wait_parity,
     setmaxregister as setmaxregister, shfl_sync as shfl_sync, vote_sync as vote_sync,
 )
@@ -52,6 +53,7 @@ from tilewright.experimental.instructions import (
     griddepcontrol as griddepcontrol, mov_b32 as mov_b32, prmt as prmt, redux_sync as redux_sync,
 )
 from tilewright._mlir.dialects.nvvm import AtomicOpKind, atomicrmw as atomicrmw
+from tilewright.lang.tools.printing import printf as print_runtime
 from tilewright.lang.device.bulk import (
     cp_async_bulk_commit_group as cp_async_bulk_commit_group, cp_async_bulk_wait_group as cp_async_bulk_wait_group,
 )

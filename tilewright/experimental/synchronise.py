@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.cluster import Mapa
+from tilewright.atoms.mbarrier import MbarrierInval
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import chosen
 from tilewright.ir.types import MemSpace, PtrType
 from tilewright.lang.device import barriers, clusters, mbarriers, registers, warps
 from tilewright.lang.device.atomic import pointer_of
+from tilewright.lang.device.calls import call
+from tilewright.lang.device.threads import block_idx_in_cluster
 from tilewright.lang.numbers.numeric import Int64, unwrap, wrap
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
@@ -22,15 +25,18 @@ __all__ = [
     "barrier_cta_arrive",
     "barrier_cta_sync",
     "barrier_cta_sync_aligned",
+    "cluster_ctarank",
     "cp_async_mbarrier_arrive",
     "elect_sync",
     "fence_mbarrier_init",
     "fence_proxy",
+    "fence_sync_restrict",
     "mapa",
     "mbarrier_arrive",
     "mbarrier_arrive_expect_tx",
     "mbarrier_expect_tx",
     "mbarrier_init",
+    "mbarrier_inval",
     "mbarrier_try_wait_parity",
     "mbarrier_wait_parity",
     "setmaxregister",
@@ -152,6 +158,23 @@ def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> 
     [1, 1]
     """
     mbarriers.mbarrier_init(_mbarrier(mbar, "mbarrier_init")[0], count)
+
+
+def mbarrier_inval(mbar: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """The mbarrier ends; its bytes may be used again.
+
+    >>> from tilewright import Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def ends(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     mbarrier_init(bar, 1)
+    ...     mbarrier_inval(bar)
+    ...     return t
+    >>> per_thread(ends, 1)
+    [0]
+    """
+    call(MbarrierInval(), _mbarrier(mbar, "mbarrier_inval")[0])
 
 
 def fence_mbarrier_init(*, loc: Any = None, ip: Any = None) -> None:
@@ -309,6 +332,28 @@ def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None
     proxy = chosen(choices.Proxy, kind, "fence_proxy").value
     where = None if space is None else str(getattr(space, "value", space)).removeprefix("shared_")
     barriers.fence_proxy(proxy, space=where if proxy == "async.shared" else None)
+
+
+def fence_sync_restrict(order: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """``fence.acquire.sync_restrict`` or ``fence.release.sync_restrict``: order this thread's accesses before a relaxed
+    arrival, or after a relaxed wait, as seen by the cluster. Here it is a whole fence.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (fence_sync_restrict(choices.MemOrder.RELEASE), t)[-1], 64)[:2]
+    [0, 1]
+    """
+    chosen(choices.MemOrder, order, "fence_sync_restrict")
+    barriers.fence_acq_rel_cluster()
+
+
+def cluster_ctarank(*, loc: Any = None, ip: Any = None) -> Any:
+    """The rank of this block in its cluster.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: cluster_ctarank(), 64)[:2]
+    [0, 0]
+    """
+    return block_idx_in_cluster()
 
 
 def setmaxregister(count: int, action: Any, *, loc: Any = None, ip: Any = None) -> None:

@@ -188,6 +188,8 @@ def _pad(x: Any, elem: Any, up_to_rank: int | None, after: bool) -> Any:
 
 
 def _as_shape(a: Any) -> Any:
+    if isinstance(a, tuple) and any(not isinstance(x, int) for x in a):  # a tiler may have layouts in it
+        return tuple(_as_shape(x) for x in a)
     return a.shape if hasattr(a, "shape") else a
 
 
@@ -196,6 +198,8 @@ def shape(input: Any, *, mode: Any = None, loc: Any = None, ip: Any = None) -> A
 
     >>> shape((2, (3, 4)), mode=[1])
     (3, 4)
+    >>> shape((Layout(4, 2), 8))
+    (4, 8)
     """
     return get(_as_shape(input), mode)
 

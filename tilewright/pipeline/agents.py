@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.threads import WARP_SIZE, block_dim
+from tilewright.lang.numbers.numeric import Integer
 
 
 class Agent(Enum):
@@ -76,16 +77,15 @@ class CooperativeGroup:
 
     __slots__ = ("agent", "alignment", "size")
 
-    def __init__(self, agent: Agent, size: int | float = 1, alignment: int | None = None) -> None:
+    def __init__(self, agent: Agent, size: Any = 1, alignment: int | None = None) -> None:
         if not isinstance(agent, Agent):
             raise ConstraintError(f"CooperativeGroup: {agent!r} is not an Agent: {', '.join(Agent.__members__)}")
         if isinstance(size, float) and size.is_integer():  # 128 / 32
             size = int(size)
-        if not isinstance(size, int) or size < 1:
-            raise ConstraintError(
-                f"CooperativeGroup: a size of {size!r}; it is a whole number of at least 1, known while staging"
-            )
-        if alignment is not None and size % alignment:
+        whole = size if isinstance(size, int) else 1 if isinstance(size, Integer) else 0  # Integer: seen at run time
+        if whole < 1:
+            raise ConstraintError(f"CooperativeGroup: a size of {size!r}; it is a whole number of at least 1")
+        if alignment is not None and isinstance(size, int) and size % alignment:
             raise ConstraintError(f"CooperativeGroup: {size} agents are not a multiple of the alignment {alignment}")
         self.agent, self.size, self.alignment = agent, size, alignment
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from tilewright.atoms.tcgen05_sync import Tcgen05Fence
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.calls import call
+from tilewright.lang.device.tensor_memory import CtaGroup
 from tilewright.lang.device.threads import block_idx_in_cluster
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Boolean, Int32
@@ -68,6 +69,11 @@ class _OfMma:
     def is_leader_cta(self) -> Any:
         """Whether this block issues the MMAs: a Boolean."""
         return Boolean(True) if self.cluster.leads is None else self.cluster.leads
+
+    @property
+    def cta_group(self) -> CtaGroup:
+        """The blocks of one MMA."""
+        return CtaGroup(self.cluster.ctas)
 
     def _if_leads(self, then: Callable[[], Any]) -> None:
         """What only the block that issues the MMAs does."""

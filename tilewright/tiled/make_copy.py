@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.tensor_memory_copy import WARP
+from tilewright.atoms.tensor_memory_move import TmemMove
 from tilewright.errors import ConstraintError
 from tilewright.layout import (
     Layout,
@@ -17,6 +19,7 @@ from tilewright.layout import (
     offsets,
     product,
     product_each,
+    recast_layout,
     size,
 )
 from tilewright.tiled.atom import CopyAtom
@@ -41,7 +44,7 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: An
     """
     need("make_tiled_copy", atom, CopyAtom, "a copy atom")
     need_tv("make_tiled_copy", layout_tv)
-    made = TiledCopy(atom, layout_tv, checked_tiler(tiler_mn))
+    made = TiledCopy(atom, _by_registers(atom, layout_tv), checked_tiler(tiler_mn))
     inside = product(product_each(shape_of_tiler(made.tiler)))
     if cosize(layout_tv) > inside:
         raise ConstraintError(
@@ -213,3 +216,18 @@ def _restrided(atom: CopyAtom, extents: tuple[int, ...], active: Layout) -> Tile
     tiler = tuple(touched(mode) for mode in range(len(extents)))
     to_whole = composition(make_layout(extents), tiler)
     return TiledCopy(atom, composition(left_inverse(to_whole), active), tiler)
+
+
+def _by_registers(atom: CopyAtom, layout_tv: Layout) -> Layout:
+    """The thread-value layout of the registers. A warp's threads all have its part of tensor memory; a layout that says
+    so (lanes of stride 0, each with the values of all) becomes that of what each of them loads or stores."""
+    instruction = atom.instruction
+    if not isinstance(instruction, TmemMove):
+        return layout_tv
+    each = 32 * instruction.layouts.register_count // atom.scalar.width
+    threads, values = layout_tv[0], layout_tv[1]
+    if not isinstance(threads.shape, tuple) or threads[0] != Layout(WARP, 0) or int(size(values)) != WARP * each:
+        return layout_tv
+    one_warp = composition(values, recast_layout(atom.scalar.width, 1, instruction.layouts.registers))
+    others = [threads[mode] for mode in range(1, len(threads))]
+    return make_layout(make_layout(one_warp[0], *others), one_warp[1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from tilewright.errors import ConstraintError, LayoutError
+from tilewright.lang.numbers.numeric import unwrap
 from tilewright.layout import (
     Layout,
     append,
@@ -276,6 +277,9 @@ class ThrMma(TiledMma):
         """This thread's part (V, RestM, RestK, ...) of a tensor; for a layout the pair (layout, offset)."""
         rows, columns = _MODES[which]
         tile = tuple(int(size(tiler)) for tiler in self.operand_tile(which))
+        thread = unwrap(self.thr_idx)
+        if which == "C" and isinstance(thread, int) and thread == 0:  # the first of a pair may have only its own rows
+            tile = (tile[0] // int(size(self.thr_id)), *tile[1:])
         need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))

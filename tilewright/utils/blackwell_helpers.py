@@ -29,6 +29,7 @@ from tilewright.cute.nvgpu.tcgen05 import (
     Pack,
     Repetition,
     SmemLayoutAtomKind,
+    get_tmem_copy_properties,
     make_smem_layout_atom,
     tile_to_mma_shape,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "get_smem_layout_atom_ab",
     "get_smem_layout_atom_epi",
     "get_smem_store_op",
+    "get_tmem_copy_properties",
     "get_tmem_load_op",
     "make_blockscaled_trivial_tiled_mma",
     "make_smem_layout_a",

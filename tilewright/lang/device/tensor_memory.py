@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from tilewright.atoms.tcgen05_sync import Tcgen05Commit, Tcgen05Fence
@@ -12,6 +13,18 @@ from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import Int16, Int32
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor_memory import TensorMemory
+
+
+class CtaGroup(Enum):
+    """How many blocks work on one MMA.
+
+    >>> from tilewright.cute.nvgpu import tcgen05
+    >>> [group.value for group in tcgen05.CtaGroup]
+    [1, 2]
+    """
+
+    ONE = 1
+    TWO = 2
 
 
 def alloc_tmem(

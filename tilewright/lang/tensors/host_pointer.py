@@ -11,10 +11,11 @@ from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Integer, class_of, unwrap
+from tilewright.lang.numbers.numeric import Int32, Integer, class_of, unwrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace, element_bits, element_bytes, storage
 from tilewright.lang.tensors.pointer import Pointer, pointer_to
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 
 
 class HostPointer(Pointer):
@@ -99,8 +100,8 @@ def make_ptr(
     *,
     loc: Any = None,
     ip: Any = None,
-) -> Pointer:
-    """A pointer from an address.
+) -> Any:
+    """A pointer from an address. In tensor memory that is ``lane << 16 | column``.
 
     On the host ``value`` is a Python int (or a ctypes pointer) and the result is an argument for a jit function; in a
     kernel it is an integer numeric, or the ``llvm_ptr`` of a pointer. ``assumed_align`` (bytes) defaults to the
@@ -113,14 +114,15 @@ def make_ptr(
     numeric_type("make_ptr", dtype)
     if hasattr(value, "__dlpack__") or hasattr(value, "data_ptr"):
         raise ArgumentError(f"make_ptr: give the address of the {type(value).__name__} (data_ptr()), not itself")
+    if mem_space is AddressSpace.tmem:
+        return TensorMemory(Int32(value), dtype, 0, assumed_align or 16)
     align = assumed_align or element_bytes(dtype)
     if align & (align - 1):
         raise ArgumentError(f"make_ptr: an alignment is a power of two, not {align}")
     space = SPACES.get(mem_space)
     if space is None:
         raise ConstraintError(
-            f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, SPACES))}"
-            + ("; tensor memory needs sm_100, which is not here yet" if mem_space is AddressSpace.tmem else "")
+            f"make_ptr: mem_space={mem_space!r}: pointers point to {', '.join(map(str, SPACES))} and tmem"
         )
     if isinstance(value, Value) and isinstance(value.type, PtrType):
         if value.type.space is not space:

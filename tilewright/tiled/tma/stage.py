@@ -112,7 +112,8 @@ def _load_operands(instruction: TmaLoad, tma_bar_ptr: Any, mcast_mask: Any) -> l
                 f"{instruction}: give the blocks that receive as mcast_mask (create_tma_multicast_mask)"
             )
         return [tma_bar_ptr.value(), Int16(mcast_mask).ir_value()]
-    if mcast_mask is not None and unwrap(mcast_mask).__class__ is not int or unwrap(mcast_mask):
+    # A mask that is made at run time may be given to all loads of a cluster: this one brings to one block only.
+    if isinstance(unwrap(mcast_mask), int) and unwrap(mcast_mask):
         raise ConstraintError(
             f"{instruction}: takes no mcast_mask; make the atom with CopyBulkTensorTileG2SMulticastOp and num_multicast"
         )

@@ -12,7 +12,7 @@ from tilewright.atoms.value_types import shown
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
-from tilewright.lang.device.tensor_memory import tcgen05_commit
+from tilewright.lang.device.tensor_memory import CtaGroup, tcgen05_commit
 from tilewright.lang.numbers.numeric import class_of
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -32,13 +32,6 @@ __all__ = [
 
 SMALL_FLOATS = (E4M3, E5M2, E3M2, E2M3, E2M1)
 """What kinds f8f6f4 and mxf8f6f4 multiply, A and B of types of their own."""
-
-
-class CtaGroup(Enum):
-    """How many blocks work on one MMA."""
-
-    ONE = 1
-    TWO = 2
 
 
 class Field(Enum):
