@@ -3,7 +3,7 @@ share, and ``sync_warp`` masks that name lanes which do not come."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.sites import KernelFacts, kernel_facts
 
 if TYPE_CHECKING:
+    from tilewright.sim.checks.order import HappensBefore
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
@@ -95,6 +96,51 @@ class UniformBarrier:
         return found
 
 
+class Answers:
+    """Who has heard of whose request to cancel a cluster. The answer comes after the request, so that who has waited
+    for it comes after what the asking warp had waited for before: as time, that is; it makes no data visible."""
+
+    def __init__(self, order: HappensBefore) -> None:
+        self.order = order
+        self.at: dict[tuple[Wave, int], Array] = {}  # by mbarrier: the clocks of who asked, when it did
+        self.heard: dict[tuple[Wave, int], Array] = {}  # by warp
+        self.waiting: dict[tuple[Wave, int], set[int]] = {}  # by warp: mbarriers
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        wave = group.wave
+        if what == "complete" and self.order.landing:
+            effect = self.order.landing[-1]
+            if effect.lane is not None and getattr(effect.op.attrs["atom"], "cancels", False):
+                asked, row = effect.notes, effect.lane // WARP
+                clocks = asked.rows[row].copy()
+                clocks[self.order.waves[wave].own[asked.warps[row]]] = asked.now[row]
+                for place in map(int, places):
+                    self.at[wave, place] = clocks
+        elif what in ("wait", "test"):
+            kept = np.ones(places.size, bool) if what == "wait" or done is None else done
+            for place, lane in zip(places[kept].tolist(), lanes[kept].tolist(), strict=True):
+                key = wave, int(group.warps[lane // WARP])
+                self.waiting.setdefault(key, set()).add(place)
+                if what == "test":
+                    self._hear(key)
+
+    def resumes(self, group: Group) -> None:
+        for warp in map(int, group.warps):
+            self._hear((group.wave, warp))
+
+    def _hear(self, key: tuple[Wave, int]) -> None:
+        for place in self.waiting.pop(key, ()):
+            clocks = self.at.get((key[0], place))
+            if clocks is not None:
+                before = self.heard.get(key)
+                self.heard[key] = clocks if before is None else np.maximum(before, clocks)
+
+    def tells(self, wave: Wave, warp: int, column: int, clock: int) -> bool:
+        """Whether ``warp`` has heard of a request that came after this clock."""
+        heard = self.heard.get((wave, warp))
+        return heard is not None and bool(heard[column] >= clock)
+
+
 class Divergence(Checker):
     name, cost, uses_order = "divergence", "default", True
 
@@ -106,6 +152,8 @@ class Divergence(Checker):
         self.launch = launch
         # Where all barriers are sync_threads, no warp can be a phase ahead, so its clocks are not needed.
         orders = ((op, o) for op in kernel_facts(launch.program).calls for o in op.attrs["atom"].orders)
+        calls = kernel_facts(launch.program).calls
+        self.answers = Answers(self.order) if any(getattr(op.attrs["atom"], "cancels", False) for op in calls) else None
         self.named = any(o.through == "barrier" and not op.attrs["atom"].whole_block for op, o in orders)
         self.uniform: dict[Wave, UniformBarrier] = {}
         self.ops: list[Op] = []  # by their numbers, from 1 on, the sync_threads
@@ -121,6 +169,14 @@ class Divergence(Checker):
         self.uniform[wave] = UniformBarrier(wave)
 
     # -- barriers of the block -----------------------------------------------------------------------------------------
+
+    def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
+        if self.answers is not None:
+            self.answers.mbarrier(group, what, places, lanes, done)
+
+    def resumes(self, group: Group, wait: Any) -> None:
+        if self.answers is not None:
+            self.answers.resumes(group)
 
     def barrier(self, group: Group, rows: Array, keys: Array, target: Array, waits: bool) -> None:
         """Warps arrive at a barrier: who comes twice in one phase, or joins a phase of another use of the same barrier,
@@ -180,6 +236,8 @@ class Divergence(Checker):
         lane_clocks = clocks.lane_clocks.get(warp)
         for other, clock in state.waited.items():
             if before[clocks.own[other]] >= clock:
+                return True
+            if self.answers is not None and self.answers.tells(wave, warp, int(clocks.own[other]), clock):
                 return True
             if lane_clocks is not None and self.order.knows(wave, warp, other, clock):
                 return True
