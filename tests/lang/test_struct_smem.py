@@ -187,3 +187,35 @@ def test_a_swizzled_view_of_a_range_that_is_too_short(stage) -> None:
     plain = cute.make_layout((8, 56), stride=(64, 1))
     with pytest.raises(ConstraintError, match="needs 1024 bytes"):
         utils.SmemAllocator().allocate(Short).tile.get_tensor(plain, swizzle=cute.make_swizzle(3, 4, 3))
+
+
+@cute.struct
+class Boxes:
+    bars: cute.struct.MemRange[cutlass.Int64, 3]
+    a: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 512], 128]
+    b: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 1024], 128]
+
+
+@cute.struct
+class Apart:
+    a: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 512], 128]
+    bars: cute.struct.MemRange[cutlass.Int64, 3]
+    b: cute.struct.Align[cute.struct.MemRange[cutlass.Float16, 512], 128]
+
+
+def test_tiles_of_a_struct_that_asks_for_128_bytes_may_be_swizzled(stage) -> None:
+    """Mbarriers before them put them 128 bytes behind a block of the swizzle; the struct lies 896 bytes on."""
+    plain, swizzle = cute.make_layout((8, 64), stride=(64, 1)), cute.make_swizzle(3, 4, 3)
+    smem = utils.SmemAllocator()
+    smem.allocate(8, 8)
+    boxes = smem.allocate(Boxes)
+    a, b = (tile.get_tensor(plain, swizzle=swizzle) for tile in (boxes.a, boxes.b))
+    assert a.iterator.alignment == b.iterator.alignment == 1024 and boxes.bars.data_ptr().alignment == 128
+    assert cute.arch.get_dyn_smem_size() == 1024 + 896 + Boxes.size_in_bytes() and Boxes.size_in_bytes() == 128 + 3072
+    apart = smem.allocate(Apart)
+    apart.a.get_tensor(plain)
+    with pytest.raises(ConstraintError, match="permutes blocks of 1024 bytes"):
+        apart.b.get_tensor(plain, swizzle=swizzle)
+    left = utils.get_smem_capacity_in_bytes() - cute.arch.get_dyn_smem_size()
+    smem.allocate(left - Boxes.size_in_bytes() - 256, 1)
+    assert smem.allocate(Boxes).a.data_ptr().alignment < 1024, "not where it would not fit"

@@ -25,6 +25,9 @@ from tilewright.layout.tuples import is_static
 from tilewright.location_keywords import takes_location
 
 BASE_ALIGNMENT = 1024
+"""Of a block's shared memory; also the span of the widest swizzle."""
+BOX_ALIGNMENT = 128
+"""What TMA asks of a tile."""
 
 
 @takes_location
@@ -55,7 +58,8 @@ class SmemPartition(enum.Enum):
 class SmemAllocator:
     """Hands out the shared memory of the kernel being staged; launches reserve what it handed out.
 
-    Layouts must be static. ``byte_alignment`` is a power of two up to 1024.
+    Layouts must be static. ``byte_alignment`` is a power of two up to 1024. A struct whose tiles are aligned to 128
+    bytes, as TMA asks, lies so that they begin at multiples of 1024, as swizzles want them, where one place does.
     """
 
     capacity_in_bytes = staticmethod(get_smem_capacity_in_bytes)
@@ -75,8 +79,13 @@ class SmemAllocator:
         """Bytes (an int: a Uint8 pointer), one number of a numeric type (a pointer) or a struct (an object of it)."""
         if isinstance(size_or_type, StructType):
             kind = size_or_type
-            offset = self._reserve(kind.size_in_bytes(), max(byte_alignment or 1, kind.align), partition)
-            return Struct(kind, _place, offset)
+            align, ahead = max(byte_alignment or 1, kind.align), _ahead(kind)
+            room = get_smem_capacity_in_bytes() - Builder.current().smem_bytes - kind.size_in_bytes()
+            if ahead is None or ahead % align or room < 2 * BASE_ALIGNMENT:
+                return Struct(kind, _place, self._reserve(kind.size_in_bytes(), align, partition))
+            # Tiles that are swizzled begin at whole blocks, and the small members before them lie ahead of one.
+            offset = self._reserve(ahead + kind.size_in_bytes(), max(align, BASE_ALIGNMENT), partition)
+            return Struct(kind, _place, offset + ahead)
         if isinstance(size_or_type, NumericMeta):
             return self.allocate_array(size_or_type, 1, byte_alignment, partition)
         if not isinstance(size_or_type, int) or size_or_type < 0:
@@ -168,6 +177,18 @@ def _span(swizzle: Any, unit: int = 1) -> int:
     """The size of the blocks that ``swizzle`` permutes, when it counts units of this size."""
     bits = getattr(swizzle, "bits", 0)
     return unit << (bits + swizzle.base + abs(swizzle.shift)) if bits else 1
+
+
+def _ahead(kind: StructType) -> int | None:
+    """The bytes to leave free ahead of a struct so that its tiles begin at blocks of BASE_ALIGNMENT, though they ask
+    for BOX_ALIGNMENT alone: tiles are members of whole blocks, and all must be as far from one. None: they are not, or
+    there is none."""
+    tiles = {
+        -offset % BASE_ALIGNMENT
+        for member, offset in kind.fields.values()
+        if member.align >= BOX_ALIGNMENT and member.size_in_bytes % BASE_ALIGNMENT == 0
+    }
+    return tiles.pop() if len(tiles) == 1 else None
 
 
 def _place(offset: int, size: int, dtype: Any, name: str) -> Pointer:
