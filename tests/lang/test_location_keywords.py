@@ -16,7 +16,7 @@ from tilewright.location_keywords import takes_location
 NONE: Any = {"loc": None, "ip": None}
 INTERNAL = {
     "Tensor": {"advanced", "compose", "moved", "through", "to", "widened", "with_layout"},
-    **dict.fromkeys(("TiledMma", "ThrMma", "MmaAtom"), {"places_of_factors"}),
+    **dict.fromkeys(("TiledMma", "ThrMma", "MmaAtom"), {"places_of_factors", "words_of_factors"}),
     "Pointer": {"ir_value", "load_place", "store_place", "unswizzled", "value"},
 }
 """Methods that programs do not call."""
