@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import Activation, activation_of
@@ -288,12 +289,12 @@ class Request:
             D: Any = Unseen(result)
             copied = False
         else:
-            result, kind = self.out, self.result_dtype(entries[0])
+            result, dtype = self.out, self.result_dtype(entries[0])
             if self.leaves_result(matrices):
-                D, copied = unwritten_result(self.a, matrices.stack, kind), False
+                D, copied = unwritten_result(self.a, matrices.stack, dtype), False
                 result = D.source
             else:
-                result = new_result(self.a, matrices.shape, kind) if result is None else result
+                result = new_result(self.a, matrices.shape, dtype) if result is None else result
                 D, copied = self.stack("out", result, matrices)
         C, c_copied = self.stack("c", self.c, matrices)
         problem = Problem.of(self.operand_a(matrices), matrices.b, C, D)
@@ -344,7 +345,7 @@ class Request:
     def result_dtype(self, entry: KernelEntry) -> Any:
         """The numeric class of a result that is not given."""
         if self.out_dtype is None:
-            return array_of(self.c).dtype if self.c is not None else entry.config.c.dtype
+            return Matrix.of("c", self.c).dtype if self.c is not None else entry.config.c.dtype
         return numeric_class(self.out_dtype)
 
     def check_result(self, entry: KernelEntry, problem: Problem) -> None:
