@@ -79,7 +79,7 @@ SUBJECTS = {
                 "of PyTorch",
             ),
         },
-        ("scaled-fp8", "4-bits"),
+        ("scaled-fp8", "4-bits", "scales-of-blocks"),
     ),
     "ampere": Subject(
         "Products by mma.sync",
@@ -111,7 +111,7 @@ SUBJECTS = {
             ),
         },
         ("products-in-a-model", "products-of-models", "first-step", "epilogues-and-host", "new-shapes",
-         "other-programs"),
+         "other-programs", "libraries"),
     ),
     "simulator": Subject(
         "The simulator and its checks",
