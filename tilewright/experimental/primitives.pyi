@@ -53,11 +53,12 @@ from tilewright.experimental.instructions import (
     griddepcontrol as griddepcontrol, mov_b32 as mov_b32, prmt as prmt, redux_sync as redux_sync,
 )
 from tilewright._mlir.dialects.nvvm import AtomicOpKind, atomicrmw as atomicrmw
-from tilewright.lang.tools.printing import printf as print_runtime
 from tilewright.lang.device.bulk import (
     cp_async_bulk_commit_group as cp_async_bulk_commit_group, cp_async_bulk_wait_group as cp_async_bulk_wait_group,
 )
 from tilewright.lang.device.bulk_bytes import load_bytes
+from tilewright.lang.tools.printing import printf
 
 AtomicOp = AtomicOpKind
 cp_async_bulk_shared_cluster_global = load_bytes
+print_runtime = printf
