@@ -60,6 +60,8 @@ def test_a_program_runs_on_a_gpu(program: Path, capsys: pytest.CaptureFixture[st
     if "hopper" in program.stem or "grouped" in program.stem:
         if torch.cuda.get_device_capability()[0] != 9:
             pytest.skip("needs Hopper")
+    if "blackwell" in program.stem and torch.cuda.get_device_capability()[0] != 10:
+        pytest.skip("needs a GPU with tcgen05")
     code = main(["run", str(program)])
     shown = capsys.readouterr()
     assert code == 0, shown.out + shown.err

@@ -150,9 +150,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "problem 1: beta = 1.0 needs a matrix"),
     "a bias elsewhere in a group": (
         lambda: biases([half(64), half(64)], [problem(), elsewhere("D")]), "problem 1: bias is Float16 on cpu: all"),
-    "an unknown kernel to compare": (lambda: entry_of("fast", None), "no kernel 'fast' of float16 on mma.sync"),
+    "an unknown kernel to compare": (lambda: entry_of("fast", None), "no kernel 'fast' of float16 that is compared"),
     "a kernel of other numbers to compare": (lambda: entry_of("tensorop_bf16", None), "no kernel 'tensorop_bf16'"),
-    "a kernel of wgmma to compare": (lambda: entry_of("hopper_f16", None), "no kernel 'hopper_f16'"),
+    "a kernel of tcgen05 to compare": (lambda: entry_of("blackwell_f16", None), "no kernel 'blackwell_f16'"),
 }  # fmt: skip
 
 

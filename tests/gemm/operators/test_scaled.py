@@ -285,7 +285,13 @@ def test_the_operator_of_pytorch(device: str) -> None:
     *given, exact = torch_operands(torch, device, 40, 48, 256, (1, 128), 3)
     import tilewright.gemm.operators.torch_scaled  # noqa: F401  registers the operator
 
-    torch.library.opcheck(torch.ops.tilewright.scaled_matmul, tuple(given), test_utils="test_faketensor")
+    operators = torch.ops.tilewright
+    torch.library.opcheck(operators.scaled_matmul, tuple(given), test_utils="test_faketensor")
+    assert not operators.scaled_matmul.default._schema.is_mutable
+    amax = torch.zeros(1, device=device)
+    torch.library.opcheck(operators.scaled_matmul_amax, (amax, *given), test_utils="test_faketensor")
+    torch.compile(lambda *x: scaled_matmul(*x, amax=amax), backend="eager", fullgraph=True)(*given)
+    assert amax.item() == np.abs(exact).max()
     compiled = torch.compile(lambda *x: scaled_matmul(*x, out_dtype=torch.float32) + 1, backend="eager", fullgraph=True)
     np.testing.assert_array_equal(compiled(*given).cpu().numpy(), exact + 1)
     out = torch.zeros(exact.shape, device=device)  # more bits than the default result has

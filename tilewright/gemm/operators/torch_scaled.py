@@ -1,5 +1,8 @@
 """``torch.ops.tilewright.scaled_matmul``: the product of scaled 8-bit numbers as an operator of PyTorch, which
-torch.compile keeps as one node. It has no gradient: its operands are rounded."""
+torch.compile keeps as one node. It has no gradient: its operands are rounded.
+
+``scaled_matmul_amax`` is the same with ``amax``, which it writes: an operator that writes an argument cannot be
+reordered or called again by torch.compile, so the product without it is an operator that writes none."""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tilewright.gemm.operators.torch_results import need_no_gradient, result_dty
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
-@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=("amax",))
+@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
 def operator(
     a: Tensor,
     b: Tensor,
@@ -27,9 +30,24 @@ def operator(
     use_fast_accum: bool = False,
     kernel: str | None = None,
     scale_result: Tensor | None = None,
-    amax: Tensor | None = None,
 ) -> Tensor:
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
+    return _multiplied(None, a, b, scale_a, scale_b, bias, activation, out_dtype, use_fast_accum, kernel, scale_result)
+
+
+def _multiplied(
+    amax: Tensor | None,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+    kernel: str | None = None,
+    scale_result: Tensor | None = None,
+) -> Tensor:
     with torch.no_grad():
         result: Tensor = scaled_matmul(
             a,
@@ -59,12 +77,27 @@ def fake(
     use_fast_accum: bool = False,
     kernel: str | None = None,
     scale_result: Tensor | None = None,
-    amax: Tensor | None = None,
 ) -> Tensor:
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
     check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16)
+
+
+AMAX_SCHEMA = (
+    "(Tensor(a!) amax, Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, Tensor? bias=None, str? activation=None, "
+    "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None) -> Tensor"
+)
+"""The arguments of ``scaled_matmul`` behind the tensor that is written."""
+
+operator_amax = torch.library.custom_op(
+    "tilewright::scaled_matmul_amax", _multiplied, mutates_args=("amax",), schema=AMAX_SCHEMA
+)
+
+
+@operator_amax.register_fake
+def fake_amax(amax: Tensor, *arguments: Any) -> Tensor:
+    return fake(*arguments)
 
 
 def recorded(
@@ -84,7 +117,9 @@ def recorded(
     """:func:`scaled_matmul` through the operator."""
     need_no_gradient("scaled_matmul", (scale_a, scale_b, bias, out, scale_result, amax), "scales and bias")
     dtype = result_dtype(out_dtype, out)
-    result: Tensor = torch.ops.tilewright.scaled_matmul(
-        a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result, amax
+    arguments = a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result
+    operators = torch.ops.tilewright
+    result: Tensor = (
+        operators.scaled_matmul(*arguments) if amax is None else operators.scaled_matmul_amax(amax, *arguments)
     )
     return result if out is None else out.copy_(result)
