@@ -48,7 +48,10 @@ def atomic(
     if not where.size:
         return old
     index = buffer._many(group, off[where], access, "atomic", mask)
-    memory = buffer.views[access.shift].view(access.dtype)
+    # Only the array's own bytes. Those from the buffer's base to ``low`` are other objects' of this process: where an
+    # operand of ufunc.at is among them, NumPy works on a copy of all of ``memory`` and writes all of it back.
+    first = -(-buffer.low >> access.shift)
+    memory, index = buffer.views[access.shift][first:].view(access.dtype), index - first
     value = value[where]
     compare = None if compare is None else np.ascontiguousarray(compare[where])
     # No lane asks for the old value: ufunc.at updates lane after lane, as the rounds below do, in one call.
