@@ -38,7 +38,7 @@ def attach(module: str, like: str | None = None) -> None:
 
 
 def first_use(module: str, name: str, asker: FrameType, like: str | None = None) -> Any:
-    """The public name, which the module keeps; an error for the frame that asks if there is none."""
+    """The public name, which the module keeps; an error at the line that asks for a name that does not exist."""
     if name.startswith("__"):  # Python asks modules for such names itself
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     value = _find(module, like, name, asker)

@@ -152,7 +152,7 @@ def _checked(high: int) -> int:
 
 
 def _high(word: int) -> int:
-    """The upper word of a matrix descriptor. ConstraintError where it is none."""
+    """The upper word of a matrix descriptor. ConstraintError for a word that is not one."""
     return _checked(word >> 32 & 0xFFFFFFFF)
 
 

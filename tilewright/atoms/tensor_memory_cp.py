@@ -39,7 +39,7 @@ from tilewright.layout import Layout
 from tilewright.layout.smem_atoms import BYTE_SWIZZLES, row_bytes
 
 _WIDTHS = {"b4x16_p64": 4, "b6x16_p32": 6}
-"""Bits of a number in shared memory, by the names of what is unpacked."""
+"""Bits of a number in shared memory, by the name of the packed format."""
 
 
 @dataclass(frozen=True, repr=False)

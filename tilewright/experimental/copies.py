@@ -45,9 +45,9 @@ cp_async_wait_group = barriers.cp_async_wait_group
 
 
 def prefetch_tensormap(tensor_map: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Bring a tensor map near before its first use.
+    """Fetch a tensor map into the cache of descriptors before its first use.
 
-    >>> prefetch_tensormap(None)  # of what is no parameter, nothing need be brought near
+    >>> prefetch_tensormap(None)  # only descriptors that are kernel parameters are prefetched
     """
     if isinstance(tensor_map, MapPointer):
         call(tensormap.PrefetchTensorMap(), tensor_map.value())

@@ -181,8 +181,8 @@ def _span(swizzle: Any, unit: int = 1) -> int:
 
 def _ahead(kind: StructType) -> int | None:
     """The bytes to leave free ahead of a struct so that its tiles begin at blocks of BASE_ALIGNMENT, though they ask
-    for BOX_ALIGNMENT alone: tiles are members of whole blocks, and all must be as far from one. None: they are not, or
-    there is none."""
+    for BOX_ALIGNMENT alone: tiles are members of whole blocks, and all must be as far from one. None: the
+    struct has no tiles, or they are at different distances."""
     tiles = {
         -offset % BASE_ALIGNMENT
         for member, offset in kind.fields.values()

@@ -69,8 +69,8 @@ class Arrivals(NamedTuple):
 
 
 class BarrierClocks:
-    """The sixteen barriers of every block. Who waits learns as soon as the phase is complete. A *key* is
-    block * 16 + id; a *row* of what is kept here, id by id, stands for each block.
+    """The sixteen barriers of every block. A thread that waits takes the clocks as soon as the phase is complete. A
+    *key* is block * 16 + id; the arrays here have a row for each block, for one barrier id in use after the other.
 
     All blocks that arrive together are one step. Invariant: barriers of different keys share nothing but the tick, so
     that their order among each other does not matter.

@@ -179,8 +179,8 @@ class PendingAccesses:
         acting.forget()
 
     def _drop_overwritten(self, by: AccessRecord, whole: Reach | AccessRecord, acting: Accessors) -> None:
-        """Forget what has been written over. Invariant: all bytes of what is forgotten have been written by those who
-        act now (``whole``), and these came after it: who comes after this write comes after it, too."""
+        """Drop records whose bytes have been overwritten. Invariant: the threads that act now (``whole``) wrote all
+        bytes of a dropped record after it, so an access that is ordered after this write is ordered after it, too."""
         gone, blocks, ours = False, whole.blocks, by.ranges()
         for record in self.records:
             if record is by or record.low < whole.low or whole.high < record.high or not record.blocks & blocks:
