@@ -225,8 +225,10 @@ def test_rows_that_go_backwards_or_stand_still() -> None:
         ({"tile": (128, 128, 24)}, "a K tile in steps of 16"),
         ({"stages": 1}, "at least 2 stages"),
         ({"consumers": (4, 1)}, "1 to 3 consumer warpgroups"),
+        ({"consumers": (0, 1)}, "1 to 3 consumer warpgroups"),
         ({"cluster": (4, 4)}, "a cluster of 1 to 8 blocks"),
         ({"epilogue_columns": 48}, "epilogue columns that divide"),
+        ({"epilogue_columns": 0}, "epilogue columns that divide"),
         ({"epilogue_buffers": 1}, "at least 2 epilogue buffers"),
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
-from tilewright.gemm.config import RASTERS, HopperConfig
+from tilewright.gemm.config import HopperConfig, Rule, require
 
 
 @dataclass(frozen=True)
@@ -43,29 +44,45 @@ class BlackwellConfig(HopperConfig):
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
+        require(
+            "a Blackwell GEMM",
+            self._tile_rules(),
+            self._warpgroup_rules(),
+            self._buffer_rules(),
+            self._cluster_rules(),
+            self._order_rules(),
+        )
+
+    def _tile_rules(self) -> Iterator[Rule]:
+        """The tile is whole instructions, and its sums are what tensor memory holds."""
         bM, bN, bK = self.tile
+        yield self.ctas in (1, 2), f"1 or 2 blocks that work on one MMA, not {self.ctas}"
+        yield bM == 128, f"128 rows a block, not {bM}"
         step = 16 * self.ctas
-        rules = [
-            (self.ctas in (1, 2), f"1 or 2 blocks that work on one MMA, not {self.ctas}"),
-            (bM == 128, f"128 rows a block, not {bM}"),
-            (bN % step == 0 and step <= bN <= 256, f"{step} to 256 columns in steps of {step}, not {bN}"),
-            (bK % self.instruction_k == 0, f"a K tile in steps of {self.instruction_k} (one MMA), not {bK}"),
-            (self.acc_dtype.width == 32, f"sums of 32 bits, not {self.acc_dtype.__name__}"),
-            (self.consumers == (1, 1) and not self.pingpong and not self.promote and self.roles == "specialized",
-             "one warpgroup that writes, without turns or promotion"),
-            (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
-            (self.parts * self.epilogue_columns == bN and self.epilogue_columns in (8, 16, 32, 64),
-             f"epilogue columns of 8, 16, 32 or 64 that divide {bN}, not {self.epilogue_columns}"),
-            (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (self.cluster_k == 1 and min(self.cluster) >= 1 and self.cluster_size <= 8
-             and self.cluster[0] % self.ctas == 0,
-             f"a cluster of 1 to 8 blocks, whole MMAs along M, not {self.cluster} x {self.cluster_k}"),
-            (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
-            (self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"),
-        ]  # fmt: skip
-        for holds, rule in rules:
-            if not holds:
-                raise ConstraintError(f"a Blackwell GEMM takes {rule}")
+        yield bN % step == 0 and step <= bN <= 256, f"{step} to 256 columns in steps of {step}, not {bN}"
+        step = self.instruction_k
+        yield bK % step == 0, f"a K tile in steps of {step} (one MMA), not {bK}"
+        yield self.acc_dtype.width == 32, f"sums of 32 bits, not {self.acc_dtype.__name__}"
+
+    def _warpgroup_rules(self) -> Iterator[Rule]:
+        """What a Hopper kernel may choose and this one does not."""
+        plain = not self.pingpong and not self.promote and self.roles == "specialized"
+        yield self.consumers == (1, 1) and plain, "one warpgroup that writes, without turns or promotion"
+
+    def _epilogue_columns_rule(self) -> Rule:
+        bN = self.tile[1]
+        return (
+            self.epilogue_columns in (8, 16, 32, 64) and bN % self.epilogue_columns == 0,
+            f"epilogue columns of 8, 16, 32 or 64 that divide {bN}, not {self.epilogue_columns}",
+        )
+
+    def _cluster_rules(self) -> Iterator[Rule]:
+        """The blocks of a cluster: each MMA has its own within one."""
+        plain = self.cluster_k == 1 and min(self.cluster) >= 1 and self.cluster_size <= 8
+        yield (
+            plain and self.cluster[0] % self.ctas == 0,
+            f"a cluster of 1 to 8 blocks, whole MMAs along M, not {self.cluster} x {self.cluster_k}",
+        )
 
 
 FACTORS = 4

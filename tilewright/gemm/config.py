@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Self
@@ -18,6 +19,19 @@ swizzle has them (``schedule.raster``)."""
 
 LEAST_ASYNCHRONOUS = 32
 """Bits of an access from which on cp.async copies an operand to shared memory."""
+
+
+Rule = tuple[bool, str]
+"""Whether a rule holds for a config, and the words of what the kernel takes."""
+
+
+def require(kernel: str, *subjects: Iterator[Rule]) -> None:
+    """ConstraintError with the first rule that does not hold. Rules are asked one after another: a later one may
+    divide by what an earlier one has found to be positive."""
+    for rules in subjects:
+        for holds, words in rules:
+            if not holds:
+                raise ConstraintError(f"{kernel} takes {words}")
 
 
 class Major(Enum):
@@ -361,49 +375,96 @@ class HopperConfig:
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
-        bM, bN, bK = self.tile
-        atom_k = self.instruction_k
+        require(
+            "a Hopper GEMM",
+            self._warpgroup_rules(),
+            self._tile_rules(),
+            self._sum_rules(),
+            self._buffer_rules(),
+            self._cluster_rules(),
+            self._order_rules(),
+        )
+
+    def _warpgroup_rules(self) -> Iterator[Rule]:
+        """Which warpgroups there are, and what each does."""
+        yield self.roles in ("specialized", "one"), f"roles 'specialized' or 'one', not {self.roles!r}"
+        loads_apart = self.producers > 0 or (self.warpgroups < 3 and not self.pingpong)
+        yield loads_apart, "1 or 2 warpgroups on the same tile where these also load (roles='one')"
+        positive = min(self.consumers) >= 1
+        yield positive and self.warpgroups <= 3, f"1 to 3 consumer warpgroups, not {self.consumers}"
+        if self.pingpong:
+            yield self.warpgroups == 2, f"2 consumer warpgroups that take turns (pingpong), not {self.consumers}"
+            yield (
+                self.consumers == (2, 1),
+                f"consumers (2, 1) where they take turns (pingpong) on whole tiles, not {self.consumers}",
+            )
+
+    def _tile_rules(self) -> Iterator[Rule]:
+        """The tile is whole instructions of each warpgroup, and whole boxes of TMA."""
+        (bM, bN, bK), (rows, columns) = self.tile, self.part
+        yield rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"
+        yield (
+            columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,
+            f"8 to 256 columns a consumer in steps of 8, not {bN} in all",
+        )
+        yield bM // self.boxes(0) <= 256, f"at most 256 rows a consumer, not {bM} in all"
+        step = self.instruction_k
+        yield bK % step == 0, f"a K tile in steps of {step} (one wgmma), not {bK}"
+
+    def _sum_rules(self) -> Iterator[Rule]:
+        """The sums fit the registers of a thread, also where they are promoted."""
         rows, columns = self.part
-        sums = bM * bN * self.acc_dtype.width // 8
-        rules = [
-            (self.roles in ("specialized", "one"), f"roles 'specialized' or 'one', not {self.roles!r}"),
-            (self.producers or (self.warpgroups < 3 and not self.pingpong),
-             "1 or 2 warpgroups on the same tile where these also load (roles='one')"),
-            (self.warpgroups in (1, 2, 3), f"1 to 3 consumer warpgroups, not {self.consumers}"),
-            (not self.pingpong or self.warpgroups == 2,
-             f"2 consumer warpgroups that take turns (pingpong), not {self.consumers}"),
-            (not self.pingpong or self.consumers == (2, 1),
-             f"consumers (2, 1) where they take turns (pingpong) on whole tiles, not {self.consumers}"),
-            (rows * self.split[0] == bM and rows % 64 == 0, f"a multiple of 64 rows a consumer, not {bM} in all"),
-            (columns * self.split[1] == bN and columns % 8 == 0 and 8 <= columns <= 256,
-             f"8 to 256 columns a consumer in steps of 8, not {bN} in all"),
-            (bM // self.boxes(0) <= 256, f"at most 256 rows a consumer, not {bM} in all"),
-            (bK % atom_k == 0, f"a K tile in steps of {atom_k} (one wgmma), not {bK}"),
-            (self.promote >= 0, f"a number of k tiles after which sums are promoted, or 0, not {self.promote}"),
-            (not self.promote or (self.acc_dtype is Float32 and self.producers),
-             "Float32 accumulators and a warpgroup that loads where sums are promoted"),
-            (not self.promote or self.promoted_registers <= 192,
-             f"at most 192 registers of a thread for its sums and those that are promoted, not {rows} x {columns} with "
-             f"promote={self.promote}"),
-            (rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"),
-            (self.stages >= 2, f"at least 2 stages, not {self.stages}"),
-            (self.parts * self.epilogue_columns == columns, f"epilogue columns that divide {columns}"),
-            (self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"),
-            (min(*self.cluster, self.cluster_k) >= 1 and self.cluster_size <= 8,
-             f"a cluster of 1 to 8 blocks, not {self.cluster} x {self.cluster_k}"),
-            (self.cluster_k == 1 or (self.cluster == (1, 1) and not self.pingpong),
-             "a cluster of (1, 1) and no turns (pingpong) where its blocks share the k tiles (cluster_k)"),
-            (self.cluster_k == 1 or self.parts % max(1, self.cluster_k) == 0,
-             f"parts of the epilogue ({self.parts} now) that cluster_k = {self.cluster_k} blocks can share evenly: "
-             "fewer epilogue_columns"),
-            (self.cluster_k == 1 or self.stages * self.stage_bytes >= sums,
-             f"stages that hold the {sums} bytes of a tile's sums where blocks of a cluster share its k tiles"),
-            (self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"),
-            (self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"),
-        ]  # fmt: skip
-        for holds, rule in rules:
-            if not holds:
-                raise ConstraintError(f"a Hopper GEMM takes {rule}")
+        yield self.promote >= 0, f"a number of k tiles after which sums are promoted, or 0, not {self.promote}"
+        if self.promote:
+            yield (
+                self.acc_dtype is Float32 and self.producers > 0,
+                "Float32 accumulators and a warpgroup that loads where sums are promoted",
+            )
+            yield (
+                self.promoted_registers <= 192,
+                f"at most 192 registers of a thread for its sums and those that are promoted, not {rows} x {columns} "
+                f"with promote={self.promote}",
+            )
+        yield rows * columns // 128 <= 216, f"accumulators that fit a warpgroup's registers, not {rows} x {columns}"
+
+    def _buffer_rules(self) -> Iterator[Rule]:
+        """The stages of the operands and the buffers of the epilogue."""
+        yield self.stages >= 2, f"at least 2 stages, not {self.stages}"
+        yield self._epilogue_columns_rule()
+        yield self.epilogue_buffers >= 2, f"at least 2 epilogue buffers, not {self.epilogue_buffers}"
+
+    def _epilogue_columns_rule(self) -> Rule:
+        columns = self.part[1]
+        divides = self.epilogue_columns >= 1 and columns % self.epilogue_columns == 0
+        return divides, f"epilogue columns that divide {columns}"
+
+    def _cluster_rules(self) -> Iterator[Rule]:
+        """The blocks of a cluster, and how they share the k tiles of one tile."""
+        yield (
+            min(*self.cluster, self.cluster_k) >= 1 and self.cluster_size <= 8,
+            f"a cluster of 1 to 8 blocks, not {self.cluster} x {self.cluster_k}",
+        )
+        if self.cluster_k == 1:
+            return
+        yield (
+            self.cluster == (1, 1) and not self.pingpong,
+            "a cluster of (1, 1) and no turns (pingpong) where its blocks share the k tiles (cluster_k)",
+        )
+        yield (
+            self.parts % self.cluster_k == 0,
+            f"parts of the epilogue ({self.parts} now) that cluster_k = {self.cluster_k} blocks can share evenly: "
+            "fewer epilogue_columns",
+        )
+        sums = self.tile[0] * self.tile[1] * self.acc_dtype.width // 8
+        yield (
+            self.stages * self.stage_bytes >= sums,
+            f"stages that hold the {sums} bytes of a tile's sums where blocks of a cluster share its k tiles",
+        )
+
+    def _order_rules(self) -> Iterator[Rule]:
+        """The order of tiles."""
+        yield self.group >= 1, f"groups of at least 1 row of tiles, not {self.group}"
+        yield self.raster in RASTERS, f"a raster of {', '.join(RASTERS)}, not {self.raster!r}"
 
 
 @dataclass(frozen=True)
