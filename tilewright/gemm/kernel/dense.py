@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tilewright import cute, pipeline
+from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.tma import TmaOperand
 
@@ -18,48 +19,32 @@ class DenseGemm(WarpSpecializedGemm):
     """As :class:`WarpSpecializedGemm`, without a warpgroup that only loads."""
 
     @cute.jit
-    def roles(
-        self,
-        warp: Any,
-        warpgroup: Any,
-        walk: Any,
-        loaded: Any,
-        ring: Any,
-        order: Any,
-        k_tiles: Any,
-        where: Any,
-        operands: Any,
-        fragments: Any,
-        scales: Any,
-        finish: Any,
-        reduce: Any,
-        tiled_mma: cute.TiledMma,
-    ) -> None:
+    def roles(self, warp: Any, warpgroup: Any, work: BlockWork) -> None:
         """All warps multiply; between k tiles the first of them also issues the copies."""
         stages, split = self.config.stages, self.config.split
-        loaded_operands = operands()
+        operands = work.operands()
         part = (warpgroup // split[1], warpgroup % split[1])
-        tCrA, tCrB = fragments(part)
+        tCrA, tCrB = work.fragments(part)
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, stages)
         consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, stages)
         piece = partial(
             self.multiply_and_load,
-            ring,
-            tiled_mma,
+            work.ring,
+            work.tiled_mma,
             tCrA,
             tCrB,
-            partial(finish, warpgroup, part),
-            loaded_operands,
-            where,
+            partial(work.finish, warpgroup, part),
+            operands,
+            work.where,
             warp == 0,
         )
-        producer, consumer = walk(piece, (producer, consumer))
-        loaded()
-        reduce(warpgroup)
+        producer, consumer = work.walk(piece, (producer, consumer))
+        work.loaded()
+        work.reduce(warpgroup)
         self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         # Other blocks of the cluster signal this one's mbarriers: it stays until their last signal has come.
         if warp == 0:
-            ring.producer_tail(producer)
+            work.ring.producer_tail(producer)
 
     @cute.jit
     def multiply_and_load(

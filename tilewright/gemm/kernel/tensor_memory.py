@@ -17,6 +17,7 @@ from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import block_scales
 from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue
+from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.schedule.launch_arguments import Decomposition
@@ -89,23 +90,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
     # -- roles ---------------------------------------------------------------------------------------------------------
 
     @cute.jit
-    def roles(
-        self,
-        warp: Any,
-        warpgroup: Any,
-        walk: Any,
-        loaded: Any,
-        ring: Any,
-        order: Any,
-        k_tiles: Any,
-        where: Any,
-        operands: Any,
-        fragments: Any,
-        scales: Any,
-        finish: Any,
-        reduce: Any,
-        tiled_mma: cute.TiledMma,
-    ) -> None:
+    def roles(self, warp: Any, warpgroup: Any, work: BlockWork) -> None:
         """Warp 0 loads, warp 1 of a leader multiplies, the second warpgroup writes."""
         config = self.config
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
@@ -128,28 +113,29 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         place.wait_for_alloc()
         place.relinquish_alloc_permit()
         base = place.retrieve_ptr(config.acc_dtype)
-        empty = tiled_mma.make_fragment_C(
-            tiled_mma.partition_shape_C((config.tile[0] * config.ctas, config.tile[1]))
-        ).layout
+        shape = work.tiled_mma.partition_shape_C((config.tile[0] * config.ctas, config.tile[1]))
+        empty = work.tiled_mma.make_fragment_C(shape).layout
         layout = cute.make_layout(*[empty[i] for i in range(3)], cute.make_layout(SUMS, stride=config.tile[1]))
         tiles = cute.make_tensor(base, layout)  # (MMA, 1, 1, SUMS)
         if warp == 0:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-            state = walk(partial(self.load_half, ring, operands(), rank % config.ctas, where), state, draws=True)
-            loaded()
-            ring.producer_tail(state)
+            load = partial(self.load_half, work.ring, work.operands(), rank % config.ctas, work.where)
+            state = work.walk(load, state, draws=True)
+            work.loaded()
+            work.ring.producer_tail(state)
         elif warp == 1:
             if rank % config.ctas == 0:
-                tCrA, tCrB = fragments((0, 0))
+                tCrA, tCrB = work.fragments((0, 0))
                 states = (
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages),
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, SUMS),
                 )
-                _, last = walk(partial(self.multiply_into, ring, sums, tiled_mma, tCrA, tCrB, tiles), states)
+                multiply = partial(self.multiply_into, work.ring, sums, work.tiled_mma, tCrA, tCrB, tiles)
+                _, last = work.walk(multiply, states)
                 sums.producer_tail(last)
         elif warpgroup == 1:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, SUMS)
-            walk(partial(self.write_tile, sums, tiles, where, partial(finish, 0, (0, 0))), state)
+            work.walk(partial(self.write_tile, sums, tiles, work.where, partial(work.finish, 0, (0, 0))), state)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         pipeline.NamedBarrier(5, config.threads).arrive_and_wait()
         place.free(base)

@@ -21,6 +21,7 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import BlockScales, TileScales, block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.decomposition_check import check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.kernel.tile_writer import TileWriter
@@ -200,33 +201,29 @@ class WarpSpecializedGemm(TileWriter):
         wait_for_earlier()
 
         count = tiles[0] * tiles[1] * tiles[2]
-        walk = partial(decomposition.run, cluster, count, k_tiles, feed=feed)
-        loaded = partial(self.loaded, decomposition, count, k_tiles)
         where = partial(self.tile_of, to_tile, cluster, first)
-
-        operands = partial(self.operands, loads, stages, cluster_layout, place)
-        fragments = partial(self.fragments, tiled_mma, stages)
         scratch = cute.recast_ptr(begin, dtype=config.acc_dtype)
         to_D = tma_D, tD, outputs
-        finish = partial(self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank)
-        reduce = partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch)
-        scales = partial(self.scales_of_tile, tiled_mma, tD, block_scales(function))
-        self.roles(
-            warp,
-            warpgroup,
-            walk,
-            loaded,
-            ring,
-            order,
-            k_tiles,
-            where,
-            operands,
-            fragments,
-            scales,
-            finish,
-            reduce,
-            tiled_mma,
+        work = BlockWork(
+            decomposition=decomposition,
+            worker=cluster,
+            tiles=count,
+            k_tiles=k_tiles,
+            feed=feed,
+            ring=ring,
+            order=order,
+            tiled_mma=tiled_mma,
+            where=where,
+            operands=partial(self.operands, loads, stages, cluster_layout, place),
+            fragments=partial(self.fragments, tiled_mma, stages),
+            scales=partial(self.scales_of_tile, tiled_mma, tD, block_scales(function)),
+            finish=partial(
+                self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
+            ),
+            reduce=partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch),
+            loaded=partial(self.loaded, decomposition, count, k_tiles),
         )
+        self.roles(warp, warpgroup, work)
 
     @cute.jit
     def shared_memory(self, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr) -> tuple:
@@ -269,50 +266,32 @@ class WarpSpecializedGemm(TileWriter):
         )
 
     @cute.jit
-    def roles(
-        self,
-        warp: Any,
-        warpgroup: Any,
-        walk: Any,
-        loaded: Any,
-        ring: Any,
-        order: Any,
-        k_tiles: Any,
-        where: Any,
-        operands: Any,
-        fragments: Any,
-        scales: Any,
-        finish: Any,
-        reduce: Any,
-        tiled_mma: cute.TiledMma,
-    ) -> None:
+    def roles(self, warp: Any, warpgroup: Any, work: BlockWork) -> None:
         """What each warp does with the block's share of the work."""
-        config = self.config
+        config, ring = self.config, work.ring
         if warpgroup == 0:
             self.set_registers(0)
             if warp == 0:
-                loaded_operands = operands()
+                operands = work.operands()
                 producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
-                producer = walk(partial(self.load, ring, loaded_operands, where), producer, draws=True)
-                loaded()
+                producer = work.walk(partial(self.load, ring, operands, work.where), producer, draws=True)
+                work.loaded()
                 ring.producer_tail(producer)
         else:
             self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             if cutlass.const_expr(config.pingpong):
-                consumer = self.mainloop.skip(consumer, mine * k_tiles)
+                consumer = self.mainloop.skip(consumer, mine * work.k_tiles)
                 part = (0, 0)
-                tCrA, tCrB = fragments(part)
-                piece = partial(self.multiply_in_turn, ring, tiled_mma, tCrA, tCrB, where, partial(finish, mine, part))
-                walk(piece, (consumer, order), mine, config.warpgroups)
+                how = ring, work.tiled_mma, *work.fragments(part), work.where, partial(work.finish, mine, part)
+                work.walk(partial(self.multiply_in_turn, *how), (consumer, work.order), mine, config.warpgroups)
             else:
                 part = (mine // config.split[1], mine % config.split[1])
-                tCrA, tCrB = fragments(part)
-                how = ring, tiled_mma, tCrA, tCrB, where, partial(scales, part)
-                walk(partial(self.multiply, *how, partial(finish, mine, part)), consumer)
+                how = ring, work.tiled_mma, *work.fragments(part), work.where, partial(work.scales, part)
+                work.walk(partial(self.multiply, *how, partial(work.finish, mine, part)), consumer)
                 # Here, where these warps have all their registers.
-                reduce(mine)
+                work.reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     @cute.jit

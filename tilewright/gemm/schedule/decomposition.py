@@ -1,11 +1,9 @@
 """Who multiplies what: the ways to share the k tiles of all output tiles among thread blocks.
 
 A decomposition is an argument of the kernel. It counts the workers of a launch (blocks, or clusters of blocks that
-share operands) and, inside the kernel, calls ``state = piece(tile, k_begin, k_end, state)`` for each part of its
-worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. ``feed`` is what
-its own ``feed`` made at the start of the kernel: None, unless the warps of a worker learn of their tiles as they go;
-then ``draws`` says that the caller is the warp that gets them for the others. Where ``sums`` is not "alone" a piece may
-have some of the k tiles only, and ``sums`` says what becomes D:
+share operands) and, inside the kernel, its ``run`` calls ``state = piece(tile, k_begin, k_end, state)`` for each part
+of its worker's share; ``state`` is what the caller carries from piece to piece, say the state of a pipeline. Where
+``sums`` is not "alone" a piece may have some of the k tiles only, and ``sums`` says what becomes D:
 
     alone      a piece has all k tiles of its tile
     exchanged  pieces hand their sums to the block that finishes the tile (schedule/fixup.py)
@@ -27,6 +25,25 @@ from tilewright.gemm.schedule.raster import Raster
 from tilewright.lang.tensors.select import select
 
 Piece = Callable[[Any, Any, Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Which warps of a worker call a decomposition's ``run``.
+
+    ``turn`` of ``turns``: the caller takes every ``turns``-th of the worker's tiles, other warps those between.
+    ``feed``: what the decomposition's own ``feed`` made at the start of the kernel; None, unless the warps of a worker
+    learn of their tiles as they go. Then ``draws`` says that the caller is the warp that gets them for the others.
+    """
+
+    turn: Any = 0
+    turns: int = 1
+    feed: Any = None
+    draws: bool = False
+
+
+ONLY = Caller()
+"""All warps of a worker together, whose tiles are known before the launch."""
 
 
 class StaticSchedule:
@@ -68,22 +85,11 @@ class DataParallel(StaticSchedule):
     """One block for each output tile."""
 
     @cute.jit
-    def run(
-        self,
-        block: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        turn: Any = 0,
-        turns: int = 1,
-        feed: None = None,
-        draws: bool = False,
-    ) -> Any:
-        """``turn`` of ``turns``: the first caller takes the tile, the others none."""
-        if const_expr(turns == 1):
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
+        """Where callers take turns the first one takes the tile, the others none."""
+        if const_expr(caller.turns == 1):
             state = piece(block, 0, k_tiles, state)
-        elif turn == 0:
+        elif caller.turn == 0:
             state = piece(block, 0, k_tiles, state)
         return state
 
@@ -101,24 +107,12 @@ class PersistentTiles(StaticSchedule):
         return tiles >= self.workers - self.workers // 8
 
     @cute.jit
-    def run(
-        self,
-        worker: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        turn: Any = 0,
-        turns: int = 1,
-        feed: Any = None,
-        draws: bool = False,
-    ) -> Any:
-        """``turn`` of ``turns``: this caller takes every ``turns``-th of the worker's tiles."""
+    def run(self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         workers = self.blocks(tiles)
-        tile = worker + turn * workers
+        tile = worker + caller.turn * workers
         while tile < tiles:  # a range with this step would divide, to count its iterations
             state = piece(tile, 0, k_tiles, state)
-            tile += turns * workers
+            tile += caller.turns * workers
         return state
 
 
@@ -138,37 +132,28 @@ class DynamicTiles(PersistentTiles):
         return TileFeed.create(rank, config.cluster_size, config.consumer_warps)
 
     @cute.jit
-    def run(
-        self,
-        worker: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        turn: Any = 0,
-        turns: int = 1,
-        feed: Any = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         place = first_place()
-        tile = self.next(feed, draws, tiles, place)
+        tile = self.next(caller, tiles, place)
         place.advance()
         while tile < tiles:
-            if const_expr(turns == 1):
+            if const_expr(caller.turns == 1):
                 state = piece(tile, 0, k_tiles, state)
             else:
                 # A loop of one pass or none, not a branch: what a piece changes inside of ``state`` passes through it.
-                for _ in range(0, select((place.count - 1) % turns == turn, 1, 0), unroll=1):
+                for _ in range(0, select((place.count - 1) % caller.turns == caller.turn, 1, 0), unroll=1):
                     state = piece(tile, 0, k_tiles, state)
-            tile = self.next(feed, draws, tiles, place)
+            tile = self.next(caller, tiles, place)
             place.advance()
-        if const_expr(draws):
-            feed.tail(place)
+        if const_expr(caller.draws):
+            caller.feed.tail(place)
         return state
 
-    def next(self, feed: TileFeed, draws: bool, tiles: Any, place: Any) -> Any:
+    def next(self, caller: Caller, tiles: Any, place: Any) -> Any:
         """The worker's next tile; ``tiles`` or more when no tile is left."""
-        return feed.hand_out(functools.partial(self.draw, tiles), place) if draws else feed.take(place)
+        if caller.draws:
+            return caller.feed.hand_out(functools.partial(self.draw, tiles), place)
+        return caller.feed.take(place)
 
     @cute.jit
     def draw(self, tiles: Any) -> Any:
@@ -191,24 +176,13 @@ class LaunchedTiles(StaticSchedule):
         return LaunchFeed.create(rank, config.cluster_size, config.consumer_warps)
 
     @cute.jit
-    def run(
-        self,
-        worker: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        turn: Any = 0,
-        turns: int = 1,
-        feed: Any = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         """Callers do not take turns: those of tcgen05's kernels have one tile at a time each."""
         place, tile, valid = first_place(), Int32(worker), Int32(1)
         while valid != 0:
             state = piece(tile, 0, k_tiles, state)
-            tile, valid = feed.hand_out(place) if const_expr(draws) else feed.take(place)
+            tile, valid = caller.feed.hand_out(place) if const_expr(caller.draws) else caller.feed.take(place)
             place.advance()
-        if const_expr(draws):
-            feed.tail(place)
+        if const_expr(caller.draws):
+            caller.feed.tail(place)
         return state

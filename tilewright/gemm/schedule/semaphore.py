@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright import Int32, cute
-from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
+from tilewright.gemm.schedule.decomposition import ONLY, Caller, Piece, StaticSchedule
 from tilewright.gemm.schedule.splitk import slice_of
 
 
@@ -29,16 +29,7 @@ class SerialSplitK(StaticSchedule):
         return tiles, self.slices, batch
 
     @cute.jit
-    def run(
-        self,
-        block: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        feed: None = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         begin, end = slice_of(k_tiles, self.slices, self.turn())
         return piece(block, begin, end, state)
 
@@ -80,15 +71,6 @@ class KeptSlices(StaticSchedule):
         return tiles, self.slices, 1
 
     @cute.jit
-    def run(
-        self,
-        block: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        feed: None = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         begin, end = slice_of(k_tiles, self.slices, cute.arch.block_idx()[1])
         return piece(block, begin, end, state)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import Int32, const_expr, cute, range
-from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
+from tilewright.gemm.schedule.decomposition import ONLY, Caller, Piece, StaticSchedule
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.lang.tensors.select import select
@@ -67,16 +67,7 @@ class SharedTiles(StaticSchedule):
         return self.plan.get_block_idx(block)
 
     @cute.jit
-    def run(
-        self,
-        block: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        feed: None = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         return self.pieces(*self.share(self.number(block), k_tiles), k_tiles, piece, state)
 
     @cute.jit
@@ -186,16 +177,7 @@ class PersistentSharedTiles(SharedTiles):
         return begin, end, None
 
     @cute.jit
-    def run(
-        self,
-        block: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        feed: None = None,
-        draws: bool = False,
-    ) -> Any:
+    def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         state = self.pieces(*self.share(block, k_tiles), k_tiles, piece, state)
         first = self.plan.sk_tiles + block
         if const_expr(self.separate):

@@ -11,7 +11,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.schedule.decomposition import Piece, StaticSchedule
+from tilewright.gemm.schedule.decomposition import ONLY, Caller, Piece, StaticSchedule
 from tilewright.gemm.schedule.streamk_blocks import positive
 
 MODES = ("serial", "parallel", "cluster")
@@ -71,14 +71,7 @@ class ClusterSlices(StaticSchedule):
 
     @cute.jit
     def run(
-        self,
-        cluster: Any,
-        tiles: Any,
-        k_tiles: Any,
-        piece: Piece,
-        state: Any = None,
-        feed: None = None,
-        draws: bool = False,
+        self, cluster: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY
     ) -> Any:
         rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
         begin, end = slice_of(k_tiles, self.slices, rank)
