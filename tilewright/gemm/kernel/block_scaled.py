@@ -20,6 +20,7 @@ from tilewright.gemm.mainloop.block_scaled import (
     ScaledFragments,
     factor_stages,
 )
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.schedule.launch_arguments import Decomposition
 
 
@@ -72,17 +73,10 @@ class BlockScaledGemm(TensorMemoryGemm):
         tCrA, tCrB = super().fragments(tiled_mma, stages[:2], part)
         return ScaledFragments(tCrA, stages[2:]), tCrB
 
-    def multiply_into(  # type: ignore[override]  # fragments with factors in place of a tensor
-        self,
-        ring: Any,
-        sums: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: ScaledFragments,
-        tCrB: cute.Tensor,
-        tiles: cute.Tensor,
-        *of_tile: Any,
+    def multiply_into(  # type: ignore[override]  # what it hands on needs no names
+        self, mma: StagedMma, sums: Any, tiles: cute.Tensor, *of_tile: Any
     ) -> tuple:
         """The factors have their place behind the sums."""
-        behind = replace(tCrA, place=tiles.iterator + SUMS * self.config.tile[1])
-        found: tuple = super().multiply_into(ring, sums, tiled_mma, behind, tCrB, tiles, *of_tile)
+        behind = replace(mma.a, place=tiles.iterator + SUMS * self.config.tile[1])
+        found: tuple = super().multiply_into(replace(mma, a=behind), sums, tiles, *of_tile)
         return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import cute
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.schedule.decomposition import Caller, Piece
 
 
@@ -31,7 +32,7 @@ class BlockWork:
     """(m, n, batch) of the block's part of a tile, by the tile's number."""
     operands: Callable[[], tuple]
     """What is loaded, as the warp that loads needs it."""
-    fragments: Callable[[tuple], tuple]
+    fragments: Callable[[tuple], tuple[Any, Any]]
     """The stages of A and B as a part of the tile multiplies them, by the part's (m, n)."""
     scales: Callable[..., Any]
     """The scales of a part of a tile, where the epilogue has scales of blocks."""
@@ -41,6 +42,10 @@ class BlockWork:
     """What a warpgroup does for the plan's reduction blocks when it has no tile left."""
     loaded: Callable[[], None]
     """What the warp that loads does when nothing is left to load."""
+
+    def staged_mma(self, part: tuple) -> StagedMma:
+        """What multiplies a part of the tile."""
+        return StagedMma(self.tiled_mma, *self.fragments(part), self.ring)
 
     def walk(self, piece: Piece, state: Any, turn: Any = 0, turns: int = 1, draws: bool = False) -> Any:
         """``piece`` for each part of the worker's share (:class:`.Caller` says what the others are)."""

@@ -12,6 +12,7 @@ from typing import Any
 from tilewright import cute, pipeline
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaOperand
 
 
@@ -24,21 +25,11 @@ class DenseGemm(WarpSpecializedGemm):
         stages, split = self.config.stages, self.config.split
         operands = work.operands()
         part = (warpgroup // split[1], warpgroup % split[1])
-        tCrA, tCrB = work.fragments(part)
+        mma = work.staged_mma(part)
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, stages)
         consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, stages)
-        piece = partial(
-            self.multiply_and_load,
-            work.ring,
-            work.tiled_mma,
-            tCrA,
-            tCrB,
-            partial(work.finish, warpgroup, part),
-            operands,
-            work.where,
-            warp == 0,
-        )
-        producer, consumer = work.walk(piece, (producer, consumer))
+        how = mma, partial(work.finish, warpgroup, part), operands, work.where, warp == 0
+        producer, consumer = work.walk(partial(self.multiply_and_load, *how), (producer, consumer))
         work.loaded()
         work.reduce(warpgroup)
         self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -49,10 +40,7 @@ class DenseGemm(WarpSpecializedGemm):
     @cute.jit
     def multiply_and_load(
         self,
-        ring: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
+        mma: StagedMma,
         finish: Any,
         operands: tuple[TmaOperand, ...],
         where: Any,
@@ -63,9 +51,7 @@ class DenseGemm(WarpSpecializedGemm):
         states: tuple,
     ) -> Any:
         """A warpgroup's part of one output tile."""
-        acc, at = self.accumulators(tiled_mma), where(tile)
-        states = self.mainloop.multiply_and_load(
-            tiled_mma, acc, tCrA, tCrB, operands, ring, *states, loads, *at, k_begin, k_end
-        )
+        acc, at = self.accumulators(mma.tiled_mma), where(tile)
+        states = self.mainloop.multiply_and_load(mma, acc, operands, *states, loads, *at, k_begin, k_end)
         finish(acc, tile, at, k_begin, k_end)
         return states

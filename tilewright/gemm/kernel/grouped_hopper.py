@@ -23,6 +23,7 @@ from tilewright.gemm.kernel.group_offsets import Groups
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ORIGIN, function_of, matrices, numbers, stack, tiles_of
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 
 MAPS, MAP_WORDS = 3, 16
 """Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
@@ -133,10 +134,10 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
-            tCrA, tCrB = self.fragments(tiled_mma, stages, part)
+            mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, stages, part), ring)
             finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
             scales = partial(self.scales_of_group, tiled_mma, table, function, part)
-            piece = partial(self.multiply_tile, ring, tiled_mma, tCrA, tCrB, scales, finish)
+            piece = partial(self.multiply_tile, mma, scales, finish)
             walk((self.map_of(maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
@@ -223,10 +224,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     @cute.jit
     def multiply_tile(
         self,
-        ring: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
+        mma: StagedMma,
         scales: Any,
         finish: Any,
         problem: Any,
@@ -236,11 +234,11 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         state: Any,
     ) -> Any:
         """A consumer warpgroup's part of one output tile."""
-        acc, of_tile = self.accumulators(tiled_mma), scales(problem, place, k_tiles)
+        acc, of_tile = self.accumulators(mma.tiled_mma), scales(problem, place, k_tiles)
         if cutlass.const_expr(of_tile is None):
-            state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+            state = self.mainloop.multiply(mma, acc, state, k_tiles)
         else:
-            state = self.mainloop.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
+            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, of_tile)
         finish(problem, place, descriptors[0], acc)
         return state
 

@@ -19,6 +19,7 @@ from tilewright.gemm.epilogue.scales import block_scales
 from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.schedule.launch_arguments import Decomposition
 
@@ -125,12 +126,11 @@ class TensorMemoryGemm(WarpSpecializedGemm):
             work.ring.producer_tail(state)
         elif warp == 1:
             if rank % config.ctas == 0:
-                tCrA, tCrB = work.fragments((0, 0))
                 states = (
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages),
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, SUMS),
                 )
-                multiply = partial(self.multiply_into, work.ring, sums, work.tiled_mma, tCrA, tCrB, tiles)
+                multiply = partial(self.multiply_into, work.staged_mma((0, 0)), sums, tiles)
                 _, last = work.walk(multiply, states)
                 sums.producer_tail(last)
         elif warpgroup == 1:
@@ -151,11 +151,8 @@ class TensorMemoryGemm(WarpSpecializedGemm):
     @cute.jit
     def multiply_into(
         self,
-        ring: Any,
+        mma: StagedMma,
         sums: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
         tiles: cute.Tensor,
         tile: Any,
         k_begin: Any,
@@ -166,7 +163,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         state, place = states
         sums.producer_acquire(place)
         into = tiles[None, None, None, place.index]
-        state = self.mainloop.multiply_tile(tiled_mma, into, tCrA, tCrB, ring, state, k_end - k_begin)
+        state = self.mainloop.multiply_tile(mma, into, state, k_end - k_begin)
         sums.producer_commit(place)
         place.advance()
         return state, place

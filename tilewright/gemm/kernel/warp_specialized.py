@@ -25,6 +25,7 @@ from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.decomposition_check import check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.kernel.tile_writer import TileWriter
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.gemm.schedule.fixup import Fixup
@@ -284,12 +285,14 @@ class WarpSpecializedGemm(TileWriter):
             if cutlass.const_expr(config.pingpong):
                 consumer = self.mainloop.skip(consumer, mine * work.k_tiles)
                 part = (0, 0)
-                how = ring, work.tiled_mma, *work.fragments(part), work.where, partial(work.finish, mine, part)
-                work.walk(partial(self.multiply_in_turn, *how), (consumer, work.order), mine, config.warpgroups)
+                piece = partial(
+                    self.multiply_in_turn, work.staged_mma(part), work.where, partial(work.finish, mine, part)
+                )
+                work.walk(piece, (consumer, work.order), mine, config.warpgroups)
             else:
                 part = (mine // config.split[1], mine % config.split[1])
-                how = ring, work.tiled_mma, *work.fragments(part), work.where, partial(work.scales, part)
-                work.walk(partial(self.multiply, *how, partial(work.finish, mine, part)), consumer)
+                mma, scales = work.staged_mma(part), partial(work.scales, part)
+                work.walk(partial(self.multiply, mma, work.where, scales, partial(work.finish, mine, part)), consumer)
                 # Here, where these warps have all their registers.
                 work.reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -383,10 +386,7 @@ class WarpSpecializedGemm(TileWriter):
     @cute.jit
     def multiply(
         self,
-        ring: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
+        mma: StagedMma,
         where: Any,
         scales: Any,
         finish: Any,
@@ -396,23 +396,20 @@ class WarpSpecializedGemm(TileWriter):
         state: Any,
     ) -> Any:
         """A consumer warpgroup's part of one output tile. Where it goes is computed while the first operands come."""
-        acc, k_tiles = self.accumulators(tiled_mma), k_end - k_begin
+        acc, k_tiles = self.accumulators(mma.tiled_mma), k_end - k_begin
         at = where(tile)
         of_tile = scales(at, k_begin, k_end)
         if cutlass.const_expr(of_tile is None):
-            state = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles)
+            state = self.mainloop.multiply(mma, acc, state, k_tiles)
         else:
-            state = self.mainloop.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, of_tile)
+            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, of_tile)
         finish(acc, tile, at, k_begin, k_end)
         return state
 
     @cute.jit
     def multiply_in_turn(
         self,
-        ring: Any,
-        tiled_mma: cute.TiledMma,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
+        mma: StagedMma,
         where: Any,
         finish: Any,
         tile: Any,
@@ -428,9 +425,9 @@ class WarpSpecializedGemm(TileWriter):
         so each of them has seen the stage full.
         """
         consumer, order = state
-        acc, at = self.accumulators(tiled_mma), where(tile)
+        acc, at = self.accumulators(mma.tiled_mma), where(tile)
         order.wait()
-        consumer = self.mainloop.multiply(tiled_mma, acc, tCrA, tCrB, ring, consumer, k_end - k_begin, order.arrive)
+        consumer = self.mainloop.multiply(mma, acc, consumer, k_end - k_begin, order.arrive)
         order.wait()
         finish(acc, tile, at, k_begin, k_end)
         order.arrive()

@@ -14,6 +14,7 @@ import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.gemm.blackwell_config import BlockScaledConfig
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.mainloop.tma import TmaOperand
 from tilewright.utils import blackwell_helpers, blockscaled_layout
@@ -102,19 +103,11 @@ class BlockScaledMainloop(TensorMemoryMainloop):
         return tuple(copies), tuple(read)
 
     @cute.jit
-    def multiply_tile(  # type: ignore[override]  # fragments with factors in place of a tensor
-        self,
-        mma: cute.TiledMma,
-        sums: cute.Tensor,
-        tCrA: ScaledFragments,
-        tCrB: cute.Tensor,
-        ring: Any,
-        state: Any,
-        k_tiles: Any,
-    ) -> Any:
-        """sums = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warp."""
-        copies, (of_a, of_b) = self.in_tensor_memory(mma, tCrA)
-        stored = tCrA.stored
+    def multiply_tile(self, staged: StagedMma, sums: cute.Tensor, state: Any, k_tiles: Any) -> Any:
+        """sums = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warp. ``staged.a`` are
+        :class:`ScaledFragments`."""
+        mma, ring, stored = staged.tiled_mma, staged.ring, staged.a.stored
+        copies, (of_a, of_b) = self.in_tensor_memory(mma, staged.a)
         mma.set(tcgen05.Field.SFA, of_a[None, None, 0].iterator)
         mma.set(tcgen05.Field.SFB, of_b[None, None, 0].iterator)
         mma.set(tcgen05.Field.ACCUMULATE, False)
@@ -126,7 +119,7 @@ class BlockScaledMainloop(TensorMemoryMainloop):
                 here = (None, None, k_block, state.index)
                 mma.set(tcgen05.Field.SFA, of_a[None, None, k_block].iterator)
                 mma.set(tcgen05.Field.SFB, of_b[None, None, k_block].iterator)
-                cute.gemm(mma, sums, stored[here], tCrB[here], sums)
+                cute.gemm(mma, sums, stored[here], staged.b[here], sums)
                 mma.set(tcgen05.Field.ACCUMULATE, True)
             ring.consumer_release(state)
             state.advance()

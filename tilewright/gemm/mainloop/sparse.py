@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 import tilewright as cutlass
-from tilewright import Int32, cute, pipeline
+from tilewright import Int32, cute
 from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop
 
 WORDS = 128
@@ -47,48 +48,32 @@ class SparseTmaMainloop(TmaMainloop):
     """acc = A[:, k tiles] @ B[:, k tiles] for a sparse A."""
 
     @cute.jit
-    def multiply_stages(  # type: ignore[override]  # a sparse operand's fragments in place of a tensor
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: SparseFragments,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        k_tiles: Any,
-        issued: Callable[[], None],
+    def multiply_stages(
+        self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, issued: Callable[[], None]
     ) -> Any:
-        """acc = the sum over ``k_tiles`` > 0 stages."""
-        sets = tCrA.registers(), tCrA.registers()
-        issue = [partial(self.multiply_sparse_stage, tiled_mma, acc, tCrA, tCrB, registers) for registers in sets]
-        release = self.first_stage(tiled_mma, issue[0], ring, state)
+        """acc = the sum over ``k_tiles`` > 0 stages; ``mma.a`` are :class:`SparseFragments`."""
+        sets = mma.a.registers(), mma.a.registers()
+        issue = [partial(self.multiply_sparse_stage, mma, acc, registers) for registers in sets]
+        release = self.first_stage(mma, issue[0], state)
         pairs = (k_tiles - 1) // 2
         for _ in cutlass.range(pairs, unroll=1):
             for i in cutlass.range_constexpr(2):
-                self.next_stage(issue[1 - i], ring, state, release)
+                self.next_stage(mma, issue[1 - i], state, release)
         if 2 * pairs + 1 < k_tiles:
-            self.next_stage(issue[1], ring, state, release)
+            self.next_stage(mma, issue[1], state, release)
         issued()
         warpgroup.wait_group(0)
-        ring.consumer_release(release)
+        mma.ring.consumer_release(release)
         return state
 
     @cute.jit
-    def multiply_sparse_stage(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: SparseFragments,
-        tCrB: cute.Tensor,
-        registers: cute.Tensor,
-        stage: Any,
-    ) -> None:
+    def multiply_sparse_stage(self, mma: StagedMma, acc: cute.Tensor, registers: cute.Tensor, stage: Any) -> None:
         """Load the metadata of one stage and issue its wgmma as one group."""
         _, rows, words = registers.shape
         for m in cutlass.range_constexpr(rows):
             for k in cutlass.range_constexpr(words):
-                registers[0, m, k] = tCrA.words[k, m, stage]
+                registers[0, m, k] = mma.a.words[k, m, stage]
         warpgroup.fence()
         here = (None, None, None, stage)
-        cute.gemm(tiled_mma, acc, (tCrA.stored[here], registers), tCrB[here], acc)
+        cute.gemm(mma.tiled_mma, acc, (mma.a.stored[here], registers), mma.b[here], acc)
         warpgroup.commit_group()

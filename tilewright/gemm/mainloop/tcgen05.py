@@ -10,6 +10,7 @@ from tilewright import Float16, Float32, cute
 from tilewright.cute.nvgpu import tcgen05, warp
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.config import Major
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 from tilewright.utils import blackwell_helpers
@@ -79,23 +80,15 @@ class TensorMemoryMainloop(TmaMainloop):
         return self.load(operands, ring, state, tile_m, tile_n * self.config.ctas + v, batch, k_begin, k_end)
 
     @cute.jit
-    def multiply_tile(
-        self,
-        mma: cute.TiledMma,
-        sums: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: Any,
-        state: Any,
-        k_tiles: Any,
-    ) -> Any:
+    def multiply_tile(self, staged: StagedMma, sums: cute.Tensor, state: Any, k_tiles: Any) -> Any:
         """sums = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warp."""
+        mma, ring = staged.tiled_mma, staged.ring
         mma.set(tcgen05.Field.ACCUMULATE, False)
         for _ in cutlass.range(k_tiles, unroll=1):
             ring.consumer_wait(state)
-            for k_block in cutlass.range_constexpr(cute.size(tCrA, mode=[2])):
+            for k_block in cutlass.range_constexpr(cute.size(staged.a, mode=[2])):
                 here = (None, None, k_block, state.index)
-                cute.gemm(mma, sums, tCrA[here], tCrB[here], sums)
+                cute.gemm(mma, sums, staged.a[here], staged.b[here], sums)
                 mma.set(tcgen05.Field.ACCUMULATE, True)
             ring.consumer_release(state)
             state.advance()

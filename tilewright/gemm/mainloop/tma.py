@@ -23,6 +23,7 @@ from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 SCALES_AHEAD = {64: 8, 160: 4, 192: 2}
@@ -178,15 +179,7 @@ class TmaMainloop:
 
     @cute.jit
     def multiply(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        k_tiles: Any,
-        issued: Callable[[], None] = _nothing,
+        self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, issued: Callable[[], None] = _nothing
     ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
 
@@ -195,32 +188,22 @@ class TmaMainloop:
         """
         every = self.config.promote
         if cutlass.const_expr(every == 0):
-            state = self.multiply_stages(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, issued)
+            state = self.multiply_stages(mma, acc, state, k_tiles, issued)
         elif cutlass.const_expr(every == 1):
-            state = self.multiply_promoted(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, NO_SCALES)
+            state = self.multiply_promoted(mma, acc, state, k_tiles, NO_SCALES)
             issued()
         else:
             short = cute.make_rmem_tensor_like(acc)
             acc.fill(0)
             for done in cutlass.range(0, k_tiles, every, unroll=1):
                 count = cute.min(k_tiles - done, every)
-                state = self.multiply_stages(tiled_mma, short, tCrA, tCrB, ring, state, count, _nothing)
+                state = self.multiply_stages(mma, short, state, count, _nothing)
                 acc.store(acc.load() + short.load())
             issued()
         return state
 
     @cute.jit
-    def multiply_promoted(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        k_tiles: Any,
-        scales: Any,
-    ) -> Any:
+    def multiply_promoted(self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, scales: Any) -> Any:
         """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``, or
         ``NO_SCALES``) and added to others. Where registers hold the sums of two stages beside all others, those of one
         are added while the next one is multiplied; else those of 64 rows while another warpgroup multiplies."""
@@ -228,7 +211,7 @@ class TmaMainloop:
         coming = ComingScales.of(scales, self.config)
         step = len(coming.stages)
         if cutlass.const_expr(self.config.promotes_in_turn and step > 1):
-            state = self.add_stages_in_turn(tiled_mma, acc, tCrA, tCrB, ring, state, k_tiles, coming)
+            state = self.add_stages_in_turn(mma, acc, state, k_tiles, coming)
         else:
             short = cute.make_rmem_tensor_like(acc[None, 0, 0])
             for done in cutlass.range(0, k_tiles, step, unroll=1):
@@ -237,78 +220,59 @@ class TmaMainloop:
                     coming.follow(i, done + i)
                 for i in cutlass.range_constexpr(step):
                     if done + i < k_tiles:
-                        self.add_stage(tiled_mma, acc, short, tCrA, tCrB, ring, state, scales, now[i])
+                        self.add_stage(mma, acc, short, state, scales, now[i])
                         state.advance()
         return state
 
     @cute.jit
     def add_stages_in_turn(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        k_tiles: Any,
-        coming: ComingScales,
+        self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, coming: ComingScales
     ) -> Any:
         """acc += the sums of ``k_tiles`` > 0 stages, which go to two sets of registers in turn: by pairs of stages, so
         that it is known of each wait which set it is for."""
         sets = tuple(cute.make_rmem_tensor_like(acc[None, 0, 0]) for _ in range(2))
-        issue = tuple(partial(self.multiply_rows, tiled_mma, short, tCrA, tCrB, 0) for short in sets)
+        issue = tuple(partial(self.multiply_rows, mma, short, 0) for short in sets)
         scales, half = coming.scales, len(coming.stages) // 2
         before_last, last = scales.load(cute.max(k_tiles - 2, 0)), scales.load(k_tiles - 1)
         pairs = (k_tiles - 1) // 2
-        release = self.first_stage(tiled_mma, issue[0], ring, state)
+        release = self.first_stage(mma, issue[0], state)
         for done in cutlass.range(0, pairs, half, unroll=1):
             for pair in cutlass.range_constexpr(half):
                 if done + pair < pairs:
                     for i in cutlass.range_constexpr(2):
-                        self.next_stage(issue[1 - i], ring, state, release)
+                        self.next_stage(mma, issue[1 - i], state, release)
                         self.add_rows(acc, sets[i], 0, scales, coming.stages[2 * pair + i])
                         coming.follow(2 * pair + i, 2 * (done + pair) + i)
         if 2 * pairs + 1 < k_tiles:
-            self.next_stage(issue[1], ring, state, release)
+            self.next_stage(mma, issue[1], state, release)
             self.add_rows(acc, sets[0], 0, scales, before_last)
             warpgroup.wait_group(0)
             self.add_rows(acc, sets[1], 0, scales, last)
         else:
             warpgroup.wait_group(0)
             self.add_rows(acc, sets[0], 0, scales, last)
-        ring.consumer_release(release)
+        mma.ring.consumer_release(release)
         return state
 
     @cute.jit
     def add_stage(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        short: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        scales: Any,
-        loaded: Any,
+        self, mma: StagedMma, acc: cute.Tensor, short: cute.Tensor, state: Any, scales: Any, loaded: Any
     ) -> None:
         """acc += the sums of one stage, 64 rows after another, and release it."""
-        ring.consumer_wait(state)
+        mma.ring.consumer_wait(state)
         blocks = cute.size(acc, mode=[1])
         for block in cutlass.range_constexpr(blocks):
-            self.multiply_rows(tiled_mma, short, tCrA, tCrB, block, state.index)
+            self.multiply_rows(mma, short, block, state.index)
             warpgroup.wait_group(0)
             if cutlass.const_expr(block == blocks - 1):
-                ring.consumer_release(state)
+                mma.ring.consumer_release(state)
             self.add_rows(acc, short, block, scales, loaded)
 
-    def multiply_rows(
-        self, tiled_mma: cute.TiledMma, short: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, block: int, stage: Any
-    ) -> None:
+    def multiply_rows(self, mma: StagedMma, short: cute.Tensor, block: int, stage: Any) -> None:
         """Issue the wgmma of the ``block``-th 64 rows of a stage, whose sums are ``short``, as one group."""
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         rows, columns = (None, block, None, None), (None, 0, None, None)
-        self.multiply_stage(tiled_mma, short, tCrA[rows], tCrB[columns], stage)
+        self.multiply_stage(replace(mma, a=mma.a[rows], b=mma.b[columns]), short, stage)
 
     def add_rows(self, acc: cute.Tensor, short: cute.Tensor, block: int, scales: Any, loaded: Any) -> None:
         """Add the sums of the ``block``-th 64 rows of a stage, multiplied by the scales that are ``loaded``."""
@@ -317,47 +281,35 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_stages(
-        self,
-        tiled_mma: cute.TiledMma,
-        acc: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
-        ring: pipeline.PipelineTmaAsync,
-        state: Any,
-        k_tiles: Any,
-        issued: Callable[[], None],
+        self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, issued: Callable[[], None]
     ) -> Any:
         """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
-        issue = partial(self.multiply_stage, tiled_mma, acc, tCrA, tCrB)
-        release = self.first_stage(tiled_mma, issue, ring, state)
+        issue = partial(self.multiply_stage, mma, acc)
+        release = self.first_stage(mma, issue, state)
         for _ in cutlass.range(1, k_tiles, unroll=1):
-            self.next_stage(issue, ring, state, release)
+            self.next_stage(mma, issue, state, release)
         issued()
         warpgroup.wait_group(0)
-        ring.consumer_release(release)
+        mma.ring.consumer_release(release)
         return state
 
-    def first_stage(
-        self, tiled_mma: cute.TiledMma, issue: Callable[[Any], None], ring: pipeline.PipelineTmaAsync, state: Any
-    ) -> Any:
+    def first_stage(self, mma: StagedMma, issue: Callable[[Any], None], state: Any) -> Any:
         """Wait for the first stage and ``issue`` its wgmma, which overwrite the accumulators. Gives a second state of
         the ring, one stage behind ``state``: at the stage that the wgmma in flight may still read."""
         release = state.clone()
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-        ring.consumer_wait(state)
+        mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        mma.ring.consumer_wait(state)
         issue(state.index)
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         state.advance()
         return release
 
-    def next_stage(
-        self, issue: Callable[[Any], None], ring: pipeline.PipelineTmaAsync, state: Any, release: Any
-    ) -> None:
+    def next_stage(self, mma: StagedMma, issue: Callable[[Any], None], state: Any, release: Any) -> None:
         """Wait for a stage and ``issue`` its wgmma as one group; then those before it are done: release their stage."""
-        ring.consumer_wait(state)
+        mma.ring.consumer_wait(state)
         issue(state.index)
         warpgroup.wait_group(1)
-        ring.consumer_release(release)
+        mma.ring.consumer_release(release)
         release.advance()
         state.advance()
 
@@ -382,12 +334,9 @@ class TmaMainloop:
     @cute.jit
     def multiply_and_load(
         self,
-        tiled_mma: cute.TiledMma,
+        mma: StagedMma,
         acc: cute.Tensor,
-        tCrA: cute.Tensor,
-        tCrB: cute.Tensor,
         operands: tuple[TmaOperand, ...],
-        ring: pipeline.PipelineTmaAsync,
         producer: Any,
         consumer: Any,
         loads: Any,
@@ -405,33 +354,31 @@ class TmaMainloop:
         ahead = self.config.stages - 1
         first = cute.min(k_begin + ahead, k_end)
         if loads:
-            producer = self.load(operands, ring, producer, tile_m, tile_n, batch, k_begin, first)
-        issue = partial(self.multiply_stage, tiled_mma, acc, tCrA, tCrB)
-        release = self.first_stage(tiled_mma, issue, ring, consumer)
+            producer = self.load(operands, mma.ring, producer, tile_m, tile_n, batch, k_begin, first)
+        issue = partial(self.multiply_stage, mma, acc)
+        release = self.first_stage(mma, issue, consumer)
         if loads:  # into the stage that this tile has not used yet
-            producer = self.load(operands, ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
+            producer = self.load(operands, mma.ring, producer, tile_m, tile_n, batch, first, cute.min(first + 1, k_end))
         for k_tile in cutlass.range(k_begin + 1, k_end, unroll=1):
-            self.next_stage(issue, ring, consumer, release)
+            self.next_stage(mma, issue, consumer, release)
             if loads:
                 following = cute.min(k_tile + ahead, k_end)
                 producer = self.load(
-                    operands, ring, producer, tile_m, tile_n, batch, following, cute.min(following + 1, k_end)
+                    operands, mma.ring, producer, tile_m, tile_n, batch, following, cute.min(following + 1, k_end)
                 )
         warpgroup.wait_group(0)
-        ring.consumer_release(release)
+        mma.ring.consumer_release(release)
         return producer, consumer
 
     @cute.jit
-    def multiply_stage(
-        self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, stage: Any
-    ) -> None:
+    def multiply_stage(self, mma: StagedMma, acc: cute.Tensor, stage: Any) -> None:
         """Issue the wgmma of one stage as one group."""
         self.landed()
         # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
-        *rows, k_blocks, _ = tCrA.shape
+        *rows, k_blocks, _ = mma.a.shape
         for k_block in cutlass.range_constexpr(cute.size(k_blocks)):
             here = (*[None] * len(rows), k_block, stage)
-            cute.gemm(tiled_mma, acc, tCrA[here], tCrB[here], acc)
-            tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+            cute.gemm(mma.tiled_mma, acc, mma.a[here], mma.b[here], acc)
+            mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()
