@@ -17,6 +17,7 @@ COMPILED = {
     "hopper_fp8_promotion": ("sm_90a", "QGMMA.64x128x32.F32.E4M3.E4M3"),
     "varlen_attention": ("sm_80", "HMMA.16816.F32.BF16"),
     "mixture_of_experts": ("sm_80", "LDGSTS.E.BYPASS"),
+    "blackwell_task_scheduling": ("sm_100a", "UTCHMMA"),
 }
 """Programs whose kernels are compiled, too: for what, and an instruction of each. test_programs_compiled has more."""
 

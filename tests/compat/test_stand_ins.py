@@ -46,18 +46,18 @@ def test_replacements_named_by_stand_ins_exist() -> None:
 
 def test_stand_ins_in_annotations_and_base_classes() -> None:
     cutlass = importlib.import_module("tilewright")
-    enums = importlib.import_module("tilewright.experimental.task_scheduling.enums")
-    resources = importlib.import_module("tilewright.experimental.task_scheduling.resources")
+    theirs = importlib.import_module("tilewright.cute.experimental")
 
-    class Mine(resources.MemoryResource):
-        def work(self, x: cutlass.GridConstant[resources.StageInfo] | None = None) -> cutlass.Float4E2M1FNx2:
+    class Mine(theirs.TMAStorePipeline):
+        def work(self, x: cutlass.GridConstant[theirs.TMAToUMMAPipeline] | None = None) -> cutlass.Float4E2M1FNx2:
             return x
 
-    with pytest.raises(ConstraintError, match=r"resources.MemoryResource is not here yet: .*cutlass.pipeline"):
+    with pytest.raises(ConstraintError, match=r"experimental.TMAStorePipeline is not here yet: .*cutlass.pipeline"):
         Mine()
-    assert enums.PipelineGroupMode.Merge is enums.PipelineGroupMode.Merge != enums.PipelineGroupMode.Fork
-    with pytest.raises(MissingNameError, match=r"PipelineGroupMode has no attribute 'Merged'; did you mean 'Merge'"):
-        enums.PipelineGroupMode.Merged  # noqa: B018  # an attribute that is not there
+    kinds = theirs.OperationTypeEnum
+    assert kinds.SM90_TMA_LOAD is kinds.SM90_TMA_LOAD != kinds.SM100_COPY_T2R
+    with pytest.raises(MissingNameError, match=r"no attribute 'SM90_TMA_LOADS'; did you mean 'SM90_TMA_LOAD'"):
+        kinds.SM90_TMA_LOADS  # noqa: B018  # an attribute that is not there
 
 
 def test_stand_ins_behave_as_python_objects() -> None:

@@ -20,8 +20,8 @@ def test_every_documented_module_has_a_stub(tmp_path: Path, capsys: pytest.Captu
     primitives = (target / "experimental" / "primitives.pyi").read_text()
     assert "class stmatrix(Any): ...\n" in primitives and "class CpReduceOp" not in primitives
     assert "\nfrom tilewright.experimental.primitives import *\n" in primitives
-    tasks = (target / "experimental" / "task_scheduling" / "task.pyi").read_text()
-    assert "class Task(Any): ...\n" in tasks and "import *" not in tasks
+    runtime = (target / "cute" / "experimental" / "host_runtime.pyi").read_text()
+    assert "class QueryDeviceWorkspaceFunc(Any): ...\n" in runtime and "import *" not in runtime
     older = (target / "cute" / "nvgpu" / "tcgen05" / "mma.pyi").read_text()
     assert "\nfrom tilewright.cute.nvgpu.tcgen05 import *\n" in older and "class SM103MmaMXF4Op(Any)" in older
     arch = (target / "cute" / "arch" / "__init__.pyi").read_text()
