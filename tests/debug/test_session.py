@@ -8,7 +8,7 @@ import pytest
 from tests.debug import programs as p
 from tilewright import sim
 from tilewright.errors import ArgumentError, SimulationError
-from tilewright.sim.debug import BarrierState, Session
+from tilewright.sim.debug import BarrierState, Session, breakpoints
 
 
 def test_numbers_and_tensors_of_one_lane() -> None:
@@ -36,6 +36,15 @@ def test_registers_and_the_end() -> None:
         session.finish()
     x, y = seen[0]
     assert y[0, 5] == x[0].reshape(8, 8)[5, 0] + held[1, 1]
+
+
+def test_launches_after_a_session_run_at_full_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is inside a launch, which was handed to the session, when the session's last breakpoint goes."""
+    with Session(p.act) as session:
+        session.run_until(p.where("loop"), block=0, warp=1, lane=0)
+        session.finish()
+    monkeypatch.setattr(breakpoints, "program_by_lines", lambda program: pytest.fail("lowered line by line"))
+    p.act()
 
 
 def test_a_loop_stops_at_each_turn() -> None:

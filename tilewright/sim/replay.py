@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,19 +78,24 @@ def error_kind(error: SimulationError) -> str:
 
 
 _handler: Handler | None = None
+"""The function that takes launches at present: one for all threads, set by :func:`intercepting` alone."""
 
 
-def handler() -> Handler | None:
-    """The function that takes the launches at present."""
-    return _handler
+class _Taking(threading.local):
+    """The handler that a launch of this thread has been handed to, until it returns."""
+
+    handler: Handler | None = None
+
+
+_taking = _Taking()
 
 
 @contextmanager
-def intercepting(take: Handler | None, launches: int | None = None) -> Iterator[None]:
+def intercepting(take: Handler, launches: int | None = None) -> Iterator[None]:
     """Hand each launch inside the block to ``take`` instead of running it; ``take`` runs it, as often as it likes.
     What it launches itself it does not get. ``launches``: of one kernel, from the first on; later ones just run."""
     global _handler
-    before, _handler = _handler, take if take is None or launches is None else _first(launches, take)
+    before, _handler = _handler, take if launches is None else _first(launches, take)
     try:
         yield
     finally:
@@ -110,9 +116,12 @@ def _first(launches: int, take: Handler) -> Handler:
 
 def offer_to_handler(kernel: SimKernel, config: LaunchConfig, args: Sequence[Any]) -> bool:
     """Whether a handler has taken this launch."""
-    take = _handler
-    if take is None:
+    take, before = _handler, _taking.handler
+    if take is None or take is before:
         return False
-    with intercepting(None):
+    _taking.handler = take
+    try:
         take(Replay(kernel, config, args))
+    finally:
+        _taking.handler = before
     return True
