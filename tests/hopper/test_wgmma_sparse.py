@@ -106,7 +106,7 @@ def test_sparse_products_are_exact(machine: str, name: str, kinds: tuple[str, st
 @pytest.mark.parametrize("width", [16, 8])
 def test_the_words_of_128_threads_are_all_bits_once(width: int) -> None:
     """Those of one instruction are those of the block that the selector chooses."""
-    assert sorted(bit_places(width).reshape(-1)) == list(range(4096))
+    assert sorted(bit_places(metadata_layout(width)).reshape(-1)) == list(range(4096))
     one, block = (offsets(f(width)).reshape(32, 128) for f in (instruction_metadata_layout, metadata_layout))
     if width == 8:
         np.testing.assert_array_equal(one, block)

@@ -11,30 +11,26 @@ is stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tilewright.atoms.mma import active_warps, make_plan
 from tilewright.atoms.mma_sync import MmaSync, operand_layout
-from tilewright.atoms.sparsity import CHUNK, SPARSITY, written_out
-from tilewright.atoms.tables import offsets
-from tilewright.errors import ConstraintError
+from tilewright.atoms.sparse_mma import SparseMma
+from tilewright.atoms.sparsity import CHUNK, METADATA_K, SPARSITY, stored_places, written_out
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
-from tilewright.ir.types import I32, TF32, FragType, MemSpace
+from tilewright.ir.types import TF32, MemSpace
 from tilewright.layout import Layout
-from tilewright.layout.evaluate import static_offsets
-from tilewright.layout.tuples import product
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
-ROWS, WARP_K = 16, 64
-"""Rows of the metadata of a warp, and elements of 8 or 16 bits (halves of tf32) along K."""
+ROWS = 16
+"""Rows of the metadata of a warp."""
 
 
 def warp_metadata_layout(width: int) -> Layout:
@@ -48,18 +44,8 @@ def warp_metadata_layout(width: int) -> Layout:
     return Layout(((2, 2, 8), (16, 2)), ((16 * ROWS, 32 * ROWS, 1), (ROWS, ROWS // 2)))
 
 
-@lru_cache(maxsize=4)
-def bit_places(width: int) -> Array:
-    """``[row, k]``: the place of an element's bit among the ``32 * 32`` of a warp's words."""
-    where = offsets(warp_metadata_layout(width)).reshape(32, 32).T.reshape(-1)  # lanes run faster in a layout's order
-    places = np.empty(where.size, np.intp)
-    places[where] = np.arange(where.size)
-    found: Array = places.reshape(WARP_K, ROWS).T
-    return found
-
-
 @dataclass(frozen=True, repr=False)
-class SparseMmaSync(MmaSync):
+class SparseMmaSync(SparseMma, MmaSync):
     """The data of one ``mma.sp``; K of ``shape_mnk`` is that of B. Operands ``[d, a, b, e]``: ``e`` is a fragment of
     Int32 with the metadata, ``e_layout (1, RestM, K / 64)`` (K / 32 of tf32) and ``e_offset`` count registers.
 
@@ -72,7 +58,7 @@ class SparseMmaSync(MmaSync):
     """
 
     name = "mma.sp"
-    sparsity: ClassVar[int] = SPARSITY
+    word_rows: ClassVar[int] = ROWS
 
     @computed
     def layout_a(self) -> Layout:
@@ -84,13 +70,7 @@ class SparseMmaSync(MmaSync):
 
     @property
     def word_k(self) -> int:
-        """Elements of K that the words of a warp have."""
-        return WARP_K // 2 if self.type_a == TF32 else WARP_K
-
-    @property
-    def instructions_a_word(self) -> int:
-        """How many instructions along K a word of metadata serves."""
-        return self.word_k // self.shape_mnk[2]
+        return METADATA_K // 2 if self.type_a == TF32 else METADATA_K
 
     @property
     def cute_name(self) -> str:
@@ -98,28 +78,6 @@ class SparseMmaSync(MmaSync):
 
     def mnemonic(self) -> str:
         return super().mnemonic().replace("mma.", "mma.sp::ordered_metadata.", 1)
-
-    def verify(self, op: Op) -> None:
-        super().verify(op)
-        e, layout = op.operands[3].type, op.attrs["e_layout"]
-        if not isinstance(e, FragType) or e.elem != I32:
-            raise ConstraintError(f"{self}: the metadata of A are registers of Int32, not {e}")
-        (_, am, ak), given = op.attrs["a_layout"], tuple(product(mode.shape) for mode in layout)
-        wanted = 1, product(am.shape), product(ak.shape) // self.instructions_a_word
-        if product(ak.shape) % self.instructions_a_word or given != wanted:
-            raise ConstraintError(
-                f"{self}: the metadata {layout} do not fit A {op.attrs['a_layout']}: a register serves {self.word_k} "
-                f"elements of K of 16 rows, so they are (1,{wanted[1]},{wanted[2]}) for whole registers"
-            )
-        last = op.attrs["e_offset"] + max(static_offsets(layout))
-        if last >= e.n:
-            raise ConstraintError(f"{self}: E {layout} reaches register {last} of a fragment of {e.n}")
-
-    def metadata_of(self, op: Op, m: int, k: int) -> tuple[int, int]:
-        """The register of the metadata of step (m, k) of a call, and the selector."""
-        _, rest_m, rest_k = (static_offsets(mode) for mode in op.attrs["e_layout"])
-        word, selector = divmod(k, self.instructions_a_word)
-        return int(op.attrs["e_offset"] + rest_m[m] + rest_k[word]), selector
 
     # -- action --------------------------------------------------------------------------------------------------
 
@@ -142,13 +100,9 @@ class SparseMmaSync(MmaSync):
     def dense(self, lanes: Lanes, op: Op, stored: Array, words: Array) -> Array:
         """``[warps, rows, K]`` of A, whose stored elements are ``[warps, rows, K / 2]``; ``words``: ``[warps, 32,
         registers]`` of the metadata."""
-        _, rest_m, rest_k = (static_offsets(mode) for mode in op.attrs["e_layout"])
-        registers = op.attrs["e_offset"] + np.add.outer(rest_m, rest_k)  # [RestM, words]
-        held = words[:, :, registers].transpose(0, 2, 3, 1)  # [warps, RestM, words, lanes]
-        bits = np.unpackbits(np.ascontiguousarray(held, "<u4").view(np.uint8), axis=-1, bitorder="little")
-        found = np.moveaxis(bits[..., bit_places(self.type_a.width)], -3, -2)  # [warps, RestM, row, words, k]
-        found = found.reshape(len(stored), stored.shape[1], -1, 2, 2)
-        places = found[..., 0] + 2 * found[..., 1]  # [warps, rows, groups of four, 2]
+        held = words[:, :, np.array(self.metadata_registers(op))].transpose(0, 2, 3, 1)  # [warps, RestM, words, lanes]
+        places = stored_places(held, warp_metadata_layout(self.type_a.width))
+        places = places.reshape(len(stored), stored.shape[1], -1, 2)  # [warps, rows, groups of four, 2]
         if self.type_a != TF32:
             nonzero = (stored.reshape(places.shape) != 0).any(-1)
             self.check_places(lanes, places, (places[..., 0] >= places[..., 1]) & nonzero, "which must rise")

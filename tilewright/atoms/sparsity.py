@@ -49,20 +49,22 @@ def metadata_layout(width: int) -> Layout:
 
 
 @lru_cache(maxsize=8)
-def bit_places(width: int) -> Array:
-    """``[row, k]`` the place of an element's bit among ``32 * 128`` bits of a block's words."""
-    layout = metadata_layout(width)
-    where = offsets(layout).reshape(32, 128).T.reshape(-1)  # threads run faster in a layout's own order
+def bit_places(layout: Layout) -> Array:
+    """``[row, k]`` the place of an element's bit among the 32 bits of each thread's word, as ``layout`` has them:
+    (thread, bit) -> (row, k) of 64 elements along K."""
+    where = offsets(layout).reshape(32, -1).T.reshape(-1)  # threads run faster in a layout's own order
     places = np.empty(where.size, np.intp)
     places[where] = np.arange(where.size)
-    return places.reshape(METADATA_K, METADATA_ROWS).T
+    return places.reshape(METADATA_K, -1).T
 
 
-def stored_places(words: Array, width: int) -> Array:
-    """``[..., rows of 64, K / 4, 2]`` which two of four elements are stored, of ``[..., K / 64, 128]`` words."""
+def stored_places(words: Array, layout: Layout) -> Array:
+    """``[..., rows, K / 4, 2]`` which two of four elements are stored, of ``[..., K / 64, threads]`` words with this
+    layout."""
     bits = np.unpackbits(np.ascontiguousarray(words, "<u4").view(np.uint8), axis=-1, bitorder="little")
-    found = bits[..., bit_places(width)]  # [..., K / 64, row, k]
-    found = np.moveaxis(found, -3, -2).reshape(*found.shape[:-3], METADATA_ROWS, -1, 2, 2)
+    found = bits[..., bit_places(layout)]  # [..., K / 64, row, k]
+    found = np.moveaxis(found, -3, -2)
+    found = found.reshape(*found.shape[:-2], -1, 2, 2)
     places: Array = found[..., 0] + 2 * found[..., 1]
     return places
 

@@ -18,7 +18,7 @@ from tilewright.atoms.matrix_descriptor import WGMMA
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.mma import active_warps
-from tilewright.atoms.sparsity import stored_places, written_out
+from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
 from tilewright.atoms.tables import offsets, owners
 from tilewright.atoms.warpgroups import Array, Issue, Step, Warpgroup, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
@@ -260,10 +260,10 @@ class _Product:
         """``[units, rows, K]`` of a sparse A, whose stored elements are ``[units, rows, K / 2]``. Metadata of zeros, as
         TMA fills in beyond the ends of a matrix, belong to elements that are zero, too."""
         atom, op = self.atom, self.steps[0][call].op
-        registers = np.array(atom.registers_of(op))  # type: ignore[attr-defined]  # [RestM, K / 64]
+        registers = np.array(atom.metadata_registers(op))  # type: ignore[attr-defined]  # [RestM, K / 64]
         held = np.concatenate([h.values for steps in self.steps for h in steps[call].e if h is not None])
         words = held.reshape(len(self.steps), 128, -1)[:, :, registers].transpose(0, 2, 3, 1)
-        places = stored_places(words, atom.type_a.width)  # [units, RestM, 64, K / 4, 2]
+        places = stored_places(words, metadata_layout(atom.type_a.width))  # [units, RestM, 64, K / 4, 2]
         places = places.reshape(len(self.steps), -1, *places.shape[3:])
         falls = places[..., 0] >= places[..., 1]
         if falls.any() and (falls & (stored.reshape(places.shape) != 0).any(-1)).any():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright import Float32, sim
-from tilewright.atoms.sparsity import stored_places, written_out
+from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, gemm, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
@@ -41,7 +41,7 @@ def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, s
     a = sparse(seed, m, 32 * k, dtype)
     values, metadata = compress_2_4(a)
     blocks = metadata.reshape(metadata.shape[0], -1, 128).transpose(1, 0, 2)  # (M / 64, K / 64, threads)
-    places = stored_places(blocks, 8 * values.itemsize)
+    places = stored_places(blocks, metadata_layout(8 * values.itemsize))
     assert (places[..., 0] < places[..., 1]).all()
     places = places.reshape(-1, *places.shape[2:])[:m, : 8 * k]
     np.testing.assert_array_equal(written_out(values, places).astype(np.float64), a.astype(np.float64))
