@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.errors import ConstraintError
+from tilewright.utils.persistent_schedule import ClusteredTiles, check_problem
 
 GRID_Y = 65535
 """The largest grid along y."""
 
 
 @dataclass(frozen=True)
-class PersistentScheduleSm100:
+class PersistentScheduleSm100(ClusteredTiles):
     """``tiles_mnl``: tiles of a block, in whole clusters. ``along_n``: grid.x goes along N, else along M.
     ``swizzle``: clusters are taken in strips of this number; 0: no strips.
 
@@ -27,8 +27,6 @@ class PersistentScheduleSm100:
     [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0)]
     """
 
-    tiles_mnl: tuple[int, int, int]
-    cluster_mn: tuple[int, int]
     swizzle: int
     along_n: bool
 
@@ -45,21 +43,11 @@ class PersistentScheduleSm100:
         ``raster_order``: ``AlongM``, ``AlongN``, or ``Heuristic``: along M where the problem has more clusters along N,
         or where a grid along N would be too large.
         """
-        if raster_order not in ("Heuristic", "AlongM", "AlongN"):
-            raise ConstraintError(f"raster_order is {raster_order!r}; it is Heuristic, AlongM or AlongN")
-        for what, values in (("problem", problem_mnl), ("CTA tile", cta_tile_mn), ("cluster", cluster_mn)):
-            if any(not isinstance(v, int) or v < 1 for v in values):
-                raise ConstraintError(f"the {what} {values} must have Python ints of at least 1")
+        check_problem(problem_mnl, cta_tile_mn, cluster_mn, raster_order)
         m, n = (-(-p // (t * c)) for p, t, c in zip(problem_mnl[:2], cta_tile_mn, cluster_mn, strict=True))  # clusters
         along_n = raster_order == "AlongN" or raster_order == "Heuristic" and n <= m and m * cluster_mn[1] <= GRID_Y
         tiles = (m * cluster_mn[0], n * cluster_mn[1], problem_mnl[2])
         return PersistentScheduleSm100(tiles, cluster_mn, max_swizzle_size if max_swizzle_size > 1 else 0, along_n)
-
-    @property
-    def clusters_mnl(self) -> tuple[int, int, int]:
-        """The problem in clusters of tiles."""
-        (m, n, batch), (a, b) = self.tiles_mnl, self.cluster_mn
-        return m // a, n // b, batch
 
     def grid_shape(self) -> tuple[int, int, int]:
         """The grid to launch: a block for each tile; along N, clusters along N are along x."""

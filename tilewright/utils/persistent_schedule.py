@@ -18,8 +18,33 @@ SM_PER_GPC = 18  # the most multiprocessors of one GPU processing cluster, to wh
 SWIZZLES = ((3, 8, 6), (2, 4, 3), (1, 2, 2))  # (log2, least max_swizzle_size, least CTA tiles along both modes)
 
 
+def check_problem(
+    problem_mnl: tuple[int, int, int], cta_tile_mn: tuple[int, int], cluster_mn: tuple[int, int], raster_order: str
+) -> None:
+    """ConstraintError for extents that are not positive, and for an order that CUTLASS does not have."""
+    if raster_order not in ("Heuristic", "AlongM", "AlongN"):
+        raise ConstraintError(f"raster_order is {raster_order!r}; it is Heuristic, AlongM or AlongN")
+    for what, values in (("problem", problem_mnl), ("CTA tile", cta_tile_mn), ("cluster", cluster_mn)):
+        if any(not isinstance(v, int) or v < 1 for v in values):
+            raise ConstraintError(f"the {what} {values} must have Python ints of at least 1")
+
+
 @dataclass(frozen=True)
-class PersistentScheduleSm90:
+class ClusteredTiles:
+    """A problem of ``tiles_mnl`` tiles of a block, in whole clusters of ``cluster_mn`` blocks."""
+
+    tiles_mnl: tuple[int, int, int]
+    cluster_mn: tuple[int, int]
+
+    @property
+    def clusters_mnl(self) -> tuple[int, int, int]:
+        """The problem in clusters of tiles."""
+        (m, n, batch), (a, b) = self.tiles_mnl, self.cluster_mn
+        return m // a, n // b, batch
+
+
+@dataclass(frozen=True)
+class PersistentScheduleSm90(ClusteredTiles):
     """``tiles_mnl``: CTA tiles of the problem, rounded up. ``along_n``: consecutive clusters go along N, else along M.
 
     >>> schedule = PersistentScheduleSm90.create((1024, 512, 1), (128, 128), (2, 1), max_swizzle_size=2)
@@ -30,8 +55,6 @@ class PersistentScheduleSm90:
     ((2, 4, 1), [(1, 1, 0), (1, 3, 0), (5, 1, 0)])
     """
 
-    tiles_mnl: tuple[int, int, int]
-    cluster_mn: tuple[int, int]
     log_swizzle_size: int
     along_n: bool
 
@@ -44,11 +67,7 @@ class PersistentScheduleSm90:
         raster_order: str = "Heuristic",
     ) -> PersistentScheduleSm90:
         """``raster_order``: ``AlongM``, ``AlongN``, or ``Heuristic``: along M where the problem is wider than high."""
-        if raster_order not in ("Heuristic", "AlongM", "AlongN"):
-            raise ConstraintError(f"raster_order is {raster_order!r}; it is Heuristic, AlongM or AlongN")
-        for what, values in (("problem", problem_mnl), ("CTA tile", cta_tile_mn), ("cluster", cluster_mn)):
-            if any(not isinstance(v, int) or v < 1 for v in values):
-                raise ConstraintError(f"the {what} {values} must have Python ints of at least 1")
+        check_problem(problem_mnl, cta_tile_mn, cluster_mn, raster_order)
         tiles = [
             _round_up(_ceil_div(p, t), c) for p, t, c in zip(problem_mnl[:2], cta_tile_mn, cluster_mn, strict=True)
         ]
@@ -62,12 +81,6 @@ class PersistentScheduleSm90:
         """CTA tiles that are handed out."""
         m, n, batch = self.tiles_mnl
         return m * n * batch
-
-    @property
-    def clusters_mnl(self) -> tuple[int, int, int]:
-        """The problem in clusters of tiles."""
-        (m, n, batch), (a, b) = self.tiles_mnl, self.cluster_mn
-        return m // a, n // b, batch
 
     def grid_shape(
         self, sm_count: int, max_active_clusters: int = 0, truncate_by_problem_size: bool = True

@@ -29,19 +29,10 @@ LIBRARY.define(
 )
 
 
-def operator(
-    a: Tensor,
-    b: Tensor,
-    c: Tensor | None = None,
-    bias: Tensor | None = None,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    activation: str | None = None,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:
+def operator(*given: Any) -> Tensor:
     """activation(alpha * a @ b + beta * c + bias) of matrices and stacks of them."""
     with torch.no_grad():
-        return product_of(a, b, c, bias, alpha, beta, activation, out_dtype)
+        return product_of(*given)
 
 
 def product_of(

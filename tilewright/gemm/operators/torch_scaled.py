@@ -6,6 +6,7 @@ reordered or called again by torch.compile, so the product without it is an oper
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,25 +18,14 @@ from tilewright.gemm.operators.scaled import scaled_matmul
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
-
-@torch.library.custom_op("tilewright::scaled_matmul", mutates_args=())
-def operator(
-    a: Tensor,
-    b: Tensor,
-    scale_a: Tensor,
-    scale_b: Tensor,
-    bias: Tensor | None = None,
-    activation: str | None = None,
-    out_dtype: torch.dtype | None = None,
-    use_fast_accum: bool = False,
-    kernel: str | None = None,
-    scale_result: Tensor | None = None,
-) -> Tensor:
-    """activation((scale_a * a) @ (scale_b * b) + bias)."""
-    return _multiplied(None, a, b, scale_a, scale_b, bias, activation, out_dtype, use_fast_accum, kernel, scale_result)
+ARGUMENTS = (
+    "Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, Tensor? bias=None, str? activation=None, "
+    "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None"
+)
+"""Of both operators, as PyTorch's schemas have them."""
 
 
-def _multiplied(
+def multiplied(
     amax: Tensor | None,
     a: Tensor,
     b: Tensor,
@@ -48,6 +38,7 @@ def _multiplied(
     kernel: str | None = None,
     scale_result: Tensor | None = None,
 ) -> Tensor:
+    """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
         result: Tensor = scaled_matmul(
             a,
@@ -65,6 +56,17 @@ def _multiplied(
     return result
 
 
+operator = torch.library.custom_op(
+    "tilewright::scaled_matmul", partial(multiplied, None), mutates_args=(), schema=f"({ARGUMENTS}) -> Tensor"
+)
+operator_amax = torch.library.custom_op(
+    "tilewright::scaled_matmul_amax",
+    multiplied,
+    mutates_args=("amax",),
+    schema=f"(Tensor(a!) amax, {ARGUMENTS}) -> Tensor",
+)
+
+
 @operator.register_fake
 def fake(
     a: Tensor,
@@ -74,25 +76,12 @@ def fake(
     bias: Tensor | None = None,
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
-    use_fast_accum: bool = False,
-    kernel: str | None = None,
-    scale_result: Tensor | None = None,
+    *rest: Any,
 ) -> Tensor:
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(f"scaled_matmul multiplies two matrices, not {tuple(a.shape)} and {tuple(b.shape)}")
     check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16)
-
-
-AMAX_SCHEMA = (
-    "(Tensor(a!) amax, Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, Tensor? bias=None, str? activation=None, "
-    "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None) -> Tensor"
-)
-"""The arguments of ``scaled_matmul`` behind the tensor that is written."""
-
-operator_amax = torch.library.custom_op(
-    "tilewright::scaled_matmul_amax", _multiplied, mutates_args=("amax",), schema=AMAX_SCHEMA
-)
 
 
 @operator_amax.register_fake
