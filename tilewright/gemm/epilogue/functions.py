@@ -35,13 +35,13 @@ class EpilogueFunction(Protocol):
     A function may also have ``check(m, n)``, which the library calls before a launch with the extents of D: raise
     ArgumentError there where an operand of the function does not fit them. And it may have ``vectors``, pairs of a
     vector and 1 where it asks for ``tile.row`` of it, 0 for ``tile.column``: the library checks their extents, and
-    loads them earlier. A function that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and
-    whether it is written (and, third, how many columns of D one of its own stands for): the library checks their
-    extents, and that one which is written shares no memory with others. ``untransposed`` is true of a function that
-    cannot be applied by kernels that compute the transposed product. ``writes_always`` is true of one that writes its
-    matrices of D's shape in each call, whatever the values are: kernels may store them as they store D.
-    ``stores_result`` is false of one after which the sums are not wanted: kernels leave D as it is, and
-    ``matmul`` gives the first matrix that the function writes.
+    loads them earlier, as it does ``numbers``, vectors of one element that ``tile.number`` is asked for. A function
+    that uses ``tile.read`` or ``tile.write`` has ``matrices``, pairs of a matrix and whether it is written (and, third,
+    how many columns of D one of its own stands for): the library checks their extents, and that one which is written
+    shares no memory with others. ``untransposed`` is true of a function that cannot be applied by kernels that compute
+    the transposed product. ``writes_always`` is true of one that writes its matrices of D's shape in each call,
+    whatever the values are: kernels may store them as they store D. ``stores_result`` is false of one after which the
+    sums are not wanted: kernels leave D as it is, and ``matmul`` gives the first matrix that the function writes.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...
@@ -64,6 +64,15 @@ def vectors_of(function: Any) -> list[tuple[Any, int]]:
     ([('b', 1)], [('b', 1)])
     """
     return [pair for part in parts_of(function) for pair in getattr(part, "vectors", ())]
+
+
+def numbers_of(function: Any) -> list[Any]:
+    """The vectors of one element that a function says it will ask for.
+
+    >>> numbers_of(Bias("b"))
+    []
+    """
+    return [number for part in parts_of(function) for number in getattr(part, "numbers", ())]
 
 
 def parts_of(function: Any) -> tuple[Any, ...]:

@@ -40,10 +40,14 @@ class Scales(OfWholeSums):
     def vectors(self) -> list[tuple[Any, int]]:
         return [(vector, kind) for kind, vector in enumerate((self.a, self.b)) if not is_one(vector)]
 
+    @property
+    def numbers(self) -> list[Any]:
+        return [vector for vector in (self.a, self.b) if is_one(vector)]
+
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
-        a = self.a[0] if is_one(self.a) else tile.column(self.a)
-        b = self.b[0] if is_one(self.b) else tile.row(self.b)
+        a = tile.number(self.a) if is_one(self.a) else tile.column(self.a)
+        b = tile.number(self.b) if is_one(self.b) else tile.row(self.b)
         sums = cute.make_rmem_tensor(acc.shape, Float32) if acc.element_type.is_integer else acc
         sums.store(acc.load().to(sums.element_type) * a * b)
         return sums
@@ -72,6 +76,10 @@ class PerRowLinComb:
     def vectors(self) -> list[tuple[Any, int]]:
         return [(vector, 0) for vector in (self.alpha, self.beta) if vector is not None and not is_one(vector)]
 
+    @property
+    def numbers(self) -> list[Any]:
+        return [vector for vector in (self.alpha, self.beta) if vector is not None and is_one(vector)]
+
     def set_k_partition(self, k: Any, partitions: Any) -> PerRowLinComb:
         """The first part adds beta * C; the others, what D has."""
         return replace(self, first=k == 0)
@@ -89,7 +97,7 @@ class PerRowLinComb:
                 acc.store(acc.load() + tile.source().to(acc.element_type))
 
     def of_rows(self, vector: Any, tile: EpilogueTile) -> Any:
-        return vector[0] if is_one(vector) else tile.column(vector)
+        return tile.number(vector) if is_one(vector) else tile.column(vector)
 
 
 @dataclass(frozen=True)
@@ -106,9 +114,13 @@ class ResultScale(OfWholeSums):
 
     scale: Any  # (1,), a cute.Tensor or an array
 
+    @property
+    def numbers(self) -> list[Any]:
+        return [self.scale]
+
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
-        acc.store(acc.load() * self.scale[0])
+        acc.store(acc.load() * tile.number(self.scale))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ class EpilogueTile:
     transposed: bool = False
     ahead: dict[tuple[int, int], Any] = field(default_factory=dict)
     """Elements of vectors that are in registers already, by the vector's id and the mode."""
+    numbers: dict[int, Any] = field(default_factory=dict)
+    """Numbers that are in registers already, by the id of their vector of one element."""
     kept: dict[int, Any] = field(default_factory=dict)
     """What was written of matrices that the kernel stores, by the matrix's id: None, then a fragment of its type."""
     quads: bool = False
@@ -38,11 +40,15 @@ class EpilogueTile:
 
     def row(self, vector: Any) -> Any:
         """``vector[n]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
-        return self._along(vector, 0 if self.transposed else 1)
+        return self._along(vector, self._mode(1))
 
     def column(self, vector: Any) -> Any:
         """``vector[m]`` for each accumulator, a TensorSSA of the vector's type; zero outside the matrix."""
-        return self._along(vector, 1 if self.transposed else 0)
+        return self._along(vector, self._mode(0))
+
+    def number(self, vector: Any) -> Any:
+        """``vector[0]``, of a vector of one element."""
+        return self.numbers.get(id(vector), vector)[0]
 
     @cute.jit
     def read(self, matrix: Any) -> Any:
@@ -122,8 +128,16 @@ class EpilogueTile:
         """Load what :meth:`row` (1) and :meth:`column` (0) will be asked for: (vector, 0 or 1). The loads take as long
         as a part of an epilogue, so they are issued one part earlier."""
         for vector, kind in vectors:
-            mode = 1 - kind if self.transposed else kind
+            mode = self._mode(kind)
             self.ahead[id(vector), mode] = self.elements(vector, mode)
+
+    def has(self, vector: Any, kind: int) -> bool:
+        """Whether :meth:`fetch` need not load a vector."""
+        return (id(vector), self._mode(kind)) in self.ahead
+
+    def _mode(self, kind: int) -> int:
+        """The kernel's mode of what follows the user's rows (0) or columns (1)."""
+        return 1 - kind if self.transposed else kind
 
     def _along(self, vector: Any, mode: int) -> Any:
         found = self.ahead.get((id(vector), mode))
@@ -145,6 +159,12 @@ class EpilogueTile:
             if at < self.extent[mode]:
                 loaded[i] = vector[at]
         return loaded
+
+    def offsets(self, mode: int) -> list[int]:
+        """How far the elements of :meth:`elements` are from the first one."""
+        once, layout = self._once(mode), self.coordinates.layout
+        flat = cute.make_layout(cute.flatten(layout.shape), stride=cute.flatten(layout.stride))
+        return [flat(cute.idx2crd(i, once))[mode] for i in range(cute.size(once))]
 
     def repeated(self, elements: Any, mode: int) -> Any:
         """The elements of :meth:`elements`, for each accumulator, as a TensorSSA."""

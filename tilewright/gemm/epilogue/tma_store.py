@@ -16,6 +16,7 @@ from tilewright import Boolean, const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import cpasync, warp
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
+from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction, applied, second_outputs, stores_result, vectors_of
 from tilewright.gemm.epilogue.quads import quads_hold_rows
 from tilewright.gemm.epilogue.store import rounded
@@ -104,13 +105,14 @@ class TmaStoreEpilogue:
         barrier: Any,
         descriptor: Any = None,
         outputs: tuple = (),
+        coming: ComingVectors | None = None,
     ) -> None:
         """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
         warpgroup's part of the output; ``barrier`` is the warpgroup's own; ``descriptor`` points to D's tensor map
         where it is not the atom's; then there are no ``outputs``, which are the pairs of :meth:`output_atoms`, whose
-        tensors are the warpgroup's part.
+        tensors are the warpgroup's part. ``coming``: the vectors of the function that are under way already.
         """
         by_parts = partial(cute.flat_divide, tiler=(self.config.part[0], self.config.epilogue_columns))
         gCs, cDs = (by_parts(tensor)[None, None, 0, None] for tensor in (gC, cD))  # (rows, columns, parts)
@@ -129,7 +131,8 @@ class TmaStoreEpilogue:
             source = partial(self.read_source, tCgC, tCcD, extent)
             staged = {id(x): None for x, _ in kept}
             tiles.append(EpilogueTile(tCcD, extent, source, self.config.transposed, kept=staged, quads=quads))
-        tiles[0].fetch(vectors_of(function))
+        fetch = partial(self.fetch, function, coming, [(i, tile) for (i, _), tile in zip(sums, tiles, strict=True)])
+        fetch(0)
         storing = cute.arch.make_warp_uniform(tidx // 32) == 0
         store = partial(self.store, copy, tRS_sD, storing, barrier, descriptor)
         if const_expr(len(sums) * len(stores) % self.config.epilogue_buffers != 0):
@@ -140,13 +143,28 @@ class TmaStoreEpilogue:
         for turn in range_constexpr(len(sums)):
             i, part = sums[turn]
             if const_expr(turn + 1 < len(sums)):
-                tiles[turn + 1].fetch(vectors_of(function))
+                fetch(turn + 1)
             part = applied(function, self.sums(part), tiles[turn])
             results = rounded(part, self.config.c.dtype)
             fragments = [*tiles[turn].written(), results]
             for number in range_constexpr(len(stores)):
                 buffer = (turn * len(stores) + number) % self.config.epilogue_buffers
                 store(fragments[number], buffer, stores[number], i)
+
+    def coming(self, function: EpilogueFunction, first: tuple, extent: tuple) -> ComingVectors:
+        """What ``function`` will ask for of a warpgroup's part of the output that begins at ``first`` (row,
+        column)."""
+        return ComingVectors.of(function, self.config.part, first, extent, self.config.transposed)
+
+    def fetch(
+        self, function: EpilogueFunction, coming: ComingVectors | None, tiles: list[tuple[Any, EpilogueTile]], turn: int
+    ) -> None:
+        """Give part ``turn`` of ``tiles``, pairs of a part's number and the part, what ``function`` will ask for: what
+        is ``coming`` from registers, where it is known which parts they are."""
+        if coming is not None and all(isinstance(i, int) for i, _ in tiles):
+            coming.fetch([(i * self.config.epilogue_columns, tile) for i, tile in tiles], turn)
+        tile = tiles[turn][1]
+        tile.fetch(pair for pair in vectors_of(function) if not tile.has(*pair))
 
     def store_partition(self, atom: cute.CopyAtom, sD: cute.Tensor, gD: cute.Tensor) -> Any:
         """((TMA), buffers) and ((TMA), parts) of one output, whose ``gD`` is (rows, columns, 1, parts)."""

@@ -34,8 +34,8 @@ class BlockWork:
     """What is loaded, as the warp that loads needs it."""
     fragments: Callable[[tuple], tuple[Any, Any]]
     """The stages of A and B as a part of the tile multiplies them, by the part's (m, n)."""
-    scales: Callable[..., Any]
-    """The scales of a part of a tile, where the epilogue has scales of blocks."""
+    ahead: Callable[..., Any]
+    """What a part of a tile wants of the epilogue before its sums are complete: scales of blocks, vectors to load."""
     finish: Callable[..., Any]
     """What follows the sums of a tile: the epilogue, or sums for other blocks."""
     reduce: Callable[[Any], None]

@@ -17,6 +17,7 @@ import tilewright as cutlass
 from tilewright import Int32, cute, pipeline, range, utils
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.kernel.group_offsets import Groups
@@ -135,9 +136,9 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
             mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, stages, part), ring)
-            finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, function, mine, part)
-            scales = partial(self.scales_of_group, tiled_mma, table, function, part)
-            piece = partial(self.multiply_tile, mma, scales, finish)
+            finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, mine, part)
+            ahead = partial(self.ahead_of_group, tiled_mma, table, part)
+            piece = partial(self.multiply_tile, mma, partial(function_of, function, table), ahead, finish)
             walk((self.map_of(maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
@@ -225,7 +226,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     def multiply_tile(
         self,
         mma: StagedMma,
-        scales: Any,
+        of_problem: Any,
+        ahead: Any,
         finish: Any,
         problem: Any,
         place: tuple,
@@ -234,35 +236,37 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         state: Any,
     ) -> Any:
         """A consumer warpgroup's part of one output tile."""
-        acc, of_tile = self.accumulators(mma.tiled_mma), scales(problem, place, k_tiles)
-        if cutlass.const_expr(of_tile is None):
+        acc, function = self.accumulators(mma.tiled_mma), of_problem(problem)
+        scales, coming = ahead(function, problem, place, k_tiles)
+        coming.load()
+        if cutlass.const_expr(scales is None):
             state = self.mainloop.multiply(mma, acc, state, k_tiles)
         else:
-            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, of_tile)
-        finish(problem, place, descriptors[0], acc)
+            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, scales)
+        finish(problem, place, descriptors[0], function, coming, acc)
         return state
 
-    def scales_of_group(
+    def ahead_of_group(
         self,
         tiled_mma: cute.TiledMma,
         table: cute.Tensor,
-        function: EpilogueFunction,
         part: tuple,
+        function: EpilogueFunction,
         problem: Any,
         place: tuple,
         k_tiles: Any,
-    ) -> TileScales | None:
-        """The scales of blocks of a consumer warpgroup's part of an output tile; None without such scales."""
-        if block_scales(function) is None:
-            return None
-        scales = block_scales(function_of(function, table, problem))
-        assert scales is not None
+    ) -> tuple[TileScales | None, ComingVectors]:
+        """What a consumer warpgroup's part of an output tile wants of the problem's epilogue ``function`` before its
+        sums are complete, as :meth:`ahead_of_tile`."""
         extent, origin = (numbers(table, problem, column)[:2] for column in (EXTENT, ORIGIN))
-        split = self.config.split
-        at = place[0] * split[0] + part[0], place[1] * split[1] + part[1]
+        at = tuple(place[mode] * self.config.split[mode] + part[mode] for mode in range(2))
+        first = tuple(origin[mode] + at[mode] * self.config.part[mode] for mode in range(2))
+        coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
+        if scales is None:
+            return None, coming
         whole = cute.domain_offset(origin, cute.make_identity_tensor(extent))
         held = self.held_part(tiled_mma, cute.local_tile(whole, self.config.part, at), extent)
-        return TileScales(scales, held, 0, k_tiles)
+        return TileScales(scales, held, 0, k_tiles), coming
 
     @cute.jit
     def write_tile(
@@ -272,15 +276,16 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         tD: cute.Tensor,
         sD: cute.Tensor,
         table: cute.Tensor,
-        function: EpilogueFunction,
         mine: Any,
         part: tuple,
         problem: Any,
         place: tuple,
         descriptor: Any,
+        function: EpilogueFunction,
+        coming: ComingVectors,
         acc: cute.Tensor,
     ) -> None:
-        """Write a consumer warpgroup's sums of one output tile."""
+        """Write a consumer warpgroup's sums of one output tile by the problem's epilogue ``function``."""
         config = self.config
         _, _, mC, _ = matrices(table, problem, config)
         extent, origin = (numbers(table, problem, column)[:2] for column in (EXTENT, ORIGIN))
@@ -304,7 +309,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             cD,
             sD[None, None, None, mine],
             extent,
-            function_of(function, table, problem),
+            function,
             self.barrier(mine),
             descriptor,
+            coming=coming,
         )

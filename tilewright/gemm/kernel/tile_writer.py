@@ -9,6 +9,7 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute, pipeline
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.schedule.fixup import Fixup, SumPartition
@@ -48,14 +49,15 @@ class TileWriter:
         at: tuple,
         k_begin: Any,
         k_end: Any,
+        coming: ComingVectors | None = None,
     ) -> None:
         """Write warpgroup ``mine``'s sums of ``tile``, which is ``at`` (tile_m, tile_n, batch), or hand them to the
-        worker that finishes the tile."""
+        worker that finishes the tile. ``coming``: vectors of the function that are under way."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
             at = (at[0], at[1], cute.arch.block_idx()[1])
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at)
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at, coming=coming)
         if cutlass.const_expr(self.config.cluster_k > 1):
             self.exchange(write, tidx, acc, scratch, rank)
         elif cutlass.const_expr(decomposition.sums == "in_turn"):
@@ -170,6 +172,7 @@ class TileWriter:
         part: tuple,
         at: tuple,
         parts: list,
+        coming: ComingVectors | None = None,
     ) -> None:
         """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``; ``to_D`` are D's
         TMA atom and tensor, and those of the second outputs."""
@@ -183,7 +186,19 @@ class TileWriter:
         tidx = cute.arch.thread_idx()[0] % 128
         ours = [None if pair is None else (pair[0], self.part_of_tile(pair[1], at, part)) for pair in outputs]
         self.epilogue.run(
-            epilogue_mma, tidx, parts, tma_D, gD, gC, cD, sD, extent, function, self.barrier(mine), outputs=ours
+            epilogue_mma,
+            tidx,
+            parts,
+            tma_D,
+            gD,
+            gC,
+            cD,
+            sD,
+            extent,
+            function,
+            self.barrier(mine),
+            outputs=ours,
+            coming=coming,
         )
 
     def barrier(self, mine: Any) -> pipeline.NamedBarrier:

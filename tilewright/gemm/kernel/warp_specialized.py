@@ -17,8 +17,9 @@ import tilewright as cutlass
 from tilewright import cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.gemm.config import HopperConfig
+from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.epilogue.scales import BlockScales, TileScales, block_scales
+from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.block_work import BlockWork
@@ -217,7 +218,7 @@ class WarpSpecializedGemm(TileWriter):
             where=where,
             operands=partial(self.operands, loads, stages, cluster_layout, place),
             fragments=partial(self.fragments, tiled_mma, stages),
-            scales=partial(self.scales_of_tile, tiled_mma, tD, block_scales(function)),
+            ahead=partial(self.ahead_of_tile, tiled_mma, tD, function),
             finish=partial(
                 self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
             ),
@@ -285,14 +286,12 @@ class WarpSpecializedGemm(TileWriter):
             if cutlass.const_expr(config.pingpong):
                 consumer = self.mainloop.skip(consumer, mine * work.k_tiles)
                 part = (0, 0)
-                piece = partial(
-                    self.multiply_in_turn, work.staged_mma(part), work.where, partial(work.finish, mine, part)
-                )
-                work.walk(piece, (consumer, work.order), mine, config.warpgroups)
+                how = work.staged_mma(part), work.where, partial(work.ahead, part), partial(work.finish, mine, part)
+                work.walk(partial(self.multiply_in_turn, *how), (consumer, work.order), mine, config.warpgroups)
             else:
                 part = (mine // config.split[1], mine % config.split[1])
-                mma, scales = work.staged_mma(part), partial(work.scales, part)
-                work.walk(partial(self.multiply, mma, work.where, scales, partial(work.finish, mine, part)), consumer)
+                how = work.staged_mma(part), work.where, partial(work.ahead, part), partial(work.finish, mine, part)
+                work.walk(partial(self.multiply, *how), consumer)
                 # Here, where these warps have all their registers.
                 work.reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -360,22 +359,25 @@ class WarpSpecializedGemm(TileWriter):
         """Those of a warpgroup's part of the tile: (MMA, MMA_M, MMA_N)."""
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
-    def scales_of_tile(
+    def ahead_of_tile(
         self,
         tiled_mma: cute.TiledMma,
         tD: cute.Tensor,
-        scales: BlockScales | None,
+        function: EpilogueFunction,
         part: tuple,
         at: tuple,
         k_begin: Any,
         k_end: Any,
-    ) -> TileScales | None:
-        """The scales of a consumer warpgroup's part of an output tile; None without scales of blocks."""
-        if scales is None:
-            return None
+    ) -> tuple[TileScales | None, ComingVectors]:
+        """What a consumer warpgroup's part of an output tile wants of the epilogue ``function`` before its sums are
+        complete: the scales of blocks, None without such, and the vectors that may be loaded early."""
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        first = tuple((at[mode] * self.config.split[mode] + part[mode]) * self.config.part[mode] for mode in range(2))
+        coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
+        if scales is None:
+            return None, coming
         cD = self.part_of_tile(cute.make_identity_tensor(extent), at, part)
-        return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end)
+        return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end), coming
 
     def held_part(self, tiled_mma: cute.TiledMma, cD: cute.Tensor, extent: tuple) -> EpilogueTile:
         """A warpgroup's part of a tile, of coordinates ``cD``, as the calling thread holds it in the main loop."""
@@ -388,7 +390,7 @@ class WarpSpecializedGemm(TileWriter):
         self,
         mma: StagedMma,
         where: Any,
-        scales: Any,
+        ahead: Any,
         finish: Any,
         tile: Any,
         k_begin: Any,
@@ -398,12 +400,13 @@ class WarpSpecializedGemm(TileWriter):
         """A consumer warpgroup's part of one output tile. Where it goes is computed while the first operands come."""
         acc, k_tiles = self.accumulators(mma.tiled_mma), k_end - k_begin
         at = where(tile)
-        of_tile = scales(at, k_begin, k_end)
-        if cutlass.const_expr(of_tile is None):
+        scales, coming = ahead(at, k_begin, k_end)
+        coming.load()
+        if cutlass.const_expr(scales is None):
             state = self.mainloop.multiply(mma, acc, state, k_tiles)
         else:
-            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, of_tile)
-        finish(acc, tile, at, k_begin, k_end)
+            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, scales)
+        finish(acc, tile, at, k_begin, k_end, coming)
         return state
 
     @cute.jit
@@ -411,6 +414,7 @@ class WarpSpecializedGemm(TileWriter):
         self,
         mma: StagedMma,
         where: Any,
+        ahead: Any,
         finish: Any,
         tile: Any,
         k_begin: Any,
@@ -426,9 +430,15 @@ class WarpSpecializedGemm(TileWriter):
         """
         consumer, order = state
         acc, at = self.accumulators(mma.tiled_mma), where(tile)
+        _, coming = ahead(at, k_begin, k_end)
+
+        def issued() -> None:
+            order.arrive()
+            coming.load()
+
         order.wait()
-        consumer = self.mainloop.multiply(mma, acc, consumer, k_end - k_begin, order.arrive)
+        consumer = self.mainloop.multiply(mma, acc, consumer, k_end - k_begin, issued)
         order.wait()
-        finish(acc, tile, at, k_begin, k_end)
+        finish(acc, tile, at, k_begin, k_end, coming)
         order.arrive()
         return self.mainloop.skip(consumer, k_end - k_begin), order
