@@ -74,6 +74,7 @@ CHANGES = [
     ("H = closure(3)", "H.__closure__[0].cell_contents = 5", "H()", True),
     ("H = reads; H.mark = 1", "H.mark = n", "H.mark", False),
     ("H = touch; reads.mark = 1", "reads.mark = n", "reads.mark", False),
+    ("H = reads; H.mark = 1", "H.__dict__ = {'mark': n}", "H.mark", False),
     ("H = reads", "H.mark = 1", "0", True),
     ("H = C", "H.x = 5", "H.x", True),
     ("H = C()", "C.x = 5", "H.x", True),

@@ -47,7 +47,7 @@ _FOREIGN = frozenset(
 )
 """Packages whose objects do not change, or hold no run-time values (files); those in the table below excepted."""
 _FIXED = (Numeric, Value, Undefined, io.IOBase)
-_EMPTY = CellType()
+EMPTY = CellType()
 REMEMBERED_CODE = 4096
 
 
@@ -99,7 +99,7 @@ def _of_function(function: FunctionType) -> Held:
     code, held = function.__code__, {}
     if function.__closure__:
         cells = zip(code.co_freevars, function.__closure__, strict=True)
-        held = {name: cell.cell_contents for name, cell in cells if cell != _EMPTY}
+        held = {name: cell.cell_contents for name, cell in cells if cell != EMPTY}
     if defaults := function.__defaults__:
         held.update(zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True))
     if function.__kwdefaults__:

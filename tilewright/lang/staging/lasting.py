@@ -19,6 +19,7 @@ from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.contents import (
     BEHIND,
     CLASS,
+    EMPTY,
     MARKED,
     MODULE,
     NAMED,
@@ -34,7 +35,7 @@ Entry = tuple[str, Any, type, Store, Held]
 """What one store holds: a path of its holder, the holder, its class, the store, and what was read."""
 
 _ATTRIBUTES = operator.attrgetter("__dict__")
-_PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__", "__dict__")
 _FUNCTION = operator.attrgetter("function")
 _BASES = operator.attrgetter("__mro__")
 _ABSENT = object()
@@ -86,6 +87,7 @@ class Lasting:
             *chain.from_iterable([table.values() for table in self._tables]),
             *chain.from_iterable([MODULE.read(module).values() for module in self._generators]),
             *gc.get_referents(*self._behind, *self._cells),
+            *map(EMPTY.__eq__, self._cells),  # an empty cell has no referent
             *map(_FUNCTION, self._marked),
         ]
 
