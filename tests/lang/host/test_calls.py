@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 import tilewright as cutlass
 import tilewright.cute as cute
@@ -206,6 +207,10 @@ WRONG = {
     "stride": lambda x: x.t(),
     "kind": lambda x: x.numpy().astype(np.int8),
     "number": lambda x: 5,
+    "negative": torch._neg_view,
+    "meta": lambda x: x.to("meta"),
+    "fake": lambda x: FakeTensorMode().from_tensor(x),
+    "zeros without memory": lambda x: torch._efficientzerotensor(x.shape),
 }
 
 

@@ -108,6 +108,8 @@ def _torch(x: Any) -> Array:
         address, shape, stride, owner = 0, tuple(map(int, x.shape)), tuple(map(int, x.stride())), None
     else:
         address, shape, stride, owner = x.data_ptr(), tuple(x.shape), tuple(x.stride()), x
+        if not address and x.numel():
+            raise ArgumentError("a torch tensor without memory (its address is 0). Give .clone()")
     if str(x.dtype) == PAIRS:
         return _in_pairs(address, device, shape, stride, owner)
     return Array(address, device, shape, stride, numeric_of_dtype(x.dtype), owner)

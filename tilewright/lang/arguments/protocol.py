@@ -127,9 +127,11 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
     def read(self, value: Any, exactly: bool = False) -> list[Any]:
         if self.convert is not None and type(value) is not type(self.template):
             value = self.converted(value)
+        if isinstance(value, HostTensor):
+            self._needs_memory(value.array)
         if type(value) is not type(self.template):
             if isinstance(self.template, HostTensor) and is_array(value):
-                return self._read_array(value, array_of(value), None)
+                return self._read_array(value, self._named(array_of, value), None)
             value = self._pointer(value)
         value = self._in_the_space(value)
         types = list(value.__get_mlir_types__())
@@ -178,6 +180,7 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
     def _read_array(self, value: Any, array: Any, dtype: Any) -> list[Any]:
         """An array for a parameter that was compiled with a tensor: it must be what the tensor's layout says.
         ``dtype``: what its elements are read as, if not as its own."""
+        self._needs_memory(array)
         layout, kind = self.template.layout, self.type_list[0]
         assert isinstance(kind, PtrType)
         shape, stride = layout.shape, layout.stride
@@ -209,6 +212,13 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             *leaves,
         ]
 
+    def _needs_memory(self, array: Any) -> None:
+        if not array.address and 0 not in array.shape:
+            raise ArgumentError(
+                f"argument '{self.name}': a tensor without memory, to compile with (such as a FakeTensor); a call "
+                f"needs one with memory"
+            )
+
     def release(self) -> None:
         if self.fields is not None:
             self.fields.release()
@@ -227,8 +237,12 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
 
     def converted(self, value: Any) -> Any:
         assert self.convert is not None
+        return self._named(self.convert, value)
+
+    def _named(self, read: Callable[[Any], Any], value: Any) -> Any:
+        """``read(value)``, whose errors name the argument."""
         try:
-            return self.convert(value)
+            return read(value)
         except (ArgumentError, TypeError, AttributeError, BufferError) as wrong:
             raise ArgumentError(f"argument '{self.name}': {wrong}") from None
 

@@ -24,6 +24,10 @@ from tilewright.lang.arguments.protocol import ProtocolArgument, implicit_tensor
 from tilewright.lang.launch.host import HostCode
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Numeric
 
+LOOK = ("dtype", "shape", "stride()", "get_device()", "is_neg()")
+"""What is asked of a torch tensor beside its class. The long way checks more: the layout and the kind of the device.
+Tensors that these refuse have no strides, or no memory and so no address (those of ``meta``, and FakeTensors)."""
+
 
 class ShortCall:
     """The text of a function ``call(a0, a1, ...)``, put together from the lines that each argument needs.
@@ -93,17 +97,17 @@ class ShortCall:
     def _add_tensor(self, a: str, argument: ProtocolArgument, at: str, *leaves: str) -> None:
         kind: Any = argument.types()[0]
         self.scope[f"token_{a}"] = argument.token
+        look = ", ".join([f"type({a})", *(f"{a}.{part}" for part in LOOK)])
         self.looks += [
             f"if type({a}) is HostTensor:",
             f"    token, leaves = {a}.passed",
             f"    if token is not token_{a}: raise Unlike",  # not general(): its errors would be caught here
             f"    {at}, s_{a} = leaves[0].address, (leaves[0].device, *leaves[1:])",
             "else:",
-            f"    {at}, s_{a} = {a}.data_ptr(), ({a}.dtype, {a}.shape, {a}.stride(), {a}.get_device())",
+            f"    {at}, s_{a} = {a}.data_ptr(), ({look})",
         ]
         self.addresses.append(f"{at} = {a}.data_ptr()")
-        if kind.align > 1:
-            self.checks.append(f"{at} & {kind.align - 1}")
+        self.checks += [f"not {at}", *([f"{at} & {kind.align - 1}"] if kind.align > 1 else [])]
         self.planned += [f"low_{a}", f"high_{a}", *leaves]
         self.pointers.append(f"{at} = DevicePointer({at}, device, {at} + low_{a}, {at} + high_{a}, {a})")
         self.arrays.append(a)
