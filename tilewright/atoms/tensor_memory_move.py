@@ -93,7 +93,7 @@ class TmemMove(CopyInstruction):
             if address.type != I32:
                 raise ConstraintError(f"{self}: one side is tensor memory, named by an address, not {address.type}")
 
-    def _cells(self, lanes: Lanes, op: Op, value: Any) -> list[tuple[int, TensorMemory, Array, Array]]:
+    def _cells(self, lanes: Lanes, value: Any) -> list[tuple[int, TensorMemory, Array, Array]]:
         """For each active warp its row, the block's memory, and ``[32, registers]`` lanes and columns of one call; with
         ``pack`` those of both halves of a register, in a last mode."""
         lane, column = _cells(self.shape, self.repeat, self.pack)
@@ -197,7 +197,7 @@ class TmemLoad(TmemMove):
         active_warps(lanes, self)
         fragment, *addresses = operands
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
-            places = self._cells(lanes, op, address)
+            places = self._cells(lanes, address)
             for row, memory, at, columns in places:
                 if memory.stores[at, columns].any():
                     raise lanes.fault(
@@ -256,7 +256,7 @@ class TmemStore(TmemMove):
         active_warps(lanes, self)
         fragment, *addresses = operands
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
-            places = self._cells(lanes, op, address)
+            places = self._cells(lanes, address)
             words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
             given = words.reshape(lanes.warps, WARP, -1)
             for _, memory, at, columns in places:

@@ -46,7 +46,7 @@ _Digits = tuple[list[Any], list[Any], list[Any]]
 _Leaf = Callable[[_Digits, Any, Any], tuple[Any, Any]]
 
 
-def _digits_of(shape: Any, stride: Any, static: bool) -> _Digits:
+def _digits_of(shape: Any, stride: Any) -> _Digits:
     shapes, strides = merged(shape, stride, True)
     return shapes, strides, [0] * (len(shapes) + 1)
 
@@ -56,7 +56,7 @@ def compose_layouts(lhs: Layout, shape: Any, stride: Any, static: bool) -> Layou
     leaf = _static_leaf if static else _runtime_leaf
     try:
         try:
-            digits = _digits_of(lhs.shape, lhs.stride, static)
+            digits = _digits_of(lhs.shape, lhs.stride)
             if len(digits[0]) == 1:
                 return Layout(shape, _scaled(stride, digits[1][0]))
             result = _tree(digits, shape, stride, leaf)
@@ -84,7 +84,7 @@ def compose_tiles(lhs: Layout, tile: Layout, rest: Layout, gaps: int, static: bo
     several = rest.shape.__class__ is tuple
     shapes, strides = (rest.shape, rest.stride) if several else ((rest.shape,), (rest.stride,))
     try:
-        digits = _digits_of(lhs.shape, lhs.stride, static)
+        digits = _digits_of(lhs.shape, lhs.stride)
         if len(digits[0]) == 1:
             d = digits[1][0]
             return Layout((tile.shape, rest.shape), (_scaled(tile.stride, d), _scaled(rest.stride, d)))
@@ -133,7 +133,7 @@ def _by_basis(
         raise _ConditionError(f"stride {format_tree(stride)} is an offset among basis strides")
     digits = by_path.get(stride.mode)
     if digits is None:
-        digits = _digits_of(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride), False)
+        digits = _digits_of(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride))
         by_path[stride.mode] = digits
     if len(digits[0]) == 1:
         return shape, stride.value * digits[1][0]

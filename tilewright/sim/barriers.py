@@ -30,11 +30,11 @@ class Barriers:
             if wait is not None:
                 return wait
         rows = whole_warps(group, mask)
-        ids = _per_warp(barrier, rows, group, "barrier id")
+        ids = _per_warp(barrier, rows, "barrier id")
         if ids.min() < 0 or ids.max() >= NAMED:
             raise Fault(f"barrier {int(ids[(ids < 0) | (ids >= NAMED)][0])} does not exist; ids are 0 to 15")
         whole = self.warps_per_block * WARP
-        counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, group, "barrier count")
+        counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, "barrier count")
         if (counts <= 0).any() or (counts % WARP).any():
             raise Fault(f"a barrier of {int(counts[0])} threads: the count must be a positive multiple of 32")
         # bar.arrive counts each time: a warp that has arrived may come again, to wait (PTX ISA, "bar.sync").
@@ -184,7 +184,7 @@ def whole_warps(group: Any, mask: Any) -> np.ndarray:
     return np.flatnonzero(some)
 
 
-def _per_warp(value: Any, rows: np.ndarray, group: Any, what: str) -> np.ndarray:
+def _per_warp(value: Any, rows: np.ndarray, what: str) -> np.ndarray:
     if np.ndim(value) == 0:
         return np.full(rows.size, int(value), np.int64)
     by_warp = np.asarray(value).reshape(-1, WARP)[rows].astype(np.int64)

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from tilewright._names import attach
-from tilewright.errors import ConstraintError
 from tilewright.experimental.task_scheduling.enums import PipelineGroupMode
 from tilewright.experimental.task_scheduling.pipelines import PipelineConfig
 from tilewright.experimental.task_scheduling.resource import MemoryResource
@@ -106,14 +105,6 @@ def shares(resource: Any, step: str) -> Any:
     """The group that has this step of a member; None: it is the resource's own."""
     group = resource.__dict__.get("_group")
     return group if group is not None and step in group.steps else None
-
-
-def refuse_own_step(resource: Any, step: str) -> None:
-    """A member's step that is the group's."""
-    if (group := shares(resource, step)) is not None:
-        raise ConstraintError(
-            f"{resource.label}.{step}: {step} is the group's in a {group.mode.name} group: {group.label}.{step}()"
-        )
 
 
 attach(__name__)

@@ -56,7 +56,7 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
         template, values = _with_fields(template, values)
     values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that are in a struct
     template = template if template.endswith("\n") or not end else template + end
-    python = _is_python(template, values)
+    python = _is_python(template)
     text, operands = _expand(template, values) if python else _expand_c(template, values)
     if not Builder.active():
         shown = [_number(v) for v in operands]
@@ -83,7 +83,7 @@ def _fields(template: str) -> list[re.Match[str]]:
     return [match for match in _FIELD.finditer(template) if match.group(0) not in ("{{", "}}")]
 
 
-def _is_python(template: str, values: list[Any]) -> bool:
+def _is_python(template: str) -> bool:
     """Whether the fields are Python's; a format without any field is taken as it is."""
     return bool(_fields(template)) or not _C_FIELD.search(template)
 

@@ -45,7 +45,7 @@ class Bounds(Checker):
         pairs = self.within.get(op)
         if pairs is None:
             return
-        bad = self._outside(group, pairs, mask)
+        bad = self._outside(group, pairs)
         if bad is not None:
             lanes = lanes_of(group, mask)
             mine = bad if bad.ndim == 0 else bad[lanes]
@@ -60,12 +60,12 @@ class Bounds(Checker):
         pairs = self.within.get(group.lanes.op)
         if pairs is None:
             return
-        bad = self._outside(group, pairs, mask)
+        bad = self._outside(group, pairs)
         if bad is not None and (bad if mask is None or not bad.ndim else bad & mask).any():
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)
 
-    def _outside(self, group: Group, pairs: Any, mask: Array | None) -> Array | None:
+    def _outside(self, group: Group, pairs: Any) -> Array | None:
         """bool ``[L]`` or one: where some coordinate is not below its extent; None: nowhere."""
         result: Array | None = None
         for coord, extent in pairs:

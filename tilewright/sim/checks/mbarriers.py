@@ -90,7 +90,7 @@ class MbarrierRules(SharedChecker):
                 known.pop(int(place), None)
             return None
         if what == "complete":
-            return self._bytes_come(group, op, places, lanes)
+            return self._bytes_come(group, op, places)
         table = wave.kept[Mbarriers]
         fresh = np.ones(places.size, bool)  # the first lane of each warp, and of each place in it
         fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
@@ -211,7 +211,7 @@ class MbarrierRules(SharedChecker):
         if known is None:
             effect.notes.phases = completed.copy(), passed
 
-    def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
+    def _bytes_come(self, group: Group, op: Op, places: Array) -> None:
         """Bytes of asynchronous copies count at the mbarriers ``places``: was the initialisation visible to the copy's
         proxy and to the warp that issued it, and are bytes expected in this phase?"""
         wave, table = group.wave, group.wave.kept[Mbarriers]

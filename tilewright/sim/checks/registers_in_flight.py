@@ -121,14 +121,14 @@ class RegistersInFlight(Checker):
         the same time."""
         found: list[tuple[int, WarpInFlight]] | None = group.registers.get("check.flights")
         if found is None:
-            found = [(row, self._flights(group, row, warp)) for row, warp in enumerate(group.warps.tolist())]
+            found = [(row, self._flights(group, warp)) for row, warp in enumerate(group.warps.tolist())]
             group.registers["check.flights"] = found
         if group.mask is None:
             return found
         there = group.mask.reshape(-1, WARP).any(1)
         return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
-    def _flights(self, group: Group, row: int, warp: int) -> WarpInFlight:
+    def _flights(self, group: Group, warp: int) -> WarpInFlight:
         """Those of a warp of the group, with the others of its warpgroup."""
         wave, per = group.wave, group.wave.geometry.warps
         if (wave, warp) not in self.flights:
