@@ -1,10 +1,11 @@
-"""What each short cut of the simulator's checks gains: programs with it and without it, in turns.
+"""What each short cut of the simulator and of its checks gains: programs with it and without it, in turns.
 
-    python bench/short_cuts.py [word ...] [--programs hopper,default stream_k,all ...] [--rounds N] [--write]
+    python bench/short_cuts.py [word ...] [--simulator] [--programs hopper,default ...] [--rounds N] [--write]
 
-The short cuts are those of ``tests/check/short_cuts.py`` whose names hold one of the words; a program is a word of its
-name and the checks. The gain is the process time without a short cut over that with it, of the least of ``--rounds``
-runs of both in turns in one process. "nothing" is no short cut: how far its gain is from 1 is the noise.
+The short cuts are those of ``tests/check/short_cuts.py`` (with ``--simulator`` of ``tests/sim/short_cuts.py``) whose
+names hold one of the words; a program is a word of its name and the checks. The gain is the process time without a
+short cut over that with it, of the least of ``--rounds`` runs of both in turns in one process. "nothing" is no short
+cut: how far its gain is from 1 is the noise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from check_cost import PROGRAMS
@@ -22,10 +24,13 @@ from figures import ROOT, table, write_results
 
 import tilewright as cutlass
 from tilewright import cute, sim
+from tilewright.gemm.host import handle
 
 sys.path.insert(0, str(ROOT))
 from tests.check.short_cuts import SHORT_CUTS, ShortCut
 from tests.check.test_chains import all_threads_poll
+from tests.sim import short_cuts as of_simulator
+from tests.sim.short_cuts import without
 
 RUNS = [
     "hopper,default",
@@ -38,6 +43,8 @@ RUNS = [
     "in place,all",
     "poll,all",
 ]
+
+OF_SIMULATOR = ["add,none", "simt,none", "tensorop_f16 512,none", "hopper,none", "stream_k,none"]
 
 
 @cute.kernel
@@ -86,29 +93,39 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def gain(cut: ShortCut | Nothing, run: Callable[[], Any], check: str, rounds: int) -> float:
-    """Process time without the short cut over that with it."""
+def gain(cut: ShortCut | Nothing, make: Callable[[], Callable[[], Any]], check: str, rounds: int) -> float:
+    """Process time without the short cut over that with it. Each has kernels of its own, as some short cuts are taken
+    when a kernel is lowered."""
     least = {True: float("inf"), False: float("inf")}
+    compiled: dict[bool, dict[Any, Any]] = {True: {}, False: {}}
+    runs: dict[bool, Callable[[], Any]] = {}
     with sim.options(check=check):
-        for turn in range(rounds):
+        for turn in range(rounds + 1):
             for off in (True, False) if turn % 2 else (False, True):
-                with cut.off() if off else contextlib.nullcontext():
-                    least[off] = min(least[off], seconds(run))
+                with without(cut, compiled[off]) if off else mock.patch.object(handle, "_COMPILED", compiled[off]):
+                    if turn == 0:  # compiles
+                        runs[off] = make()
+                        runs[off]()
+                    else:
+                        least[off] = min(least[off], seconds(runs[off]))
     return least[True] / least[False]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--programs", nargs="*", default=RUNS)
+    parser.add_argument("--simulator", action="store_true", help="those of the simulator itself")
+    parser.add_argument("--programs", nargs="*")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--write", action="store_true", help="a file of results")
     args = parser.parse_args()
+    args.programs = args.programs or (OF_SIMULATOR if args.simulator else RUNS)
     runs = []
     for text in args.programs:
         word, check = text.split(",")
-        runs.append((next(make for name, make in (PROGRAMS | OTHERS).items() if word in name)(), check))
-    cuts = [Nothing(), *(cut for cut in SHORT_CUTS if not args.words or any(word in cut.name for word in args.words))]
+        runs.append((next(make for name, make in (PROGRAMS | OTHERS).items() if word in name), check))
+    known = of_simulator.SHORT_CUTS if args.simulator else SHORT_CUTS
+    cuts = [Nothing(), *(cut for cut in known if not args.words or any(word in cut.name for word in args.words))]
     records, rows = [], []
     for cut in cuts:
         found = {text: gain(cut, *run, args.rounds) for text, run in zip(args.programs, runs, strict=True)}
@@ -116,7 +133,7 @@ def main() -> None:
         rows.append((cut.name, *(f"{ratio:.2f}" for ratio in found.values())))
         print(cut.name, *(f"{ratio:.2f}" for ratio in found.values()), flush=True)
         if args.write:
-            write_results("short_cuts", "cpu", records)
+            write_results("short_cuts_of_the_simulator" if args.simulator else "short_cuts", "cpu", records)
     table("time without over time with it", rows, ("short cut", *args.programs))
 
 
