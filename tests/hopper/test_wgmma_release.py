@@ -15,6 +15,7 @@ from tilewright.errors import SimulationError
 from tilewright.gemm import LinearCombination
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.family.base import kernel_of
+from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.schedule.decomposition import PersistentTiles
 
@@ -28,14 +29,13 @@ class Mainloop(TmaMainloop):
     mistake = ""
 
     @cute.jit
-    def multiply_stages(
-        self, tiled_mma: Any, acc: Any, tCrA: Any, tCrB: Any, ring: Any, state: Any, k_tiles: Any, issued: Any
-    ) -> Any:
-        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+    def multiply_stages(self, mma: StagedMma, acc: Any, state: Any, k_tiles: Any, issued: Any) -> Any:
+        ring = mma.ring
+        mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         release = state.clone()
         for k in cutlass.range(k_tiles, unroll=1):
             ring.consumer_wait(state)
-            self.multiply_stage(tiled_mma, acc, tCrA, tCrB, state.index)
+            self.multiply_stage(mma, acc, state.index)
             if cutlass.const_expr(self.mistake == "early"):
                 ring.consumer_release(state)
             else:
