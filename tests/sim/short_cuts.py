@@ -83,7 +83,6 @@ SHORT_CUTS = [
     ShortCut("repetitions of cp.async at once", lowering, ("is_async_copy",), no),
     # From here on they are taken when a kernel runs.
     ShortCut("copies by the plan of an earlier execution", [moves, direct_copies], ("move_by_plan",), no),
-    ShortCut("neighbours as one access", moves, ("_as_one_access",), no),
     ShortCut("accesses proved to be inside by their pointers", Buffer, ("_quick",), nothing),
     ShortCut("the range of offsets found once", Offsets, ("range",), property(found_again)),
     ShortCut("the items of offsets found once", Offsets, ("items",), items_again),

@@ -23,7 +23,7 @@ from tilewright.sim.thread_products import ThreadProducts
 WARPS, BLOCKS, K, M, N = 4, 3, 3, 4, 8
 ROW = 32 * (M + N)  # of each k: what 32 rows of A have, then what 32 columns of B have
 WORDS = K * ROW  # shared memory of a warp
-GRIDS = [(4, 8), (8, 4), (1, 32), (32, 1), (2, 16), (4, 4), (32, 32)]  # the last two are no grids of 32 lanes
+GRIDS = [(4, 8), (8, 4), (1, 32), (32, 1), (2, 16), (4, 4), (32, 32)]  # the last two are not grids of 32 lanes
 
 
 class RandomThreads(Kernel):

@@ -1,9 +1,9 @@
 """A group: warps of one wave at the same place, with their registers.
 
 All of a group's registers are arrays over its lanes, so that one step of the program is a few NumPy calls however many
-warps there are. The rows of a group never change: whoever holds one of its arrays (a register, a mask, an instruction's
-lanes, an effect that is still to come) may rely on lane i staying lane i. Parting and merging therefore make new
-groups, and copy the registers that are read again.
+warps there are. The rows of a group never change: in every array of a group (a register, a mask, the lanes of an
+instruction or of an effect that is still to come) lane i stays lane i. Parting and merging therefore make new groups,
+and copy the registers that are read again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Registers that an asynchronous unit reads or writes after the instruction that named them has been issued.
 
-A fragment is one array for all lanes of a group. When groups part or join, its rows move to other arrays, and whoever
-wants to write to it later must know where they are. So what is held is noted in the group, warp by warp, and moves with
-the warp.
+A fragment is one array for all lanes of a group. When groups part or join, its rows move to other arrays, and an
+effect that writes to it later must find them. So registers that are held are noted in the group, warp by warp, and move
+with the warp.
 """
 
 from __future__ import annotations

@@ -47,14 +47,12 @@ class Buffer:
 
     # -- what the program does -----------------------------------------------------------------------------------------
 
-    def fetch(
-        self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
-    ) -> Any:
+    def fetch(self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask) -> Any:
         """The values that the active lanes load: ``[L]`` or ``[L, n]``, zeros for the others; one value where all load
-        the same place. ``each``: it stands for several accesses to neighbours; None if they must be made one by one."""
-        place = self._quick(group, pointer, access, "load", mask, each, None)
+        the same place."""
+        place = self._quick(group, pointer, access, "load", mask, None)
         if place is None:
-            return None if each is not None else self.load(group, pointer.off, access, mask)
+            return self.load(group, pointer.off, access, mask)
         items, index = place
         if mask is None:
             return access.decode(items.take(index))
@@ -65,32 +63,20 @@ class Buffer:
         out[mask] = access.decode(items.take(chosen))
         return out
 
-    def put(
-        self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
-    ) -> bool:
-        """Store ``value`` (one, or one for each lane) for the active lanes. ``each``: it stands for several accesses to
-        neighbours; False if they must be made one by one."""
+    def put(self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask) -> None:
+        """Store ``value`` (one, or one for each lane) for the active lanes."""
         per_lane = np.ndim(value) == (1 if access.scalar else 2)
-        place = self._quick(group, pointer, access, "store", mask, each, value) if per_lane else None
+        place = self._quick(group, pointer, access, "store", mask, value) if per_lane else None
         if place is None:
-            if each is None:
-                self.store(group, pointer.off, value, access, mask)
-            return each is None
+            self.store(group, pointer.off, value, access, mask)
+            return
         items, index = place
         if mask is not None and not mask.all():
             index, value = index[mask], value[mask]
         items[index] = access.encode_as(items.dtype, value)
-        return True
 
     def _quick(
-        self,
-        group: Any,
-        pointer: Ptr,
-        access: VectorAccess,
-        verb: str,
-        mask: Mask,
-        each: VectorAccess | None,
-        value: Any,
+        self, group: Any, pointer: Ptr, access: VectorAccess, verb: str, mask: Mask, value: Any
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
         every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
@@ -103,12 +89,7 @@ class Buffer:
         if low + add < self.low or high + add > self.high - access.nbytes or (bits | add) & (access.width - 1):
             return None
         if events is not None:
-            if each is None:
-                events.quick(verb, self, group, pointer, access, mask, value)
-            else:
-                for k in range(access.n // each.n):
-                    part = None if value is None else value[:, k * each.n : (k + 1) * each.n]
-                    events.quick(verb, self, group, pointer.plus(k * each.nbytes), each, mask, part)
+            events.quick(verb, self, group, pointer, access, mask, value)
         return self.place(group, root, add, access, mask is None)
 
     def place(
@@ -365,17 +346,11 @@ class AbsoluteMemory:
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
 
-    def fetch(
-        self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
-    ) -> Any:
-        return None if each is not None else self.load(group, pointer.off, access, mask)
+    def fetch(self, group: Any, pointer: Ptr, access: VectorAccess, mask: Mask) -> Any:
+        return self.load(group, pointer.off, access, mask)
 
-    def put(
-        self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask, each: VectorAccess | None = None
-    ) -> bool:
-        if each is None:
-            self.store(group, pointer.off, value, access, mask)
-        return each is None
+    def put(self, group: Any, pointer: Ptr, value: Any, access: VectorAccess, mask: Mask) -> None:
+        self.store(group, pointer.off, value, access, mask)
 
     def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         parts = self.resolve(group, off, access, "load", mask)

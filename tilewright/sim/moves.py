@@ -46,18 +46,13 @@ def move(
                 return
     if isinstance(fragment, Columns):
         fragment = fragment.array()
-    for first, stop in _runs(registers, pointers, whole):
-        if stop - first == 1 or not _as_one_access(
-            group, fragment, registers, pointers, whole[first], store, first, stop
-        ):
-            for k in range(first, stop):
-                access = access_of(pointers[k].elem, len(registers[k]), pointers[k].align, False)
-                _access(group, fragment, registers[k], pointers[k], whole[k], store, access)
+    for chosen, pointer, mask in zip(registers, pointers, whole, strict=True):
+        access = access_of(pointer.elem, len(chosen), pointer.align, False)
+        _access(group, fragment, chosen, pointer, mask, store, access)
 
 
 def _all_lanes(masks: Sequence[Mask]) -> Sequence[Mask]:
-    """The masks, None in the place of one of all lanes, so that more repetitions can be joined. Several are often the
-    same array, which is looked at once."""
+    """The masks, None in the place of one of all lanes. Several are often the same array, which is looked at once."""
     whole: dict[int, Mask] = {id(mask): None if mask is None or mask.all() else mask for mask in masks}
     return [whole[id(mask)] for mask in masks]
 
@@ -161,7 +156,7 @@ def _plan(
 ) -> MovePlan:
     """A plan; one without parts where an access is not aligned, or not of whole items."""
     parts, low, high, size = [], min(distances), min(distances), fragment.itemsize
-    for first, stop in _runs(registers, pointers, [None] * len(pointers)):
+    for first, stop in _runs(registers, pointers):
         handle, chosen, at = pointers[first], sum(registers[first:stop], ()), distances[first]
         each = access_of(handle.elem, len(registers[first]), handle.align, False)
         # Neighbours merge to one access as wide as their common alignment; x & -x is the lowest bit that is set.
@@ -258,12 +253,10 @@ def _arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order
     return pointer.buf.views[access.shift][start >> access.shift :], index
 
 
-# -- one by one, or neighbours together --------------------------------------------------------------------------------
+# -- the parts of a plan, and single accesses --------------------------------------------------------------------------
 
 
-def _runs(
-    registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer], masks: Sequence[Mask]
-) -> Iterator[tuple[int, int]]:
+def _runs(registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]) -> Iterator[tuple[int, int]]:
     """Ranges of repetitions that read or write neighbours."""
     first = 0
     for k in range(1, len(registers) + 1):
@@ -274,36 +267,10 @@ def _runs(
                 and here.add == before.add + len(registers[k]) * pointers[k].elem.bytes
                 and here.buf is before.buf
                 and registers[k][0] == registers[k - 1][-1] + 1
-                and _equal(masks[k], masks[k - 1])
             ):
                 continue
         yield first, k
         first = k
-
-
-def _equal(a: Mask, b: Mask) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _as_one_access(
-    group: Group,
-    fragment: Array,
-    registers: Sequence[tuple[int, ...]],
-    pointers: Sequence[TypedPointer],
-    mask: Mask,
-    store: bool,
-    first: int,
-    stop: int,
-) -> bool:
-    """Do the repetitions ``first`` to ``stop`` as one access, if it is known to be inside and aligned."""
-    handle, chosen = pointers[first], sum(registers[first:stop], ())
-    root = handle.pointer.root
-    if root is None or chosen != tuple(range(chosen[0], chosen[0] + len(chosen))):
-        return False
-    aligned = root.range[2] | handle.pointer.add | WIDEST
-    access = access_of(handle.elem, len(chosen), aligned & -aligned, False)
-    each = access_of(handle.elem, len(registers[first]), handle.align, False)
-    return _access(group, fragment, chosen, handle, mask, store, access, each)
 
 
 def _access(
@@ -314,18 +281,14 @@ def _access(
     mask: Mask,
     store: bool,
     access: VectorAccess,
-    each: VectorAccess | None = None,
-) -> bool:
-    """One access; with ``each``, one that stands for several: False if it cannot."""
+) -> None:
+    """One access."""
     if mask is not None and not mask.any():
-        return True
+        return
     if store:
-        done: bool = handle.buf.put(group, handle.pointer, read_registers(fragment, chosen), access, mask, each)
-        return done
-    found = handle.buf.fetch(group, handle.pointer, access, mask, each)
-    if found is None:
-        return False
+        handle.buf.put(group, handle.pointer, read_registers(fragment, chosen), access, mask)
+        return
+    found = handle.buf.fetch(group, handle.pointer, access, mask)
     if found.ndim == 1:  # all lanes load from one place
         found = np.broadcast_to(found, (group.lanes_count, len(chosen)))
     write_registers(fragment, chosen, found, mask)
-    return True
