@@ -155,7 +155,7 @@ Runs = list[Callable[[], Any]]
 def compare(runs: Runs, repeat: int = 1) -> tuple[list[float], list[float]]:
     """Milliseconds of the first call of each side, and of the median one."""
     first = [timed(run) for run in runs]
-    wait_until_done()  # sizes that multiplied meanwhile are no part of the figures
+    wait_until_done()  # sizes that multiplied meanwhile are not part of the figures
     times: list[list[float]] = [[] for _ in runs]
     for round_ in range(ROUNDS + 1):
         for run, found in zip(runs, times, strict=True):

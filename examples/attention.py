@@ -235,7 +235,7 @@ def as_operand_A(acc: cute.Tensor) -> cute.Tensor:
 # %% [markdown]
 # ## The check
 #
-# Compared with float64: rows and columns that are no multiples of the tile, d of 64 and 128, and the causal mask.
+# Compared with float64: rows and columns that are not multiples of the tile, d of 64 and 128, and the causal mask.
 
 
 # %%

@@ -13,7 +13,7 @@ Needs Tilewright; with --gpu also PyTorch (`pip install torch`) and the extra `c
 # ## Any extents and majors
 #
 # The library reads from the arrays which mode is contiguous and how wide its accesses may be, and refuses or copies
-# what a kernel cannot take. This program tries each pair of majors, with extents that are no multiples of the tile.
+# what a kernel cannot take. This program tries each pair of majors, with extents that are not multiples of the tile.
 # [The GEMM library](../gemm.md) says how it is made.
 
 # %%

@@ -94,11 +94,11 @@ def test_atoms_of_32_byte_chunks_are_for_mn_major_numbers_of_32_bits(major: str,
 @pytest.mark.parametrize(
     ("word", "format", "why"),
     [
-        (MatrixDescriptor(1, 64, "SW128").word, TCGEN05, "no matrix descriptor of tcgen05.mma"),
-        (MatrixDescriptor(1, 64, "SW128", 0, TCGEN05).word, WGMMA, "no matrix descriptor of wgmma"),
+        (MatrixDescriptor(1, 64, "SW128").word, TCGEN05, "not a matrix descriptor of tcgen05.mma"),
+        (MatrixDescriptor(1, 64, "SW128", 0, TCGEN05).word, WGMMA, "not a matrix descriptor of wgmma"),
         (0x6000404000010000, TCGEN05, "no swizzle of code 3"),
         (0x4002404000010000, TCGEN05, "high bits 0x00024000, and must have 0x00004000"),  # base offset 1
-        (0x4000404000014000, TCGEN05, "no matrix descriptor"),  # bit 14 is no part of the address
+        (0x4000404000014000, TCGEN05, "not a matrix descriptor"),  # bit 14 is not part of the address
     ],
 )
 def test_words_that_are_no_descriptors(word: int, format: Any, why: str) -> None:

@@ -1,4 +1,4 @@
-"""TMA copies of four rows that are no neighbours: ``tile::gather4`` and ``tile::scatter4``."""
+"""TMA copies of four rows that are not neighbours: ``tile::gather4`` and ``tile::scatter4``."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def a_sum_that_leaves_32_bits(bug: bool) -> None:
 
 @pair(RULE, "compute(lambda t, x: cutlass.Int32(3) << (t + 8 if bug else t))")
 def a_shift_by_the_width(bug: bool) -> None:
-    """Bits that a shift drops are no mistake: programs make masks so."""
+    """Bits that a shift drops are not a mistake: programs make masks so."""
     compute(lambda t, x: cutlass.Int32(3) << (t + 8 if bug else t))
 
 

@@ -245,7 +245,7 @@ def an_inbox_whose_mbarrier_the_sender_need_not_see(bug: bool) -> None:
 
 @pair("data-race", 'cute.arch.atomic_add(theirs + x[b, t], cutlass.Int32(1), scope="cluster")', "y[t] = counts[t]")
 def counts_of_a_cluster_read_after_the_blocks_barrier(bug: bool) -> None:
-    """Whoever counts last, some of the others' atomics are not ordered before the read."""
+    """Some atomics of the other blocks are not ordered before the read of the block that counts last."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):

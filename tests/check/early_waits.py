@@ -84,7 +84,7 @@ def each_lane_waits_for_a_count_of_its_own(bug: bool) -> None:
 
 @pair("data-race", "data[t] = x[t] + i", "y[i * 32 + t] = data[t]")
 def the_flag_of_a_round_before(bug: bool) -> None:
-    """The twin raises and lowers one flag several times: whoever has lowered it cannot read the value before that."""
+    """The twin raises and lowers one flag several times: a thread that has lowered it cannot read the value before."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, data: cute.Tensor, flag: cute.Tensor, y: cute.Tensor):

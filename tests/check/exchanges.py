@@ -376,7 +376,7 @@ def a_kernel_writes_what_the_one_before_reads(bug: bool) -> None:
 
 @pair("data-race", "where[0] = i")
 def a_largest_element_and_its_place_in_two_steps(bug: bool) -> None:
-    """The largest is an atomic's; who stores its place, is whoever comes last."""
+    """The largest element comes from an atomic; its place is that of the thread that stores last."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, best: cute.Tensor, where: cute.Tensor):

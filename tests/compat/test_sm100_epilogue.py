@@ -47,7 +47,7 @@ def test_one_repetition_has_fewer_matrices() -> None:
         (64, 32, 32, 16, "no load of 64 lanes"),
         (32, 32, 16, 32, "of accumulators of 16 bits for results of 32"),
         (16, 32, 32, 4, "not for results of 4 and 6 bits"),
-        (16, 3, 32, 16, "3 columns of 32 bits are no whole number of 16x256b"),
+        (16, 3, 32, 16, "3 columns of 32 bits are not a whole number of 16x256b"),
     ],
 )
 def test_refusals(lanes: int, columns: int, acc: int, d: int, why: str) -> None:

@@ -87,7 +87,7 @@ def test_the_folders_of_toolkits(platform: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_error_in_another_file_shows_the_compilers_words() -> None:
-    """Lines of the device's headers are no lines of the kernel."""
+    """Lines of the device's headers are not lines of the kernel."""
     from tilewright.cuda.source import Source
 
     source = Source("k", "a;\nb;\n", (None, None))

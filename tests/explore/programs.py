@@ -69,7 +69,7 @@ def copied_over(x: cute.Tensor, y: cute.Tensor):
 @cute.kernel
 def lost_phase(y: cute.Tensor):
     """Warp 0 completes two phases of an mbarrier; warp 1 waits for the first, warp 2 watches so that the engine sees
-    somebody wait for it."""
+    a warp that waits for it."""
     t, _, _ = cute.arch.thread_idx()
     full = cute.arch.alloc_smem(cutlass.Int64, 1)
     seen = cute.arch.alloc_smem(cutlass.Int64, 1)

@@ -133,7 +133,7 @@ def by_grouped(case: Case) -> np.ndarray:
 
 def compiled_for_another(case: Case) -> tuple[Any, Case, tuple[Any, ...], tuple[Any, Any], list[np.ndarray]]:
     """The kernel compiled for other operands than the case's: it refuses what it was not compiled for. With these
-    operands, its arguments for them, those that are no tensors, and the case's arrays as the kernel sees them."""
+    operands, its arguments for them, those that are not tensors, and the case's arrays as the kernel sees them."""
     if 0 in case.d.view.shape or case.a.view.shape[-1] == 0:
         raise Skipped
     other = corner(case) if case.rng.random() < 0.6 else aligned_case(case.rng, case.entry)

@@ -60,7 +60,7 @@ def test_vectors_are_exact(parts: str, dtype: str, monkeypatch: pytest.MonkeyPat
     assert widths == WIDEST.get((parts, dtype), {4})
 
 
-@pytest.mark.parametrize("which", ["a part of a row", "columns contiguous", "rows that are no whole vectors"])
+@pytest.mark.parametrize("which", ["a part of a row", "columns contiguous", "rows that are not whole vectors"])
 def test_matrices_that_take_no_vectors(which: str) -> None:
     whole = np.full((130, 96), np.nan, np.float16, "F" if which == "columns contiguous" else "C")
     columns = {"a part of a row": slice(1, 89), "columns contiguous": slice(0, 88)}.get(which)

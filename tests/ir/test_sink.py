@@ -1,4 +1,4 @@
-"""A division that only one arm of a branch reads is done there: by zero only if somebody reads it."""
+"""A division that only one arm of a branch reads is done there: by zero only if it is read."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ ENVIRONMENT = {
     "PYTHONWARNDEFAULTENCODING": "1",
     "COLUMNS": "100",
 }
-"""Files are ASCII unless somebody says otherwise, and whoever does not say it is warned of."""
+"""Files are ASCII unless a call names another encoding, and calls without one give a warning."""
 
 
 def run(program: str, folder: Path, **environment: str) -> str:
@@ -213,7 +213,7 @@ def test_cache_without_a_home_folder_is_not_written(
 def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows a file cannot be replaced while somebody has it open."""
+    """On Windows a file cannot be replaced while it is open."""
     real, refusals = os.replace, 2
 
     def replace(source: str, target: Path) -> None:

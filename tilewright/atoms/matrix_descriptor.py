@@ -134,7 +134,7 @@ class MatrixDescriptor(NamedTuple):
         rest = high & ~(code << format.shift | _FIELD)
         if rest != format.fixed or (word >> 14 | word >> 30) & 3:
             raise ConstraintError(
-                f"0x{word:016x} is no matrix descriptor of {format.instruction}: besides its fields it has the "
+                f"0x{word:016x} is not a matrix descriptor of {format.instruction}: besides its fields it has the "
                 f"high bits 0x{rest:08x}, and must have 0x{format.fixed:08x}"
             )
         return cls(word >> 16 & _FIELD, high & _FIELD, format.kind_of(code), (word & _FIELD) << 4, format)

@@ -24,7 +24,7 @@ def chosen(kind: type[E], given: Any, what: str) -> E:
             return member
     names = [member.name for member in kind]
     raise ConstraintError(
-        f"{what}: {given!r} is no {kind.__name__}; there are {', '.join(names)}{nearest(word, names)}"
+        f"{what}: {given!r} is not a {kind.__name__}; there are {', '.join(names)}{nearest(word, names)}"
     )
 
 

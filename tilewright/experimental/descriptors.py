@@ -75,7 +75,7 @@ class Tcgen05SmemDesc(_Word):
         ip: Any = None,
     ) -> Tcgen05SmemDesc:
         """The descriptor of a tile at a pointer, array or address in shared memory. Offsets are in bytes, ``layout`` is
-        a :class:`.Tcgen05SmemSwizzle`. ConstraintError for offsets that are no multiples of 16."""
+        a :class:`.Tcgen05SmemSwizzle`. ConstraintError for offsets that are not multiples of 16."""
         known = 0
         for what, value, at in (
             ("leading_byte_offset", leading_byte_offset, 16),

@@ -362,7 +362,7 @@ def setmaxregister(count: int, action: Any, *, loc: Any = None, ip: Any = None) 
     >>> setmaxregister(40, "less")
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: setmaxregister: 'less' is no SetMaxRegisterAction; there are INCREASE, DECREASE
+    tilewright.errors.ConstraintError: setmaxregister: 'less' is not a SetMaxRegisterAction; there are ...
     """
     more = chosen(choices.SetMaxRegisterAction, action, "setmaxregister") is choices.SetMaxRegisterAction.INCREASE
     (registers.setmaxregister_increase if more else registers.setmaxregister_decrease)(count)

@@ -121,7 +121,7 @@ def tcgen05_relinquish_alloc_permit(*, group: Any = CTAGroup.CTA_1, loc: Any = N
     >>> tcgen05_relinquish_alloc_permit(group=3)
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: tcgen05_relinquish_alloc_permit: 3 is no CTAGroup; there are CTA_1, CTA_2
+    tilewright.errors.ConstraintError: tcgen05_relinquish_alloc_permit: 3 is not a CTAGroup; there are CTA_1, CTA_2
     """
     device.relinquish_tmem_alloc_permit(_pair(group, "tcgen05_relinquish_alloc_permit"))
 
@@ -260,7 +260,7 @@ def tcgen05_mma(
     >>> tcgen05_mma("f32", "cta_1", None, None, None, None, True)
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: tcgen05_mma: 'f32' is no Tcgen05MMAKind; there are F16, TF32, ...
+    tilewright.errors.ConstraintError: tcgen05_mma: 'f32' is not a Tcgen05MMAKind; there are F16, TF32, ...
     """
     _mma("tcgen05_mma", chosen(Tcgen05MMAKind, kind, "tcgen05_mma").value, 0, group, d, a, b, idesc, enable_input_d)
 
@@ -340,7 +340,7 @@ def tcgen05_cp(
     >>> tcgen05_cp("32x128b", 0, 0, multicast="warpx3")
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: tcgen05_cp: 'warpx3' is no Tcgen05CpMulticast; there are NONE, ...
+    tilewright.errors.ConstraintError: tcgen05_cp: 'warpx3' is not a Tcgen05CpMulticast; there are NONE, ...
     """
     if isinstance(shape, choices.S2TCopyMode):
         form = shape.value

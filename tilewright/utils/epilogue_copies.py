@@ -74,8 +74,8 @@ def tmem_load(lanes: int, columns: int, acc_width: int, d_width: int, m_major: b
         repeat //= 2
     if not repeat or columns < 1:
         raise ConstraintError(
-            f"tmem_load: {columns} columns of {acc_width} bits are no whole number of {shape}, which has {each} bits a "
-            "lane"
+            f"tmem_load: {columns} columns of {acc_width} bits are not a whole number of {shape}, which has {each} "
+            "bits a lane"
         )
     return TmemLoad(shape, repeat, acc_width == 16)
 

@@ -131,7 +131,7 @@ def test_the_sizes_that_read_rows_by_index(rows: int) -> None:
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("columns", [8, 1030])
 def test_rows_are_combined(columns: int, name: str, device: str) -> None:
-    """Rows of whole vectors, and others; places that are no rows; into a part of a larger matrix."""
+    """Rows of whole vectors, and others; places that are not rows; into a part of a larger matrix."""
     rng = np.random.default_rng(0)
     source, weights = rng.integers(-3, 4, (20, columns)).astype(np.float32), rng.integers(1, 4, (9, 3))
     places = rng.integers(-1, 21, (9, 3)).astype(np.int32)

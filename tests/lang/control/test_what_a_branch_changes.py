@@ -1,4 +1,4 @@
-"""What a region reaches and changes, whoever holds it: Python's answer, or a refusal at the user's line.
+"""What a region reaches and changes, through whichever object: Python's answer, or a refusal at the user's line.
 
 Each program runs with numbers for which its branch is taken, and with others.
 """

@@ -120,7 +120,7 @@ def create_tensor_map_tiled_from_view(
 
     ``stride_order`` lists the modes as TMA counts them, the contiguous one first: copies take coordinates in that
     order, and a box lies so in shared memory. ConstraintError for modes and boxes that TMA does not have;
-    ArgumentError at the launch for addresses and strides that are no multiples of 16 bytes.
+    ArgumentError at the launch for addresses and strides that are not multiples of 16 bytes.
     """
     what = "create_tensor_map_tiled_from_view"
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):

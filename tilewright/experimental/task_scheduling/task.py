@@ -323,7 +323,7 @@ def _value(x: Any, run: _Run, local: Any) -> Any:
 
 
 def _number_type(variable: Any) -> Any:
-    """The numeric type of a task-local variable; None: it is no number."""
+    """The numeric type of a task-local variable; None: it is not a number."""
     kind = getattr(variable, "dtype", None)
     return kind if isinstance(kind, type) and issubclass(kind, Numeric) else None
 

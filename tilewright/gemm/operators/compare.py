@@ -164,7 +164,7 @@ class Comparison(Decompositions):
         (alpha, beta), sums = self.scales, a.astype(np.float32) @ b.astype(np.float32)
         exact = alpha * sums.astype(np.float64) + beta * added.astype(np.float64)
         expected = exact.astype(np.float16)
-        # Parts of K that are added up in D are rounded to float16 each, with scales that are no small integers.
+        # Parts of K that are added up in D are rounded to float16 each, with scales that are not small integers.
         largest = abs(alpha) * (np.abs(a).astype(np.float32) @ np.abs(b).astype(np.float32)) + abs(beta) * np.abs(added)
         slack = 0.0 if self.scales == (1.0, 0.0) else 2 * np.spacing(largest.astype(np.float16)).astype(np.float64)
         c: Any = added if beta else None

@@ -49,7 +49,7 @@ def scaled_grouped_matmul(
         a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
         b: of the same type, columns contiguous.
         scale_a, scale_b: float32, for each row of a group's A and each column of its B. The last form has scales of
-            blocks: of 128 elements of a row of A (of the last ones, where K is no multiple of 128), and of 128 x 128
+            blocks: of 128 elements of a row of A (of the last ones, where K is not a multiple of 128), and of 128 x 128
             elements of B, or 128 of a column. They always promote, by Hopper kernels.
         offsets: where the groups end, int32 on the device.
         out: where the result goes; made if it is None.

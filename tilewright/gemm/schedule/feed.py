@@ -172,10 +172,10 @@ def _ring(cluster_size: int, consumer_warps: int) -> Any:
 
 
 def first_place() -> Any:
-    """Where everybody begins to go through the slots."""
+    """Where producers and consumers begin to go through the slots."""
     return pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, DEPTH)
 
 
 def empty(place: Any) -> Any:
-    """The same slot for the one who waits for it to be empty: in the phase before."""
+    """The same slot for a warp that waits until it is empty: in the phase before."""
     return pipeline.PipelineState(DEPTH, place.count, place.index, place.phase ^ 1)

@@ -1,11 +1,11 @@
-"""Other processes that compile while this one goes on.
+"""Worker processes that compile kernels while this process goes on.
 
 Staging holds Python's lock, so threads that stage delay the thread that does not wait for them; NVRTC takes most of a
-second a kernel. A process does both, and keeps the results on the disk. Here a job costs some milliseconds; whoever
-needs its kernels waits for it (:data:`tilewright.gemm.host.handle.ELSEWHERE`) and reads them. A job that fails, and
-processes that cannot be started, change nothing: kernels are compiled where they are needed.
+second a kernel. A worker does both, and keeps the results on the disk. In this process a job costs some milliseconds;
+a launch that needs its kernels waits for it (:data:`tilewright.gemm.host.handle.ELSEWHERE`) and reads them. A job that
+fails, and workers that cannot be started, change nothing: kernels are compiled where they are needed.
 
-Processes start with the first job, end when there was none for a while, and end with this one.
+Workers start with the first job, end after a while without jobs, and end with this process.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def serve(jobs: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # What a library prints is no answer.
+    # What a library prints is not an answer.
     taken = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, taken)
