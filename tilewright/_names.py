@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -61,10 +62,21 @@ def _find(module: str, like: str | None, name: str, asker: FrameType) -> Any:
         if source == module:
             return importlib.import_module(f"{module}.{there}")
         return getattr(importlib.import_module(source), there)
+    if _is_imported_next(module, name, asker):
+        raise AttributeError(name)
     found = _stand_ins().find(module, name)
     if found is None:
         raise _missing(module, name, asker)
     return found
+
+
+def _is_imported_next(module: str, name: str, asker: FrameType) -> bool:
+    """Whether ``from module import name`` asks, which imports the file of that name where there is no such attribute.
+    Stand-ins need not be read for it (10 ms)."""
+    if asker.f_code.co_name != "_handle_fromlist":
+        return False
+    folders = getattr(sys.modules[module], "__path__", ())
+    return any(os.path.exists(f"{folder}/{name}{end}") for folder in folders for end in (".py", "/__init__.py"))
 
 
 def _stand_ins() -> Any:

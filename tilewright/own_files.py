@@ -12,7 +12,6 @@ import contextlib
 import functools
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +66,8 @@ def read(path: Path, touch: bool = False) -> bytes | None:
 
 def write(path: Path, data: bytes) -> None:
     """Write a whole file, with the folders that it needs. Raises OSError where that is not possible."""
+    import tempfile  # takes 3 ms, which a process that only reads can do without
+
     make_own(path.parent)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
     try:

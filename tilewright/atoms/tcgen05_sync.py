@@ -11,6 +11,7 @@ import numpy as np
 from tilewright.atoms.mbarrier import MbarrierInstruction
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.atoms.tcgen05_mma import AGENT
+from tilewright.atoms.tensor_memory import COMMIT, FENCE
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_state import TensorMemories
 from tilewright.errors import ConstraintError
@@ -33,7 +34,7 @@ class Tcgen05Commit(MbarrierInstruction):
     ctas: int = 1
     remote: bool = False
 
-    name: ClassVar[str] = "tcgen05.commit"
+    name: ClassVar[str] = COMMIT
     min_arch: int = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
 
@@ -97,7 +98,7 @@ class Tcgen05Fence(Instruction):
     side: str
     written: bool = True
 
-    name = "tcgen05.fence"
+    name = FENCE
     quiet: ClassVar[bool] = True
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.atoms.copy import REGISTERS, CopyInstruction, check_fragment, read_registers, write_registers
 from tilewright.atoms.mma import active_warps
+from tilewright.atoms.tensor_memory import LOAD, STORE
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_copy import WARP, TmemCopyLayouts, tmem_copy_layouts
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
@@ -27,8 +28,6 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.types import I32, MemSpace, element_of
 from tilewright.layout import Layout
 from tilewright.layout.evaluate import static_offsets
-
-LOAD, STORE = "tcgen05.ld", "tcgen05.st"
 
 
 @dataclass(frozen=True, repr=False)

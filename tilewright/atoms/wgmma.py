@@ -16,6 +16,7 @@ from tilewright.atoms.matrix_descriptor import WGMMA as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.value_types import BY_NAME, shown
+from tilewright.atoms.wgmma_flow import AGENT, missing_fences
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Function, Op
@@ -24,7 +25,6 @@ from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, MemSpace, ScalarType
 from tilewright.layout import Layout
 
-AGENT = "wgmma"
 _NAMES = {t: name for name, t in BY_NAME.items()}
 
 
@@ -132,7 +132,6 @@ class WgmmaAtom(DescriptorMma):
 
     @classmethod
     def doubts(cls, function: Function) -> list[str]:
-        from tilewright.atoms.wgmma_flow import missing_fences
 
         return [
             f"{op.attrs['atom'].mnemonic()} at {op.loc} uses registers that are accessed before, at {access.loc}, with "

@@ -12,6 +12,8 @@ from typing import Any
 from tilewright.ir.core import Block, Function, Op, Value
 from tilewright.ir.types import FragType
 
+AGENT = "wgmma"
+"""The unit that executes it, as effects name it."""
 Fragments = dict[Value, Any]
 """An ordered set, or what is known of each."""
 

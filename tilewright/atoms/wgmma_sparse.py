@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from tilewright.atoms.sparse_mma import SparseMma
 from tilewright.atoms.sparsity import METADATA_ROWS, instruction_metadata_layout
-from tilewright.atoms.wgmma import AGENT, WgmmaAtom
+from tilewright.atoms.wgmma import WgmmaAtom
+from tilewright.atoms.wgmma_flow import AGENT
 from tilewright.ir.computed import computed
 from tilewright.ir.effects import Access
 from tilewright.ir.types import MemSpace

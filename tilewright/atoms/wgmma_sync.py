@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.atoms.wgmma import AGENT
+from tilewright.atoms.wgmma_flow import AGENT
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering

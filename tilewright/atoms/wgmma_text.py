@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
-from tilewright.atoms.wgmma import AGENT
-from tilewright.atoms.wgmma_flow import handed_over, in_flight
+from tilewright.atoms.wgmma_flow import AGENT, handed_over, in_flight
 from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter

@@ -241,7 +241,7 @@ class GlobalBuffer(Buffer):
     def __init__(self, low: int, high: int, space: Any, owner: Any = None) -> None:
         base = low & -128
         size = max(high - base, 0)
-        data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(base)) if size else np.zeros(0, np.uint8)
+        data = np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(base)), np.uint8)
         super().__init__(data, low - base, high - base, base, space)
         self.owner = owner
         self.read_only = is_read_only(owner)

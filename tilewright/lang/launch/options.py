@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from pathlib import Path
 from typing import Any, ClassVar
 
 from tilewright.errors import ArgumentError, nearest
@@ -141,6 +139,8 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
     """
     if not isinstance(text, str):
         raise ArgumentError(f"options is a text such as '--opt-level 2', or cute.compile[OptLevel(2)], not {text!r}")
+    import shlex  # few programs have such a text, and it takes 3 ms
+
     known = {f.name.replace("_", "-"): f for f in fields(CompileOptions)}
     try:
         words = shlex.split(text)
@@ -216,6 +216,8 @@ def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
     if not wanted:
         return
     compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
+    from pathlib import Path
+
     folder = Path(os.environ.get("TILEWRIGHT_DUMP") or os.environ.get("CUTE_DSL_DUMP_DIR") or ".")
     for kernel in kernels:
         compiler.artifact(kernel, options).dump(folder, wanted)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.tensor_memory_move import LOAD
-from tilewright.atoms.wgmma import AGENT as WGMMA
+from tilewright.atoms.tensor_memory import LOAD
+from tilewright.atoms.wgmma_flow import AGENT as WGMMA
 from tilewright.atoms.wgmma_flow import missing_fences
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op, Value

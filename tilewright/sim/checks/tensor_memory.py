@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.tcgen05_sync import Tcgen05Commit, Tcgen05Fence
-from tilewright.atoms.tensor_memory import COLUMNS, LANES
+from tilewright.atoms.tensor_memory import COLUMNS, COMMIT, FENCE, LANES
 from tilewright.atoms.tensor_memory_state import TensorMemory
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
@@ -82,7 +81,7 @@ class TensorMemoryOrder(Checker):
 
     def begin(self, launch: Launch) -> None:
         atoms = [op.attrs["atom"] for op in kernel_facts(launch.program).calls]
-        self.fences = self.thorough or any(isinstance(a, Tcgen05Fence) and a.written for a in atoms)
+        self.fences = self.thorough or any(a.name == FENCE and a.written for a in atoms)
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
         self.sides: dict[tuple[Wave, int], _Side] = {}
@@ -119,7 +118,7 @@ class TensorMemoryOrder(Checker):
 
     def ordered(self, group: Group, op: Op) -> None:
         atom = op.attrs["atom"]
-        if isinstance(atom, Tcgen05Fence):
+        if atom.name == FENCE:
             for warp in _active_warps(group, group.mask):
                 if atom.side == "before":
                     self._point(group.wave, warp)
@@ -127,7 +126,7 @@ class TensorMemoryOrder(Checker):
                     self._acquire(group.wave, warp)
 
     def issue(self, group: Group, effect: Effect) -> None:
-        if isinstance(effect.op.attrs["atom"], Tcgen05Commit):
+        if effect.op.attrs["atom"].name == COMMIT:
             for warp in _active_warps(group, effect.mask):
                 self._point(group.wave, warp, committed=True)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.mbarrier_state import Mbarriers
-from tilewright.atoms.wgmma import AGENT as WGMMA
+from tilewright.atoms.wgmma_flow import AGENT as WGMMA
 from tilewright.ir.core import Op
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.agents import Effect

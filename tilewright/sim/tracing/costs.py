@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.atoms.tma import AGENT as TMA
 from tilewright.atoms.tma_engine import READS, WRITES
-from tilewright.atoms.wgmma import AGENT as WGMMA
+from tilewright.atoms.wgmma_flow import AGENT as WGMMA
 from tilewright.ir.core import Op
 from tilewright.ir.types import FragType, VecType
 
