@@ -284,10 +284,17 @@ def test_a_second_life_begins_with_phase_0() -> None:
     assert (early == 0).all()  # no thread has arrived in the new phase 0
 
 
-def test_parity_other_than_0_and_1_is_refused() -> None:
-    k = Barriers()
-    k.wait(2)
-    assert "a phase of parity 2; it is 0 or 1" in refused(k)
+def test_the_lowest_bit_of_a_parity_counts() -> None:
+    k = Barriers(gptr(I32))
+    for parity in (3, -1):  # as 1: the phase before the first one
+        k.wait(parity)
+    for i, parity in enumerate((2, -2, 5)):
+        (done,) = k.call(MbarrierTest(), [k.bar, c(parity)], [BOOL])
+        with k.if_(k.compare("eq", k.t, c(0))):
+            k.store(k.at(k.args[0], i), k.cast(done, I32))
+    found = np.full(3, -1, np.int32)
+    k.run(found)
+    assert found.tolist() == [0, 0, 1]
 
 
 def test_a_deadlock_report_says_what_the_mbarrier_lacks() -> None:
