@@ -10,6 +10,7 @@ import pytest
 
 import tilewright as cutlass
 from tilewright import cute, pipeline, sim, utils
+from tilewright.base_dsl.arch import Arch
 from tilewright.cute.nvgpu import cpasync, tcgen05
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
@@ -37,6 +38,7 @@ class Gemm:
         self.ab, self.mixed = ab if isinstance(ab, tuple) else (ab, ab), isinstance(ab, tuple)
         self.sf, self.vec, self.tile, self.ctas, self.copied = sf, vec, tile, ctas, copied
         self.held: Any = None
+        self.pairs = False
 
     @cute.jit
     def __call__(
@@ -174,7 +176,11 @@ class Gemm:
                     cute.copy(copy, source[None, None, None, None, 0], mine.partition_D(compact))
                 part_a, part_b = mma.make_fragment_A(s_a), mma.make_fragment_B(s_b)
                 mma.set(tcgen05.Field.ACCUMULATE, False)
-                for i in cutlass.range_constexpr(cute.size(part_a, mode=[2])):
+                if cutlass.const_expr(self.pairs):
+                    cute.gemm(
+                        mma, sums, [part_a[None, None, None, 0], t_sfa], [part_b[None, None, None, 0], t_sfb], sums
+                    )
+                for i in cutlass.range_constexpr(0 if self.pairs else cute.size(part_a, mode=[2])):
                     mma.set(tcgen05.Field.SFA, t_sfa[None, None, i].iterator)
                     mma.set(tcgen05.Field.SFB, t_sfb[None, None, i].iterator)
                     cute.gemm(mma, sums, part_a[None, None, i, 0], part_b[None, None, i, 0], sums)
@@ -432,3 +438,28 @@ def test_copies_unpack_numbers(width: int, src_fmt: str) -> None:
     numbers = np.packbits(bits, axis=-1, bitorder="little")[..., 0] << (2 if width == 4 else 0)
     found = copied(tcgen05.Cp128x256bOp, src_fmt)
     np.testing.assert_array_equal(found.view(np.uint8), numbers)
+
+
+def test_factors_beside_the_operands_of_a_gemm() -> None:
+    """``cute.gemm(mma, d, [a, factors], [b, factors], c)`` sets the fields itself, also for several MMAs along K."""
+    gemm = Gemm(E2M1, E8M0, 32, (128, 64, 256))
+    given, expected = arrays(gemm)
+    gemm.pairs = True
+    gemm(*(from_dlpack(x, assumed_align=16) for x in given))
+    np.testing.assert_array_equal(given[-1], expected)
+
+
+def test_an_operation_with_block_scales_of_a_programs_own() -> None:
+    one = tcgen05.CtaGroup.ONE
+
+    class Mine(tcgen05.MmaMXF4NVF4Op):
+        def __init__(self, sf_dtype: Any, vec: int) -> None:
+            tcgen05.BlockScaledMmaOp.__init__(
+                self, E2M1, E2M1, cutlass.Float32, sf_dtype, vec, (128, 64, 64), one, tcgen05.OperandSource.SMEM, K, K
+            )
+            self._verify()
+
+    assert (Mine(E8M0, 32).instruction().vec, Mine(E4M3, 16).instruction().vec) == (32, 16)
+    assert Arch.sm_100a in Mine.admissible_archs
+    with pytest.raises(ConstraintError, match="factors"):
+        Mine(E4M3, 32)

@@ -144,7 +144,8 @@ def test_partition_shapes_keep_the_permutation_apart() -> None:
         make_layout((16, 16, 1), stride=(16, 1, 0)),
         (make_layout((16, 4), stride=(4, 1)), make_layout((16, 4), stride=(4, 1)), None),
     )
-    assert mma.partition_shape_C((128, 128)) == (1, (4, 2), (4, 2))
+    assert mma.partition_shape("C", (128, 128)) == (1, (4, 2), (4, 2))
+    assert mma.partition_shape_C((128, 128)) == (1, 8, 8)  # of accumulators, which have no gaps
 
 
 def test_swizzled_partitions_have_one_shape_for_all_threads() -> None:

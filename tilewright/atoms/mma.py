@@ -72,6 +72,11 @@ class Mma(Instruction):
         Access("read", "B", (MemSpace.RMEM,), 2),
     )
 
+    def layout_of_factors(self, operand: str) -> Layout | None:
+        """(thread, element of K) to the element whose scale factor it is, of ``"SFA"`` or ``"SFB"``; None: the
+        instruction reads none from registers."""
+        return None
+
     @property
     def type_c(self) -> ScalarType:
         return self.type_d

@@ -31,7 +31,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter, Lanes, need
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import E4M3, E8M0, F32, I32, U8, FragType, ScalarType
-from tilewright.layout import Layout
+from tilewright.layout import Layout, make_layout
 from tilewright.layout.tuples import product
 
 BYTES = MmaSync(89, (16, 8, 32), F32, E4M3, E4M3)
@@ -89,6 +89,12 @@ class ScaledMmaSync(Mma):
     @computed
     def layout_b(self) -> Layout:
         return operand_layout(8, self.shape_mnk[2], self.width)
+
+    def layout_of_factors(self, operand: str) -> Layout:
+        """(lane, element of K) to (row, element of K): factors seen as one for each element. Four lanes
+        have those of a column of B, and two those of a row of A."""
+        lanes = Layout((2, 2, 8), (8, 0, 1)) if operand == "SFA" else Layout((4, 8), (0, 1))
+        return make_layout(lanes, Layout(self.shape_mnk[2], 16 if operand == "SFA" else 8))
 
     def stored_type(self, operand: str) -> ScalarType:
         """Of kind mxf8f6f4 numbers of 4 and 6 bits have a byte each."""

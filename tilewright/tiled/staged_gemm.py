@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.atoms.mma import Mma
@@ -19,12 +21,15 @@ from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
 
+FACTORS = {"sf_a", "sf_b"}
+"""The fields of scale factors."""
+
 
 def gemm(
     atom: MmaAtom,
     d: Tensor,
-    a: Tensor | tuple[Tensor, Tensor],
-    b: Tensor,
+    a: Tensor | Sequence[Tensor],
+    b: Tensor | Sequence[Tensor],
     c: Tensor,
     *,
     loc: Any = None,
@@ -42,7 +47,8 @@ def gemm(
         d: (V,M,N), the accumulators, in registers (tcgen05: tensor memory).
         a: (V,M,K), in registers or shared memory, from which it is copied to registers first. For wgmma and tcgen05 an
             operand in shared memory is a tensor of descriptors (``make_fragment_A``). For sparse instructions a pair:
-            the stored elements, and their metadata (1,M,K / 64) in registers of Int32.
+            the stored elements, and their metadata (1,M,K / 64) in registers of Int32. With block scales ``a`` and
+            ``b`` may be pairs: the operand and its factors, (V,M,K) in registers (sm_120) or in tensor memory.
         b: (V,N,K), as ``a``.
         c: (V,M,N), what is added; may be ``d``.
 
@@ -68,6 +74,8 @@ def gemm(
     if not isinstance(atom, MmaAtom):
         raise ConstraintError(f"cute.gemm takes an MMA atom first, not {atom!r}: make one with cute.make_tiled_mma")
     instruction = atom.instruction
+    if FACTORS & {*instruction.fields, *instruction.register_fields} and isinstance(a, (tuple, list)):
+        return _with_factors(atom, d, a, b, c)
     stored, metadata = _operand_and_metadata(instruction, a)
     d, a, b, c = (_ranked(instruction, role, x, d) for role, x in zip("DABC", (d, stored, b, c), strict=True))
     if instruction.descriptor_format is not None:
@@ -95,6 +103,45 @@ def gemm(
     fragments = [frag for frag, _, _ in operands.values()]
     Builder.current().call(instruction, [*fragments, *atom.words_of_factors()], **attrs)
     return None
+
+
+def _with_factors(atom: MmaAtom, d: Tensor, of_rows: Any, of_columns: Any, c: Tensor) -> None:
+    """One gemm for each instruction, the fields of the factors set before each."""
+    instruction = atom.instruction
+    pairs = (of_rows, of_columns)
+    if not all(isinstance(x, (tuple, list)) and len(x) == 2 for x in pairs):
+        raise ConstraintError(f"{instruction}: A and B are pairs, [operand, its scale factors], both or neither")
+    (a, of_a), (b, of_b) = (
+        [_ranked(instruction, role, x, d) for x in pair] for role, pair in zip("AB", pairs, strict=True)
+    )
+    d, c = _ranked(instruction, "D", d, d), _ranked(instruction, "C", c, d)
+    _copy_accumulators(instruction, c, d)
+    extents = [size(x.linear[i]) for x, i in ((a, 1), (b, 1), (a, 2))]
+    for x, wanted in ((of_a, [extents[0], extents[2]]), (of_b, [extents[1], extents[2]])):
+        if [size(x.linear[i]) for i in (1, 2)] != wanted:
+            raise ConstraintError(
+                f"{instruction}: factors {x.linear} for operands (V,M,K) {a.linear} and (V,N,K) {b.linear}: they have "
+                "the modes of their operand"
+            )
+    once = copy.copy(atom)
+    once._registers, once._places = dict(atom._registers), dict(atom._places)
+    # From registers an instruction at a time; in tensor memory the factors of all of M and N follow each other.
+    whole = not instruction.register_fields
+    for k in range(extents[2]):
+        for m in range(1 if whole else extents[0]):
+            for n in range(1 if whole else extents[1]):
+                rows, columns = (None, None) if whole else (m, n)  # type: tuple[Any, Any]
+                once.set("sf_a", _at(of_a, m, k))
+                once.set("sf_b", _at(of_b, n, k))
+                part: Any = d[None, rows, columns]
+                gemm(once, part, a[None, rows, k], b[None, columns, k], part)
+        if whole:
+            once._accumulates = True
+
+
+def _at(factors: Any, row: int, k: int) -> Any:
+    """Where the factors of an instruction begin."""
+    return factors[None, row, k].iterator
 
 
 def mma_atom_call(

@@ -23,6 +23,7 @@ from tilewright.layout import (
     logical_divide,
     make_fragment_like_layout,
     make_layout,
+    product,
     rank,
     size,
     tiled_product,
@@ -37,7 +38,8 @@ from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, slic
 if TYPE_CHECKING:
     from tilewright.lang.tensors.tensor import Tensor
 
-_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
+_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "SFA": (0, 2), "SFB": (1, 2)}
+"""Rows and columns of the operands among M, N and K; SFA and SFB are scale factors, seen as one for each element."""
 
 
 @takes_location
@@ -105,7 +107,7 @@ class TiledMma(MmaAtom):
             raise ConstraintError(f"partition_{which} takes a tensor of at least two modes, not {layout}")
         shape, threads = self.shape_mnk, self.thr_layout_vmnk
         atom_columns = self.instruction.stored_k if which == "A" else shape[columns]
-        atom_tv = {"A": self.tv_layout_A, "B": self.tv_layout_B, "C": self.tv_layout_C}[which]
+        atom_tv = self._table(which)
         try:
             permuted = logical_divide(layout, self.operand_tile(which))
             side_by_side = (size(threads[rows + 1]), size(threads[columns + 1]))
@@ -116,6 +118,16 @@ class TiledMma(MmaAtom):
                 f"the tensor {layout} cannot be partitioned as {which} by a tiled MMA of {self.instruction} with "
                 f"the tile ({m},{n},{k}): {error}"
             ) from error
+
+    def _table(self, which: str) -> Layout:
+        """The thread-value table of the instruction's operand."""
+        if which in ("SFA", "SFB"):
+            scales: Layout | None = self.instruction.layout_of_factors(which)
+            if scales is None:
+                raise ConstraintError(f"{self.instruction} reads no scale factors from registers")
+            return scales
+        found: Layout = getattr(self, f"tv_layout_{which}")
+        return found
 
     @overload
     def thrfrg_A(self, x: Tensor) -> Tensor: ...
@@ -153,7 +165,7 @@ class TiledMma(MmaAtom):
         threads = self.thr_layout_vmnk
         if which != "C":
             # The operand lacks a mode; threads along it hold the same elements: (ThrM, ThrN) with stride 0 in one.
-            step = (1, 0) if which == "A" else (0, 1)
+            step = (1, 0) if rows == 0 else (0, 1)
             missing = make_layout((size(threads[1]), size(threads[2])), stride=step)
             divided = composition(divided, ((None, (missing, None)), None))
         result: Layout = composition(divided, (thread_inverse(threads), None))
@@ -191,7 +203,10 @@ class TiledMma(MmaAtom):
         return self.partition_shape("B", shape_nk)
 
     def partition_shape_C(self, shape_mn: Any, *, loc: Any = None, ip: Any = None) -> Any:
-        return self.partition_shape("C", shape_mn)
+        """(V, MMA_M, MMA_N). Where a permutation keeps apart what a thread has along a mode, the extents are joined:
+        accumulators of this shape have no gaps, and published programs divide MMA_N by numbers."""
+        value, *rest = self.partition_shape("C", shape_mn)
+        return (value, *(product(mode) if is_static(mode) else mode for mode in rest))
 
     # -- fragments -----------------------------------------------------------------------------------------------
 
@@ -283,7 +298,8 @@ class ThrMma(TiledMma):
         need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
-        return remember_partition(sliced(self.thrfrg(which, x), coord), self, which, x)
+        found = sliced(self.thrfrg(which, x), coord)
+        return found if which.startswith("SF") else remember_partition(found, self, which, x)
 
     @overload
     def partition_A(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...

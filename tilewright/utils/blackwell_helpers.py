@@ -53,6 +53,16 @@ from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
 from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
 from tilewright.utils.layout_enum import LayoutEnum
+from tilewright.utils.warp_scales import (
+    get_layoutSFA_TV,
+    get_layoutSFB_TV,
+    get_permutation_mnk,
+    partition_fragment_SFA,
+    partition_fragment_SFB,
+    sm120_get_smem_store_op,
+    thrfrg_SFA,
+    thrfrg_SFB,
+)
 
 __all__ = [
     "cluster_shape_to_tma_atom_A",
@@ -60,6 +70,9 @@ __all__ = [
     "cluster_shape_to_tma_atom_SFB",
     "compute_epilogue_tile_shape",
     "compute_epilogue_tile_size",
+    "get_layoutSFA_TV",
+    "get_layoutSFB_TV",
+    "get_permutation_mnk",
     "get_smem_layout_atom_ab",
     "get_smem_layout_atom_epi",
     "get_smem_store_op",
@@ -67,9 +80,15 @@ __all__ = [
     "get_tmem_load_op",
     "make_blockscaled_trivial_tiled_mma",
     "make_smem_layout_a",
+    "make_smem_layout_atom",
     "make_smem_layout_b",
     "make_smem_layout_epi",
     "make_trivial_tiled_mma",
+    "partition_fragment_SFA",
+    "partition_fragment_SFB",
+    "sm120_get_smem_store_op",
+    "thrfrg_SFA",
+    "thrfrg_SFB",
 ]
 
 DATAPATHS = 32
@@ -331,29 +350,41 @@ def make_trivial_tiled_mma(
 
 
 def make_blockscaled_trivial_tiled_mma(
-    ab_dtype: Any,
-    a_leading_mode: OperandMajorMode,
-    b_leading_mode: OperandMajorMode,
+    a_dtype: Any,
+    b_dtype: Any,
+    a_leading_mode: Any,
+    b_leading_mode: Any,
     sf_dtype: Any,
-    sf_vec_size: int,
-    cta_group: CtaGroup,
-    mma_tiler_mn: tuple[int, int],
+    sf_vec_size: Any,
+    cta_group: Any,
+    mma_tiler_mn: Any = None,
     a_source: OperandSource = OperandSource.SMEM,
     *,
     loc: Any = None,
     ip: Any = None,
 ) -> TiledMma:
     """The tiled MMA of one instruction with block scales, accumulating in Float32. ConstraintError for types, vectors
-    and shapes that tcgen05 does not have.
+    and shapes that tcgen05 does not have. One type of A and B may be given once, with the majors behind it.
 
-    >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN
+    >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN, Float8E8M0FNU
     >>> K = OperandMajorMode.K
+    >>> mma = make_blockscaled_trivial_tiled_mma(
+    ...     Float8E4M3FN, Float4E2M1FN, K, K, Float8E8M0FNU, 32, CtaGroup.ONE, (128, 64)
+    ... )
+    >>> mma.op.instruction()
+    SM100_128x64x32_F32E4M3E2M1_SS<K,K>_UE8M0x32
     >>> mma = make_blockscaled_trivial_tiled_mma(Float4E2M1FN, K, K, Float8E4M3FN, 16, CtaGroup.ONE, (128, 64))
     >>> mma.op.instruction()
     SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16
     """
-    majors = a_leading_mode, b_leading_mode
-    return make_tiled_mma(block_scaled_op(ab_dtype, majors, sf_dtype, sf_vec_size, mma_tiler_mn, cta_group, a_source))
+    given: tuple[Any, ...] = (b_dtype, a_leading_mode, b_leading_mode, sf_dtype, sf_vec_size, cta_group)
+    if isinstance(b_dtype, OperandMajorMode):
+        types, source = (a_dtype, a_dtype), mma_tiler_mn if isinstance(mma_tiler_mn, OperandSource) else a_source
+    else:
+        types, source = (a_dtype, b_dtype), a_source
+        given = (*given[1:], mma_tiler_mn)
+    a_major, b_major, scale, vec, group, tiler = given
+    return make_tiled_mma(block_scaled_op(types, (a_major, b_major), scale, vec, tiler, group, source))
 
 
 def get_smem_layout_atom_epi(

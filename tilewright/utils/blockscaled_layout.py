@@ -21,8 +21,14 @@ __all__ = [
     "make_smem_layout_sfb",
     "make_tmem_layout_sfa",
     "make_tmem_layout_sfb",
+    "sm120_make_smem_layout_sfa",
+    "sm120_make_smem_layout_sfb",
     "tile_atom_to_shape_SF",
 ]
+
+
+BLOCK_BYTES = 512
+"""Bytes of the factors of 128 rows and four vectors."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,42 @@ def make_tmem_layout_sfb(
 ) -> Layout:
     """The factors of B in a block's tensor memory. See :func:`make_tmem_layout_sfa`."""
     return _in_tensor_memory(tiled_mma, mma_tiler_mnk, sf_vec_size, smem_layout, "B")
+
+
+def sm120_make_smem_layout_sfa(
+    tiled_mma: Any, tile_shape_mnk: Any, sf_vec_size: int, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of A in shared memory for ``mma.sync`` (sm_120), in bytes: (rows, elements of K, stages), one factor
+    for each ``sf_vec_size`` elements. Rows are padded to 128 (include/cutlass/gemm/collective/builders/
+    sm120_blockscaled_mma_builder.inl).
+
+    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32, cute
+    >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaMXF8Op(Float8E4M3FN, Float32, Float8E8M0FNU), (4, 2, 1))
+    >>> print(sm120_make_smem_layout_sfa(mma, (256, 128, 128), 32, 2))
+    (((32,4),2),((32,1),4,1),2):(((16,4),512),((0,1),1,1024),1024)
+    """
+    return _for_warps(tiled_mma, int(tile_shape_mnk[0]), int(tile_shape_mnk[2]), sf_vec_size, num_stages)
+
+
+def sm120_make_smem_layout_sfb(
+    tiled_mma: Any, tile_shape_mnk: Any, sf_vec_size: int, num_stages: int, *, loc: Any = None, ip: Any = None
+) -> Layout:
+    """The factors of B in shared memory; see :func:`sm120_make_smem_layout_sfa`."""
+    return _for_warps(tiled_mma, int(tile_shape_mnk[1]), int(tile_shape_mnk[2]), sf_vec_size, num_stages)
+
+
+def _for_warps(tiled_mma: Any, rows: int, k: int, vec: int, stages: int) -> Layout:
+    atom = tiled_mma.instruction
+    if getattr(atom, "vec", None) != vec:
+        raise ConstraintError(f"{atom}: factors for {vec} elements each; it has {getattr(atom, 'vec', 'none')}")
+    if k % (4 * vec):
+        raise ConstraintError(f"sm120_make_smem_layout_sf: K of a tile is {k}; blocks of factors have {4 * vec}")
+    each = atom.shape_mnk[2] // vec  # factors of a row that one instruction reads
+    blocks = ceil_div(rows, 128)
+    block = BLOCK_BYTES * blocks
+    of_rows = make_layout(((32, 4), blocks), stride=((16, 4), BLOCK_BYTES))
+    of_k = make_layout(((vec, each), 4 // each, k // (4 * vec)), stride=((0, 1), each, block))
+    return make_layout(of_rows, of_k, make_layout(stages, stride=block * (k // (4 * vec))))
 
 
 def _in_tensor_memory(tiled_mma: Any, tiler: Any, vec: int, smem_layout: Any, which: str) -> Layout:

@@ -10,7 +10,7 @@ from tilewright.atoms.tma import TmaLoad
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.threads import block_in_cluster_idx
 from tilewright.lang.launch.jit import jit
-from tilewright.lang.tensors.layout_functions import group_modes, rank
+from tilewright.lang.tensors.layout_functions import filter_zeros, group_modes, rank
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout.layout import make_layout
 from tilewright.tiled.atom import CopyAtom
@@ -73,6 +73,8 @@ def block_copy(
         )
     gmem, smem = (src, dst) if src.is_coordinate else (dst, src)
     smem, gmem = tma_partition(atom, 0, make_layout(1), _as_one_mode(smem), _as_one_mode(gmem))
+    # Scale factors: elements that share one have stride 0 on both sides, and are copied once.
+    smem, gmem = filter_zeros(smem), filter_zeros(gmem)
     parts = (gmem, smem) if src.is_coordinate else (smem, gmem)
     cluster, shared = _sharing(tma_multicast)  # blocks (V, M, N)
     if cluster[shared] == 1:

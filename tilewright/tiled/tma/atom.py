@@ -14,7 +14,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP, expands
-from tilewright.ir.types import B4X16, EXPANDED, I32, U8, scalar_of
+from tilewright.ir.types import B4X16, EXPANDED, I8, I32, U8, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -121,7 +121,7 @@ def make_tiled_tma_atom(
         cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
         num_multicast: how many blocks of the cluster share each tile.
         internal_type: the type that TMA copies; by default the tensor's own. Of Float4E2M1FN two are copied as a byte
-            unless it is given (sm_100).
+            unless it is given (sm_100); Int8 or Uint8: 16 numbers of 4 or 6 bits fill 16 bytes of shared memory.
 
     Raises:
         ConstraintError: tiles that TMA cannot copy.
@@ -326,6 +326,8 @@ def _make(
         element = EXPANDED[source.width] if expand or source.width == 6 else U8
     elif source.width == element.width == 4:
         element = B4X16
+    elif source.packed and element in (I8, U8):
+        element = EXPANDED[source.width]
     for kind in (element,) if source.packed else (source, element):
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")

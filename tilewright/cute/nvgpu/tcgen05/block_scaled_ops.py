@@ -25,7 +25,29 @@ class BlockScaledMmaOp(MmaOp):
     """The common class of the operations with block scales. ``sf_vec_size`` elements share a factor;
     ``Field.SFA`` and ``Field.SFB`` say where those of a gemm are."""
 
-    sf_vec_size: ClassVar[int] = 32
+    sf_vec_size: int = 32
+
+    def __init__(
+        self,
+        a_dtype: Any,
+        b_dtype: Any,
+        acc_dtype: Any,
+        sf_dtype: Any,
+        sf_vec_size: int,
+        instruction_shape: tuple[int, ...],
+        cta_group: CtaGroup,
+        a_src: OperandSource,
+        a_major_mode: OperandMajorMode,
+        b_major_mode: OperandMajorMode,
+    ) -> None:
+        """All that the operations differ in, for subclasses of them that a program writes."""
+        given = {name: x for name, x in locals().items() if name not in ("self", "__class__")}
+        for name, x in {**given, "ab_dtype": a_dtype}.items():
+            object.__setattr__(self, name, x)  # subclasses are frozen
+
+    def _verify(self) -> None:
+        """ConstraintError where there is no such instruction."""
+        self.instruction()
 
     def _make(self, shape: tuple[int, int, int], types: Any, source: str, majors: Any, ctas: int) -> Tcgen05Mma:
         d, a, b = types
@@ -114,7 +136,7 @@ class MmaMXF4NVF4Op(_Packed):
     cta_group: CtaGroup
     a_src: OperandSource
 
-    sf_vec_size: ClassVar[int] = 16
+    sf_vec_size: ClassVar[int] = 16  # type: ignore[misc]  # of all that the constructor makes
     _kind = "mxf4nvf4"
 
     def _scale(self) -> Any:
@@ -122,7 +144,7 @@ class MmaMXF4NVF4Op(_Packed):
 
 
 def block_scaled_op(
-    ab_dtype: Any,
+    types: tuple[Any, Any],
     majors: tuple[OperandMajorMode, OperandMajorMode],
     sf_dtype: Any,
     sf_vec_size: int,
@@ -131,18 +153,19 @@ def block_scaled_op(
     a_source: OperandSource,
 ) -> BlockScaledMmaOp:
     """The operation for these types. ConstraintError for types without one."""
-    kind, scale = scalar_of(ab_dtype), scalar_of(sf_dtype)
-    if kind in (E4M3, E5M2) and (scale, sf_vec_size) == (E8M0, 32):
-        return MmaMXF8Op(ab_dtype, shape, cta_group, a_source, *majors)
-    if kind == E2M1 and majors == (OperandMajorMode.K, OperandMajorMode.K):
+    a, b, scale = (scalar_of(x) for x in (*types, sf_dtype))
+    if a == b and a in (E4M3, E5M2) and (scale, sf_vec_size) == (E8M0, 32):
+        return MmaMXF8Op(types[0], shape, cta_group, a_source, *majors)
+    if a == b == E2M1 and majors == (OperandMajorMode.K, OperandMajorMode.K):
         if (scale, sf_vec_size) == (E8M0, 32):
             return MmaMXF4Op(shape, cta_group, a_source)
         if scale in (E8M0, E4M3) and sf_vec_size == 16:
             return MmaMXF4NVF4Op(sf_dtype, shape, cta_group, a_source)
-    if kind in SMALL_FLOATS and (scale, sf_vec_size) == (E8M0, 32):
-        return MmaMXF8F6F4Op(ab_dtype, ab_dtype, shape, cta_group, a_source, *majors)
+    if {a, b} <= {*SMALL_FLOATS} and (scale, sf_vec_size) == (E8M0, 32):
+        return MmaMXF8F6F4Op(*types, shape, cta_group, a_source, *majors)
+    shown = str(types[0]) if a == b else f"{types[0]} and {types[1]}"
     raise ConstraintError(
-        f"tcgen05 has no block-scaled MMA of {ab_dtype} with factors {sf_dtype} for {sf_vec_size} elements each, "
+        f"tcgen05 has no block-scaled MMA of {shown} with factors {sf_dtype} for {sf_vec_size} elements each, "
         f"majors {majors[0].name} and {majors[1].name}. There are floats of 8, 6 and 4 bits with Float8E8M0FNU for "
         "32; K-major Float4E2M1FN also with Float8E8M0FNU or Float8E4M3FN for 16"
     )

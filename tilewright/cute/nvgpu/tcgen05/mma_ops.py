@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.value_types import shown
+from tilewright.base_dsl.arch import Arch
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, I8, I32, TF32, U8, ScalarType, scalar_of
@@ -58,6 +59,8 @@ class MmaOp:
     the fields of later bases first, so an operation has the bases ``ShapeFields`` and then the class of its types.
     """
 
+    admissible_archs: ClassVar[list[Arch]] = [arch for arch in Arch if arch.major in (10, 11) and arch.suffix]
+    """The architectures that have the instruction."""
     _kind: ClassVar[str]
     _inputs: ClassVar[tuple[ScalarType, ...]]
     instruction_shape: tuple[int, ...]

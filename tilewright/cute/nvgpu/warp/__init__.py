@@ -14,6 +14,7 @@ from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
 from tilewright.atoms.mma_sync_sparse import SparseMmaSync
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.value_types import shown
+from tilewright.base_dsl.arch import Arch
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
 
@@ -184,6 +185,8 @@ class MmaSM120BlockScaledOp:
     (True, (16, 8, 64), 32)
     """
 
+    admissible_archs: ClassVar[list[Arch]] = [arch for arch in Arch if arch.major == 12 and arch.suffix]
+    """The architectures that have the instruction."""
     _kind: ClassVar[str]
     _inputs: ClassVar[tuple[ScalarType, ...]]
     acc_dtype: Any
