@@ -55,7 +55,7 @@ def check(a: np.ndarray, b: np.ndarray, entry: KernelEntry, machine: str = "cpu"
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("name", "reduction"),
-    [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic"), ("regions, remapped", "atomic")],
+    [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic")],
 )
 @pytest.mark.parametrize("loop", LOOPS)
 def test_stream_k(loop: str, name: str, reduction: str, machine: str) -> None:

@@ -176,7 +176,7 @@ def test_random_programs(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(columns, "_by_columns", counted("columns", columns._by_columns))
     monkeypatch.setattr(forwarding, "_same", counted("loads", forwarding._same))
-    for seed in range(100 if check == "none" else 30):
+    for seed in range(60 if check == "none" else 16):
         with plainly(monkeypatch):
             plain = outcome(seed, check)
         fast = outcome(seed, check)
