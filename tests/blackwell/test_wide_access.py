@@ -97,7 +97,7 @@ def test_wide_copies_refuse_other_alignments_and_memories() -> None:
         twice(*tensors(*arrays(np.float32)), "shared memory")
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_120a"])
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_120a"])
 def test_their_machine_code(arch: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     for through in ("registers", "predicates"):

@@ -49,8 +49,10 @@ def test_multicast_prefetch_and_descriptor_prefetch() -> None:
 @pytest.mark.parametrize("kind", ["ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"])
 def test_reductions(kind: str) -> None:
     op = cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp[kind])
-    _, sass = compiled(Reduce((8, 16), op), np.zeros((6, 16), np.uint32), np.zeros((5, 128), np.uint32))
-    assert "UTMAREDG" in sass
+    arrays = np.zeros((6, 16), np.uint32), np.zeros((5, 128), np.uint32)
+    artifact = compile_cuda(kernel(Reduce((8, 16), op), *arrays), "sm_90a")
+    assert f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{kind.lower()}." in artifact.ptx
+    assert artifact.spills == 0
 
 
 @pytest.mark.parametrize("mode", list(utils.TensorMapUpdateMode), ids=lambda mode: mode.name)

@@ -277,7 +277,8 @@ def test_mixed_matmul_compiles_with_few_spills(rows: int, bits: int) -> None:
         # 16 rows: 16 warps a multiprocessor with 32 bytes spilled take 51 us where 8 without take 63.
         assert found.spills <= (32 if rows in (16, 32) else 0)
         assert found.registers <= 65536 // (config.threads * config.blocks)
-        assert "LOP3" in found.sass and "HMMA" in found.sass and "0xf000f" not in found.sass
+        if arch == "sm_90a":
+            assert "LOP3" in found.sass and "HMMA" in found.sass and "0xf000f" not in found.sass
 
 
 @pytest.mark.parametrize("device", DEVICES)
