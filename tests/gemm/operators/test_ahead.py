@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from tilewright.gemm import SplitK, kernels, launcher
 from tilewright.gemm.host import handle
+from tilewright.gemm.operators.arrays import unwritten_result
 from tilewright.gemm.tuning.ahead import compile_ahead
 from tilewright.gemm.tuning.stand_in import stand_in
 
@@ -28,3 +32,12 @@ def test_copies_to_aligned_rows_are_compiled_too() -> None:
     assert plan.packing is not None and plan.packing.names == ("A", "B", "D")
     names = [artifact.name.partition("_")[0] for artifact in artifacts]
     assert names == ["PackMatrices", "WarpSpecializedGemm", "PackMatrices"]
+
+
+@pytest.mark.parametrize("kind", sorted({entry.config.a.dtype for entry in kernels().values()}, key=str), ids=str)
+def test_every_type_has_stand_ins(kind: Any) -> None:
+    """Products are planned before there are operands, and results that nothing writes have strides alone."""
+    problem = stand_in((16, 48, 32), kind, kind, "m", "k")
+    assert problem.shape == (16, 48, 32, 1) and problem.A.dtype is problem.D.dtype
+    unwritten = unwritten_result(np.zeros(1), (5, 70), kind)
+    assert unwritten.dtype is problem.A.dtype and tuple(unwritten.array.shape) == (5, 70, 1)

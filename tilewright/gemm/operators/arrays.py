@@ -133,8 +133,9 @@ def unwritten_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Matrix:
     memory = new_result(like, (step * m + n,), dtype)
     if framework(like) == "torch":
         return Unwritten.of("out", memory.as_strided(shape, (step, 1)))
-    strides = namespace(like).lib.stride_tricks.as_strided
-    return Unwritten.of("out", strides(memory, shape, (step * dtype.bytes, dtype.bytes)))
+    strided = namespace(like).lib.stride_tricks.as_strided  # of integers, as it does not know ml_dtypes' e5m2
+    numbers = strided(memory.view(f"u{dtype.bytes}"), shape, (step * dtype.bytes, dtype.bytes))
+    return Unwritten.of("out", numbers.view(dtype.dtype))
 
 
 class Unwritten(Matrix):

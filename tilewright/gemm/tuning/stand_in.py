@@ -28,12 +28,13 @@ def stand_in(shape: Sequence[int], dtype: Any, out_dtype: Any, a_major: str, b_m
     out = candidates(kind, None)[0].config.c.dtype if out_dtype is None else numeric_class(out_dtype)
 
     def matrix(name: str, cls: Any, rows: int, columns: int, turned: bool) -> Matrix:
-        # One row of memory under all: nothing is read.
-        base = np.zeros(64, cls.dtype)
-        base = base[-base.ctypes.data % 64 // base.itemsize :][:1]
-        inner = (base.itemsize, rows * base.itemsize) if turned else (columns * base.itemsize, base.itemsize)
-        view = np.lib.stride_tricks.as_strided(base, (batch, rows, columns), (rows * columns * base.itemsize, *inner))
-        return Matrix.of(name, view)
+        # One row of memory under all: nothing is read. As integers, since as_strided does not know ml_dtypes' e5m2.
+        size = cls.dtype.itemsize
+        base = np.zeros(64, f"u{size}")
+        base = base[-base.ctypes.data % 64 // size :][:1]
+        inner = (size, rows * size) if turned else (columns * size, size)
+        view = np.lib.stride_tricks.as_strided(base, (batch, rows, columns), (rows * columns * size, *inner))
+        return Matrix.of(name, view.view(cls.dtype))
 
     A, B = matrix("a", kind, m, k, a_major == "m"), matrix("b", kind, k, n, b_major == "k")
     D = matrix("out", out, m, n, False)
