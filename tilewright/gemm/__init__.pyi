@@ -16,6 +16,9 @@ from tilewright.gemm.operators.block_scaled import (
     block_scaled_matmul as block_scaled_matmul, blocked_scales as blocked_scales,
 )
 from tilewright.gemm.operators.combine import combine_rows as combine_rows
+from tilewright.gemm.operators.complex import (
+    ComplexTransform as ComplexTransform, PlanarComplex as PlanarComplex, complex_matmul as complex_matmul,
+)
 from tilewright.gemm.operators.grouped import gemm_grouped as gemm_grouped
 from tilewright.gemm.operators.matmul import matmul as matmul
 from tilewright.gemm.operators.mixed import (
