@@ -24,6 +24,7 @@ from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
 from tilewright.atoms.tcgen05_validity import PACKED_KINDS, MmaForm, check_mma_shape
+from tilewright.atoms.tensor_memory import MMA
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.value_types import BY_NAME
 from tilewright.ir.computed import computed
@@ -36,7 +37,7 @@ from tilewright.layout import Layout
 from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.tuples import product
 
-AGENT = "tcgen05.mma"
+AGENT = MMA
 _NAMES = {t: name for name, t in BY_NAME.items()}
 
 

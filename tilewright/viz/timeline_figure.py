@@ -17,18 +17,26 @@ from tilewright.viz.windows import MOST_BYTES
 
 RUN, WAIT, PLAIN = "#b9c3cd", "#ffffff", "#dfe4e9"
 MOST_STALLS = 5  # that are named
-ENDS = {"a warp": "#f6d5d0", "TMA": "#cfe3f5", "tensor cores": "#f7e7b4", "cp.async": "#d8ecd2"}
+ENDS = {
+    "a warp": "#f6d5d0",
+    "TMA": "#cfe3f5",
+    "tensor cores": "#f7e7b4",
+    "cp.async": "#d8ecd2",
+    "tensor memory": "#e6d7ef",
+}
 """What ends a wait, and the colour that says so."""
 KINDS = {
     "load": "TMA loads",
     "multicast": "multicast to it",
     "wgmma": "wgmma",
+    "tcgen05": "tcgen05",
+    "tensor memory": "tensor memory",
     "store": "TMA stores",
     "cp.async": "cp.async",
     "ldmatrix": "ldmatrix",
     "mma": "mma.sync",
 }
-OF_A_WARP = ("ldmatrix", "mma")  # one row shows those of the warps that are drawn
+OF_A_WARP = ("ldmatrix", "mma", "tensor memory")  # one row shows those of the warps that are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,9 @@ def timeline(
 
     A row stands for the warps of a warpgroup with one role, and shows the first of them: grey where it runs, white
     where it waits, with the barrier's name. Below are the block's TMA loads, one row for each stage of the ring, and
-    those that other blocks multicast to it; its wgmma by warpgroup, its TMA stores, its ``cp.async`` by stage, and the
-    first warp's ldmatrix and mma.sync, whose colour is the stage that their operands come from. An arrow leads from the
+    those that other blocks multicast to it; its wgmma by warpgroup, its tcgen05, its TMA stores, its ``cp.async`` by
+    stage, and the first warp's ldmatrix, mma.sync and accesses to tensor memory. The colour of products is the stage
+    that their operands come from. An arrow leads from the
     last arrival to the wait that it ends, and from a multicast load to each other block that it fills.
 
     Args:
@@ -151,8 +160,8 @@ def timeline(
         end: the last one.
         title: instead of the kernel's name.
         barriers: draw a row for each barrier, too: its phases from the first arrival to the completion.
-        stalls: let the colour of a wait say what ends it (a warp, TMA, tensor cores, cp.async), and name the longest
-            stalls below.
+        stalls: let the colour of a wait say what ends it (a warp, TMA, tensor cores, tensor memory, cp.async), and
+            name the longest stalls below.
 
     Raises:
         ArgumentError: a launch or block that the trace does not hold, or no time between start and end.
@@ -213,6 +222,13 @@ def timeline(
     )
 
 
+def _part(kind: str, warp: int, stage: int | None) -> int | None:
+    """Which of the rows of an asynchronous unit: its stage, for wgmma its warpgroup; None where one row has all."""
+    if kind in OF_A_WARP or kind == "tcgen05":
+        return None
+    return warp // WARPGROUP_WARPS if kind == "wgmma" else stage
+
+
 class _Rows:
     """Which row shows which spans."""
 
@@ -230,7 +246,7 @@ class _Rows:
             mine = [s for s in trace.spans if (s.launch, s.block) == (launch, block)]
             self._add_warps(trace, launch, block, mine, prefix)
             for kind, name in KINDS.items():
-                parts = {self._part(s) for s in mine if s.kind == kind}
+                parts = {_part(kind, s.warp, s.stage) for s in mine if s.kind == kind}
                 for part in sorted(parts, key=lambda p: -1 if p is None else p):
                     self.units[block, kind, part] = len(self.labels)
                     which = "" if part is None else f" {'warpgroup' if kind == 'wgmma' else 'stage'} {part}"
@@ -255,17 +271,13 @@ class _Rows:
             role = roles[warps[0]]
             self.labels.append(f"{prefix}{who}{f' ({role})' if role else ''}")
 
-    @staticmethod
-    def _part(span: Span) -> int | None:
-        if span.kind in OF_A_WARP:
-            return None
-        return span.warp // WARPGROUP_WARPS if span.kind == "wgmma" else span.stage
-
-    def row(self, kind: str, block: int, warp: int, part: int | None) -> int | None:
-        return self.warps.get((block, warp)) if kind in ("run", "wait") else self.units.get((block, kind, part))
+    def row(self, kind: str, block: int, warp: int, stage: int | None) -> int | None:
+        if kind in ("run", "wait"):
+            return self.warps.get((block, warp))
+        return self.units.get((block, kind, _part(kind, warp, stage)))
 
     def bar(self, span: Span) -> Bar | None:
-        row = self.row(span.kind, span.block, span.warp, self._part(span))
+        row = self.row(span.kind, span.block, span.warp, span.stage)
         warp_hidden = span.kind in ("run", "wait", *OF_A_WARP) and (span.block, span.warp) not in self.first
         if row is None or warp_hidden or (span.kind == "wgmma" and span.warp % WARPGROUP_WARPS):
             return None  # the four warps of a warpgroup do the same

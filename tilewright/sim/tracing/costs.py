@@ -4,7 +4,8 @@ It is a model, not a measurement: it shows what overlaps with what, and what wai
 instructions in program order and each takes the cycles given here; the tensor cores of a quarter of the multiprocessor
 and the multiprocessor's TMA unit do one thing after another; an asynchronous effect ends after its latency and its
 bytes. Caches, the clock, contention for L2 and memory, and warps that share an issue slot are not modelled. Numbers are
-those of an H100 as far as it is documented or commonly measured, rounded.
+those of an H100 as far as it is documented or commonly measured, rounded. Those of ``tcgen05`` and of tensor memory are
+estimates from published peak rates: none has been measured.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
+from tilewright.atoms.tensor_memory import LOAD, MMA, STORE
 from tilewright.atoms.tma import AGENT as TMA
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.atoms.wgmma_flow import AGENT as WGMMA
 from tilewright.ir.core import Op
 from tilewright.ir.types import FragType, VecType
 
-__all__ = ["CP_ASYNC", "READS", "TMA", "WGMMA", "WRITES"]
+__all__ = ["CP_ASYNC", "READS", "TCGEN05", "TMA", "WGMMA", "WRITES"]
 STORES = (READS, WRITES)
+TCGEN05 = MMA
+TENSOR_MEMORY = (LOAD, STORE)
 ISSUE = 1.0
 """An instruction of a warp; one on a vector or fragment, for each element."""
 SHARED_LATENCY = 30.0
@@ -35,6 +39,13 @@ TMA_LATENCY = 600.0
 WGMMA_ISSUE = 4.0
 WGMMA_COLUMNS = 2.0
 """Columns of N a cycle: an instruction on 64 rows and 32 bytes of K takes N / 2 cycles (m64n256k16: 128)."""
+TCGEN05_ISSUE = 4.0
+TCGEN05_COLUMNS = 2.0
+"""Columns of N a cycle: an instruction on 128 rows and 32 bytes of K takes N / 2 cycles (4,096 products of fp16)."""
+TCGEN05_COPY_BYTES = 128.0
+"""Bytes a cycle that ``tcgen05.cp`` brings to tensor memory."""
+TENSOR_MEMORY_LATENCY = 30.0
+"""From ``tcgen05.ld`` to its registers, beside a cycle for each register."""
 MMA_BITS = 256 * 16
 """``mma.sync``: products a cycle of a quarter of the multiprocessor, times the bits of an element."""
 BARRIER_LATENCY = 20.0
@@ -74,6 +85,10 @@ def cycles(op: Op) -> float:
     agent = agent_of(op)
     if agent == WGMMA:
         return WGMMA_ISSUE * count
+    if agent == TCGEN05:
+        return TCGEN05_ISSUE * count
+    if agent in TENSOR_MEMORY:
+        return ISSUE * count
     if agent in (TMA, *STORES):
         return TMA_ISSUE * count
     if on_tensor_cores(atom):  # FMA units take the cycle of an issue
@@ -98,6 +113,20 @@ def wgmma_cycles(op: Op) -> float:
     """How long the tensor cores are busy with all instructions of ``op``."""
     atom = op.attrs["atom"]
     return float(atom.count(op) * atom.shape_mnk[1] / WGMMA_COLUMNS)
+
+
+def tcgen05_cycles(op: Op) -> float:
+    """How long the tensor core of a multiprocessor is busy with all instructions of ``op``: products, or copies to
+    tensor memory. Of a pair each block has half of the rows, so that the time is that of one."""
+    atom = op.attrs["atom"]
+    if hasattr(atom, "shape_mnk"):
+        return float(atom.count(op) * atom.shape_mnk[1] / TCGEN05_COLUMNS)
+    return float(atom.count(op) * atom.rows * atom.row_bytes / TCGEN05_COPY_BYTES)
+
+
+def tensor_memory_cycles(op: Op) -> float:
+    """From the issue of a load or store of tensor memory by a warp until it is done."""
+    return TENSOR_MEMORY_LATENCY + sum(len(chosen) for chosen in op.attrs["registers"])
 
 
 def stored_bytes(op: Op) -> int:

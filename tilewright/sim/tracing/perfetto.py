@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewright.sim.tracing.record import Span, Trace
 
-UNITS = {"load": 1000, "store": 1001, "wgmma": 1002, "cp.async": 1003, "ldmatrix": 1004, "mma": 1005, "multicast": 1006}
+UNITS = {
+    "load": 1000,
+    "store": 1001,
+    "wgmma": 1002,
+    "cp.async": 1003,
+    "ldmatrix": 1004,
+    "mma": 1005,
+    "multicast": 1006,
+    "tcgen05": 1007,
+    "tensor memory": 1008,
+}
 """Thread numbers of the units; those of a warp's wgmma are further on, one for each warp."""
 NAMES = {
     "load": "TMA loads",
@@ -21,6 +31,8 @@ NAMES = {
     "ldmatrix": "ldmatrix",
     "mma": "mma.sync",
     "multicast": "multicast to this block",
+    "tcgen05": "tcgen05",
+    "tensor memory": "tensor memory",
 }
 BARRIERS = 1 << 16  # thread numbers of barriers begin here
 SCALE = 1e-3  # times are in microseconds: a cycle is a nanosecond

@@ -14,7 +14,10 @@ from tilewright.sim.tracing.clocks import WaitSource
 from tilewright.sim.tracing.perfetto import write
 from tilewright.sim.tracing.stalls import Stall, stalls
 
-KINDS = ("run", "wait", "load", "store", "wgmma", "cp.async", "ldmatrix", "mma", "multicast")
+KINDS = (
+    *("run", "wait", "load", "multicast", "store", "cp.async"),
+    *("wgmma", "tcgen05", "tensor memory", "ldmatrix", "mma"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,9 @@ class Span:
 
     ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed;
     ``multicast``, a load of another block of the cluster, ``source``, that fills this one too; ``wgmma``, a group on
-    the tensor cores; ``cp.async``, a copy; ``ldmatrix`` and ``mma``, these instructions of a warp. ``block`` is its
-    number in the grid, ``warp`` the one that runs, waits or has issued. ``name``: what is waited for, or the
+    the tensor cores; ``tcgen05``, products and copies to tensor memory up to a commit; ``tensor memory``, a load or
+    store of a warp there; ``cp.async``, a copy; ``ldmatrix`` and ``mma``, these instructions of a warp. ``block`` is
+    its number in the grid, ``warp`` the one that runs, waits or has issued. ``name``: what is waited for, or the
     instruction. ``stage``: of the ring of mbarriers that TMA fills, or of the shared memory that ``cp.async`` fills,
     where one is meant. ``begun``: when what is asynchronous was issued. ``phase``: of the mbarrier, 0 for the first,
     that a wait waits for.
@@ -102,8 +106,8 @@ class Trace(Drawable):
     """The launches inside a ``with tilewright.sim.trace() as trace`` block, one after another.
 
     ``roles``: for each (launch, block, warp) what it does: ``loads``, ``multiplies``, ``stores``, joined by commas;
-    ``reads``: it only waits for what TMA brings. Warps that do none of it are left out. ``phases``: those of all
-    barriers.
+    ``reads``: it only waits for what TMA brings, or loads tensor memory. Warps that do none of it are left out.
+    ``phases``: those of all barriers.
     """
 
     launches: list[LaunchRecord] = field(default_factory=list)

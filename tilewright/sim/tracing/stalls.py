@@ -12,7 +12,17 @@ from tilewright.reports import Shown
 if TYPE_CHECKING:
     from tilewright.sim.tracing.record import Span, Trace
 
-ENDED = {"run": "a warp", "load": "TMA", "store": "TMA", "wgmma": "tensor cores", "cp.async": "cp.async"}
+ENDED = {
+    "run": "a warp",
+    "load": "TMA",
+    "store": "TMA",
+    "wgmma": "tensor cores",
+    "tcgen05": "tensor cores",
+    "cp.async": "cp.async",
+}
+
+WAITS = {"wgmma": "tensor cores", "tcgen05.wait": "tensor memory", "cp.async.wait": "cp.async"}
+"""What instructions that wait for a group wait for, by how they begin; the others wait for TMA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +32,8 @@ class Stall(Shown):
     Attributes:
         role: of the warps that wait, as the trace names it; empty for warps without one.
         name: what they wait for.
-        ended_by: ``a warp`` (its arrival), ``TMA``, ``tensor cores``, ``cp.async``; by what came last.
+        ended_by: ``a warp`` (its arrival), ``TMA``, ``tensor cores``, ``tensor memory``, ``cp.async``; by what came
+            last.
         loc: the Python line.
         cycles: of all waits together.
         share: the part of the warps' time (from the launch's start to its end) that this is.
@@ -65,8 +76,7 @@ def ended_by(wait: Span, kind: str | None) -> str:
     for."""
     if kind is not None:
         return ENDED[kind]
-    name = wait.name
-    return "tensor cores" if name.startswith("wgmma") else "cp.async" if name.startswith("cp.async.wait") else "TMA"
+    return next((agent for start, agent in WAITS.items() if wait.name.startswith(start)), "TMA")
 
 
 def _place(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.atoms.mbarrier_state import Mbarriers
+from tilewright.atoms.tensor_memory import COMMIT
 from tilewright.ir.core import Location, Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.target import WARP
@@ -57,9 +58,10 @@ class Tracer(Observer):
         self.latency = 0.0  # of the loads that the op that executes has made
         self.landings: dict[int, tuple[WaitSource, int | None]] = {}  # by effect: how it ends waits, and its span
         self.landing: list[tuple[WaitSource, int | None] | None] = []  # innermost last
-        self.open: dict[tuple[int, int], int] = {}  # the span of a warp's wgmma that are in no group yet
+        self.open: dict[tuple[int, int], int] = {}  # the span of a warp's products that are in no group yet
         self.ring: dict[tuple[int, int], int] = {}  # (block, warp): the mbarrier that it waited for last
         self.filled: set[int] = set()  # mbarriers that TMA completes: offsets
+        self.committed: set[int] = set()  # mbarriers at which tcgen05.commit arrives: offsets
         self.waited: dict[int, set[tuple[int, int]]] = defaultdict(set)  # offset: who waits there
         self.rings = Rings()
         self.copied: int | None = None  # the commit group of the cp.async that lands
@@ -72,8 +74,8 @@ class Tracer(Observer):
         self.grid = launch.geometry.grid
 
     def end(self, launch: Launch) -> None:
-        # A warp that only waits for mbarriers that TMA fills consumes the data: its role is "reads".
-        for offset in self.filled:
+        # A warp that only waits for what TMA or tcgen05 brings consumes the data: its role is "reads".
+        for offset in self.filled | self.committed:
             for who in self.waited[offset]:
                 if not self.does[who]:
                     self.does[who].add("reads")
@@ -168,8 +170,21 @@ class Tracer(Observer):
                 unit = clocks.units["tensor cores", who[0], warp % 4]
                 start = unit.take(max(now, groups.open), duration)
                 groups.open = start + duration
-                self._matrix(who, op, start, groups.open, now)
+                self._matrix("wgmma", who, op, start, groups.open, now)
                 self.does[who].add("multiplies")
+            elif agent == costs.TCGEN05:
+                duration = costs.tcgen05_cycles(op)
+                # One tensor core for the whole block, and what a thread has begun there ends in its order.
+                start = clocks.units["tensor core", who[0]].take(max(now, groups.open), duration)
+                groups.open = start + duration
+                self._matrix("tcgen05", who, op, start, groups.open, now)
+                self.does[who].add("multiplies")
+            elif agent in costs.TENSOR_MEMORY:
+                groups.open = max(groups.open, now + costs.tensor_memory_cycles(op))
+                name = op.attrs["atom"].mnemonic()
+                self._span("tensor memory", who, now, groups.open, name, loc=op.loc, begun=now)
+                if agent == costs.TENSOR_MEMORY[0]:
+                    self.does[who].add("reads")
             elif agent in costs.STORES:
                 size = costs.stored_bytes(op)
                 start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, costs.transfer_cycles(size))
@@ -221,14 +236,14 @@ class Tracer(Observer):
                 if (name := atom.mnemonic()).startswith("ldmatrix"):
                     self._span("ldmatrix", who, now, now + cost + self.latency, name, stage=stage, loc=op.loc)
 
-    def _matrix(self, who: tuple[int, int], op: Op, start: float, end: float, now: float) -> None:
-        """The instructions of one group of a warp are one span."""
+    def _matrix(self, kind: str, who: tuple[int, int], op: Op, start: float, end: float, now: float) -> None:
+        """The instructions of one group of a warp are one span: those up to a commit."""
         stage, known = self.ring.get(who), self.open.get(who)
         if known is not None:
             self.spans[known] = replace(self.spans[known], end=end)
         else:
             self.open[who] = len(self.spans)
-            self._span("wgmma", who, start, end, op.attrs["atom"].mnemonic(), stage=stage, loc=op.loc, begun=now)
+            self._span(kind, who, start, end, op.attrs["atom"].mnemonic(), stage=stage, loc=op.loc, begun=now)
 
     def _grouped(self, group: Group, op: Op, warps: Any, order: Any) -> None:
         clocks = self.clocks[group.wave]
@@ -239,7 +254,7 @@ class Tracer(Observer):
                 self.open.pop(self._who(group.wave, warp), None)
                 if order.agent == costs.CP_ASYNC:
                     self.rings.commits[self._who(group.wave, warp)] += 1
-            else:
+            if order.acquire:
                 until = WaitSource(groups.wait(op.attrs["atom"].pending))
                 self._resume(group.wave, warp, until, op.attrs["atom"].mnemonic(), op.loc)
 
@@ -346,6 +361,8 @@ class Tracer(Observer):
                     source, span = landing
                     if span is not None:
                         self._fills(span, int(self.blocks[wave][place >> 32]), place & 0xFFFFFFFF)
+                    elif source.kind == "tcgen05":
+                        self.committed.add(place & 0xFFFFFFFF)
                 else:
                     warp = int(group.warps[lanes[i] // WARP])
                     far = place >> 32 != warp // self.warps
@@ -391,8 +408,14 @@ class Tracer(Observer):
             self.does[who].add("loads")
         elif agent == costs.CP_ASYNC:
             self.rings.issued(effect, self._who(group.wave, int(_active(group, effect.mask)[0])))
+        elif effect.op.attrs["atom"].name == COMMIT:  # arrives when all that the warp's thread has begun is done
+            warp = int(_active(group, effect.mask)[0])
+            done, who = clocks.groups[warp, costs.TCGEN05].open, self._who(group.wave, warp)
+            self.open.pop(who, None)
+            self.landings[id(effect)] = WaitSource(max(float(clocks.now[warp]), done), "tcgen05", *who), None
         # These arrive at an mbarrier when the copies that the warp has issued so far have landed.
-        elif agent not in (costs.WGMMA, *costs.STORES):  # cp.async.mbarrier.arrive, st.async
+        elif agent not in (costs.WGMMA, costs.TCGEN05, *costs.TENSOR_MEMORY, *costs.STORES):
+            # cp.async.mbarrier.arrive, st.async
             warps = _active(group, effect.mask)
             waits = [clocks.groups[int(w), costs.CP_ASYNC].open for w in warps]
             time = max([float(clocks.now[warps].max()), *waits])
