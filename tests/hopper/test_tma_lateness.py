@@ -97,3 +97,9 @@ def test_copies_without_a_wait(left_out: str) -> None:
     """Nothing forces the copy (a wait of another warp does not), until its block has ended."""
     with pytest.raises(SimulationError, match="reaches the shared memory of a block whose threads have all ended"):
         run(left_out)
+
+
+def test_what_comes_after_its_block_may_be_let_pass() -> None:
+    with options(check="none,-exits"):
+        _, b, _ = run("read")
+    assert b.any()

@@ -133,7 +133,8 @@ class SharedBuffer(Buffer):
                 "an asynchronous copy reaches the shared memory of a block whose threads have all ended",
                 fix="let a thread of the block wait until the copy is done before the kernel ends: mbarrier_wait for "
                 "one that brings bytes (expect_tx of all of them), cp_async_bulk_commit_group() and "
-                "cp_async_bulk_wait_group(0) by the thread that issued a store, producer_tail of a pipeline",
+                "cp_async_bulk_wait_group(0) by the thread that issued a store, producer_tail of a pipeline "
+                "(check='default,-exits' lets it pass)",
             )
         if off + size > self.stride:
             raise Fault(

@@ -37,6 +37,8 @@ class Wave:
         self.shared = SharedBuffer(launch.smem, len(coords), self.geometry.cluster_size, launch.integers, launch.space)
         self.kept: dict[Any, Any] = {}  # state of instruction families that is not in shared memory
         self.turning: dict[Any, LoopProgress] = {}  # loops that warps have run many iterations of: (op, first warp)
+        # Memory of blocks that have ended is gone, unless the program asks to let that pass.
+        self.outlives = "-exits" in launch.options.check.replace(" ", "").split(",")
         self.clock = 0
         self.left: list[CommitQueues] = []  # what warps that have ended did not wait for
 
@@ -49,7 +51,8 @@ class Wave:
         self.left.append(group.queues)
         self.clusters.leave(group.warps)
         np.subtract.at(self.remaining, group.warps // self.geometry.warps, 1)
-        self.shared.ended = self.remaining == 0
+        if not self.outlives:
+            self.shared.ended = self.remaining == 0
         if not any(g.wave is self for g in self.launch.groups):
             for queues in self.left:
                 queues.land_all()
