@@ -42,7 +42,7 @@ Split = tuple[Layout, Layout, Layout, Layout]
 def copy(
     atom: CopyAtom,
     src: Tensor,
-    dst: Tensor,
+    dst: Any,  # a Tensor, or two
     *,
     pred: Any = None,
     tma_bar_ptr: Pointer | None = None,
@@ -61,7 +61,8 @@ def copy(
         src: (V, ...), in elements of the atom's type. Mode 0 is what one instruction moves for one thread (or a tuple
             that begins with it), as ``partition_S``, ``retile`` and ``tma_partition`` give it; the instruction is
             repeated over the other modes.
-        dst: (V, ...) with as many repetitions, of ``partition_D``, ``retile`` or ``tma_partition``.
+        dst: (V, ...) with as many repetitions, of ``partition_D``, ``retile`` or ``tma_partition``. Of a load that
+            reduces (``tcgen05.LdRed32x32bOp``) a pair: the registers, and one number for each repetition.
         pred: a tensor of Booleans, one for each repetition. Where it is false nothing is copied (``cp.async`` writes
             zeros, also behind the end of a shared-memory tensor that is smaller than the tile: leave room for them).
         tma_bar_ptr: of a TMA load: a pointer to the mbarrier (Int64 in shared memory) at which its bytes count.
@@ -97,6 +98,9 @@ def copy(
     """
     if not isinstance(atom, CopyAtom):
         raise ConstraintError(f"cute.copy takes a copy atom first, not {atom!r}: make one with cute.make_copy_atom")
+    reduction = getattr(atom.op, "stage_reduction", None)
+    if reduction is not None and isinstance(dst, (tuple, list)) and len(dst) == 2:
+        return reduction(atom, src, dst)
     for name, tensor in (("source", src), ("destination", dst)):
         if not isinstance(tensor, Tensor):
             raise ConstraintError(f"cute.copy: the {name} must be a tensor, not {tensor!r}")

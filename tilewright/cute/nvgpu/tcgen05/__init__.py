@@ -29,6 +29,7 @@ from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     OperandSource,
     commit,
 )
+from tilewright.cute.nvgpu.tcgen05.reducing_loads import LdRed16x32bx2Op, LdRed32x32bOp, TmemLoadRedOp
 from tilewright.cute.nvgpu.tcgen05.s2t import (
     Cp2x64x128b0123Op,
     Cp2x64x128b0213Op,
@@ -59,19 +60,21 @@ from tilewright.tiled.tiled_copy import TiledCopy
 
 __all__ = [
     "BlockScaledMmaOp",
-    "Cp2x64x128b0123Op",
-    "Cp2x64x128b0213Op",
-    "Cp4x32x128bOp",
-    "Cp4x256bOp",
     "Cp128x128bOp",
     "Cp128x256bOp",
+    "Cp2x64x128b0123Op",
+    "Cp2x64x128b0213Op",
+    "Cp4x256bOp",
+    "Cp4x32x128bOp",
     "CtaGroup",
     "Field",
     "Ld16x128bOp",
-    "Ld16x32bx2Op",
     "Ld16x256bOp",
+    "Ld16x32bx2Op",
     "Ld16x64bOp",
     "Ld32x32bOp",
+    "LdRed16x32bx2Op",
+    "LdRed32x32bOp",
     "MmaF16BF16Op",
     "MmaF8F6F4Op",
     "MmaFP8Op",
@@ -88,10 +91,11 @@ __all__ = [
     "Repetition",
     "SmemLayoutAtomKind",
     "St16x128bOp",
-    "St16x32bx2Op",
     "St16x256bOp",
+    "St16x32bx2Op",
     "St16x64bOp",
     "St32x32bOp",
+    "TmemLoadRedOp",
     "Unpack",
     "commit",
     "find_tmem_tensor_col_offset",
@@ -317,13 +321,13 @@ def get_tmem_copy_properties(atom: CopyAtom, *, loc: Any = None, ip: Any = None)
 
 
 def is_tmem_load(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
-    """Whether a copy atom, or tiled copy, loads from tensor memory.
+    """Whether a copy atom, or tiled copy, loads from tensor memory and does nothing else.
 
     >>> from tilewright import Float32, cute
     >>> is_tmem_load(cute.make_copy_atom(Ld32x32bOp(Repetition.x4), Float32))
     True
     """
-    return isinstance(atom.instruction, TmemLoad)
+    return isinstance(atom.instruction, TmemLoad) and not hasattr(atom.op, "stage_reduction")
 
 
 def is_tmem_store(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
