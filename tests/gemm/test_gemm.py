@@ -209,7 +209,10 @@ bytes_ = np.zeros((8, 8), np.int8)
         (lambda: gemm(half, half, out=np.zeros((4, 8), np.float16)), "out must be 8 x 8"),
         (lambda: gemm(half, half, out=half), "out overlaps a"),
         (lambda: gemm(half, half, out=np.zeros((8, 8), np.int32)), "cannot be written as Int32"),
-        (lambda: gemm(half, half, half, out=np.zeros((8, 8), np.float32)), "c is Float16, out is Float32"),
+        (
+            lambda: gemm(half, half, half.astype(np.int8), out=half * 0, beta=1),
+            "c is Int8, which is not added to sums of Float32",
+        ),
         (lambda: gemm(bytes_, bytes_, alpha=float("nan")), "alpha is nan: a scale must be finite"),
         (lambda: gemm(half, half, alpha="2"), "alpha must be a number, got '2'"),
         (lambda: gemm(bytes_, bytes_, alpha=0.5), "alpha = 0.5: kernel hopper_i8 computes with integers"),

@@ -161,6 +161,13 @@ def check_types(a: Any, b: Any) -> None:
         )
 
 
+def dynamic(matrix: Any) -> Any:
+    """A matrix of run-time extents and strides. Where both strides are 1, one extent is 1 and either mode may be the
+    contiguous one."""
+    either = matrix.stride == (1, 1)
+    return matrix.mark_layout_dynamic(leading_dim=1) if either else matrix.mark_layout_dynamic()
+
+
 def asks_for_gradient(source: Any) -> bool:
     """Whether PyTorch would record what is done with a tensor."""
     return bool(getattr(source, "requires_grad", False)) and bool(sys.modules["torch"].is_grad_enabled())

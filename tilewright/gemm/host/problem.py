@@ -34,6 +34,8 @@ class Problem:
     D: Matrix
     has_c: bool
     indirect: IndirectOperands | None = None  # rows by index, batches by pointer
+    source: Matrix | None = None
+    """A C of another type than D's: the epilogue reads it, and the kernel has no C."""
 
     @classmethod
     def of(cls, a: Any, b: Any, c: Any = None, out: Any = None, out_dtype: Any = None) -> Problem:
@@ -45,6 +47,10 @@ class Problem:
         if out is None:
             out = empty(a, (m, n) if len(a.shape) == 2 else (batch, m, n), C.dtype if C else out_dtype)
         D = out if isinstance(out, Matrix) else Matrix.of("out", out)
+        if C is not None and C.dtype is not D.dtype and len(c.shape) == 2:
+            check_output(A, B, None, D, (m, n, batch))
+            check_source(C, D)
+            return cls(A, B, D, D, False, source=C)
         check_output(A, B, C, D, (m, n, batch))
         return cls(A, B, C if C is not None else D, D, C is not None)
 
@@ -118,7 +124,8 @@ class Problem:
         # Addresses matter only by their alignment: a handle goes on with other matrices of the same geometry.
         where = [(array.shape, array.stride, array.dtype, array.address % 16, array.device) for array in arrays]
         if self.indirect is None:
-            return (*where, self.has_c)
+            source = None if self.source is None else self.source.array
+            return (*where, self.has_c, source and (source.shape, source.stride, source.dtype, source.address % 16))
         others = [[m.array.address % 16 for m in batch] for batch in self.indirect.batches]
         return (*where, self.has_c, self.shape, others, [self.indirect.by_index(operand) for operand in range(4)])
 
@@ -150,7 +157,8 @@ class Problem:
     @property
     def all_matrices(self) -> list[Matrix]:
         """Those of all products."""
-        return [matrix for operand in range(4) for matrix in self.every(operand)]
+        others = [] if self.source is None else [self.source]
+        return others + [matrix for operand in range(4) for matrix in self.every(operand)]
 
     def every(self, operand: int) -> tuple[Matrix, ...]:
         """All matrices of operand 0 (A) to 3 (D): several where batches are given by pointer."""
@@ -266,7 +274,7 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
     if D.shape != shape:
         raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
     if C is not None and C.dtype is not D.dtype:
-        raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; both must have one dtype")
+        raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; of stacks, lists and rows by index both have one dtype")
     for other in (A, B):
         if D.overlaps(other):
             raise ArgumentError(f"out overlaps {other.name}; give it memory of its own")
@@ -283,6 +291,14 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
         raise ArgumentError(f"the matrices are on different devices: {', '.join(sorted(devices))}")
+
+
+def check_source(C: Matrix, D: Matrix) -> None:
+    """ArgumentError for a C of another type than D's that cannot be read beside D."""
+    if C.device != D.device:
+        raise ArgumentError(f"the matrices are on different devices: {', '.join(sorted({C.device, D.device}))}")
+    if D.overlaps(C):
+        raise ArgumentError(f"out overlaps c, and they are of two types, {D.dtype} and {C.dtype}: give out its own")
 
 
 def check_vector(name: str, array: Array, problem: Problem) -> None:

@@ -7,9 +7,11 @@ import numbers
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.epilogue.functions import LinearCombination, ScaledSource
+from tilewright.gemm.arrays import dynamic
+from tilewright.gemm.epilogue.functions import Chain, LinearCombination, Residual, ScaledSource
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem
+from tilewright.lang.arguments.dlpack import from_dlpack
 
 LARGEST = {"int": 2**31 - 1, 64: 1.7e308}
 """The largest scale of integer and of Float64 accumulators; 3e38 of all others, which scale as Float32 would."""
@@ -17,28 +19,39 @@ LARGEST = {"int": 2**31 - 1, 64: 1.7e308}
 
 def linear_combination(
     entry: KernelEntry, problem: Problem, alpha: float, beta: float
-) -> LinearCombination | ScaledSource:
+) -> LinearCombination | ScaledSource | Chain:
     """alpha * sums + beta * C, or beta * C alone where ``alpha`` is 0, as BLAS has it: NaN and infinity in A and B then
-    have no effect. ArgumentError where the numbers, or C, do not allow it."""
-    acc = entry.config.acc_dtype
-    if beta and not problem.has_c:
+    have no effect. A C of another type than D's is read by a function behind that. ArgumentError where the numbers, or
+    C, do not allow it."""
+    acc, source = entry.config.acc_dtype, problem.source
+    if beta and not problem.has_c and source is None:
         raise ArgumentError(f"beta = {beta} needs a matrix c")
     for name, value in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(value, (numbers.Real, np.number)):
-            raise ArgumentError(f"{name} must be a number, got {value!r}")
-        # NaN is the number that differs from itself.
-        if value != value or abs(value) == float("inf"):
-            raise ArgumentError(f"{name} is {value}: a scale must be finite")
+        check_scale(name, value)
         # Int32 reaches one further below zero than above it.
         if abs(value + (acc.is_integer and value < 0)) > LARGEST.get("int" if acc.is_integer else acc.width, 3e38):
             raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
     number = int if acc.is_integer else float
+    if beta and source is not None:
+        if not acc.is_same_kind(source.dtype) or source.dtype.width > acc.width:
+            raise ArgumentError(f"c is {source.dtype}, which is not added to sums of {acc}: convert it before")
+        residual = Residual(dynamic(from_dlpack(source.source)), acc(number(beta)))
+        return Chain((ScaledSource(acc(0)) if alpha == 0 else LinearCombination(acc(number(alpha))), residual))
     # 0 * NaN is NaN: the sums must not be used at all.
     if alpha == 0:
         return ScaledSource(acc(number(beta)))
     return LinearCombination(acc(number(alpha)), acc(number(beta)) if problem.has_c else None)
+
+
+def check_scale(name: str, value: float) -> None:
+    """ArgumentError for what is no finite number."""
+    if not isinstance(value, (numbers.Real, np.number)):
+        raise ArgumentError(f"{name} must be a number, got {value!r}")
+    # NaN is the number that differs from itself.
+    if value != value or abs(value) == float("inf"):
+        raise ArgumentError(f"{name} is {value}: a scale must be finite")
 
 
 def check_result(entry: KernelEntry, problem: Problem) -> None:

@@ -19,7 +19,8 @@ from tilewright.gemm.host.problem import Problem, is_torch
 def transfer(problem: Problem, target: Any) -> Problem:
     """The problem with its operands on the machine ``target``."""
     A, B, D = (_moved(target, matrix) for matrix in (problem.A, problem.B, problem.D))
-    return replace(problem, A=A, B=B, D=D, C=_moved(target, problem.C) if problem.has_c else D)
+    source = None if problem.source is None else _moved(target, problem.source)
+    return replace(problem, A=A, B=B, D=D, C=_moved(target, problem.C) if problem.has_c else D, source=source)
 
 
 def fetch_result(target: Any, moved: Problem, problem: Problem) -> None:

@@ -107,13 +107,6 @@ def view_of(x: Any, shape: tuple[int, ...]) -> Any | None:
     return seen if namespace(x).may_share_memory(seen, x) else None
 
 
-def dynamic(matrix: Any) -> Any:
-    """A matrix of run-time extents and strides. Where both strides are 1, one extent is 1 and either mode may be the
-    contiguous one."""
-    either = matrix.stride == (1, 1)
-    return matrix.mark_layout_dynamic(leading_dim=1) if either else matrix.mark_layout_dynamic()
-
-
 def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """An array for the result on the device of ``like``, of the numeric class ``dtype``."""
     kind = framework(like)

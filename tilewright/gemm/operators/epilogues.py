@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
+from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.epilogue.activations import (
     ACTIVATIONS,
     Activation,
@@ -22,7 +23,7 @@ from tilewright.gemm.epilogue.activations import (
     check_activation,
 )
 from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
-from tilewright.gemm.operators.arrays import dynamic, view_of
+from tilewright.gemm.operators.arrays import view_of
 from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.numbers.numeric import Numeric

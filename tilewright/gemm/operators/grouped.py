@@ -232,6 +232,8 @@ def problem_of(number: int, arrays: Sequence[Any], out: Any, kernel: Any) -> Pro
         if out is None:
             out = new_result(a, (A.shape[0], B.shape[1]), Matrix.of("c", c).dtype if c is not None else kind)
         problem = Problem.of(a, b, c, out)
+        if problem.source is not None:
+            raise ArgumentError(f"c is {problem.source.dtype}, out is {problem.D.dtype}; in lists both have one dtype")
         for matrix in problem.matrices:
             reach = sum((n - 1) * abs(d) for n, d in zip(matrix.shape, matrix.stride, strict=True) if n)
             if reach >= MOST_ELEMENTS:

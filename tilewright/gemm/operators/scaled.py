@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
@@ -21,7 +22,7 @@ from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, ResultScal
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.operators.arrays import dynamic, framework
+from tilewright.gemm.operators.arrays import framework
 from tilewright.gemm.operators.matmul import Request, any_recorded, remember, remembered_product
 from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.tuning.stand_in import numeric_class

@@ -10,12 +10,13 @@ from typing import Any
 
 from tilewright import BFloat16
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.scales import BLOCK
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
-from tilewright.gemm.operators.arrays import dynamic, framework, namespace
+from tilewright.gemm.operators.arrays import framework, namespace
 from tilewright.gemm.operators.matmul import any_recorded
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
 from tilewright.gemm.operators.scaled import FAST, PROMOTED
