@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tilewright import sim, viz
+from tilewright.cute.runtime import from_dlpack
 from tilewright.gemm import gemm
 from tilewright.sim.tracing import Trace, costs
 
@@ -58,3 +60,19 @@ def test_the_picture_and_perfetto_show_them(trace: Trace, tmp_path: Path) -> Non
     assert {"tcgen05", "tensor memory", "warp 1 (multiplies)"} <= set(rows)
     events = json.loads(trace.to_perfetto(tmp_path / "trace.json").read_text())["traceEvents"]
     assert "tcgen05 of warp 1" in {event["args"].get("name") for event in events if event["ph"] == "M"}
+
+
+def test_a_pair_of_blocks() -> None:
+    """Both tensor cores multiply; loads of pairs are no multicast; a warp that loads waits for accumulators, too."""
+    program = runpy.run_path(str(Path(__file__).parents[2] / "examples/blackwell_gemm.py"))
+    product = program["Gemm"]((256, 64, 64), (2, 1), 2)
+    a, b, d = program["operands"](product)
+    with sim.trace() as trace:
+        product(*(from_dlpack(x, assumed_align=16) for x in (a, b, d)))
+    issued, shared = (trace.of("tcgen05", block=block) for block in (0, 1))
+    assert [s.stage for s in issued] == [0, 1, 0] and [s.source for s in shared] == [0, 0, 0]
+    assert [(s.start, s.end) for s in issued] == [(s.start, s.end) for s in shared]
+    assert len(trace.of("load", block=1)) == 6 and not trace.of("multicast")
+    waits = {s.name for s in trace.of("wait", block=1) if s.name[-1] == "]"}
+    assert waits == {"empty[0]", "empty[1]", "acc full[0]"}
+    assert {s.ended_by for s in trace.stalls() if s.name == "empty"} == {"tensor cores"}

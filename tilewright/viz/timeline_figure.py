@@ -285,7 +285,8 @@ class _Rows:
         fill = {"run": RUN, "wait": WAIT}.get(span.kind, PLAIN if stage is None else distinct(stage))
         if self.stalls and span.kind == "wait":
             fill = ENDS[ended_by(span, self.ends.get((span.block, span.warp, span.end)))]
-        label = span.name if span.kind == "wait" else "" if stage is None else str(stage)
+        of_unit = "cp" if span.name.startswith("tcgen05.cp") else "" if stage is None else str(stage)
+        label = span.name if span.kind == "wait" else of_unit
         what = "waits for " if span.kind == "wait" else ""
         phase = "" if span.phase is None else f", phase {span.phase}"
         size = f", {span.bytes} bytes" if span.bytes else ""

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.atoms.tensor_memory import LOAD, MMA, STORE
+from tilewright.atoms.tensor_memory_cp import SmemToTmem
 from tilewright.atoms.tma import AGENT as TMA
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.atoms.wgmma_flow import AGENT as WGMMA
@@ -119,9 +120,12 @@ def tcgen05_cycles(op: Op) -> float:
     """How long the tensor core of a multiprocessor is busy with all instructions of ``op``: products, or copies to
     tensor memory. Of a pair each block has half of the rows, so that the time is that of one."""
     atom = op.attrs["atom"]
-    if hasattr(atom, "shape_mnk"):
-        return float(atom.count(op) * atom.shape_mnk[1] / TCGEN05_COLUMNS)
-    return float(atom.count(op) * atom.rows * atom.row_bytes / TCGEN05_COPY_BYTES)
+    if atom.name == "tcgen05.cp":
+        copy = SmemToTmem(atom.shape)
+        return atom.count(op) * copy.rows * copy.row_bytes / TCGEN05_COPY_BYTES
+    # Of descriptors that the program makes, N is known at run time only: it counts as the largest.
+    n = atom.shape_mnk[1] if on_tensor_cores(atom) else 256
+    return float(atom.count(op) * n / TCGEN05_COLUMNS)
 
 
 def tensor_memory_cycles(op: Op) -> float:

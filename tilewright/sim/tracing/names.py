@@ -29,7 +29,10 @@ def with_names(tracer: Tracer) -> tuple[list[Span], list[Arrow], list[Phase]]:
     """The spans, arrows and phases of a tracer with names and stages instead of offsets in shared memory."""
     full = {offset: stage for stage, offset in enumerate(sorted(tracer.filled))}
     loaders = {who for who, does in tracer.does.items() if "loads" in does}
-    emptied = sorted(o for o, who in tracer.waited.items() if o not in full and who & loaders)
+    # With tcgen05 a warp that loads may wait for accumulators, too, and for its pair before tensor memory is freed:
+    # only what it has waited for right before a load is ``empty`` there.
+    waited = tracer.refilled if tracer.committed else tracer.waited
+    emptied = sorted(o for o in waited if o not in full and tracer.waited[o] & loaders)
     empty = {offset: stage for stage, offset in enumerate(emptied)}
     rings = {"full": full, "empty": empty, **accumulators(tracer, {*full, *empty})}
 

@@ -63,6 +63,8 @@ class Tracer(Observer):
         self.filled: set[int] = set()  # mbarriers that TMA completes: offsets
         self.committed: set[int] = set()  # mbarriers at which tcgen05.commit arrives: offsets
         self.waited: dict[int, set[tuple[int, int]]] = defaultdict(set)  # offset: who waits there
+        self.refilled: set[int] = set()  # offsets of mbarriers that a warp has waited for last before a load by TMA
+        self.of_pairs: set[int] = set()  # spans of loads for an MMA of a pair of blocks
         self.rings = Rings()
         self.copied: int | None = None  # the commit group of the cp.async that lands
         self.read: int | None = None  # the stage that the op that executes has read
@@ -178,6 +180,8 @@ class Tracer(Observer):
                 start = clocks.units["tensor core", who[0]].take(max(now, groups.open), duration)
                 groups.open = start + duration
                 self._matrix("tcgen05", who, op, start, groups.open, now)
+                if op.attrs["atom"].ctas == 2:
+                    self._of_peer(who, int(self.blocks[group.wave][warp // self.warps ^ 1]))
                 self.does[who].add("multiplies")
             elif agent in costs.TENSOR_MEMORY:
                 groups.open = max(groups.open, now + costs.tensor_memory_cycles(op))
@@ -237,13 +241,21 @@ class Tracer(Observer):
                     self._span("ldmatrix", who, now, now + cost + self.latency, name, stage=stage, loc=op.loc)
 
     def _matrix(self, kind: str, who: tuple[int, int], op: Op, start: float, end: float, now: float) -> None:
-        """The instructions of one group of a warp are one span: those up to a commit."""
+        """Neighbouring instructions of one group of a warp are one span: those up to a commit."""
         stage, known = self.ring.get(who), self.open.get(who)
-        if known is not None:
+        name = op.attrs["atom"].mnemonic()
+        # The unit of tcgen05 copies, too, in order with its products.
+        if known is not None and (kind == "wgmma" or self.spans[known].name == name):
             self.spans[known] = replace(self.spans[known], end=end)
         else:
             self.open[who] = len(self.spans)
-            self._span(kind, who, start, end, op.attrs["atom"].mnemonic(), stage=stage, loc=op.loc, begun=now)
+            self._span(kind, who, start, end, name, stage=stage, loc=op.loc, begun=now)
+
+    def _of_peer(self, who: tuple[int, int], peer: int) -> None:
+        """The other block of a pair multiplies its half in the same time: a copy behind the warp's open span."""
+        made = self.open[who]
+        found = replace(self.spans[made], block=peer, source=who[0])
+        self.spans[made + 1 : made + 2] = [found]
 
     def _grouped(self, group: Group, op: Op, warps: Any, order: Any) -> None:
         clocks = self.clocks[group.wave]
@@ -380,6 +392,9 @@ class Tracer(Observer):
         """A load by TMA arrives at the mbarrier of a block: its own, or one that the load is multicast to."""
         self.filled.add(offset)
         loaded = self.spans[span] = replace(self.spans[span], stage=offset)
+        if span in self.of_pairs and block % 2 == 0:
+            # The bytes count at the mbarrier of the pair's first block, and land in the block of the loading one's rank.
+            block += loaded.block % 2
         if block != loaded.block:
             self.spans.append(replace(loaded, kind="multicast", block=block, source=loaded.block))
 
@@ -395,6 +410,10 @@ class Tracer(Observer):
             start = clocks.units["TMA", who[0]].take(now + costs.TMA_ISSUE, duration)
             end = start + duration + costs.TMA_LATENCY
             self.landings[id(effect)] = WaitSource(end, "load", *who), len(self.spans)
+            if getattr(effect.op.attrs["atom"], "pair", False):
+                self.of_pairs.add(len(self.spans))
+            if who in self.ring:
+                self.refilled.add(self.ring[who])
             self._span(
                 "load",
                 who,
