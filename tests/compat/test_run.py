@@ -108,6 +108,13 @@ def test_a_failure_shows_the_scripts_own_traceback(command: Any, program: str) -
     assert "ValueError: its own" in lines and "tilewright/compat" not in err
 
 
+def test_annotations_are_evaluated_as_python_does(command: Any, tmp_path: Path) -> None:
+    """The script has none of this package's `from __future__` imports."""
+    script = tmp_path / "annotated.py"
+    script.write_text("class Storage:\n    words: 2 + 3\nprint(Storage.__annotations__)\n")
+    assert command(str(script))[:2] == (0, "{'words': 5}\n")
+
+
 def test_a_missing_script_and_one_that_is_no_python(command: Any, tmp_path: Path) -> None:
     code, _, err = command(str(tmp_path / "none.py"))
     assert code == 2 and "can't open file" in err and "No such file or directory" in err

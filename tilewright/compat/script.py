@@ -33,7 +33,7 @@ def run_script(path: str, arguments: list[str]) -> int:
     sys.modules["__main__"], sys.argv = main, [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
-        exec(compile(source, path, "exec"), main.__dict__)
+        exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as stop:
         return _exit_code(stop)
     except KeyboardInterrupt:

@@ -89,9 +89,9 @@ class PersistentGemm:
             acc: cute.struct.MemRange[cutlass.Int64, self.acc_stages * 2]
             dealloc: cutlass.Int64
             holding: cutlass.Int32
-            c: cute.struct.Align[cute.struct.MemRange[self.c_dtype, cute.cosize(c_smem.outer)], 1024]
-            a: cute.struct.Align[cute.struct.MemRange[a.element_type, cute.cosize(a_smem.outer)], 1024]
-            b: cute.struct.Align[cute.struct.MemRange[b.element_type, cute.cosize(b_smem.outer)], 1024]
+            sC: cute.struct.Align[cute.struct.MemRange[self.c_dtype, cute.cosize(c_smem.outer)], 1024]
+            sA: cute.struct.Align[cute.struct.MemRange[a.element_type, cute.cosize(a_smem.outer)], 1024]
+            sB: cute.struct.Align[cute.struct.MemRange[b.element_type, cute.cosize(b_smem.outer)], 1024]
 
         self.shared_storage = SharedStorage
         self.kernel(tiled_mma, tma_a, ta, tma_b, tb, tma_c, tc, a_smem, b_smem, c_smem, params).launch(
@@ -150,9 +150,9 @@ class PersistentGemm:
             two_cta_tmem_dealloc_mbar_ptr=storage.dealloc.ptr,
         )
         pipeline.pipeline_init_arrive(cluster_shape_mn=self.cluster_layout_vmnk, is_relaxed=True)
-        s_c = storage.c.get_tensor(c_smem.outer, swizzle=c_smem.inner)
-        s_a = storage.a.get_tensor(a_smem.outer, swizzle=a_smem.inner)
-        s_b = storage.b.get_tensor(b_smem.outer, swizzle=b_smem.inner)
+        s_c = storage.sC.get_tensor(c_smem.outer, swizzle=c_smem.inner)
+        s_a = storage.sA.get_tensor(a_smem.outer, swizzle=a_smem.inner)
+        s_b = storage.sB.get_tensor(b_smem.outer, swizzle=b_smem.inner)
         mask_a = mask_b = None
         if cutlass.const_expr(along_n > 1 or self.use_2cta_instrs):
             mask_a = cpasync.create_tma_multicast_mask(self.cluster_layout_vmnk, in_cluster, mcast_mode=2)

@@ -29,4 +29,4 @@ def prompt(frame: Frame) -> None:
     # Code that seems to be at the kernel's line: the debugger then shows the kernel's source around it.
     text = "\n" * (frame.location.line - 1) + "breakpoint()"
     # What the user types at the prompt is Python.
-    exec(compile(text, frame.location.file, "exec"), {"__name__": frame.kernel, **names(frame)})
+    exec(compile(text, frame.location.file, "exec", dont_inherit=True), {"__name__": frame.kernel, **names(frame)})
