@@ -26,12 +26,12 @@ class Span:
 
     ``kind``: ``run`` and ``wait`` of a warp; ``load`` and ``store`` by TMA, until they have landed;
     ``multicast``, a load of another block of the cluster, ``source``, that fills this one too; ``wgmma``, a group on
-    the tensor cores; ``tcgen05``, products, or copies to tensor memory, up to a commit, in both blocks of a
-    pair (``source``: the one that issues); ``tensor memory``, a load or store of a warp there; ``cp.async``, a copy; ``ldmatrix`` and ``mma``, these instructions of a warp. ``block`` is
-    its number in the grid, ``warp`` the one that runs, waits or has issued. ``name``: what is waited for, or the
-    instruction. ``stage``: of the ring of mbarriers that TMA fills, or of the shared memory that ``cp.async`` fills,
-    where one is meant. ``begun``: when what is asynchronous was issued. ``phase``: of the mbarrier, 0 for the first,
-    that a wait waits for.
+    the tensor cores; ``tcgen05``, products, or copies to tensor memory, up to a commit, in both blocks of a pair
+    (``source``: the one that issues); ``tensor memory``, a load or store of a warp there; ``cp.async``, a copy;
+    ``ldmatrix`` and ``mma``, these instructions of a warp. ``block`` is its number in the grid, ``warp`` the one that
+    runs, waits or has issued. ``name``: what is waited for, or the instruction. ``stage``: of the ring of mbarriers
+    that TMA fills, or of the shared memory that ``cp.async`` fills, where one is meant. ``begun``: when what is
+    asynchronous was issued. ``phase``: of the mbarrier, 0 for the first, that a wait waits for.
     """
 
     kind: str

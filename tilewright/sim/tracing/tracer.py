@@ -393,7 +393,7 @@ class Tracer(Observer):
         self.filled.add(offset)
         loaded = self.spans[span] = replace(self.spans[span], stage=offset)
         if span in self.of_pairs and block % 2 == 0:
-            # The bytes count at the mbarrier of the pair's first block, and land in the block of the loading one's rank.
+            # The bytes count at the pair's first block, and land in that of the same rank as the loading one.
             block += loaded.block % 2
         if block != loaded.block:
             self.spans.append(replace(loaded, kind="multicast", block=block, source=loaded.block))
