@@ -78,6 +78,10 @@ INTEGERS: list[tuple[str, Any]] = [
     ("bfe.u32 $0, $1, 4, 12;", lambda a, b, c: a >> 4 & 0xFFF),
     ("bfi.b32 $0, $1, $2, 8, 8;", lambda a, b, c: b & ~0xFF00 | (a & 255) << 8),
     (
+        "{ .reg .b64 h; createpolicy.fractional.L2::evict_first.b64 h, 1.0; mov.b32 $0, $1; }",
+        lambda a, b, c: a,
+    ),
+    (
         "{ .reg .pred p, q; setp.lt.s32 p|q, $1, $2; selp.b32 $0, $1, $3, q; }",
         lambda a, b, c: a if signed(a) >= signed(b) else c,
     ),

@@ -20,7 +20,7 @@ from tilewright.atoms.warp import Redux, Shuffle, Vote
 from tilewright.errors import ConstraintError
 from tilewright.ir.arithmetic import on_lanes
 from tilewright.ir.casts import cast
-from tilewright.ir.types import BOOL, I32, SCALARS, U32
+from tilewright.ir.types import BOOL, I32, SCALARS, U32, U64
 
 _ROUNDINGS = ("rn", "ftz", "sat", "relu")
 
@@ -405,6 +405,17 @@ def _redux(step: Step) -> None:
 def _sleep(step: Step) -> None:
     step.only()
     step.read(0)  # how long a thread pauses changes nothing
+
+
+@known("prefetch", "prefetchu")
+def _prefetch(step: Step) -> None:
+    """Nothing: which cache holds a line changes no result."""
+
+
+@known("createpolicy")
+def _cache_policy(step: Step) -> None:
+    """A hint for caches, of which the simulator has none: no program may depend on its bits."""
+    step.write(np.zeros(step.registers.count, np.uint64), Kind(U64))
 
 
 @known("activemask")

@@ -18,12 +18,13 @@ from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import I64, MemSpace, PtrType, ScalarType, Type, VecType
+from tilewright.ir.types import MemSpace, PtrType, ScalarType, Type, VecType
 from tilewright.lang.device import ptx_constraints
 from tilewright.lang.device.calls import operand
 from tilewright.lang.device.ptx_constraints import IMMEDIATE
-from tilewright.lang.device.ptx_instructions import as_instruction, as_load
+from tilewright.lang.device.ptx_instructions import as_instruction
 from tilewright.lang.device.ptx_program import taken_apart
+from tilewright.lang.device.ptx_registers import bits_of, into, out_of
 
 _READ = re.compile(r"\{\$r(\d+)\}")
 
@@ -51,11 +52,11 @@ def _letter(kind: Type, ptx: str) -> str:
     """The constraint of a register that holds a number or an address."""
     if isinstance(kind, PtrType):
         return "r" if kind.space is MemSpace.SMEM else "l"
-    if not isinstance(kind, (ScalarType, VecType)) or _bits(kind) not in (16, 32, 64, 128):
+    if not isinstance(kind, (ScalarType, VecType)) or bits_of(kind) not in (16, 32, 64, 128):
         raise ConstraintError(f"inline_ptx({ptx!r}): an operand of type {kind} fits no register")
     letters = {16: "h", 32: "r", 64: "l", 128: "q"}
     floats = {32: "f", 64: "d"}
-    bits = _bits(kind)
+    bits = bits_of(kind)
     return floats.get(bits, letters[bits]) if isinstance(kind, ScalarType) and kind.is_float else letters[bits]
 
 
@@ -123,16 +124,13 @@ def inline_asm(
             )
     if res is None and as_instruction(asm_string, values):
         return None
-    if isinstance(res, Type) and (loaded := as_load(asm_string, values, res)) is not None:
-        return loaded
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
-    if taken_apart(text, outputs, inputs, values):
-        return None
-    atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
-    builder = Builder.current()
-    ready = [_into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
-    made = builder.call(atom, ready, tuple(REGISTERS[c] for c in outputs))
-    results = [_out_of(v, _type(t)) for v, t in zip(made, types, strict=True)]
+    made = taken_apart(text, outputs, inputs, values)
+    if made is None:
+        atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
+        ready = [into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
+        made = Builder.current().call(atom, ready, tuple(REGISTERS[c] for c in outputs))
+    results = [out_of(v, _type(t)) for v, t in zip(made, types, strict=True)]
     if isinstance(res, StructType):
         return results
     return results[0] if results else None
@@ -182,37 +180,3 @@ def _type(asked: Any) -> Type:
     if not isinstance(found, (ScalarType, VecType)):
         raise ConstraintError(f"inline_asm: {asked!r} is not a result type; T.f32(), T.i32(), ... are")
     return found
-
-
-def _bits(kind: Type) -> int:
-    assert isinstance(kind, (ScalarType, VecType))
-    return kind.width if isinstance(kind, ScalarType) else kind.elem.width * kind.n
-
-
-def _into(value: Value, register: ScalarType) -> Value:
-    """A value in a register of the asm text."""
-    builder = Builder.current()
-    if isinstance(value.type, PtrType):  # of shared memory, 32 bits say all
-        value = builder.emit("ptr.toint", (value,), (I64,)).result
-        return builder.cast(value, register)
-    kind = value.type
-    if not isinstance(kind, (ScalarType, VecType)):
-        raise ConstraintError(f"inline_asm: an operand of type {kind} fits no register")
-    if isinstance(kind, ScalarType) and not kind.is_float and not register.is_float and kind.width < register.width:
-        return builder.cast(value, register)  # as C does with small integers
-    if _bits(kind) != register.width:
-        raise ConstraintError(
-            f"inline_asm: an operand of type {kind} in a register of {register.width} bits; convert it"
-        )
-    return builder.bitcast(value, register)
-
-
-def _out_of(value: Value, kind: Type) -> Value:
-    """A register of the asm text as a value of the type asked for."""
-    builder, register = Builder.current(), value.type
-    assert isinstance(register, ScalarType)
-    if isinstance(kind, ScalarType) and not kind.is_float and not register.is_float and kind.width < register.width:
-        return builder.cast(value, kind)
-    if _bits(kind) != register.width:
-        raise ConstraintError(f"inline_asm: a result of type {kind} from a register of {register.width} bits")
-    return builder.bitcast(value, kind)

@@ -11,7 +11,7 @@ from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import F32, I32, U8, MemSpace, PtrType, ScalarType
-from tilewright.lang.numbers.numeric import Int32, Uint8, class_of, wrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Uint8, class_of, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
 _MAPA = re.compile(r"\s*mapa\.shared::cluster\.u32\s+\$0,\s*\$1,\s*\$2;\s*")
@@ -30,17 +30,20 @@ _VECTOR = re.compile(
 )
 
 
-_LOAD = re.compile(r"\s*ld(?:\.weak)?\.(global|shared|shared::cta|shared::cluster)\.[bsuf](\d+)\s+\$0,\s*\[\$1\];\s*")
+def reaches(address: Value, space: str | None) -> bool:
+    """Whether ``address`` was made from a pointer to a state space of PTX; None is the generic one."""
+    base, _ = _base(address)
+    if _mapped(base)[0] is not None:
+        return space == "shared::cluster"
+    found = pointer_of(base)
+    return found is not None and isinstance(found.type, PtrType) and found.type.space in _SPACES[space or "generic"]
 
 
-def as_load(text: str, values: list[Any], result: Any) -> Value | None:
-    """A plain load of one number of type ``result`` from an address that was made from a pointer, as a value; None for
-    other texts."""
-    found = _LOAD.fullmatch(text)
-    if found is None or not isinstance(result, ScalarType) or result.width != int(found[2]):
-        return None
+def place_of(address: Value, element: ScalarType, align: int, offset: int = 0) -> Pointer:
+    """The pointer that an ``address`` which :func:`reaches` a space was made from, ``offset`` bytes on, to an
+    ``element``; PTX asks for the alignment, and runs are checked."""
     builder = Builder.current()
-    base, offset = _base(values[0])
+    base, added = _base(address)
     mapped, rank = _mapped(base)
     place: Value | None
     if mapped is not None:
@@ -49,26 +52,35 @@ def as_load(text: str, values: list[Any], result: Any) -> Value | None:
         place = builder.call(Mapa(), [mapped, builder.cast(rank, I32)], (kind,))[0]
     else:
         place = pointer_of(base)
-    spaces = _SPACES["shared::cluster" if mapped is not None else found[1]]
-    if place is None or not isinstance(place.type, PtrType) or place.type.space not in spaces:
-        return None
+    assert place is not None and isinstance(place.type, PtrType)
     space = place.type.space
-    if offset:
+    if added or offset:
         bytes_ = builder.emit("ptr.cast", (place,), (PtrType(U8, space, place.type.align),)).result
-        place = (Pointer(bytes_, Uint8) + sum(map(wrap, offset), Int32(0))).value()
-    kind = PtrType(result, space, result.bytes)  # PTX asks for it, and runs are checked
+        place = (Pointer(bytes_, Uint8) + sum(map(wrap, added), Int32(offset))).value()
+    kind = PtrType(element, space, align)
     if place.type != kind:
         place = builder.emit("ptr.cast", (place,), (kind,)).result
-    return Pointer(place, class_of(result)).load().ir_value()
+    return Pointer(place, class_of(element))
 
 
-_SPACES = {
+def mbarrier_of(address: Value) -> tuple[Pointer, Any] | None:
+    """The pointer to shared memory that ``address`` was made from, and the rank of the block that it was mapped to
+    (None: its own); None where that is not known."""
+    mapped, rank = _mapped(address)
+    found = mapped if mapped is not None else pointer_of(address)
+    if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:
+        return None
+    return Pointer(found, Int64), None if rank is None else wrap(Builder.current().cast(rank, I32))
+
+
+_SPACES: dict[str, tuple[MemSpace, ...]] = {
+    "generic": (MemSpace.GMEM, MemSpace.GENERIC),
     "global": (MemSpace.GMEM, MemSpace.GENERIC),
     "shared": (MemSpace.SMEM,),
     "shared::cta": (MemSpace.SMEM,),
     "shared::cluster": (MemSpace.SMEM, MemSpace.DSMEM),
 }
-"""The memories that a load of a state space may read."""
+"""The memories that a statement with a state space may reach."""
 
 
 def as_instruction(text: str, values: list[Any]) -> bool:

@@ -1,5 +1,6 @@
-"""Inline PTX with instructions of ``tcgen05``, or with a loop that waits for an mbarrier, taken apart: these become
-instructions of the language, which the simulator and its checks follow; what computes registers between them stays PTX.
+"""Inline PTX that reaches memory, at which threads meet, with instructions of ``tcgen05``, or with a loop that waits
+for an mbarrier, taken apart: these statements become operations of the language, which the simulator and its checks
+follow (:mod:`.ptx_memory` has those of memory); what computes registers between them stays PTX.
 
 Registers that a text declares outside of braces belong to the function: other texts of the kernel name them, too.
 """
@@ -7,18 +8,21 @@ Registers that a text declares outside of braces belong to the function: other t
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
+from tilewright.atoms.ptx.step import ACTIONS
 from tilewright.atoms.ptx.text import Operand, Program, Statement, parse
 from tilewright.atoms.tcgen05_described import DescribedMma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import BOOL, I32, I64, U16, U32, U64, MemSpace, PtrType, ScalarType
-from tilewright.lang.device import mbarriers
-from tilewright.lang.device.ptx_instructions import pointer_of
+from tilewright.ir.types import BOOL, I32, I64, U8, U16, U32, U64, MemSpace, PtrType, ScalarType
+from tilewright.lang.device import mbarriers, ptx_memory
+from tilewright.lang.device.ptx_instructions import mbarrier_of, place_of, pointer_of, reaches
+from tilewright.lang.device.ptx_registers import into
 from tilewright.lang.device.tensor_memory import (
     fence_view_async_tmem_load,
     fence_view_async_tmem_store,
@@ -41,6 +45,15 @@ _LOOP = re.compile(
 """A loop until the phase is over."""
 WAIT = "mbarrier.wait.parity"
 """What stands for it here."""
+_CANDIDATE = re.compile(
+    r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async)\b"
+)
+_PLACE = re.compile(r"\[\s*([\w$]+)\s*(?:\+\s*(\w+)\s*)?\]")
+"""``[register + bytes]``"""
+_FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}")
+_WITHOUT_RESULTS = {"nanosleep", "prefetch", "prefetchu"}
+_OF_WARPS = ("shfl", "vote", "redux", "activemask")
+_UNSIGNED = {8: U8, 16: U16, 32: U32, 64: U64}
 _EFFECT = re.compile(r"tcgen05\.|mbarrier\.wait\.parity|elect\.sync")
 _MMA = re.compile(
     r"tcgen05\.mma\.cta_group::([12])\.kind::(\w+)(?:\.block_scale\.scale_vec::([124])X)?"
@@ -63,33 +76,41 @@ _WIDTHS: dict[int, tuple[str, ScalarType, Any]] = {
 }
 
 
-def taken_apart(text: str, outputs: Sequence[str], inputs: Sequence[str], values: Sequence[Value]) -> bool:
-    """Whether the text was emitted as instructions: one without results, that has such an instruction, or declares
-    registers of the function."""
+def taken_apart(
+    text: str, outputs: Sequence[str], inputs: Sequence[str], values: Sequence[Value]
+) -> Sequence[Value] | None:
+    """The results of a text that was emitted as operations: one that has such a statement, or declares registers of
+    the function. None for a text that stays PTX, because it has none, or one that cannot be followed."""
     own = not text.lstrip().startswith(".reg")
-    if outputs or own and not re.search(r"tcgen05\.|mbarrier\.\w+_wait", text):
-        return False
     plain = _LOOP.sub(rf"{WAIT} \g<place>, \g<parity>;", text)
-    if re.search(r"\bbra\b|\w+:\s", plain):
-        return False
+    if outputs and not own or re.search(r"\bbra\b|\w+:\s", plain) or "q" in (*outputs, *inputs):
+        return None
+    if own and not _CANDIDATE.search(plain):
+        return None
     program = parse(plain)
-    if own and not any(_EFFECT.match(s.opcode) for s in program.statements):
-        return False
-    _Text(program, inputs, values, own).emit()
-    return True
+    found = _Text(program, outputs, inputs, values, own)
+    if own and not found.can_be_emitted():
+        return None
+    return found.emit()
 
 
 class _Text:
     """One text in a kernel. ``own``: its registers are its own, not the function's."""
 
-    def __init__(self, program: Program, inputs: Sequence[str], values: Sequence[Value], own: bool) -> None:
+    def __init__(
+        self, program: Program, outputs: Sequence[str], inputs: Sequence[str], values: Sequence[Value], own: bool
+    ) -> None:
         self.statements, self.widths = program.statements, dict(program.registers)
+        self.outputs = [REGISTERS[letter] for letter in outputs]
         self.values: dict[str, Value] = {}
         self.run: list[Statement] = []
-        for i, (letter, value) in enumerate(zip(inputs, values, strict=True)):
-            register = REGISTERS[letter]
+        for i, register in enumerate(self.outputs):
             self.widths[f"${i}"] = f"b{register.width}"
-            self.values[f"${i}"] = value
+        for i, (letter, value) in enumerate(zip(inputs, values, strict=True), len(outputs)):
+            register = self.outputs[int(letter)] if letter.isdigit() else REGISTERS[letter]
+            self.widths[f"${i}"] = f"b{register.width}"
+            for name in (f"${i}", f"${letter}")[: 1 + letter.isdigit()]:
+                self.values[name] = value if isinstance(value.type, PtrType) else into(value, register)
         self.shared: dict[str, Tensor] = Builder.current().ptx_registers
         if not own:
             for name, kind in program.registers.items():
@@ -98,14 +119,30 @@ class _Text:
             if name in self.shared:
                 self.widths[name] = f"b{self.shared[name].element_type.width}"
 
-    def emit(self) -> None:
+    def can_be_emitted(self) -> bool:
+        """Whether a statement is an operation, all that are of such a kind can be followed, and the others compute
+        registers."""
+        kinds = [True if _EFFECT.match(s.opcode) else ptx_memory.follows(s, self) for s in self.statements]
+        for statement, kind in zip(self.statements, kinds, strict=True):
+            if kind is None and statement.opcode.split(".")[0] not in ACTIONS.keys() - _WITHOUT_RESULTS:
+                return False
+            if kind and statement.guard and any(self.widths.get(n) == "pred" for n in _written(statement)):
+                return False
+            if self.outputs and statement.opcode.startswith("tcgen05."):
+                return False
+        known = all(kind == "pred" or _bits(kind) in _WIDTHS for kind in self.widths.values())
+        return known and True in kinds and False not in kinds
+
+    def emit(self) -> Sequence[Value]:
+        """Emit the text, and give its results, in registers of their letters."""
         for i, statement in enumerate(self.statements):
-            if _EFFECT.match(statement.opcode):
+            if _EFFECT.match(statement.opcode) or ptx_memory.follows(statement, self):
                 self._flush(self.statements[i:])
                 self._effect(statement)
             else:
                 self.run.append(statement)
         self._flush(())
+        return [Builder.current().bitcast(self._value(f"${i}"), kind) for i, kind in enumerate(self.outputs)]
 
     # -- runs of statements that compute registers ---------------------------------------------------------------------
 
@@ -116,7 +153,8 @@ class _Text:
             return
         written = list(dict.fromkeys(n for s in run for n in _written(s)))
         later = {n for s in rest for n in _names(s)}
-        results = [n for n in written if n in later or n in self.shared]
+        asked = {f"${i}" for i in range(len(self.outputs))}
+        results = [n for n in written if n in later or n in self.shared or n in asked]
         operands = [n for n in dict.fromkeys(n for s in run for n in _names(s)) if n in self.widths and self._known(n)]
         local = {n: f"r{i}" for i, n in enumerate(dict.fromkeys([*operands, *written]))}
         letters, lines = [], [f".reg .{self.widths[n]} {local[n]};" for n in local]
@@ -129,7 +167,8 @@ class _Text:
         lines += [_NAME.sub(lambda m: local.get(m[0], m[0]), _written_out(s)) for s in run]
         lines += [self._move(local[name], f"${i}", name, into=False) for i, name in enumerate(results)]
         kinds = [_WIDTHS[32 if self.widths[n] == "pred" else _bits(self.widths[n])] for n in results]
-        atom = InlinePtx(f"{{ {' '.join(lines)} }}", tuple(k[0] for k in kinds), tuple(letters), False)
+        together = any(s.opcode.split(".")[0] in _OF_WARPS for s in run)
+        atom = InlinePtx(f"{{ {' '.join(lines)} }}", tuple(k[0] for k in kinds), tuple(letters), together)
         made = Builder.current().call(atom, values, tuple(k[1] for k in kinds))
         for name, value in zip(results, made, strict=True):
             self._store(name, value)
@@ -149,7 +188,17 @@ class _Text:
         """A register's value in a register of its width, and the letter of that."""
         kind = self.widths[name]
         letter, type_, _ = _WIDTHS[32 if kind == "pred" else _bits(kind)]
-        return Builder.current().cast(self._value(name), type_), letter
+        return self._as(self._value(name), type_), letter
+
+    def _as(self, value: Value, kind: ScalarType) -> Value:
+        """The lower bits of a register as a number of this type."""
+        builder, found = Builder.current(), value.type
+        assert isinstance(found, ScalarType)
+        if found.is_float:
+            value, found = builder.bitcast(value, _UNSIGNED[found.width]), _UNSIGNED[found.width]
+        if not kind.is_float:
+            return builder.cast(value, kind)
+        return builder.bitcast(builder.cast(value, _UNSIGNED[kind.width]), kind)
 
     def _value(self, name: str) -> Value:
         if name in self.values:
@@ -177,22 +226,32 @@ class _Text:
             return
         if not statement.guard:
             return self._instruction(opcode, operands)
-        condition = self._number(statement.guard.lstrip("!"), BOOL)
+        condition = self.number(statement.guard.lstrip("!"), BOOL)
         if statement.guard.startswith("!"):
             condition = Builder.current().emit("xor", (condition, Constant(BOOL, True)), (BOOL,)).result
+        written = [n for n in _written(statement) if n in self.widths]
+        cells = {n: make_rmem_tensor(1, _WIDTHS[_bits(self.widths[n])][2]) for n in written}
+        for name, cell in cells.items():  # where the guard is false, a register stays as it was
+            cell[0] = wrap(self._value(name)) if self._known(name) else 0
         with only_if(condition, "guard of an instruction"):
             self._instruction(opcode, operands)
+            for name, cell in cells.items():
+                cell[0] = wrap(self._value(name))
+        for name, cell in cells.items():
+            self._store(name, cell[0].ir_value())
 
     def _instruction(self, opcode: str, operands: tuple[Operand, ...]) -> None:
         if opcode == WAIT:
-            mbarriers.mbarrier_wait(self._pointer(operands[0]), wrap(self._number(operands[1], I32)))
+            mbarriers.mbarrier_wait(self._pointer(operands[0]), wrap(self.number(operands[1], I32)))
         elif opcode in _PLAIN:
             _PLAIN[opcode]()
         elif (mma := _MMA.fullmatch(opcode)) is not None:
             self._mma(int(mma[1]), mma[2], int(mma[3] or 0), operands)
         elif (commit := _COMMIT.fullmatch(opcode)) is not None:
-            mask = Int16(wrap(self._number(operands[1], I32))) if commit[2] else None
+            mask = Int16(wrap(self.number(operands[1], I32))) if commit[2] else None
             tcgen05_commit(self._pointer(operands[0]), mask, int(commit[1]))
+        elif ptx_memory.follows(statement := Statement(opcode, operands), self):
+            ptx_memory.emit(statement, self)
         else:
             raise ConstraintError(f"inline PTX: {opcode} is not here yet")
 
@@ -202,27 +261,56 @@ class _Text:
         if len(places) != (2 if factors else 0):
             raise ConstraintError("inline PTX: tcgen05.mma with a mask of lanes, or a scale of D, is not here yet")
         source = "TS" if str(a).startswith("[") else "SS"
-        left = self._address(a) if source == "TS" else self._number(a, I64)
-        values = [self._address(d), left, self._number(b, I64), self._number(word, I32), self._number(keep, BOOL)]
+        left = self._address(a) if source == "TS" else self.number(a, I64)
+        values = [self._address(d), left, self.number(b, I64), self.number(word, I32), self.number(keep, BOOL)]
         values += [self._address(place) for place in places]
         Builder.current().call(DescribedMma(kind, ctas, source, factors), values, ())
 
-    def _number(self, token: Operand, kind: ScalarType) -> Value:
+    def number(self, token: Operand, kind: ScalarType) -> Value:
         """A register, or a number in the text, of this type."""
         if not isinstance(token, str):
             raise ConstraintError(f"inline PTX: a register is needed, not the vector {{{', '.join(token)}}}")
         if token in self.widths:
-            return Builder.current().cast(self._value(token), kind)
+            return self._as(self._value(token), kind)
         try:
-            number = int(token, 0)
+            number = struct.unpack(">f", bytes.fromhex(token[2:]))[0] if _FLOAT.fullmatch(token) else int(token, 0)
         except ValueError:
             raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number") from None
         return Constant(kind, bool(number) if kind == BOOL else number)
 
+    # -- what statements of memory ask for -------------------------------------------------------------------------
+
+    def reaches(self, token: Operand, space: str | None) -> bool:
+        found = _PLACE.fullmatch(str(token))
+        if found is None or found[1] not in self.values or any(found[1] in _written(s) for s in self.statements):
+            return False
+        return reaches(self.values[found[1]], space)
+
+    def declares(self, token: str, predicate: bool = False) -> bool:
+        return token == "_" or token in self.widths and (self.widths[token] == "pred") is predicate
+
+    def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
+        found = _PLACE.fullmatch(str(token))
+        assert found is not None
+        return place_of(self.values[found[1]], element, align, int(found[2] or "0", 0))
+
+    def mbarrier(self, token: Operand) -> tuple[Pointer, Any] | None:
+        found = _PLACE.fullmatch(str(token))
+        return None if found is None or found[2] or found[1] not in self.values else mbarrier_of(self.values[found[1]])
+
+    def write(self, token: str, value: Value) -> None:
+        kind = value.type
+        assert isinstance(kind, ScalarType)
+        if token == "_":
+            return
+        if kind != BOOL:  # narrow integers are extended to the register, by their sign
+            value = self._as(value, _UNSIGNED[_bits(self.widths[token])])
+        self._store(token, value)
+
     def _address(self, token: Operand) -> Value:
         """``[register + number]`` as an address of tensor memory."""
         name, _, more = str(token).strip("[]").partition("+")
-        found = wrap(self._number(name.strip(), I32))
+        found = wrap(self.number(name.strip(), I32))
         return (found + int(more, 0)).ir_value() if more.strip() else found.ir_value()
 
     def _pointer(self, token: Operand) -> Pointer:
@@ -249,6 +337,8 @@ def _names(statement: Statement) -> list[str]:
 
 
 def _written(statement: Statement) -> list[str]:
+    if statement.opcode.split(".")[0] in ("bar", "barrier"):
+        return []
     return [part for part in _parts(statement.operands[0]) if part != "_"] if statement.operands else []
 
 

@@ -1,0 +1,177 @@
+"""Inline PTX that reaches memory, or at which threads meet: the operations of the language, and all that is checked of
+them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright import Float32, Int32, Int64, Uint32, cute, sim
+from tilewright._mlir.dialects import llvm
+from tilewright.cute import arch
+from tilewright.cutlass_dsl import T
+from tilewright.errors import TilewrightError
+from tilewright.testing import per_thread
+
+
+def asm(res: Any, text: str, constraints: str, *operands: Any) -> Any:
+    return llvm.inline_asm(res, [x.ir_value() for x in operands], text, constraints, has_side_effects=True)
+
+
+def loaded(text: str, *operands: Any) -> Any:
+    return Uint32(
+        asm(T.ui32(), text, "=r," + ",".join("l" if isinstance(x, Int64) else "r" for x in operands), *operands)
+    )
+
+
+WORDS = [0x89ABCDEF, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ld.global.u32 $0, [$1];", WORDS[0]),
+        ("ld.global.nc.L1::no_allocate.b32 $0, [$1 + 4];", 2),
+        ("ld.volatile.global.u32 $0, [$1+8];", 3),
+        ("ld.global.acquire.gpu.b32 $0, [$1];", WORDS[0]),
+        ("ld.relaxed.sys.u32 $0, [$1];", WORDS[0]),
+        ("ld.global.u8 $0, [$1];", 0xEF),
+        ("ld.global.s8 $0, [$1];", 0xFFFFFFEF),
+        ("ld.global.u16 $0, [$1+2];", 0x89AB),
+        ("ld.global.s16 $0, [$1+2];", 0xFFFF89AB),
+        ("{ .reg .b32 a, b; ld.global.v2.b32 {a, b}, [$1+8]; shl.b32 b, b, 8; or.b32 $0, a, b; }", 0x403),
+        ("{ .reg .u64 w; ld.global.u64 w, [$1]; shr.u64 w, w, 32; cvt.u32.u64 $0, w; }", 2),
+        ("{ .reg .b16 h; ld.global.cg.b16 h, [$1]; cvt.u32.u16 $0, h; }", 0xCDEF),
+        ("{ .reg .pred p; setp.ne.u32 p, 1, 1; mov.b32 $0, 77; @p ld.global.u32 $0, [$1]; }", 77),
+        ("{ .reg .pred p; setp.ne.u32 p, 1, 1; mov.b32 $0, 77; @!p ld.global.u32 $0, [$1]; }", WORDS[0]),
+    ],
+)
+def test_loads(text: str, expected: int) -> None:
+    (found,), _ = per_thread(lambda t, p: loaded(text, p.toint()), 1, dtype=Uint32, memory=np.array(WORDS, np.uint32))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("st.global.u32 [$0], $1;", {0: 9}),
+        ("st.global.release.gpu.b32 [$0 + 4], $1;", {1: 9}),
+        ("st.global.wt.v2.u32 [$0+8], {$1, 10};", {2: 9, 3: 10}),
+        ("st.global.u8 [$0], $1;", {0: 0x89ABCD09}),
+        ("{ .reg .pred p; setp.eq.u32 p, $1, 8; @p st.global.u32 [$0], $1; }", {}),
+        ("{ .reg .pred p; setp.eq.u32 p, $1, 8; @!p st.global.u32 [$0], $1; }", {0: 9}),
+        ("red.global.add.u32 [$0], $1;", {0: 0x89ABCDF8}),
+        ("red.relaxed.gpu.global.max.s32 [$0], $1;", {0: 9}),
+        ("red.relaxed.gpu.global.max.u32 [$0], $1;", {}),
+        ("red.release.gpu.global.v4.u32.add [$0+16], {$1, $1, 1, 2};", {4: 14, 5: 15, 6: 8, 7: 10}),
+        ("{ .reg .u32 old; atom.global.add.u32 old, [$0+4], $1; st.global.u32 [$0+8], old; }", {1: 11, 2: 2}),
+        (
+            "{ .reg .b32 old; atom.acq_rel.gpu.global.cas.b32 old, [$0+4], 2, $1; st.global.b32 [$0], old; }",
+            {1: 9, 0: 2},
+        ),
+        ("{ .reg .b32 old; atom.global.exch.b32 old, [$0+4], $1; }", {1: 9}),
+        ("atom.relaxed.gpu.global.inc.u32 _, [$0+4], $1;", {1: 3}),
+    ],
+)
+def test_stores_and_atomics(text: str, changed: dict[int, int]) -> None:
+    memory = np.array(WORDS, np.uint32)
+    _, after = per_thread(
+        lambda t, p: (asm(None, text, "l,r", p.toint(), Uint32(9)), Uint32(t))[1], 1, dtype=Uint32, memory=memory
+    )
+    assert list(after) == [changed.get(i, word) for i, word in enumerate(WORDS)]
+
+
+def test_numbers_of_floats_keep_their_bits() -> None:
+    def body(t: Any, p: Any) -> Any:
+        asm(None, "st.global.v2.f32 [$0], {$1, 0f3F800000};", "l,f", p.toint(), Float32(2.5))
+        asm(None, "red.global.add.f32 [$0+4], $1;", "l,f", p.toint(), Float32(0.5))
+        return Float32(
+            asm(
+                T.f32(), "{ .reg .f32 a; ld.global.f32 a, [$1]; mul.f32 $0, a, $2; }", "=f,l,f", p.toint(), Float32(3.0)
+            )
+        )
+
+    (found,), after = per_thread(body, 1, dtype=Float32, memory=np.zeros(2, np.float32))
+    assert found == 7.5 and list(after) == [2.5, 1.5]
+
+
+@cute.jit
+def handed_over(t: Any, arrive: Any, wait: Any, store: Any, load: Any) -> Any:
+    """What warp 0 stores, warp 1 loads after both met."""
+    held = arch.alloc_smem(Int32, 32)
+    found = Uint32(0)
+    if t < 32:
+        asm(None, store, "r,r", Int32((held + t).toint()), t)
+        arrive()
+    else:
+        wait()
+        found = loaded(load, Int32((held + (63 - t)).toint()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arrive", "wait"),
+    [
+        ("bar.arrive 1, 64;", "bar.sync 1, 64;"),
+        ("barrier.cta.arrive.aligned 2, 64;", "barrier.sync.aligned 2, 64;"),
+        ("barrier.arrive $0, 64;", "barrier.cta.sync $0, 64;"),
+        ("{ membar.cta; bar.arrive 1, 64; }", "{ bar.sync 1, 64; fence.acq_rel.cta; }"),
+    ],
+)
+def test_warps_meet(arrive: str, wait: str) -> None:
+    def meets(text: str) -> Any:
+        return lambda: asm(None, text, "r" if "$" in text else "", *([Int32(3)] if "$" in text else []))
+
+    with sim.options(check="all"):
+        found = per_thread(
+            lambda t: handed_over(t, meets(arrive), meets(wait), "st.shared.s32 [$0], $1;", "ld.shared.u32 $0, [$1];"),
+            64,
+        )
+    assert found[32:] == list(range(31, -1, -1))
+
+
+def test_what_is_not_ordered_is_found() -> None:
+    with sim.options(check="all"), pytest.raises(TilewrightError, match="race"):
+        per_thread(
+            lambda t: handed_over(
+                t, lambda: None, lambda: None, "st.shared::cta.b32 [$0], $1;", "ld.shared.b32 $0, [$1];"
+            ),
+            64,
+        )
+
+
+def test_an_mbarrier() -> None:
+    def body(t: Any, p: Any) -> Any:
+        bar = arch.alloc_smem(Int64, 1, 8)
+        place = Int32(bar.toint())
+        if t == 0:
+            asm(None, "{ mbarrier.init.shared::cta.b64 [$0], 32; fence.mbarrier_init.release.cluster; }", "r", place)
+        asm(None, "barrier.sync 0;", "")
+        done = (
+            "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [$1], 0; selp.b32 $0, 1, 0, p; }"
+        )
+        early = loaded(done, place)
+        asm(None, "bar.warp.sync 0xffffffff;", "")
+        asm(None, "mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r", place)
+        asm(None, "bar.sync 0;", "")
+        return early * 10 + loaded(done, place)
+
+    assert per_thread(cute.jit(body), 32, memory=[0])[0] == [1] * 32
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ld.global.L2::cache_hint.u32 $0, [$1], $1;",  # another operand
+        "ld.global.v2.u32 $0, [$1];",  # one register for two
+        "{ .reg .u64 a; add.u64 a, $1, 4; ld.global.u32 $0, [a]; }",  # an address that the text makes
+        "ld.shared.u32 $0, [$1];",  # of another memory
+        "atom.global.add.u32 $0, [$1];",
+        "{ ld.global.u32 $0, [$1]; unknown.b32 $0, $0; }",
+    ],
+)
+def test_what_cannot_be_followed_stays_ptx(text: str) -> None:
+    with pytest.raises(TilewrightError, match="the simulator does not know"):
+        per_thread(lambda t, p: loaded(text, p.toint()), 1, dtype=Uint32, memory=np.array(WORDS, np.uint32))

@@ -1,0 +1,292 @@
+"""Statements of inline PTX that reach memory, or at which threads meet, as the operations of ``cute.arch``: what the
+simulator and its checks know of these holds for the statements too.
+
+A statement is followed if its address was made from a pointer of the program and nothing of it would be lost;
+:func:`follows` says so. Others stay PTX (PTX ISA, "Memory Consistency Model", "ld", "st", "atom", "red", "bar").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from tilewright.atoms.ptx.text import Operand, Statement
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    ScalarType,
+)
+from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, registers
+from tilewright.lang.numbers.numeric import Int32, wrap
+from tilewright.lang.tensors.pointer import Pointer
+
+KINDS: dict[str, ScalarType] = {
+    **{"b8": U8, "u8": U8, "s8": I8, "b16": U16, "u16": U16, "s16": I16, "b32": U32, "u32": U32, "s32": I32},
+    **{"b64": U64, "u64": U64, "s64": I64, "f16": F16, "bf16": BF16, "f32": F32, "f64": F64},
+}
+SPACES = ("global", "shared", "shared::cta", "shared::cluster")
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+_ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel")
+_ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_HINT = re.compile(r"nc|c[agsv]|wb|wt|L[12]::(?!cache_hint)\w+")
+"""Which caches hold the line; with ``L2::cache_hint`` a statement has another operand."""
+
+
+class Text(Protocol):
+    """The text that a statement belongs to."""
+
+    def declares(self, token: str, predicate: bool = False) -> bool:
+        """Whether ``token`` is such a register, or ``_``."""
+
+    def reaches(self, token: Operand, space: str | None) -> bool:
+        """Whether ``[register + bytes]`` was made from a pointer to ``space``."""
+
+    def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
+        """That pointer, to such an element."""
+
+    def mbarrier(self, token: Operand) -> tuple[Pointer, Any] | None:
+        """The mbarrier at ``[register]``, and the block of the cluster that has it; None where that is not known."""
+
+    def number(self, token: Operand, kind: ScalarType) -> Value:
+        """The bits of a register, or a number in the text, as a number of this type."""
+
+    def write(self, token: str, value: Value) -> None:
+        """Put a number's bits into a register."""
+
+
+@dataclass(frozen=True)
+class MemoryOpcode:
+    """``ld.acquire.gpu.global.v2.u32`` and its like: ld, st, atom or red.
+
+    >>> MemoryOpcode.read("ld.global.acquire.gpu.b32")  # doctest: +NORMALIZE_WHITESPACE
+    MemoryOpcode(name='ld', kind=U32, order='acquire', scope='gpu', space='global', operation=None, count=1)
+    >>> MemoryOpcode.read("red.global.add.v4.f32").count, MemoryOpcode.read("ld.global.L2::cache_hint.u32")
+    (4, None)
+    """
+
+    name: str
+    kind: ScalarType
+    order: str | None = None
+    scope: str | None = None
+    space: str | None = None
+    operation: str | None = None
+    count: int = 1
+
+    @classmethod
+    def read(cls, opcode: str) -> MemoryOpcode | None:
+        """None for other opcodes, and where a part of it has no counterpart."""
+        name, *parts = opcode.split(".")
+        if name not in ("ld", "st", "atom", "red") or not parts or parts[-1] not in KINDS | dict.fromkeys(_ATOMICS):
+            return None
+        found = cls(name, U32)
+        for part in parts:
+            if part == "volatile":
+                found = replace(found, order="relaxed", scope="sys")
+            elif part in ("v2", "v4", "v8"):
+                found = replace(found, count=int(part[1]))
+            elif part in KINDS:
+                found = replace(found, kind=KINDS[part])
+            elif part in _ORDERS or part in _SCOPES or part in SPACES or part in _ATOMICS:
+                known = {"order": _ORDERS, "scope": _SCOPES, "space": SPACES, "operation": _ATOMICS}
+                field = next(field for field, words in known.items() if part in words)
+                named: dict[str, Any] = {field: part}
+                found = replace(found, **named)
+            elif part == "cv" and name == "ld":  # what others wrote meanwhile
+                found = replace(found, order="relaxed", scope="sys")
+            elif not (_HINT.fullmatch(part) if name in ("ld", "st") else part == "noftz"):
+                return None
+        return found if found._sound() else None
+
+    def _sound(self) -> bool:
+        if self.name in ("ld", "st"):  # ordered ones are of 32 or 64 bits
+            narrow = self.kind.width < 32 and self.order not in (None, "weak")
+            return self.operation is None and not narrow
+        return self.operation is not None and (self.name == "atom" or self.operation not in ("exch", "cas"))
+
+    @property
+    def is_weak(self) -> bool:
+        return self.order in (None, "weak")
+
+    @property
+    def address(self) -> int:
+        """Which operand it is."""
+        return int(self.name in ("ld", "atom"))
+
+    def fits(self, operands: tuple[Operand, ...], text: Text) -> bool:
+        """Whether there are the operands of such a statement, and as many parts of each as it says."""
+        numbers = {"ld": 1, "st": 1, "atom": 2, "red": 1}[self.name] + (self.operation == "cas")
+        if len(operands) != 1 + numbers:
+            return False
+        values = [parts(o) for i, o in enumerate(operands) if i != self.address]
+        targets = values[0] if self.address else ()
+        return all(len(v) == self.count for v in values) and all(map(text.declares, targets))
+
+    def emit(self, text: Text, operands: tuple[Operand, ...]) -> None:
+        bytes_ = self.kind.width // 8
+        align = bytes_ * (self.count if self.name in ("ld", "st") and self.is_weak else 1)
+        place = text.place(operands[self.address], self.kind, self.space, align)
+        if self.name == "ld":
+            for name, value in zip(parts(operands[0]), self._loaded(place), strict=True):
+                text.write(name, value)
+        elif self.name == "st":
+            self._store(place, [text.number(o, self.kind) for o in parts(operands[1])])
+        else:
+            self._update(text, place, operands)
+
+    def _loaded(self, place: Pointer) -> list[Value]:
+        builder = Builder.current()
+        if not self.is_weak:
+            loads = [atomic.load(place + i, sem=self.order, scope=self.scope) for i in range(self.count)]
+            return [x.ir_value() for x in loads]
+        if self.count == 1:
+            return [builder.load(place.value())]
+        vector = builder.load(place.value(), self.count)
+        return [builder.extract(vector, i) for i in range(self.count)]
+
+    def _store(self, place: Pointer, numbers: list[Value]) -> None:
+        builder = Builder.current()
+        if self.is_weak:
+            builder.store(place.value(), numbers[0] if self.count == 1 else builder.build(numbers))
+            return
+        for i, number in enumerate(numbers):
+            atomic.store(place + i, wrap(number), sem=self.order, scope=self.scope)
+
+    def _update(self, text: Text, place: Pointer, operands: tuple[Operand, ...]) -> None:
+        assert self.operation is not None
+        given = [[wrap(text.number(o, self.kind)) for o in parts(x)] for x in operands[self.address + 1 :]]
+        compare = given[0] if len(given) == 2 else [None] * self.count
+        targets = parts(operands[0]) if self.name == "atom" else ("_",) * self.count
+        for i, target in enumerate(targets):
+            old = atomic.update(self.operation, place + i, given[-1][i], compare[i], sem=self.order, scope=self.scope)
+            text.write(target, old.ir_value())
+
+
+def parts(operand: Operand) -> tuple[str, ...]:
+    """The parts of a vector, or the one operand."""
+    return operand if isinstance(operand, tuple) else (operand,)
+
+
+# -- where threads meet, and what orders memory ------------------------------------------------------------------------
+
+_ALONE: dict[str, Callable[[], Any]] = {
+    **{f"fence.acq_rel.{scope}": getattr(barriers, f"fence_acq_rel_{scope}") for scope in _SCOPES},
+    **{f"fence.sc.{scope}": lambda scope=scope: barriers.threadfence(scope) for scope in ("cta", "gpu", "sys")},  # type: ignore[misc]  # the default binds the scope
+    "membar.cta": lambda: barriers.threadfence("cta"),
+    "membar.gl": barriers.threadfence,
+    "membar.sys": lambda: barriers.threadfence("sys"),
+    "fence.mbarrier_init.release.cluster": mbarriers.mbarrier_init_fence,
+    "fence.proxy.async": lambda: barriers.fence_proxy("async"),
+    "fence.proxy.async.shared::cta": lambda: barriers.fence_proxy("async.shared", space="cta"),
+    "fence.proxy.async.shared::cluster": lambda: barriers.fence_proxy("async.shared", space="cluster"),
+    "fence.proxy.async.global": lambda: barriers.fence_proxy("async.global"),
+    "griddepcontrol.wait": registers.griddepcontrol_wait,
+    "griddepcontrol.launch_dependents": registers.griddepcontrol_launch_dependents,
+    "cp.async.commit_group": barriers.cp_async_commit_group,
+    "cp.async.wait_all": lambda: barriers.cp_async_wait_group(0),
+    "cp.async.bulk.commit_group": bulk.cp_async_bulk_commit_group,
+    "barrier.cluster.arrive": lambda: clusters.cluster_arrive(aligned=False),
+    "barrier.cluster.arrive.release": lambda: clusters.cluster_arrive(aligned=False),
+    "barrier.cluster.arrive.relaxed": lambda: clusters.cluster_arrive_relaxed(aligned=False),
+    "barrier.cluster.wait": lambda: clusters.cluster_wait(aligned=False),
+    "barrier.cluster.wait.acquire": lambda: clusters.cluster_wait(aligned=False),
+    "barrier.cluster.arrive.aligned": clusters.cluster_arrive,
+    "barrier.cluster.arrive.release.aligned": clusters.cluster_arrive,
+    "barrier.cluster.arrive.relaxed.aligned": clusters.cluster_arrive_relaxed,
+    "barrier.cluster.wait.aligned": clusters.cluster_wait,
+    "barrier.cluster.wait.acquire.aligned": clusters.cluster_wait,
+}
+"""Statements without operands."""
+_COUNTS: dict[str, Callable[[int], Any]] = {
+    "cp.async.wait_group": barriers.cp_async_wait_group,
+    "cp.async.bulk.wait_group": bulk.cp_async_bulk_wait_group,
+    "cp.async.bulk.wait_group.read": lambda n: bulk.cp_async_bulk_wait_group(n, read=True),
+    "setmaxnreg.inc.sync.aligned.u32": registers.setmaxregister_increase,
+    "setmaxnreg.dec.sync.aligned.u32": registers.setmaxregister_decrease,
+}
+"""Statements with a number in the text."""
+_BARRIER = re.compile(r"(bar|barrier)(?:\.cta)?\.(sync|arrive)(\.aligned)?")
+_MBARRIER = re.compile(
+    r"mbarrier\.(init|arrive|expect_tx|arrive\.expect_tx|(?:try|test)_wait\.parity)"
+    r"(?:\.(?:release|acquire|relaxed)(?:\.(?:cta|cluster))?)?(?:\.shared(?:::cta|::cluster)?)?\.b64"
+)
+_NOINC = re.compile(r"cp\.async\.mbarrier\.arrive\.noinc(?:\.shared(?:::cta)?)?\.b64")
+
+
+def follows(statement: Statement, text: Text) -> bool | None:
+    """Whether the statement can be emitted as an operation; None for one that is not of this kind."""
+    opcode, operands = statement.opcode, statement.operands
+    if (memory := MemoryOpcode.read(opcode)) is not None:
+        return memory.fits(operands, text) and text.reaches(operands[memory.address], memory.space)
+    if opcode in _ALONE or opcode == "bar.warp.sync" or _BARRIER.fullmatch(opcode):
+        return True
+    if opcode in _COUNTS:
+        return str(operands[0]).isdigit()
+    if (found := _MBARRIER.fullmatch(opcode)) is not None:
+        state = found[1].startswith("arrive")  # which the operation does not give
+        at = int(state or "wait" in found[1])
+        count = operands[2:] if found[1] == "arrive" else ()
+        if state and operands[0] != "_" or not all(str(o).isdigit() for o in count):
+            return False
+        known = "wait" not in found[1] or text.declares(parts(operands[0])[0], predicate=True)
+        return known and text.mbarrier(operands[at]) is not None
+    if _NOINC.fullmatch(opcode):
+        return text.mbarrier(operands[0]) is not None
+    return False if opcode.split(".")[0] in ("ld", "st", "atom", "red", "bar", "barrier", "mbarrier") else None
+
+
+def emit(statement: Statement, text: Text) -> None:
+    """Emit a statement that is followed; its guard is the caller's."""
+    opcode, operands = statement.opcode, statement.operands
+    if (memory := MemoryOpcode.read(opcode)) is not None:
+        memory.emit(text, operands)
+    elif opcode in _ALONE:
+        _ALONE[opcode]()
+    elif opcode in _COUNTS:
+        _COUNTS[opcode](int(str(operands[0])))
+    elif opcode == "bar.warp.sync":
+        barriers.sync_warp(wrap(text.number(operands[0], U32)))
+    elif (barrier := _BARRIER.fullmatch(opcode)) is not None:
+        named = [wrap(text.number(o, I32)) for o in operands]
+        meet = barriers.barrier if barrier[2] == "sync" else barriers.barrier_arrive
+        of, threads = (*named, None)[:2]
+        meet(barrier_id=of, number_of_threads=threads, aligned=barrier[1] == "bar" or barrier[3] is not None)
+    elif (found := _MBARRIER.fullmatch(opcode)) is not None:
+        _at_mbarrier(found[1], text, operands)
+    else:
+        made = text.mbarrier(operands[0])
+        assert made is not None
+        mbarriers.cp_async_mbarrier_arrive_noinc(made[0])
+
+
+def _at_mbarrier(what: str, text: Text, operands: tuple[Operand, ...]) -> None:
+    before = int(what.startswith("arrive") or "wait" in what)
+    made = text.mbarrier(operands[before])
+    assert made is not None
+    place, rank = made
+    if what == "arrive":
+        return mbarriers.mbarrier_arrive(place, rank, *(int(str(o)) for o in operands[2:]))
+    numbers = [Int32(wrap(text.number(o, I32))) for o in operands[before + 1 :]]
+    if "wait" in what:
+        done = mbarriers.mbarrier_try_wait(place, numbers[0])
+        text.write(parts(operands[0])[0], Builder.current().cast(done.ir_value(), BOOL))
+    elif what == "init":
+        mbarriers.mbarrier_init(place, numbers[0])
+    elif what == "expect_tx":
+        mbarriers.mbarrier_expect_tx(place, numbers[0], rank)
+    else:
+        mbarriers.mbarrier_arrive_and_expect_tx(place, numbers[0], rank)
