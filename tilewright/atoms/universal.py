@@ -34,6 +34,11 @@ class UniversalCopy(OneThreadCopy):
     ``auto`` marks the copy whose width was left open: ``cute.copy`` then picks the widest that the layouts and the
     alignment allow, up to 128. 256 bits are one access on sm_100 and later, two before.
 
+    One op stands for several repetitions, in one of two forms. With the attribute ``registers`` its operands are a
+    fragment and a pointer for each repetition: ``registers`` are the fragment's elements of each, ``store`` says that
+    they are written to memory. Without it the operands are as many source pointers as target pointers. A predicate for
+    each repetition may follow.
+
     >>> UniversalCopy(128).src_bits, UniversalCopy(128)
     ((1,128):(0,1), UniversalCopy<uint128_t>)
     """

@@ -17,7 +17,7 @@ from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, recast_layout, size
 from tilewright.layout.drawable import Drawable
-from tilewright.tiled.views import Static
+from tilewright.tiled.static import Static
 
 NO_PLACE = -1
 """An address of tensor memory that there is not."""

@@ -1,4 +1,7 @@
-"""One way to rearrange and slice for layouts and tensors: whatever has a ``layout`` and ``with_layout`` is a tensor."""
+"""One way to rearrange and slice for layouts and tensors: whatever has ``with_layout`` is a tensor.
+
+A tensor keeps the swizzle of its layout in its pointer; ``linear`` is the layout below it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,8 @@ def sliced(x: Any, coord: Any) -> Any:
 
 
 def need_whole_tiles(x: Any, tile: tuple[int, ...], who: str) -> None:
-    """Refuse a shared-memory tensor that the tile overhangs: its partitions would reach into other memory.
+    """Refuse a shared-memory tensor that the tile overhangs: its partitions would reach into other memory. ``who``
+    names the caller in the error.
 
     Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
     """
@@ -99,22 +103,3 @@ def _split_at_bits(layout: Layout, plain: Layout, swizzle: Any) -> Layout:
         strides.append(layout(position) if extent > 1 else 0)
         position *= extent
     return Layout(shape, unflatten(strides, shape))
-
-
-class Static:
-    """What the language needs of objects that carry no run-time values into kernels and through control flow."""
-
-    __carry_immutable__ = True
-    """Control flow need not look into them: nothing in them changes while a kernel is staged."""
-
-    def __extract_mlir_values__(self) -> list[Any]:
-        return []
-
-    def __get_mlir_types__(self) -> list[Any]:
-        return []
-
-    def __c_pointers__(self) -> list[Any]:
-        return []
-
-    def __new_from_mlir_values__(self, values: list[Any]) -> Any:
-        return self

@@ -21,7 +21,11 @@ def combine(
     stream: Any = None,
 ) -> None:
     """``result[t, n]`` = the sum over i of ``weights[t, i] * source[places[t, i], n]``, in the order of i, in float32;
-    indices outside of ``source`` are skipped. ``vector`` elements of a row are read at once."""
+    indices outside of ``source`` are skipped.
+
+    ``source`` (rows, N), ``places`` and ``weights`` (tokens, experts of a token), ``result`` (tokens, N). ``vector``
+    elements of a row are read at once: N and the rows' strides are multiples of it.
+    """
     tokens, columns = result.shape
     sum_rows(source, places, weights, result, vector).launch(
         grid=(cute.ceil_div(columns, THREADS * vector), tokens, 1), block=(THREADS, 1, 1), stream=stream, use_pdl=True
@@ -53,6 +57,6 @@ def sum_rows(
 
 def vector_at(matrix: cute.Tensor, row: Any, column: Any, vector: int) -> cute.Tensor:
     """``vector`` elements of a row."""
-    whole = cute.assume(row.to(Int64) * matrix.stride[0] + column, divby=vector)  # so the host has chosen ``vector``
+    whole = cute.assume(row.to(Int64) * matrix.stride[0] + column, divby=vector)  # the host chooses ``vector`` so
     place = aligned_pointer(matrix.iterator + whole, vector * matrix.element_type.width // 8)
     return cute.make_tensor(place, cute.make_layout(vector))
