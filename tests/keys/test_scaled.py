@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.keys.repeated import run
 from tests.keys.spy import Path, Spy, check, components
 from tilewright import sim
-from tilewright.gemm import matmul, scaled_matmul
+from tilewright.gemm import scaled_matmul
 
 torch = pytest.importorskip("torch")
 
@@ -93,22 +94,6 @@ CASES: dict[str, tuple[Call, Call]] = {
     "sizes": (Call(options={"sizes": "simulator"}), Call(options={"sizes": "gpu"})),
     "multiprocessors": (Call(options={"sms": 1}), Call(options={"sms": 132})),
 }
-
-
-def run(spy: Spy, *calls: Call) -> list[Any]:
-    """For each call its result, or why it is refused, and how it was computed."""
-    outcomes = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", spy)
-        for call in calls:
-            try:
-                result = call.run()
-                kept = spy.get(spy.asked[-1])  # what is copied before is not remembered
-                plan = repr(kept.prepared.plan) if kept is not None else ""
-                outcomes.append((str(result.dtype), tuple(result.shape), result.double().tolist(), plan))
-            except Exception as error:
-                outcomes.append(f"{type(error).__name__} {error}")
-    return outcomes
 
 
 HARMLESS = {f"{name}: alignment" for name in OPERANDS[3:]} | {f"{name}: stride" for name in ONE_NUMBER}
