@@ -54,10 +54,13 @@ def check(a: np.ndarray, b: np.ndarray, entry: KernelEntry, machine: str = "cpu"
 @pytest.mark.tilewright_check("all")
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
-    ("name", "reduction"),
-    [*((name, "mixed") for name in PLANS), ("uneven shares", "atomic")],
+    ("loop", "name", "reduction"),
+    [
+        *((loop, name, "mixed") for loop in LOOPS for name in PLANS),
+        ("hopper", "uneven shares", "atomic"),
+        ("ampere", "regions, remapped", "atomic"),  # flags of one number in two arrays
+    ],
 )
-@pytest.mark.parametrize("loop", LOOPS)
 def test_stream_k(loop: str, name: str, reduction: str, machine: str) -> None:
     entry = LOOPS[loop]
     a, b = operands("hopper_f16", 136, 200, 512)
