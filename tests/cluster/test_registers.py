@@ -10,6 +10,7 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.machines import MACHINES, OnMachine
+from tilewright import sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError, TilewrightError
 
@@ -52,6 +53,26 @@ def test_more_registers_than_the_block_has_is_a_deadlock() -> None:
         Registers(40, 240)(from_dlpack(np.zeros((2, 384), np.int32)))
     assert "to fix: give back more registers (setmaxregister_decrease" in str(caught.value)
     assert "let every thread that the barrier counts" not in str(caught.value)
+
+
+def test_a_launch_may_let_pass_a_warp_that_leaves_it_out() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        tidx, _, _ = cute.arch.thread_idx()
+        if tidx < 96:
+            cute.arch.setmaxregister_decrease(40)
+        out[tidx] = tidx
+
+    @cute.jit
+    def run(out: cute.Tensor):
+        kernel(out).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    out = np.zeros(128, np.int32)
+    with pytest.raises(SimulationError, match="all four warps of a warpgroup must"):
+        run(from_dlpack(out))
+    with sim.options(check="default,-divergence"):
+        run(from_dlpack(out))
+    assert (out == np.arange(128)).all()
 
 
 def test_increase_to_less_and_decrease_to_more() -> None:

@@ -84,7 +84,7 @@ def test_registers_like_loaded_values(make: Any) -> None:
         registers, halves = make(values), make(values, cutlass.Float16)
         registers.store(values)
         halves.store((values * 0.5).to(cutlass.Float16))
-        for i in cutlass.range_constexpr(4):
+        for i in cutlass.range_constexpr(4, unroll_full=True):
             y[i, cute.arch.thread_idx()[0]] = registers[3 - i] + halves[i].to(cutlass.Float32)
 
     @cute.jit

@@ -41,7 +41,9 @@ class Transpose:
             consumer_group=group(self.width),
             barrier_storage=barriers,
         )
-        if cutlass.const_expr(self.how == "states"):
+        if cutlass.const_expr(self.how == "clones"):
+            self.with_clones(pipe, ring, out, tidx, bidx)
+        elif cutlass.const_expr(self.how == "states"):
             self.with_states(pipe, ring, out, tidx, bidx)
         elif cutlass.const_expr(self.how == "handles"):
             self.with_handles(pipe, ring, out, tidx, bidx)
@@ -81,6 +83,25 @@ class Transpose:
             for _ in cutlass.range(out.shape[1]):
                 handle = consumer.wait_and_advance()
                 out[bidx, handle.count, tidx - self.width] = ring[2 * self.width - 1 - tidx, handle.index]
+                handle.release()
+
+    @cute.jit
+    def with_clones(self, pipe: Any, ring: cute.Tensor, out: cute.Tensor, tidx: cutlass.Int32, bidx: cutlass.Int32):
+        """Two sides of each kind go through one loop: a clone of the consumer names the stage to write to ``out``."""
+        producer, consumer = pipe.make_participants()
+        if tidx < self.width:
+            for i in cutlass.range(out.shape[1]):
+                handle = producer.acquire_and_advance()
+                ring[tidx, handle.index] = (1000 * bidx + 100 * i + tidx).to(cutlass.Float32)
+                handle.commit()
+            producer.tail()
+        else:
+            ahead = consumer.clone()
+            for _ in cutlass.range(out.shape[1]):
+                handle = consumer.wait_and_advance()
+                value = ring[2 * self.width - 1 - tidx, handle.index]
+                again = ahead.wait_and_advance()
+                out[bidx, again.count, tidx - self.width] = value
                 handle.release()
 
     @cute.jit

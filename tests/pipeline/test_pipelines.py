@@ -22,7 +22,7 @@ def want(blocks: int, n: int, width: int) -> np.ndarray:
 
 
 @SEEDS
-@pytest.mark.parametrize("how", ["states", "handles", "tokens"])
+@pytest.mark.parametrize("how", ["states", "handles", "tokens", "clones"])
 @pytest.mark.parametrize(("warps", "stages", "n"), [(1, 3, 8), (2, 2, 5), (1, 1, 4), (1, 4, 2), (1, 2, 0)])
 def test_threads_produce_and_consume(seed: int, how: str, warps: int, stages: int, n: int) -> None:
     out = np.full((3, n, 32 * warps), -1, np.float32)

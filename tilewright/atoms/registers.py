@@ -74,9 +74,11 @@ class RegisterPools:
         self.free = np.zeros(0, np.int64)
         self.executed: dict[tuple[int, int], list[Op]] = {}  # by block and warp
         self.warps = 0  # of a block
+        self.lenient = False
 
     def note(self, lanes: Lanes, op: Op) -> None:
-        """Remember who executes ``op``: all warps of a warpgroup have to."""
+        """Remember who executes ``op``: all warps of a warpgroup have to, unless the launch lets divergence pass."""
+        self.lenient = lanes.lets_pass("divergence")
         warps = lanes.warps
         slots, which = (lanes.sreg(r).reshape(warps, WARP)[:, 0].tolist() for r in ("smid", "warpid"))
         for row in np.flatnonzero(lanes.active().reshape(warps, WARP).any(1)):
@@ -86,7 +88,7 @@ class RegisterPools:
 
     def finish(self) -> None:
         """All warps have ended."""
-        for (slot, warp), ops in self.executed.items():
+        for (slot, warp), ops in ({} if self.lenient else self.executed).items():
             first = warp - warp % WARPGROUP_WARPS
             for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
                 theirs = self.executed.get((slot, other), [])
@@ -98,7 +100,8 @@ class RegisterPools:
                     raise SimulationError(
                         f"{op.attrs['atom'].mnemonic()}: warp {warp} of the block executes it and warp {other} does "
                         "not, but all four warps of a warpgroup must\n"
-                        "  to fix: branch by warpgroup (warp_idx // 4), not by warp",
+                        "  to fix: branch by warpgroup (warp_idx // 4), not by warp "
+                        "(check='default,-divergence' lets it pass)",
                         op=op,
                     )
 

@@ -224,6 +224,10 @@ class Lanes(Protocol):
         has a method ``finish``, that is called when all their warps have ended."""
         ...
 
+    def lets_pass(self, check: str) -> bool:
+        """Whether the launch leaves out this check by its name."""
+        ...
+
     def shared_name(self, offset: int) -> str:
         """What the program calls the element at this offset of shared memory (``empty[0]``); empty where it has
         no name."""

@@ -87,7 +87,7 @@ class _Side:
 
     def clone(self, *, loc: Any = None, ip: Any = None) -> Any:
         """A side of its own at the same stage."""
-        return type(self)(self.pipeline, self._state)
+        return type(self)(self.pipeline, self._state.clone())
 
     def __extract_mlir_values__(self) -> list[Value]:
         return self._state.__extract_mlir_values__()

@@ -252,6 +252,9 @@ class GroupLanes:
             kept[make] = make()
         return kept[make]
 
+    def lets_pass(self, check: str) -> bool:
+        return self.group.wave.launch.options.lets_pass(check)
+
     def shared_name(self, offset: int) -> str:
         return self.group.wave.launch.program.shared_names.element(offset)
 

@@ -39,6 +39,16 @@ class SimulatorOptions:
     arch: str = ""
     sizes: str = "simulator"
 
+    def lets_pass(self, checker: str) -> bool:
+        """Whether ``check`` leaves out this checker by its name, which also lets pass the faults of its kind.
+
+        >>> SimulatorOptions(check="default, -exits").lets_pass("exits")
+        True
+        >>> SimulatorOptions(check="none").lets_pass("exits")
+        False
+        """
+        return f"-{checker}" in self.check.replace(" ", "").split(",")
+
     def __post_init__(self) -> None:
         """Refuse values that no launch could run with."""
         if self.schedule not in SCHEDULES:

@@ -38,7 +38,7 @@ class Wave:
         self.kept: dict[Any, Any] = {}  # state of instruction families that is not in shared memory
         self.turning: dict[Any, LoopProgress] = {}  # loops that warps have run many iterations of: (op, first warp)
         # Memory of blocks that have ended is gone, unless the program asks to let that pass.
-        self.outlives = "-exits" in launch.options.check.replace(" ", "").split(",")
+        self.outlives = launch.options.lets_pass("exits")
         self.clock = 0
         self.left: list[CommitQueues] = []  # what warps that have ended did not wait for
 

@@ -81,7 +81,7 @@ class SmemAllocator:
             kind = size_or_type
             align, ahead = max(byte_alignment or 1, kind.align), _ahead(kind)
             room = get_smem_capacity_in_bytes() - Builder.current().smem_bytes - kind.size_in_bytes()
-            if ahead is None or ahead % align or room < 2 * BASE_ALIGNMENT:
+            if ahead is None or ahead % align or room < ahead + BASE_ALIGNMENT:
                 return Struct(kind, _place, self._reserve(kind.size_in_bytes(), align, partition))
             # Tiles that are swizzled begin at whole blocks, and the small members before them lie ahead of one.
             offset = self._reserve(ahead + kind.size_in_bytes(), max(align, BASE_ALIGNMENT), partition)

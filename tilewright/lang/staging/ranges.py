@@ -108,12 +108,15 @@ def as_python(bound: Any) -> int | None:
 range = Range
 
 
-def range_constexpr(*bounds: Any) -> builtins.range:
-    """A ``for`` over it runs while staging: the body is unrolled and the index is a Python int.
+def range_constexpr(*bounds: Any, unroll_full: bool = True) -> builtins.range:
+    """A ``for`` over it runs while staging: the body is unrolled and the index is a Python int. ``unroll_full``, which
+    published programs write here too, says the same.
 
     >>> list(range_constexpr(1, 4))
     [1, 2, 3]
     """
+    if not unroll_full:
+        raise StagingError("range_constexpr is always unrolled: use `range` for a loop of the kernel")
     known = [as_python(bound) if isinstance(bound, (int, Numeric)) else bound for bound in bounds]
     if None in known:
         raise StagingError(
