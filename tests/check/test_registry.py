@@ -19,8 +19,6 @@ from tilewright.sim.checks.sites import kernel_facts
 class Negative(Checker):
     """Reports stores of negative numbers."""
 
-    name, cost = "negative", "all"
-
     def access(self, verb: str, buffer: Any, group: Any, off: Any, access: Any, mask: Any, values: Any) -> None:
         if verb == "store" and np.ndim(values) and (np.asarray(values) < 0).any():
             lane = lanes_of(group, mask)[np.flatnonzero(np.asarray(values) < 0)[0]]
@@ -30,7 +28,8 @@ class Negative(Checker):
 
 @pytest.fixture
 def negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "CHECKERS", (*registry.CHECKERS, Negative))
+    row = registry.Row("negative", "all", f"{__name__}.Negative", registry.every_kernel)
+    monkeypatch.setattr(registry, "CHECKERS", (*registry.CHECKERS, row))
     monkeypatch.setattr("tilewright.sim.checks.run.CHECKERS", registry.CHECKERS)
 
 

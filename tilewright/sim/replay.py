@@ -17,7 +17,7 @@ import numpy as np
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import LaunchConfig
-from tilewright.sim.checks.dependents import kernels_running, set_running
+from tilewright.sim.checks.running_kernels import kernels_running, set_running
 from tilewright.sim.memory import AddressSpace
 
 if TYPE_CHECKING:

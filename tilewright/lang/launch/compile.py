@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, cast
 from tilewright.errors import ArgumentError, LaunchError
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.launch import options as opts
-from tilewright.lang.launch import stored
 from tilewright.lang.launch.calls import MISS
 from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.executor import Executor
@@ -122,8 +121,12 @@ def _compile(
 ) -> Executor:
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
-    name = stored.name_of(key) if key is not None and options == opts.CompileOptions() else None
-    program = stored.program(name, arguments, partial(stage, target, bound, arguments))
+    if key is not None and options == opts.CompileOptions():
+        from tilewright.lang.launch import stored  # here: hashing and the disk cache take 12 ms of a first launch
+
+        program = stored.program(stored.name_of(key), arguments, partial(stage, target, bound, arguments))
+    else:
+        program = stage(target, bound, arguments)
     opts.apply(options, [program.host, *program.kernels])
     _mark(program.kernels, options)
     made = Executor(program, target.signature, bound, skip, options)

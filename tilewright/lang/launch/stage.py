@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder
 from tilewright.lang.staging.location import fail, register_entry
 from tilewright.lang.staging.user_errors import blamed
+
+STARTED = time.time_ns()
+"""When the package was imported, about: a source that was written later is not what this process runs."""
 
 
 class Program(NamedTuple):

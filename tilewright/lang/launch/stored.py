@@ -17,7 +17,6 @@ import hashlib
 import os
 import pickle
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,15 +28,13 @@ from tilewright import disk_cache
 from tilewright.ir.core import Function
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.launch.collector import put_aside, without_collector
-from tilewright.lang.launch.stage import Program
+from tilewright.lang.launch.stage import STARTED, Program
 from tilewright.lang.staging.objects import StaticKey
 from tilewright.lang.staging.values import Spec
 
 ROOT = Path(tilewright.__file__).parent
 PLAIN = (type(None), bool, int, float, str, bytes)
 SWITCH = "TILEWRIGHT_STORED_PROGRAMS"
-STARTED = time.time_ns()
-"""When the package was imported, about: a source that was written later is not what this process runs."""
 
 
 class Undescribed(Exception):

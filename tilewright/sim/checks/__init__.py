@@ -1,10 +1,8 @@
 """The checkers: each is a file here with a subclass of :class:`Checker`, which observes a launch and reports findings.
 
-To add one: write ``NAME.py`` with a class like this, and name the class in ``registry.CHECKERS``::
+To add one: write ``NAME.py`` with a class like this, and a row in ``registry.CHECKERS``::
 
     class Alignment(Checker):
-        name, cost = "alignment", "default"
-
         def access(self, verb, buffer, group, off, access, mask, values):
             wrong = off % access.nbytes != 0
             if wrong.any():

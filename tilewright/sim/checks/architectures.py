@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Architectures(Checker):
-    name, cost = "architecture", "default"
-
     def begin(self, launch: Launch) -> None:
         """Look at all instructions of the kernel before it runs, also at those that this launch will not reach."""
         if not launch.options.arch:

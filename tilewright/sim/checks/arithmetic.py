@@ -17,7 +17,7 @@ from tilewright.ir.types import element_of
 from tilewright.sim.checks.actors import thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.lowering import constant_value
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "neg": "-", "div": "//", "floordiv"
 
 
 class Arithmetic(Checker):
-    name = "arithmetic"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.arithmetic)
-
     def begin(self, launch: Launch) -> None:
         self.ops = kernel_facts(launch.program).arithmetic
         self.slots = launch.program.slots

@@ -16,7 +16,7 @@ from tilewright.sim.checks.actors import lanes_of, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, global_memory, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts, origin
+from tilewright.sim.checks.sites import kernel_facts, origin
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
 
 class Bounds(Checker):
-    name, cost = "bounds", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.within)
-
     def begin(self, launch: Launch) -> None:
         self.launch, known = launch, kernel_facts(launch.program)
         self.extents = self._extents(launch)

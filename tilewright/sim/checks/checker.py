@@ -13,18 +13,15 @@ if TYPE_CHECKING:
     from tilewright.ir.runtime import LaunchConfig
     from tilewright.sim.checks.findings import Findings
     from tilewright.sim.checks.order import HappensBefore
-    from tilewright.sim.checks.sites import KernelFacts
     from tilewright.sim.group import Group
     from tilewright.sim.program import Program
 
 
 class Checker(Observer):
     """Base class. A subclass defines the events that it listens to (:class:`tilewright.sim.events.Observer`), calls
-    ``self.findings.add(Finding(...))``, and is listed in :data:`tilewright.sim.checks.registry.CHECKERS`.
+    ``self.findings.add(Finding(...))``, and has a row in :data:`tilewright.sim.checks.registry.CHECKERS`.
 
     Class attributes:
-        name: by which users choose it: ``check="races,mbarriers"``.
-        cost: ``"default"`` runs unless the user says otherwise (little cost), ``"all"`` only when asked for.
         uses_order: whether it asks ``self.order`` what happened before what. Keeping that costs time; without a
             checker that uses it, the launch does not keep it.
 
@@ -34,8 +31,6 @@ class Checker(Observer):
         thorough: False where the checker runs only as part of ``check="default"``, and has to keep its cost low.
     """
 
-    name: ClassVar[str] = ""
-    cost: ClassVar[str] = "all"
     uses_order: ClassVar[bool] = False
 
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
@@ -44,12 +39,6 @@ class Checker(Observer):
     def asks_order(self) -> bool:
         """Whether it will still ask ``self.order`` in this launch; where no checker does, it is no longer kept."""
         return self.uses_order
-
-    @classmethod
-    def concerns(cls, facts: KernelFacts) -> bool:
-        """Whether the kernel has anything for this checker to look at. A checker of mbarriers costs a kernel without
-        them nothing. Invariant: False only where the checker would report nothing in any launch of the kernel."""
-        return True
 
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:

@@ -7,7 +7,7 @@ the first says ``launch_dependents``. What the first kernel writes is known by i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
+from tilewright.sim.checks.running_kernels import MOST_KERNELS, RunningKernel, running
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
@@ -29,42 +30,6 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.program import Program
-
-
-class RunningKernel(NamedTuple):
-    """A kernel of a stream that let the next one begin early (``op``): its arrays (``owners``, kept alive so that their
-    addresses stay theirs), the addresses of those that it writes, and of all. ``passed``: the name of a kernel after it
-    that did not wait for it; empty where it is the last one."""
-
-    kernel: str
-    op: Op
-    written: list[tuple[int, int]]
-    touched: list[tuple[int, int]]
-    owners: list[Any]
-    passed: str = ""
-
-
-MOST_KERNELS = 8  # of a stream that are remembered as running
-# For each stream the kernels that may still run when the next one, launched with use_pdl, begins; the last one first.
-_running: dict[int | None, tuple[RunningKernel, ...]] = {}
-
-
-def kernels_running() -> dict[int | None, tuple[RunningKernel, ...]]:
-    """The kernels that may still run in each stream, to be given to :func:`set_running` before a launch is run
-    again."""
-    return dict(_running)
-
-
-def set_running(streams: dict[int | None, tuple[RunningKernel, ...]]) -> None:
-    """Take the kernels of each stream as they were."""
-    _running.clear()
-    _running.update(streams)
-
-
-def early_launch_ops(program: Program) -> list[Op]:
-    """Where a kernel lets the next one of its stream begin."""
-    calls = [op for op in kernel_facts(program).calls if op.attrs["atom"].grid_dependency]
-    return [op for op in calls if op.attrs["atom"].action == "launch_dependents"]
 
 
 def touches_global(op: Op) -> bool:
@@ -92,19 +57,16 @@ def waits_first(function: Function) -> bool:
 class EarlyLaunches(Checker):
     """Notes what a kernel that lets the next one begin early may still be at; it watches no access."""
 
-    name, cost = "dependents", "default"
-
-    @classmethod
-    def takes(cls, program: Program, config: LaunchConfig) -> bool:
-        return bool(early_launch_ops(program))
-
     def end(self, launch: Launch) -> None:
+        begins = kernel_facts(launch.program).early_launches
+        if not begins:
+            return
         every = [b for b in launch.space.exposed() if isinstance(getattr(b, "low", None), int)]
         written = [b for b in buffers_of(launch, kernel_facts(launch.program).written) if b in every]
         writes, uses = ([(b.base + b.low, b.base + b.high) for b in side] for side in (written, every))
-        begins, stream = early_launch_ops(launch.program)[0], launch.config.stream
-        mine = RunningKernel(launch.program.name, begins, writes, uses, [b.owner for b in every])
-        _running[stream] = (mine, *_running.get(stream, ()))[:MOST_KERNELS]
+        stream = launch.config.stream
+        mine = RunningKernel(launch.program.name, begins[0], writes, uses, [b.owner for b in every])
+        running[stream] = (mine, *running.get(stream, ()))[:MOST_KERNELS]
 
 
 # griddepcontrol.wait waits until "all prerequisite grids in flight have completed" (PTX ISA, "griddepcontrol"): the
@@ -113,20 +75,18 @@ class EarlyLaunches(Checker):
 class Dependents(Checker):
     """Looks at the accesses of a kernel that may overlap with others of its stream."""
 
-    name, cost = "dependents", "default"
-
     @classmethod
     def takes(cls, program: Program, config: LaunchConfig) -> bool:
         if "use_pdl" not in config.attributes:
-            _running.pop(config.stream, None)  # it comes after all that was before it
-        there = _running.get(config.stream, ())
+            running.pop(config.stream, None)  # it comes after all that was before it
+        there = running.get(config.stream, ())
         if waits_first(program.function) and not any(before.passed for before in there):
-            _running.pop(config.stream, None)
-        return config.stream in _running
+            running.pop(config.stream, None)
+        return config.stream in running
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self.before = _running.pop(launch.config.stream, ())
+        self.before = running.pop(launch.config.stream, ())
         self.older = any(before.passed for before in self.before)
         self.landing: Effect | None = None
         self.waited: set[tuple[int, int]] = set()  # (wave, block) of which a warp has waited
@@ -138,7 +98,7 @@ class Dependents(Checker):
         if not self.waited:
             left = [b if b.passed else b._replace(passed=launch.program.name) for b in self.before]
         if left:
-            _running[launch.config.stream] = tuple(left)
+            running[launch.config.stream] = tuple(left)
 
     def ordered(self, group: Group, op: Op) -> None:
         if op.attrs["atom"].grid_dependency:

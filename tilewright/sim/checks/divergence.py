@@ -15,7 +15,7 @@ from tilewright.sim.barriers import NAMED
 from tilewright.sim.checks.actors import Actor, actor_in_wave, warp_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.order import HappensBefore
@@ -142,11 +142,7 @@ class Answers:
 
 
 class Divergence(Checker):
-    name, cost, uses_order = "divergence", "default", True
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return any(o.through in ("barrier", "warp") for op in known.calls for o in op.attrs["atom"].orders)
+    uses_order = True
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch

@@ -17,7 +17,7 @@ from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ class RemoteAccess(NamedTuple):
 
 
 class Exits(SharedChecker):
-    name, cost, uses_order = "exits", "default", True
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return known.remote
+    uses_order = True
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch

@@ -21,7 +21,7 @@ from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -43,12 +43,6 @@ class Write(NamedTuple):
 
 
 class GlobalProxies(Checker):
-    name, cost = "proxies", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.by_threads and known.by_async_proxy)
-
     def begin(self, launch: Launch) -> None:
         self.launch, known = launch, kernel_facts(launch.program)
         both = buffers_of(launch, known.by_threads) & buffers_of(launch, known.by_async_proxy)

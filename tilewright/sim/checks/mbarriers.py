@@ -20,7 +20,7 @@ from tilewright.sim.checks.actors import Actor, actor, actor_in_wave, lanes_of, 
 from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
 if TYPE_CHECKING:
@@ -56,11 +56,7 @@ class Barrier:
 
 
 class MbarrierRules(SharedChecker):
-    name, cost, uses_order = "mbarriers", "default", True
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return known.mbarriers or any(op.attrs["atom"].name.startswith("mbarrier") for op in known.calls)
+    uses_order = True
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch

@@ -30,8 +30,6 @@ BANKS, WORD, SECTOR = 32, 4, 32
 
 
 class Performance(Checker):
-    name = "performance"
-
     def begin(self, launch: Launch) -> None:
         self.looked: dict[Op, int] = {}
         self.names = kernel_facts(launch.program).shared_names

@@ -22,7 +22,7 @@ from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.sites import SHARED_SPACES, KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import SHARED_SPACES, kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -103,15 +103,7 @@ def _unpacked(write: int) -> tuple[int, int, int, int]:
 
 
 class Proxies(SharedChecker):
-    name, cost, uses_order, follows_errors = "proxies", "default", True, True
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return any(
-            access.proxy == "async" and any(space in SHARED_SPACES for space in access.memories)
-            for op in known.calls
-            for access in op.attrs["atom"].accesses
-        )
+    uses_order, follows_errors = True, True
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch

@@ -48,7 +48,7 @@ LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands fo
 class Races(Checker):
     """``budget``: how many cells of memory to look at before the check gives up for this launch (None: all)."""
 
-    name, cost, uses_order, follows_errors = "races", "default", True, True
+    uses_order, follows_errors = True, True
 
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
         super().__init__(findings, order, thorough)

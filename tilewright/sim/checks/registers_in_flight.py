@@ -27,7 +27,7 @@ from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.initialised import touched
 from tilewright.sim.checks.places import MemoryPlace
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -101,12 +101,6 @@ class Groups:
 
 
 class RegistersInFlight(Checker):
-    name, cost = "wgmma", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return any(op.attrs["atom"].in_flight for op in known.calls)
-
     def begin(self, launch: Launch) -> None:
         known = kernel_facts(launch.program)
         if known.missing_fences is None:

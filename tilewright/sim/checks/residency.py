@@ -21,7 +21,7 @@ from tilewright.sim.checks.actors import actor, lanes_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import global_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.faults import Fault
 from tilewright.sim.shared import SharedBuffer
 
@@ -62,12 +62,6 @@ class Poll:
 
 
 class Residency(Checker):
-    name, cost = "residency", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.polling_reads)
-
     def begin(self, launch: Launch) -> None:
         self.launch, geometry = launch, launch.geometry
         self.polling_reads = kernel_facts(launch.program).polling_reads

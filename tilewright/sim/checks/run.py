@@ -44,12 +44,11 @@ class Verdict(Observer):
 def observers(program: Program, config: LaunchConfig, check: str) -> list[Observer]:
     """The observers that check a launch of ``program``, in the order in which they are notified of events."""
     wanted = enabled_checkers(check)
-    classes = [
-        c for c in CHECKERS if c.name in wanted and c.concerns(kernel_facts(program)) and c.takes(program, config)
-    ]
+    rows = [row for row in CHECKERS if row.name in wanted and row.concerns(kernel_facts(program))]
+    classes = [(row.name, checker) for row in rows if (checker := row.checker()).takes(program, config)]
     if not classes:
         return []
     findings, order = Findings(program.name), HappensBefore()
-    checkers = [c(findings, order, wanted[c.name]) for c in classes]
-    kept: list[Observer] = [order] if any(c.uses_order for c in classes) else []
+    checkers = [checker(findings, order, wanted[name]) for name, checker in classes]
+    kept: list[Observer] = [order] if any(checker.uses_order for _, checker in classes) else []
     return [*kept, *checkers, Verdict(findings)]

@@ -194,6 +194,9 @@ class KernelFacts:
         self.results_used = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.maybe_unwritten = maybe_unwritten(function)  # fragments that may be read before they are written
+        shuffles = any(op.attrs["atom"].shuffles for op in self.calls)
+        # Whether it has shared memory or registers that may be read before they are written.
+        self.may_read_unwritten = bool(self.allocations or self.maybe_unwritten or shuffles)
         self.least_shared_element = min(
             [self.granules[True]]
             + [
@@ -209,6 +212,9 @@ class KernelFacts:
         self.polling_loops = polling_loops(ops)  # loops of which it is known what they wait for
         self.arithmetic = {op for op in ops if op.opcode in ("cast", "shl", "shr", *SIGNED) and may_overflow(op)}
         self.sites = Sites()
+        begins = [op for op in self.calls if op.attrs["atom"].grid_dependency]  # and waits for the kernel before it
+        # Where it lets the next kernel of its stream begin.
+        self.early_launches = [op for op in begins if op.attrs["atom"].action == "launch_dependents"]
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
 
 

@@ -20,7 +20,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import actor_in_wave, thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.events import Mask
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ class TensorMemoryOrder(Checker):
     """A missing fence is reported where the program has written others, or where all is checked: many programs that run
     on such GPUs go without fences, but for those in the methods of pipelines."""
 
-    name, cost, uses_order = "tensor-memory", "default", True
-
-    @classmethod
-    def concerns(cls, facts: KernelFacts) -> bool:
-        return facts.tensor_memory
+    uses_order = True
 
     def begin(self, launch: Launch) -> None:
         atoms = [op.attrs["atom"] for op in kernel_facts(launch.program).calls]

@@ -21,7 +21,7 @@ from tilewright.sim.checks.actors import thread_of
 from tilewright.sim.checks.checker import Checker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.places import shared_memory
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.lowering import constant_value
 
 if TYPE_CHECKING:
@@ -37,12 +37,6 @@ Phase = tuple[int, int]
 
 
 class Tokens(Checker):
-    name, cost = "mbarriers", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return bool(known.guarded_waits)
-
     def begin(self, launch: Launch) -> None:
         known = kernel_facts(launch.program)
         self.guarded, self.names = known.guarded_waits, known.shared_names

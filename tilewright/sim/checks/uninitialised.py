@@ -22,11 +22,10 @@ from tilewright.ir.types import FragType, PtrType
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.register_origins import RegisterOrigins
-from tilewright.sim.checks.sites import KernelFacts, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.checks.written_cells import WrittenCells
-from tilewright.sim.empty_arrays import any_marked
 from tilewright.sim.events import RunAgain
 from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
 
@@ -39,12 +38,6 @@ UNWRITTEN = 1  # the origin of shared memory that was never written
 
 
 class Uninitialised(RegisterOrigins):
-    name, cost = "uninitialised", "default"
-
-    @classmethod
-    def concerns(cls, known: KernelFacts) -> bool:
-        return _may_read_unwritten(known) or any_marked()
-
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         known = kernel_facts(launch.program)
@@ -55,7 +48,7 @@ class Uninitialised(RegisterOrigins):
             # that read all registers are followed from then on, beginning with the op itself.
             self.arrays.held.clear()
             self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow"})
-        concerned = self.arrays or (_may_read_unwritten(known) if self.thorough else known.allocations)
+        concerned = self.arrays or (known.may_read_unwritten if self.thorough else known.allocations)
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
         elif self.asleep:
@@ -258,9 +251,3 @@ class Uninitialised(RegisterOrigins):
                     who = actor_in_wave(wave, first // WARP, first % WARP)
                     origin = self.origins[int(lanes[first])]
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
-
-
-def _may_read_unwritten(known: KernelFacts) -> bool:
-    """Whether a kernel has shared memory or registers that may be read before they are written."""
-    shuffles = any(op.attrs["atom"].shuffles for op in known.calls)
-    return bool(known.allocations or known.maybe_unwritten or shuffles)
