@@ -39,6 +39,9 @@ class Code:
     def repeats(self, device: str, values: list[Any], stream: Any) -> list[Any]:
         return [partial(self.log.append, (stream, *values))]
 
+    def moving(self, device: str, values: list[Any], moved: Any, stream: Any, *_: Any) -> list[Any]:
+        return [lambda stream, addresses: self.log.append((stream, values[0], *addresses))]
+
 
 class Launch(NamedTuple):
     """A product that was prepared, launched on a stream at addresses."""
@@ -50,7 +53,7 @@ class Launch(NamedTuple):
 def stand_in(log: list[Any], workspace: bool) -> Any:
     """A Prepared that binds steps which tell the stream whose workspace they have."""
     made = object.__new__(Prepared)
-    made.device, made.workspace, made.bindings, made.repeats = "cuda:0", workspace, {}, {}
+    made.device, made.workspace, made.bindings, made.repeats, made.moving = "cuda:0", workspace, {}, {}, {}
 
     def bind(stream: Any) -> list[Step]:
         slots = [Slot(3 + i, i, 0, 64, 0) for i in range(5)]

@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -23,6 +23,7 @@ from tilewright.cuda.compiler import compile
 from tilewright.cuda.emitter import emit
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
 from tilewright.cuda.limits import Limits, check_launch, cluster_of, limits, shared_bytes
+from tilewright.cuda.moving import MovingLaunch, moving_launch
 from tilewright.cuda.parameters import Parameters
 from tilewright.cuda.profile import ACTIVE, profile
 from tilewright.cuda.toolchain import mismatch
@@ -198,6 +199,18 @@ class CudaKernel:
         """One launch on ``device``, to be submitted again and again."""
         return Repeat(self._places.get(device) or self.place(device), config, values)
 
+    def moving(
+        self,
+        device: str,
+        config: LaunchConfig,
+        values: Sequence[Any],
+        moved: Sequence[Any],
+        addresses: Sequence[int],
+        distances: Mapping[int, int],
+    ) -> MovingLaunch | None:
+        """One launch on ``device``, for arrays at any addresses: see :func:`tilewright.cuda.moving.moving_launch`."""
+        return moving_launch(self.repeat(device, config, values), moved, addresses, distances)
+
     def compiled_for(self, device: Limits) -> Artifact:
         """The kernel compiled for a device."""
         return _compile(self.function, _arch_for(device, self.options), self.options)
@@ -358,8 +371,8 @@ class Repeat:
         self.parameters.pack(values)
         known = placed.configuration(config)
         attributes = (LaunchAttribute * known.count)(*known.attributes[: known.count])
-        own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
-        self.submit = placed.submission(own, self.parameters)
+        self.own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
+        self.submit = placed.submission(self.own, self.parameters)
 
     def __call__(self) -> None:
         if ACTIVE:

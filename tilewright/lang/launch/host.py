@@ -8,7 +8,7 @@ runs as one thread.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -119,12 +119,44 @@ class HostCode:
     def repeats(self, device: str, values: Sequence[Any], stream: int) -> list[Callable[[], None]]:
         """The launches that ``body`` makes with these values on ``device``, on ``stream`` where the program names
         none, each to be made again by a call; for host code that is :meth:`ready` by plain addresses."""
-        found: list[Callable[[], None]] = []
+        launched = self.launched(device, values, stream)
+        return [kernel.repeat(device, config, arguments) for kernel, config, arguments in launched]
+
+    def moving(
+        self,
+        device: str,
+        values: Sequence[Any],
+        moved: Sequence[Any],
+        stream: int,
+        addresses: Sequence[int],
+        distances: Mapping[int, int],
+    ) -> list[Callable[[int, Sequence[int]], None]]:
+        """As :meth:`repeats`, for arrays at any addresses: each is called with a stream and the arrays' addresses.
+        Empty where the launches depend on addresses in another way than by pointing there.
+
+        ``values`` are those of arrays at ``addresses``, ``moved`` those where each of them is further on by a distance
+        of its own; ``distances`` says by the distance which array it is.
+        """
+        first, second = self.launched(device, values, stream), self.launched(device, moved, stream)
+        if [(kernel, config) for kernel, config, _ in first] != [(kernel, config) for kernel, config, _ in second]:
+            return []
+        found = [
+            kernel.moving(device, config, before, after, addresses, distances)
+            for (kernel, config, before), (_, _, after) in zip(first, second, strict=True)
+        ]
+        return [] if None in found else found
+
+    def launched(
+        self, device: str, values: Sequence[Any], stream: int
+    ) -> list[tuple[Any, LaunchConfig, Sequence[Any]]]:
+        """Which kernels ``body`` launches with these values on ``device``, with their configurations and arguments.
+        Nothing is launched."""
+        found: list[tuple[Any, LaunchConfig, Sequence[Any]]] = []
 
         def recorder(kernel: Any) -> Callable[[LaunchConfig, Sequence[Any]], None]:
             def record(config: LaunchConfig, arguments: Sequence[Any]) -> None:
                 config = config._replace(stream=stream) if config.stream is None else config
-                found.append(kernel.repeat(device, config, arguments))
+                found.append((kernel, config, arguments))
 
             return record
 

@@ -1,0 +1,155 @@
+"""Launches of arrays that move, beside the plain way: the same bytes of arguments, wherever the arrays are."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tilewright.cuda import moving, parameters
+from tilewright.cuda.libcuda import LaunchConfiguration
+from tilewright.cuda.machine import Repeat
+from tilewright.cuda.moving import MovingLaunch, moving_launch
+from tilewright.cuda.parameters import Parameters
+from tilewright.gemm import SplitK, StreamK, matmul
+from tilewright.gemm.host import handle
+from tilewright.gemm.operators import prepared
+from tilewright.gemm.operators.matmul import REPEATED_PRODUCTS
+from tilewright.ir.runtime import LaunchConfig
+from tilewright.ir.tensormap import TensorMap
+from tilewright.lang.launch.machine import register_machine
+
+torch = pytest.importorskip("torch")
+
+
+def described(tensor_map: TensorMap) -> bytes:
+    """Stands in for the driver's 128 bytes."""
+    return repr(tensor_map).encode().ljust(128)[-128:]
+
+
+class Kernel:
+    """A kernel of a machine that takes addresses; ``log`` gets the bytes of each launch's arguments, and its way."""
+
+    def __init__(self, function: Any, log: list[Any]) -> None:
+        self.function, self.log = function, log
+        self.parameters = Parameters(function.name, function.params)
+
+    def on(self, device: str) -> Any:
+        return self.launch
+
+    def launch(self, config: LaunchConfig, values: Any) -> None:
+        block = self.parameters.copy()
+        block.pack(values)
+        self.log.append(("plain", config.grid, bytes(block.buffer)))
+
+    def configuration(self, config: LaunchConfig) -> LaunchConfiguration:
+        return LaunchConfiguration(config.grid, config.block, 0)
+
+    def submission(self, own: LaunchConfiguration, block: Parameters) -> Any:
+        def submit() -> int:
+            self.log.append(("moved", tuple(own.grid), bytes(block.buffer)))
+            return 0
+
+        return submit
+
+    def repeat(self, device: str, config: LaunchConfig, values: Any) -> Repeat:
+        return Repeat(self, config, values)  # type: ignore[arg-type]
+
+    def moving(self, device: str, config: Any, values: Any, moved: Any, addresses: Any, distances: Any) -> Any:
+        return moving_launch(self.repeat(device, config, values), moved, addresses, distances)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What a stand-in for a GPU, with arrays of the CPU, launches."""
+    found: list[Any] = []
+    module: Any = SimpleNamespace(
+        machine=lambda: SimpleNamespace(load=lambda function, *_: Kernel(function, found), upload=lambda x: x)
+    )
+    sys.modules["moving_machine"] = module
+    register_machine("cpu", "moving_machine")
+    monkeypatch.setattr(handle, "_COMPILED", {})  # what is compiled for it stays here
+    monkeypatch.setattr(prepared, "WORKSPACES", prepared.Workspaces())
+    monkeypatch.setattr(moving, "encode", described)
+    monkeypatch.setattr(parameters, "encoded", described)
+    monkeypatch.setattr(prepared, "current_stream", lambda device, apart: 7)
+    REPEATED_PRODUCTS.clear()
+    yield found
+    REPEATED_PRODUCTS.clear()
+    register_machine("cpu", "tilewright.sim.machine")
+
+
+CASES = [
+    ("hopper_bf16", torch.bfloat16, True),
+    ("hopper_bf16", torch.bfloat16, False),
+    ("tensorop_f16", torch.float16, True),
+    ("simt_f32", torch.float32, False),
+]
+
+
+@pytest.mark.parametrize(("kernel", "dtype", "bias"), CASES)
+def test_moving_launches_are_the_plain_ones(
+    kernel: str, dtype: Any, bias: bool, log: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = [[torch.zeros(n, dtype=dtype) for n in ((64, 128), (128, 64), (64, 64), (64,))] for _ in range(9)]
+
+    def launches(moving_after: int) -> list[Any]:
+        monkeypatch.setattr(prepared, "MOVING_AFTER", moving_after)
+        REPEATED_PRODUCTS.clear()
+        log.clear()
+        for a, b, out, vector in sets:
+            matmul(a, b, out, bias=vector if bias else None, kernel=kernel)
+        return list(log)
+
+    plain, moved = launches(1000), launches(3)
+    assert {way for way, *_ in plain} == {"plain"}
+    assert [way for way, *_ in moved[-4:]] == ["moved"] * 4, "the first launches go the plain way"
+    assert [rest for _, *rest in moved] == [rest for _, *rest in plain]
+
+
+def test_other_differences_than_addresses_have_no_such_launch() -> None:
+    from tilewright.ir.core import Value
+    from tilewright.ir.types import F16, I32, MemSpace, PtrType
+
+    params = [Value(PtrType(F16, MemSpace.GMEM, 2)), Value(I32)]
+    kernel = Kernel(SimpleNamespace(name="k", params=params), [])
+    config = LaunchConfig((1, 1, 1), (32, 1, 1), (1, 1, 1), None, 7, ())
+    first = kernel.repeat("cuda:0", config, (0x1000, 3))
+    assert isinstance(moving_launch(first, (0x1100, 3), (0x0FF0,), {0x100: 0}), MovingLaunch)
+    assert moving_launch(first, (0x1100, 4), (0x1000,), {0x100: 0}) is None, "a number follows the address"
+    assert moving_launch(first, (0x1200, 3), (0x1000,), {0x100: 0}) is None, "twice as far as the array"
+    assert ctypes.sizeof(first.parameters.buffer) == 12
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((64, 64, 128), {}),
+        ((1, 512, 1024), {}),
+        ((256, 256, 4096), {"decomposition": StreamK()}),
+        ((128, 128, 2048), {"decomposition": SplitK(4, "parallel")}),
+        ((37, 53, 71), {}),
+        ((3, 64, 64, 128), {}),
+    ],
+    ids=["tiles", "a row", "Stream-K", "split-K", "unaligned", "a stack"],
+)
+def test_products_at_many_addresses_are_right(shape: tuple[int, ...], options: Any) -> None:
+    *batch, m, n, k = shape
+    generator = torch.Generator("cuda").manual_seed(0)
+
+    def integers(*extents: int) -> Any:
+        return torch.randint(-3, 4, extents, device="cuda", generator=generator).to(torch.bfloat16)
+
+    sets = [(integers(*batch, m, k), integers(*batch, n, k).mT, integers(n)) for _ in range(12)]
+    streams = torch.cuda.current_stream(), torch.cuda.Stream()
+    for turn in range(3):
+        with torch.cuda.stream(streams[turn % 2]):
+            for a, b, bias in sets:
+                found = matmul(a, b, bias=bias, **options)
+                expected = a.double() @ b.double() + bias.double()
+                assert torch.equal(found, expected.to(torch.bfloat16))

@@ -1,0 +1,109 @@
+"""Launches of arrays that move: a parameter block in which only addresses are written anew.
+
+Host code computes the arguments of a launch from the values of a call. Where launches differ in the addresses of their
+arrays alone, their arguments differ in pointers and in the addresses of tensor maps. Which arguments these are is seen
+by running the host code twice, the second time with every array moved by a distance of its own
+(:meth:`~tilewright.lang.launch.host.HostCode.moving`). An argument that changes in any other way has no such launch.
+The plain way is :meth:`~tilewright.cuda.machine.Placed.launch` behind host code; tests compare both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilewright.cuda.profile import ACTIVE
+from tilewright.cuda.tensormaps import encode
+from tilewright.ir.tensormap import BYTES, TensorMap
+from tilewright.ir.types import PtrType
+
+if TYPE_CHECKING:
+    from tilewright.cuda.machine import Repeat
+
+REMEMBERED = 256
+"""Addresses of a tensor map whose descriptors are kept; more than that are forgotten together."""
+FIELDS = ("element", "dims", "strides", "box", "swizzle")
+
+
+class Follower(NamedTuple):
+    """An argument that follows an array: its place among the arguments, the number of the array, and how many bytes
+    after the array's address it points."""
+
+    place: int
+    array: int
+    shift: int
+
+
+class MovingLaunch:
+    """``repeat`` for arrays at any addresses. Calls of several threads take turns: they share the parameter block."""
+
+    def __init__(self, repeat: Repeat, pointers: Sequence[Follower], maps: Sequence[Follower]) -> None:
+        self.repeat, self.pointers, self.maps = repeat, pointers, maps
+        buffer, offsets = repeat.parameters.buffer, repeat.parameters.offsets
+        self._words = [(ctypes.c_uint64.from_buffer(buffer, offsets[p]), a, shift) for p, a, shift in pointers]
+        block = ctypes.c_char * BYTES
+        self._blocks: list[tuple[Any, int, int, TensorMap, dict[int, bytes]]] = [
+            (block.from_buffer(buffer, offsets[p]), a, shift, repeat.values[p], {}) for p, a, shift in maps
+        ]
+        self._lock = threading.Lock()
+
+    def __call__(self, stream: int, addresses: Sequence[int]) -> None:
+        if ACTIVE:
+            return self._plain(stream, addresses)
+        repeat = self.repeat
+        with self._lock:
+            for word, array, shift in self._words:
+                word.value = addresses[array] + shift
+            for descriptor, array, shift, like, known in self._blocks:
+                at = addresses[array] + shift
+                descriptor.raw = known.get(at) or _encoded(like, at, known)
+            repeat.own.stream = stream
+            if code := repeat.submit():
+                repeat.placed.retry_in_own_context(repeat.submit, code, repeat.config)
+
+    def _plain(self, stream: int, addresses: Sequence[int]) -> None:
+        values = list(self.repeat.values)
+        for place, array, shift in self.pointers:
+            values[place] = addresses[array] + shift
+        for place, array, shift in self.maps:
+            values[place] = _at(values[place], addresses[array] + shift)
+        self.repeat.placed.launch(self.repeat.config._replace(stream=stream), values)
+
+
+def moving_launch(
+    repeat: Repeat, moved: Sequence[Any], addresses: Sequence[int], distances: Mapping[int, int]
+) -> MovingLaunch | None:
+    """``repeat``, made with arrays at ``addresses``, for other addresses; None where that is not possible. ``moved``:
+    its arguments where each array is ``distances`` bytes further on, by distance the number of the array."""
+    pointers: list[Follower] = []
+    maps: list[Follower] = []
+    for place, (param, before, after) in enumerate(zip(repeat.parameters.params, repeat.values, moved, strict=True)):
+        if isinstance(before, TensorMap):
+            if any(getattr(before, name) != getattr(after, name) for name in FIELDS):
+                return None
+            found, first, second = maps, before.address, after.address
+        elif isinstance(param.type, PtrType):
+            found, first, second = pointers, before, after
+        elif before == after:
+            continue
+        else:
+            return None
+        if first != second:
+            array = distances.get(second - first)
+            if array is None:
+                return None
+            found.append(Follower(place, array, first - addresses[array]))
+    return MovingLaunch(repeat, pointers, maps)
+
+
+def _at(like: TensorMap, address: int) -> TensorMap:
+    return TensorMap(address, like.element, like.dims, like.strides, like.box, like.swizzle)
+
+
+def _encoded(like: TensorMap, address: int, known: dict[int, bytes]) -> bytes:
+    if len(known) >= REMEMBERED:
+        known.clear()
+    found = known[address] = encode(_at(like, address))
+    return found
