@@ -115,3 +115,47 @@ def test_the_same_bits() -> None:
     assert found == np.arange(8, dtype=np.float32).view(np.int32).tolist()
     with pytest.raises(ConstraintError, match="mov_b32: Float32, Int32 or Uint32"):
         per_thread(lambda t: prims.mov_b32(cutlass.Int64(t), target_type=Float32), 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offset", "message"),
+    [
+        ("16x32bx2", 8, "offset=8: its halves are 4 columns apart here"),
+        ("32x32b", 4, "offset=4: leave it out"),
+        ("16x32bx2", 4, ""),
+    ],
+)
+def test_halves_of_a_shape_that_are_apart(shape: str, offset: int, message: str) -> None:
+    """Loads and stores of tensor memory whose offset would have no effect are refused."""
+
+    def through(t: Any) -> Any:
+        held = cute.arch.alloc_smem(cutlass.Int32, 1)
+        prims.tcgen05_alloc(held, 32)
+        prims.tcgen05_relinquish_alloc_permit()
+        cute.arch.sync_warp()
+        place = prims.make_tmem_ptr(held.load(), Float32)
+        numbers = cutlass.Vector.from_elements(tuple(i * t for i in range(4)), Float32)
+        prims.tcgen05_st(shape, place, numbers, offset=offset)
+        prims.tcgen05_wait("store")
+        loaded = prims.tcgen05_ld(shape, place, num=4, offset=offset)
+        prims.tcgen05_wait("load")
+        cute.arch.sync_warp()
+        prims.tcgen05_dealloc(place, 32)
+        return loaded[3]
+
+    if message:
+        with pytest.raises(ConstraintError, match=message):
+            per_thread(through, 32, dtype=Float32)
+    else:
+        assert per_thread(through, 32, dtype=Float32) == [3.0 * t for t in range(32)]
+
+
+def test_tensor_maps_fill_with_zeros_alone() -> None:
+    from tilewright.experimental import cuda
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        cuda.create_tensor_map_tiled_from_view(x, box_dims=(8, 8), stride_order=(1, 0), oob_fill="nan")
+
+    with pytest.raises(ConstraintError, match="oob_fill='nan': elements outside of the tensor are zeros here"):
+        cute.compile(host, np.zeros((16, 16), np.float16))

@@ -212,7 +212,7 @@ def tcgen05_ld(
     name = chosen(choices.Tcgen05LdStShape, shape, "tcgen05_ld").value
     count = tmem_copy_layouts(name, num, pack).register_count
     registers = make_rmem_tensor(count * 32 // place.dtype.width, place.dtype)
-    _move(TmemLoad(name, num, pack), registers, place)
+    _move(TmemLoad(name, num, pack), registers, place, offset)
     return _Loaded(registers, place.dtype)
 
 
@@ -241,10 +241,13 @@ def tcgen05_st(
         raise ConstraintError(
             f"tcgen05_st: {value.numel} x {value.dtype} are not a multiple of the {each} registers of {name}"
         )
-    _move(TmemStore(name, count // each, unpack), registers, place)
+    _move(TmemStore(name, count // each, unpack), registers, place, offset)
 
 
-def _move(instruction: Any, registers: Tensor, place: TensorMemory) -> None:
+def _move(instruction: Any, registers: Tensor, place: TensorMemory, offset: Any) -> None:
+    if offset is not None and unwrap(offset) != instruction.split:
+        fix = "leave it out" if instruction.split is None else f"its halves are {instruction.split} columns apart here"
+        raise ConstraintError(f"{instruction.mnemonic()}: offset={offset}: {fix}")
     numbers = (tuple(range(int(registers.shape))),)
     stores = isinstance(instruction, TmemStore)
     operands = [registers.engine.frag, place.value()]

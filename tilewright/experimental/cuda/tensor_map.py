@@ -123,6 +123,7 @@ def create_tensor_map_tiled_from_view(
     ArgumentError at the launch for addresses and strides that are not multiples of 16 bytes.
     """
     what = "create_tensor_map_tiled_from_view"
+    _check_fill(what, oob_fill)
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
         raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
     shape, stride = (x if isinstance(x, tuple) else (x,) for x in (tensor.layout.shape, tensor.layout.stride))
@@ -157,6 +158,7 @@ def create_tensor_map_tiled(
     """The tensor map of ``global_dims`` elements at an address, the contiguous mode first; ``global_strides`` are those
     of the other modes in units of 16 bytes."""
     what = "create_tensor_map_tiled"
+    _check_fill(what, oob_fill)
     if len(global_strides) != len(global_dims) - 1 or len(box_dims) != len(global_dims):
         raise ConstraintError(
             f"{what}: {len(global_dims)} extents have as many box_dims and one stride less, not {len(box_dims)} and "
@@ -173,6 +175,11 @@ def create_tensor_map_tiled(
         (f"mode {i}", n, s * per) for i, (n, s) in enumerate(zip(global_dims[1:], global_strides, strict=True), 1)
     ]
     return _make(what, pointer, source, element, modes, [int(unwrap(n)) for n in box_dims], swizzle, "the tensor")
+
+
+def _check_fill(what: str, fill: Any) -> None:
+    if fill is not None and fill is not TensorMapFloatOOBFill.none:
+        raise ConstraintError(f"{what}: oob_fill={fill!r}: elements outside of the tensor are zeros here, leave it out")
 
 
 def _element(dtype: Any, tma_format: Any, what: str) -> ScalarType:
