@@ -21,6 +21,9 @@ from tilewright.gemm.family.plan_options import INFEASIBLE_US, Limits, PlanOptio
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
+POWERED = 11.7e6  # the same of 8-bit floats in large products, where power sets the clock (37 timings of 5 products)
+POWERED_COLUMNS, POWERED_TOGETHER = 20, 1.045  # there: cost of issuing one wgmma, in columns; factor without turns
+POWERED_LAST, LARGE = 0.1, 1024  # there: the end of the last tile, a part; least rows and columns of such products
 INSTRUCTION = 36.5  # cost of issuing one wgmma, in columns
 TURNS = 1.11  # factor on the FLOPs of a k tile where warpgroups take turns: one issues while the other waits
 ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
@@ -61,6 +64,8 @@ class HopperModel(CostModel):
         self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
         self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
+        self.powered, self.hidden = of_each(powered_us), of_each(hidden_us)
+        self.is_powered = is_powered(options[0].config)
         self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
         self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
@@ -80,10 +85,15 @@ class HopperModel(CostModel):
         misaligned = MISALIGNED if k * self.bytes_in % 128 else 1.0
         loads = self.loads * (misaligned / CROWD + misaligned * (CROWD - 1) / CROWD * working)
         k_tile = np.maximum(loads, self.loop)
+        powered = self.is_powered and m >= LARGE and n >= LARGE
+        if powered:
+            k_tile = np.maximum(k_tile, self.powered * working)
         loop = k_tile * k_tiles  # of a tile
         partial = n * self.bytes_out % SECTOR != 0
         own = slice(0, self.unshared)
         time = [self.whole_us(loop[own], waves[own], working[own], partial)]
+        if powered:
+            time[0] -= self.hidden[own]
         if can_share(problem, sharing):
             own = self.even_shares
             time.append(self.even_us(problem, loop[own], waves[own], partial))
@@ -145,6 +155,26 @@ def loop_us(config: HopperConfig) -> float:
     flops *= ALONE if config.warpgroups == 1 else 1.0
     latency = LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1)
     return max(flops, latency, PROMOTED if config.promote else 0.0)
+
+
+def powered_us(config: HopperConfig) -> float:
+    """Microseconds of a k tile where power holds it up."""
+    if not is_powered(config):
+        return 0.0
+    (bM, bN, bK), columns = config.tile, config.part[1]
+    flops = 2 * bM * bN * bK / POWERED * (columns + POWERED_COLUMNS) / columns
+    return flops if config.pingpong else flops * POWERED_TOGETHER
+
+
+def hidden_us(config: HopperConfig) -> float:
+    """Microseconds of the end of the last tiles that are not seen where power holds the others up."""
+    return (LAST_PART - POWERED_LAST) * config.parts if config.pingpong and is_powered(config) else 0.0
+
+
+def is_powered(config: HopperConfig) -> bool:
+    """Whether the tensor cores are busy enough for power to hold them up: those of 8-bit floats, unless sums are
+    promoted in between."""
+    return config.a.dtype.is_float and config.a.dtype.width == 8 and not config.promote and config.sparsity == 1
 
 
 def doublings(config: HopperConfig) -> float:
