@@ -33,7 +33,7 @@ def _behind(shapes: str, name: str) -> tuple[Row, ...]:
 
 
 SCALES = {"tensor": "one scale each", "row": "of rows and columns", "block": "1 x 128 by 128 x 128"}
-GROUPED, FP8_GROUPED = "grouped_h200_2026-11-24", "grouped_fp8_h200_2026-11-24"
+GROUPED = FP8_GROUPED = "grouped_h200_2026-11-28"
 GROUPS = ("forward even", "forward skewed", "weights even", "weights skewed")
 
 SUBJECTS = {
@@ -79,7 +79,7 @@ SUBJECTS = {
                 "of PyTorch",
             ),
         },
-        ("scaled-fp8", "4-bits", "scales-of-blocks"),
+        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows"),
     ),
     "ampere": Subject(
         "Products by mma.sync",

@@ -26,14 +26,24 @@ from tilewright.gemm.operators.matmul import PRECISIONS, any_recorded, matmul
 
 
 class ComplexTransform(Enum):
-    """What is done to a complex operand before it is multiplied; the names are CUTLASS's."""
+    """What is done to a complex operand before it is multiplied; the names are CUTLASS's.
+
+    >>> ComplexTransform("conjugate")
+    <ComplexTransform.kConjugate: 'conjugate'>
+    """
 
     kNone = "none"
     kConjugate = "conjugate"
 
 
 class PlanarComplex(NamedTuple):
-    """A complex matrix as two real ones of one shape and type."""
+    """A complex matrix as two real ones of one shape and type.
+
+    >>> import numpy as np
+    >>> i = PlanarComplex(np.zeros((1, 1), np.float16), np.ones((1, 1), np.float16))
+    >>> [part.item() for part in complex_matmul(i, i)]
+    [-1.0, 0.0]
+    """
 
     real: Any
     imag: Any

@@ -22,11 +22,13 @@ from tilewright.gemm.epilogue.activations import (
     activation_of,
     check_activation,
 )
-from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
-from tilewright.gemm.operators.arrays import view_of
+from tilewright.gemm.epilogue.functions import EpilogueFunction, Residual, parts_of
+from tilewright.gemm.host.scales import check_scale
+from tilewright.gemm.operators.arrays import framework, view_of
+from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
-from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.numbers.numeric import Float32, Float64, Int32, Numeric
 
 MOST_ARRAYS = 12
 """Arrays of all functions together."""
@@ -56,6 +58,24 @@ def functions_of(epilogue: Any) -> tuple[Any, ...]:
     if len(arrays_of(functions)) > MOST_ARRAYS:
         raise ArgumentError(f"epilogue: the functions have more than {MOST_ARRAYS} arrays together")
     return functions
+
+
+def source_apart(
+    a: Any, c: Any, beta: float, activation: str | None, epilogue: Any, out: Any, out_dtype: Any
+) -> tuple[Any, float, str | None, Any]:
+    """c, beta, activation and epilogue of a call: a c of another type than the result's is read by a function of the
+    epilogue, behind which the activation is another one."""
+    for name, x in {"a": a, "c": c, "out": c if out is None else out}.items():
+        framework(x, name)
+    kinds = [numeric_class(x) for x in (c.dtype, out.dtype if out_dtype is None else out_dtype, a.dtype)]
+    if kinds[0] is kinds[1]:
+        return c, beta, activation, epilogue
+    wide = Float64 if kinds[2] is Float64 else Int32 if kinds[2].is_integer else Float32
+    check_scale("beta", beta)
+    if not wide.is_same_kind(kinds[0]) or kinds[0].width > wide.width:
+        raise ArgumentError(f"c is {kinds[0]}, which is not added to sums of {wide}: convert it before")
+    behind = () if activation is None else (Activation(activation),)
+    return None, 0.0, None, (Residual(c, wide(beta)), *behind, *(() if epilogue is None else functions_of(epilogue)))
 
 
 def in_place_of_result(functions: tuple[Any, ...], out: Any) -> Any:

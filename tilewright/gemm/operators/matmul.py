@@ -15,13 +15,13 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.choice.simulated import warn_if_slow
 from tilewright.gemm.epilogue.activations import Activation, activation_of
-from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, Residual, is_untransposed, stores_result
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is_untransposed, stores_result
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.host.scales import check_result, check_scale, linear_combination
+from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import (
     Operands,
@@ -40,6 +40,7 @@ from tilewright.gemm.operators.epilogues import (
     key_of,
     lowered,
     seen_as_matrices,
+    source_apart,
 )
 from tilewright.gemm.operators.meanwhile import in_place_of, product_of
 from tilewright.gemm.operators.prepared import Prepared, is_captured
@@ -52,7 +53,7 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.launch.machine import machine_of
-from tilewright.lang.numbers.numeric import Float32, Float64, Int32
+from tilewright.lang.numbers.numeric import Float32
 
 PRECISIONS = ("ieee", "tf32")
 TF32 = ("hopper_tf32", "tensorop_tf32")
@@ -89,8 +90,7 @@ def matmul(
         b: (..., K, N), or a vector of K numbers; of ``a``'s dtype.
         out: where the result (..., M, N) goes; made if it is None.
         c: of the result's shape; read only where ``beta`` is not 0. It may be ``out`` itself. Where the result is one
-            matrix it may be of another type (float32 beside a result of 16 bits, say), whose elements are read one by
-            one.
+            matrix it may be of another type (float32 beside 16 bits, say); its elements are then read one by one.
         bias: a vector of N numbers, added to every row.
         activation: a name in ``gemm.epilogue.activations.ACTIVATIONS`` ("relu", "gelu", ...), applied last, before
             rounding.
@@ -158,24 +158,6 @@ def matmul(
         return traced(request)
     result = request.run()
     return result if instead is None else instead
-
-
-def source_apart(
-    a: Any, c: Any, beta: float, activation: str | None, epilogue: Any, out: Any, out_dtype: Any
-) -> tuple[Any, float, str | None, Any]:
-    """c, beta, activation and epilogue of a call: a c of another type than the result's is read by a function of the
-    epilogue, behind which the activation is another one."""
-    for name, x in {"a": a, "c": c, "out": c if out is None else out}.items():
-        framework(x, name)
-    kinds = [numeric_class(x) for x in (c.dtype, out.dtype if out_dtype is None else out_dtype, a.dtype)]
-    if kinds[0] is kinds[1]:
-        return c, beta, activation, epilogue
-    wide = Float64 if kinds[2] is Float64 else Int32 if kinds[2].is_integer else Float32
-    check_scale("beta", beta)
-    if not wide.is_same_kind(kinds[0]) or kinds[0].width > wide.width:
-        raise ArgumentError(f"c is {kinds[0]}, which is not added to sums of {wide}: convert it before")
-    behind = () if activation is None else (Activation(activation),)
-    return None, 0.0, None, (Residual(c, wide(beta)), *behind, *(() if epilogue is None else functions_of(epilogue)))
 
 
 def multiplied(
