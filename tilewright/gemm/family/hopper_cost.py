@@ -65,7 +65,7 @@ class HopperModel(CostModel):
         self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
         self.powered, self.hidden = of_each(powered_us), of_each(hidden_us)
-        self.is_powered = is_powered(options[0].config)
+        self.is_powered = bool(self.powered.any())
         self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
         self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
