@@ -15,6 +15,7 @@ from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, WARP, architecture
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
+from tilewright.sim.blas_threads import one_thread_if_busy
 from tilewright.sim.checks import enabled_checkers, observers
 from tilewright.sim.checks.residency import resident_blocks
 from tilewright.sim.engine import Launch
@@ -75,7 +76,8 @@ class SimKernel:
         told = events(self.name, config, [*more, *checks]) if self.counted else None
         launch = (make or Launch)(own, config, smem, self.integers, space, values, options, told)
         try:
-            launch.run()
+            with one_thread_if_busy():
+                launch.run()
         except KeyboardInterrupt:  # a user who stops a long launch does not want the frames of the simulator
             raise KeyboardInterrupt(f"the simulation of kernel {self.name!r} was stopped") from None
 
