@@ -12,7 +12,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm import gemm_grouped
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.operators import offsets
-from tilewright.gemm.operators.matmul import Given
+from tilewright.gemm.operators.matmul import CallArrays
 
 torch = pytest.importorskip("torch")
 
@@ -33,7 +33,7 @@ def test_kernels_that_copy_nothing_are_not_asked_what_they_need(packs: bool, ind
 def test_a_product_of_copies_is_not_repeated(copied: bool, c_copied: bool, same: bool) -> None:
     a, b, other = (torch.zeros(4, 4) for _ in range(3))
     operands: Any = SimpleNamespace(a=a, b=b if same else other)
-    given = Given(operands, None, None, None, copied, c_copied, (), [], None)
+    given = CallArrays(operands, None, None, None, copied, c_copied, (), [], None)
     call: Any = SimpleNamespace(a=a, b=b, given_vectors=())
     assert given.may_be_repeated(call) == (same and not copied and not c_copied)
 

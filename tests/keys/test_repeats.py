@@ -16,7 +16,7 @@ from tilewright.gemm import gemm_grouped, grouped_matmul
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.operators import group_launch, matmul, prepared
 from tilewright.gemm.operators import repeated as repeats
-from tilewright.gemm.operators.prepared import CAPTURED, Prepared, Slot, Step
+from tilewright.gemm.operators.prepared import CAPTURED, Prepared, PreparedLaunch, Slot
 from tilewright.gemm.operators.repeated import RepeatedProduct
 
 torch = pytest.importorskip("torch")
@@ -55,9 +55,9 @@ def stand_in(log: list[Any], workspace: bool) -> Any:
     made = object.__new__(Prepared)
     made.device, made.workspace, made.bindings, made.repeats, made.moving = "cuda:0", workspace, {}, {}, {}
 
-    def bind(stream: Any) -> list[Step]:
+    def bind(stream: Any) -> list[PreparedLaunch]:
         slots = [Slot(3 + i, i, 0, 64, 0) for i in range(5)]
-        steps = [Step(Code(log), [None, None, f"workspace of {stream}", *[0] * 5], slots)]
+        steps = [PreparedLaunch(Code(log), [None, None, f"workspace of {stream}", *[0] * 5], slots)]
         if stream is not CAPTURED:
             made.bindings[stream if workspace else 0] = steps
         return steps

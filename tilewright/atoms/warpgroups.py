@@ -55,7 +55,7 @@ class Accumulators:
         self.last = 0
 
 
-class Step:
+class WarpgroupOperation:
     """One operation of a warpgroup. For each of its warps: the call that issued it, the row there, and the registers of
     A and of its metadata (``e``) where it reads some. ``group``: the number of the group that it belongs to."""
 
@@ -77,14 +77,16 @@ class Warpgroup:
 
     def __init__(self, first: int, block_warp: int) -> None:
         self.first, self.block_warp = first, block_warp
-        self.steps: list[Step] = []
+        self.steps: list[WarpgroupOperation] = []
         self.issued = [0] * WARPGROUP_WARPS
         self.done = 0
         self.groups: list[list[int]] = [[] for _ in range(WARPGROUP_WARPS)]
         self.committed = [0] * WARPGROUP_WARPS
         self.accumulators: list[Accumulators] = []
 
-    def begin(self, place: int, op: Op, keep: bool, key: Any, fragment: Array, lane: int) -> tuple[Step, bool]:
+    def begin(
+        self, place: int, op: Op, keep: bool, key: Any, fragment: Array, lane: int
+    ) -> tuple[WarpgroupOperation, bool]:
         """The operation that warp ``place`` issues next, and whether its accumulators must be taken from registers."""
         number = self.issued[place] - self.done
         self.issued[place] += 1
@@ -96,7 +98,7 @@ class Warpgroup:
                 self.accumulators.append(accumulators)
             accumulators.pending += 1
             accumulators.last = self.issued[place]
-            self.steps.append(Step(op, keep, self.committed[place], accumulators))
+            self.steps.append(WarpgroupOperation(op, keep, self.committed[place], accumulators))
         step = self.steps[number]
         return step, fresh or step.accumulators.held[place] is None
 
@@ -127,7 +129,7 @@ class Warpgroup:
         """The warps of the block that have issued fewer than ``count`` operations."""
         return [self.block_warp + k for k in range(WARPGROUP_WARPS) if self.issued[k] < count]
 
-    def take(self, count: int) -> list[Step]:
+    def take(self, count: int) -> list[WarpgroupOperation]:
         """The operations up to the ``count``-th, which are done now."""
         due = self.steps[: count - self.done]
         del self.steps[: len(due)]

@@ -20,7 +20,7 @@ from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.mma import active_warps
 from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
 from tilewright.atoms.tables import offsets, owners
-from tilewright.atoms.warpgroups import Array, Issue, Step, Warpgroup, Warpgroups
+from tilewright.atoms.warpgroups import Array, Issue, Warpgroup, WarpgroupOperation, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -46,7 +46,7 @@ def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     issued = Issue(atom, op, lanes, lanes.issued(), words_a, words_b)
     attrs = op.attrs
     key = AccumulatorRegisters.of(atom.shape_mnk[1], atom.type_d, attrs["d_layout"], attrs["d_offset"])
-    fresh: list[tuple[int, Step, int]] = []
+    fresh: list[tuple[int, WarpgroupOperation, int]] = []
     places = lanes.beside(Warpgroups).places(lanes)
     for row, group, place in places:
         step, taken = group.begin(place, op, bool(keep[row]), key, d, 32 * row)
@@ -84,7 +84,7 @@ def _check_together(atom: WgmmaAtom, lanes: Lanes) -> None:
         )
 
 
-def _check_same(atom: WgmmaAtom, lanes: Lanes, step: Step, op: Op, keep: bool, place: int) -> None:
+def _check_same(atom: WgmmaAtom, lanes: Lanes, step: WarpgroupOperation, op: Op, keep: bool, place: int) -> None:
     if step.op is not op:
         raise lanes.fault(
             f"{atom.mnemonic()}: warp {place} of a warpgroup executes it where others of the warpgroup execute the one "
@@ -168,13 +168,13 @@ def land(due: list[tuple[Warpgroup, int]]) -> None:
             first.act(_Product(list(groups), run))
 
 
-def _signature(taken: tuple[Warpgroup, list[Step]]) -> list[Any]:
+def _signature(taken: tuple[Warpgroup, list[WarpgroupOperation]]) -> list[Any]:
     """What warpgroups must have in common so that their operations can be multiplied as one batch."""
     steps = taken[1]
     return [(id(s.op), s.keep, s.group - steps[0].group, steps[0].accumulators is s.accumulators) for s in steps]
 
 
-def _runs(steps: list[list[Step]]) -> list[list[list[Step]]]:
+def _runs(steps: list[list[WarpgroupOperation]]) -> list[list[list[WarpgroupOperation]]]:
     """Each warpgroup's operations cut, in the same way, into those that are multiplied together: of one group, all of
     which but the first add to the accumulators of the first."""
     cuts = [0]
@@ -196,13 +196,13 @@ def _runs(steps: list[list[Step]]) -> list[list[list[Step]]]:
 class _Product:
     """Operations that are multiplied together, of each of several warpgroups."""
 
-    def __init__(self, groups: list[Warpgroup], steps: list[list[Step]]) -> None:
+    def __init__(self, groups: list[Warpgroup], steps: list[list[WarpgroupOperation]]) -> None:
         self.groups, self.steps = groups, steps
         first = self._issue(steps[0][0])
         self.atom, self.lanes = first.atom, first.lanes
 
     @staticmethod
-    def _issue(step: Step) -> Issue:
+    def _issue(step: WarpgroupOperation) -> Issue:
         found = step.issues[0]
         assert found is not None
         return found

@@ -193,7 +193,7 @@ def test_repeated_calls_launch_the_recorded_launches(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(made, "workspace", True)
     monkeypatch.setattr(prepared, "KEPT_AFTER", 1)
     for stream in (5, 6):
-        made.bindings[stream] = [prepared.Step(Code(), values, slots)]
+        made.bindings[stream] = [prepared.PreparedLaunch(Code(), values, slots)]
         monkeypatch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)
         log.clear()
         for _ in range(4):

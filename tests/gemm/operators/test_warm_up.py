@@ -13,7 +13,7 @@ from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import matmul, warm_up
 from tilewright.gemm.host import handle
-from tilewright.gemm.operators.prepared import Prepared, Step
+from tilewright.gemm.operators.prepared import Prepared, PreparedLaunch
 
 torch = pytest.importorskip("torch")
 MODULE = sys.modules[matmul.__module__]
@@ -65,7 +65,7 @@ def test_warmed_up_products_are_not_compiled_again(case: str, transposed: bool, 
 
 def test_warm_up_launches_nothing(monkeypatch: pytest.MonkeyPatch, made: list[Any]) -> None:
     monkeypatch.setattr(Prepared, "launch", lambda *_: pytest.fail("a launch"))
-    monkeypatch.setattr(Step, "at", lambda *_: pytest.fail("a launch"))
+    monkeypatch.setattr(PreparedLaunch, "at", lambda *_: pytest.fail("a launch"))
     assert warm_up(np.ones((48, 24), np.float16), [3, 40]) > 0
     assert made
 

@@ -210,7 +210,7 @@ def any_recorded(torch: Any, *tensors: Any) -> bool:
 # -- the long way ------------------------------------------------------------------------------------------------------
 
 
-class Given(NamedTuple):
+class CallArrays(NamedTuple):
     """The arrays of a call as kernels take them. ``D`` is where a kernel writes: the ``result``, or a copy of it."""
 
     operands: Operands
@@ -279,7 +279,7 @@ class Request:
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
         return result if tuple(result.shape) == matrices.shape else result.reshape(matrices.shape)
 
-    def read(self) -> Given:
+    def read(self) -> CallArrays:
         """The operands as kernels take them, checked; the result is made where it is not given."""
         arrays = self.given()
         kind = framework(self.a, "a")
@@ -307,7 +307,7 @@ class Request:
         function = self.function(entries[0], problem, vectors)
         if is_untransposed(function):
             entries = [entry.untransposed for entry in entries]
-        return Given(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
+        return CallArrays(matrices, problem, result, D, copied, c_copied, vectors, entries, function)
 
     def leaves_result(self, matrices: Operands) -> bool:
         """Whether no kernel writes the result, whose memory is then not reserved. A K that is split may meet there."""
@@ -417,7 +417,7 @@ class Request:
         plan = self.planner(entries, self.may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
 
-    def meanwhile(self, plan: Plan, given: Given) -> tuple[Plan, Future[None]] | None:
+    def meanwhile(self, plan: Plan, given: CallArrays) -> tuple[Plan, Future[None]] | None:
         """A plan by a kernel that is here, until the future that comes with it is done."""
         if self.decomposition != "auto" or self.functions or is_captured():
             return None

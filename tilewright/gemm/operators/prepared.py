@@ -83,14 +83,14 @@ class Slot(NamedTuple):
     shift: int
 
 
-class Step(NamedTuple):
+class PreparedLaunch(NamedTuple):
     """One launch: its host code, the values of that, and which of them are addresses of operands."""
 
     code: HostCode
     values: list[Any]
     slots: list[Slot]
 
-    def with_rows(self, rows: int, made: Prepared, mode: Mapping[int, int]) -> Step:
+    def with_rows(self, rows: int, made: Prepared, mode: Mapping[int, int]) -> PreparedLaunch:
         """The launch of ``made``, which has as many rows: mode ``mode[operand]`` of what the kernel sees of A, C, D.
         The extents of a tensor's modes are the values behind its address."""
         values, slots = self.values.copy(), self.slots.copy()
@@ -101,7 +101,7 @@ class Step(NamedTuple):
                     array = made.problem.matrices[slot.operand].array
                     low, high = array.bounds
                     slots[i] = slot._replace(low=low - array.address, high=high - array.address)
-        return Step(self.code, values, slots)
+        return PreparedLaunch(self.code, values, slots)
 
     def at(self, addresses: Sequence[int]) -> list[Any]:
         """The values for operands at ``addresses``."""
@@ -116,7 +116,7 @@ class Step(NamedTuple):
         return values
 
 
-Binding = list[Step]
+Binding = list[PreparedLaunch]
 """The launches of a product, in order."""
 
 Owners = list[int | None | list[int | None]]
@@ -258,7 +258,7 @@ class Prepared:
         matrices = [None if "ABCD"[number] in gone else number for number in (first, second, 2, 3)]
         return [*matrices, list(range(4, 4 + MOST_VECTORS))]
 
-    def step(self, handle: Handle, owners: Owners) -> Step:
+    def step(self, handle: Handle, owners: Owners) -> PreparedLaunch:
         """One launch with the values that it has now."""
         code = handle.executor._code
         if self.device not in code.loaded:
@@ -280,7 +280,7 @@ class Prepared:
                     value = value if values[1] is not None else value.address
                 values.append(value)
         handle.executor.release()  # the kernel may have been compiled with these tensors
-        return Step(code, values, slots)
+        return PreparedLaunch(code, values, slots)
 
 
 CAPTURED = object()

@@ -69,7 +69,7 @@ class ShortCall:
         """Pass the variable ``a`` as the host code's ``values``; False: there is no short way for it."""
         if isinstance(argument, StaticArgument):
             self.scope[f"fixed_{a}"] = argument.value
-            self.scope[f"read_{a}"] = Kept(argument, self.exact)
+            self.scope[f"read_{a}"] = CachedArgument(argument, self.exact)
             self.reads.append(f"if {a} is not fixed_{a}: read_{a}({a})")
         elif isinstance(argument, ScalarArgument):
             self._add_number(a, argument, *values)
@@ -79,7 +79,7 @@ class ShortCall:
         elif isinstance(argument, ProtocolArgument) and _is_tensor(argument):
             self._add_tensor(a, argument, *values)
         elif not _has_pointers(argument):
-            self.scope[f"read_{a}"] = Kept(argument, self.exact)
+            self.scope[f"read_{a}"] = CachedArgument(argument, self.exact)
             self.reads.append("".join(f"{v}, " for v in values) + f"{'= ' * bool(values)}read_{a}({a})")
         else:
             whole = argument.fields if isinstance(argument, ProtocolArgument) and "_" not in a else argument
@@ -160,7 +160,7 @@ class ShortCall:
         )
 
 
-class Kept:
+class CachedArgument:
     """Reads an argument without arrays. What it read is kept while the same object comes, if that cannot change."""
 
     def __init__(self, argument: Argument, exact: bool) -> None:

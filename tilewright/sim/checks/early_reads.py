@@ -40,7 +40,7 @@ class Copy(NamedTuple):
     lane: int
 
 
-class Step(NamedTuple):
+class MbarrierEvent(NamedTuple):
     """What warps did with mbarriers at one moment: an arrival, or a wait that was over. ``clocks``: of the warps then;
     ``completed``: the phases that the mbarriers had completed."""
 
@@ -76,7 +76,7 @@ class Stages:
     def __init__(self, names: SharedNames) -> None:
         self.names = names
         self.copies: dict[Wave, dict[int, Copy]] = {}  # by their first byte
-        self.steps: dict[Wave, deque[Step]] = {}
+        self.steps: dict[Wave, deque[MbarrierEvent]] = {}
         self.issued: dict[Wave, deque[Issue]] = {}
 
     # -- what happens --------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Stages:
         warps, barriers, table = group.warps[rows[first]], barriers[first], group.wave.kept[Mbarriers]
         completed = table.completed[table.rows(barriers)]
         steps = self.steps.setdefault(group.wave, deque(maxlen=KEPT))
-        steps.append(Step(waits, op, barriers, warps, clocks[warps], completed))
+        steps.append(MbarrierEvent(waits, op, barriers, warps, clocks[warps], completed))
 
     def wait_is_over(self, group: Group, op: Op, mbarriers: MbarrierClocks) -> None:
         """The wait of a group is over."""
@@ -178,16 +178,16 @@ class Stages:
             "name it in one phase, in place of a plain arrival or of fewer bytes",
         )
 
-    def _before(self, step: Step, reader: Reader) -> bool:
+    def _before(self, step: MbarrierEvent, reader: Reader) -> bool:
         return bool(((step.warps == reader.warp) & (step.clocks <= reader.clock)).any())
 
-    def _at(self, step: Step, warp: int, barrier: int) -> bool:
+    def _at(self, step: MbarrierEvent, warp: int, barrier: int) -> bool:
         return bool(((step.warps == warp) & (step.barriers == barrier)).any())
 
-    def _completed(self, step: Step, warp: int, barrier: int) -> int:
+    def _completed(self, step: MbarrierEvent, warp: int, barrier: int) -> int:
         return int(step.completed[(step.warps == warp) & (step.barriers == barrier)][0])
 
-    def _awaited(self, step: Step, reader: Reader) -> str:
+    def _awaited(self, step: MbarrierEvent, reader: Reader) -> str:
         return self._name(int(step.barriers[step.warps == reader.warp][0]))
 
     def _name(self, barrier: int) -> str:
