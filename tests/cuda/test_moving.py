@@ -57,7 +57,7 @@ class Kernel:
         return submit
 
     def repeat(self, device: str, config: LaunchConfig, values: Any) -> Repeat:
-        return Repeat(self, config, values)  # type: ignore[arg-type]
+        return Repeat(self, config, values)
 
     def moving(self, device: str, config: Any, values: Any, moved: Any, addresses: Any, distances: Any) -> Any:
         return moving_launch(self.repeat(device, config, values), moved, addresses, distances)
