@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tilewright.atoms.tcgen05_names import EXAMPLES
 from tilewright.explorer.kernel_tab import NAMES, program
 from tilewright.explorer.tabs import MODULES, described, respond, tab_of
 from tilewright.layout import Layout, size, solve_swizzle
@@ -33,6 +34,8 @@ def test_first_answer_of_each_tab_has_pictures(tab: str) -> None:
 def test_the_browser_gets_the_same_answers_without_numpy() -> None:
     what = ("tiled MMA", "retile")
     asked: list[tuple[str, dict[str, str]]] = [*((tab, {}) for tab in MODULES)]
+    atoms = (*EXAMPLES, "SM100_TMEM_LOAD_16x256b2x", "SM100_UTCCP_4x32dp128bit_1cta")
+    asked += [*(("threads", {"what": "one instruction", "atom": atom}) for atom in atoms)]
     asked += [*(("threads", {"what": one}) for one in what), *(("kernel", {"program": program(one)}) for one in NAMES)]
     code = """
 import json, sys
@@ -63,6 +66,7 @@ json.dump([json.loads(respond(json.dumps({"tab": tab, "texts": texts}))) for tab
         ("tma", {}),
         ("threads", {"what": "tiled MMA"}),
         ("threads", {"atom": "SM90_64x64x16_F32F16F16_RS<K,K>"}),
+        ("threads", {"what": "tiled MMA", "atom": EXAMPLES[0], "atoms": "1:0", "permutation": "(128,64,16)"}),
         ("threads", {"what": "tiled copy", "atom": "UniversalCopy<uint128_t>"}),
         ("threads", {"what": "retile"}),
         ("threads", {"what": "retile", "operand": "B", "thread": "37"}),

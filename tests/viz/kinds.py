@@ -9,6 +9,8 @@ import numpy as np
 from tilewright import Float16, Float32, cute
 from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.atoms.names import copy_by_name, mma_by_name
+from tilewright.atoms.tcgen05_names import EXAMPLES
 from tilewright.cute.nvgpu import CopyUniversalOp, warpgroup
 from tilewright.gemm.schedule.gantt import BlockSpan, Schedule
 from tilewright.ir.types import F16
@@ -33,10 +35,12 @@ from tilewright.viz import (
     product_figure,
     raster_figure,
     retile_figure,
+    scale_factors_figure,
     streamk_plan_figure,
     swizzle_bits_figure,
     swizzle_figure,
     tensor_figure,
+    tensor_memory_figure,
     tiled_copy_figure,
     tiled_mma_figure,
     timeline,
@@ -124,6 +128,9 @@ PICTURES = {
     "product": lambda: product_figure(Layout((2, 2), (2, 1)), Layout((2, 3)), raked_product),
     "TMA box": lambda: tma_box_figure(Layout((100, 72), (72, 1)), (16, 64), (92, 32), F16, swizzle=128),
     "plan": lambda: streamk_plan_figure(150, 32, 108, 2),
+    "operands of a pair": lambda: mma_atom_figure(mma_by_name(EXAMPLES[2])),
+    "tensor memory": lambda: tensor_memory_figure(mma_by_name(EXAMPLES[0]), copy_by_name("SM100_TMEM_LOAD_16x256b2x")),
+    "scale factors": lambda: scale_factors_figure(mma_by_name(EXAMPLES[4]), "B", 128),
     "timeline": lambda: timeline(trace()),
     "stalls": lambda: timeline(trace(), stalls=True),
     "schedules": schedules,

@@ -17,6 +17,10 @@ def mma_by_name(name: str) -> Mma:
     (16, 8, 16)
     """
     found = MMA_SYNC.get(name) or SPARSE_MMA_SYNC.get(name) or FMA.get(name) or parse_wgmma(name)
+    if found is None and name.startswith("SM100_"):
+        from tilewright.atoms.tcgen05_names import parse_tcgen05  # loaded for those who ask
+
+        found = parse_tcgen05(name)
     if found is None:
         raise ConstraintError(f"there is no matrix instruction named {name!r}")
     return found
@@ -30,6 +34,11 @@ def copy_by_name(name: str) -> CopyInstruction:
     """
     from tilewright.atoms.copy_table import COPIES
 
-    if name not in COPIES:
+    found = COPIES.get(name)
+    if found is None and name.startswith("SM100_"):
+        from tilewright.atoms.tcgen05_names import parse_tmem_copy
+
+        found = parse_tmem_copy(name)
+    if found is None:
         raise ConstraintError(f"there is no copy instruction named {name!r}")
-    return COPIES[name]
+    return found

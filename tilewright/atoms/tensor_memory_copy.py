@@ -32,6 +32,10 @@ _FROM_SHARED = {
 """Of the shapes of ``tcgen05.cp``: ``places``, and the modes (bit) of ``source`` and ``destination``."""
 
 
+MOVED_SHAPES, COPIED_SHAPES = tuple(_WIDTHS), tuple(_FROM_SHARED)
+"""The shapes of ``tcgen05.ld`` and ``st``, and of ``tcgen05.cp``."""
+
+
 class TmemCopyLayouts(NamedTuple):
     """A load or store of one warp, in bits.
 

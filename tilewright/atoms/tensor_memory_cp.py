@@ -158,21 +158,25 @@ class SmemToTmem(CopyInstruction):
                 out.line(f"{name}({place}, {DESCRIPTOR}({low}, {op.attrs['high']:#x}));")
 
 
-@lru_cache(maxsize=16)
-def _cells(shape: str) -> tuple[Array, Array]:
-    """``[copies, rows, words]`` lane and column of each word of a row, from the address on."""
+def copied_places(shape: str) -> list[list[list[tuple[int, ...]]]]:
+    """``[copies][rows][words]`` lane and column of each word of a row, from the address on."""
     places = smem_to_tmem_layouts(shape).places
     rows, words = SmemToTmem(shape).rows, SmemToTmem(shape).row_bytes // 4
     step = WARP if rows == 4 else 1  # the layout of 4 rows counts the lanes between them, too
     copies = LANES // rows if rows > 4 else 1
-    found = [
+    return [
         [
             [tmem_place(places(step * r + rows * step * (32 * w + 32 * words * c)), 1)[:2] for w in range(words)]
             for r in range(rows)
         ]
         for c in range(copies)
     ]
-    cells = np.array(found)
+
+
+@lru_cache(maxsize=16)
+def _cells(shape: str) -> tuple[Array, Array]:
+    """``[copies, rows, words]`` lane and column of :func:`copied_places`."""
+    cells = np.array(copied_places(shape))
     return cells[..., 0], cells[..., 1]
 
 

@@ -197,11 +197,18 @@ def atom(
     value_bits: Annotated[int, typer.Option(help="width of the elements that a copy moves", min=1)] = 16,
     svg: Annotated[Path | None, typer.Option(help="draw it into this file: .svg, .png or .pdf")] = None,
     tex: Annotated[Path | None, typer.Option(help="draw it into this LaTeX (TikZ) file")] = None,
+    load: Annotated[
+        str | None,
+        typer.Option(help="of a tcgen05.mma: draw tensor memory, with the threads that this tcgen05.ld loads into"),
+    ] = None,
+    factors: Annotated[
+        str | None, typer.Option(help="of a block-scaled tcgen05.mma: draw the scale factors of A or B")
+    ] = None,
 ) -> None:
     """Print the thread-value layouts of an MMA or copy instruction, and draw them."""
     from tilewright.cli.atom import run
 
-    run(name, value_bits, svg, tex)
+    run(name, value_bits, svg, tex, load, factors)
 
 
 @app.command()

@@ -6,15 +6,25 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mma import Mma
 from tilewright.cli.drawing import check_names, draw
+from tilewright.errors import ArgumentError
 from tilewright.explorer.instructions import find, groups, layouts, names, summary
-from tilewright.viz import copy_atom_figure, mma_atom_figure
+from tilewright.viz import Figure, copy_atom_figure, mma_atom_figure, scale_factors_figure, tensor_memory_figure
 
 
-def run(name: str | None, value_bits: int, svg: Path | None, tex: Path | None) -> None:
-    """Print the layouts of the instruction called ``name`` and draw it if asked; without a name, list the names."""
+def run(
+    name: str | None, value_bits: int, svg: Path | None, tex: Path | None, load: str | None, factors: str | None
+) -> None:
+    """Print the layouts of the instruction called ``name`` and draw it if asked; without a name, list the names.
+    ``load``, ``factors``: of a tcgen05.mma, draw who loads the accumulators, or an operand's scale factors, instead.
+    """
     check_names(svg, tex)
+    if (load or factors) and not (svg or tex):
+        raise ArgumentError("--load and --factors say what is drawn: name a file with --svg or --tex")
+    if load and factors:
+        raise ArgumentError("--load and --factors are two pictures: ask for one of them")
     console = Console(highlight=False)
     if name is None:
         for title, group in groups().items():
@@ -34,4 +44,12 @@ def run(name: str | None, value_bits: int, svg: Path | None, tex: Path | None) -
     for title, layout in layouts(atom, value_bits):
         console.print(f"{title + ':':<12}{layout}", markup=False, soft_wrap=True)
     if svg or tex:
-        draw(mma_atom_figure(atom) if isinstance(atom, Mma) else copy_atom_figure(atom, value_bits), svg, tex, console)
+        draw(_figure(atom, value_bits, load, factors), svg, tex, console)
+
+
+def _figure(atom: Mma | CopyInstruction, value_bits: int, load: str | None, factors: str | None) -> Figure:
+    if load:
+        return tensor_memory_figure(atom, find(load))
+    if factors:
+        return scale_factors_figure(atom, factors)
+    return mma_atom_figure(atom) if isinstance(atom, Mma) else copy_atom_figure(atom, value_bits)

@@ -11,6 +11,10 @@ from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.names import copy_by_name, mma_by_name
+from tilewright.atoms.tcgen05_mma import Tcgen05Mma
+from tilewright.atoms.tcgen05_names import EXAMPLES, MOVED_SHAPES, unit_copies
+from tilewright.atoms.tensor_memory_cp import SmemToTmem
+from tilewright.atoms.tensor_memory_move import TmemLoad, TmemStore
 from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.layout import size
@@ -31,8 +35,17 @@ def groups() -> dict[str, list[str]]:
         }
         title = next((title for part, title in family.items() if part in name), "Other copies")
         copies.setdefault(title, []).append(name)
-    wgmma = {"Tensor cores, four warps (wgmma; an example of their names)": [WGMMA]}
-    return {title: list(names) for title, names in mma.items()} | wgmma | copies
+    many = {
+        "Tensor cores, four warps (wgmma; an example of their names)": [WGMMA],
+        "Tensor cores of sm_100 (tcgen05.mma; examples of their names)": [*EXAMPLES],
+    }
+    copies |= {
+        "Tensor memory to registers (tcgen05.ld) and back (st); also _16b, and x1 to x128": [
+            kind(shape, 2).cute_name for kind in (TmemLoad, TmemStore) for shape in MOVED_SHAPES
+        ],
+        "Shared to tensor memory (tcgen05.cp)": [copy.cute_name for copy in unit_copies()],
+    }
+    return {title: list(names) for title, names in mma.items()} | many | copies
 
 
 def names() -> list[str]:
@@ -47,6 +60,10 @@ def summary(atom: Mma | CopyInstruction) -> str:
     ('16 x 8 x 16 by 32 threads', 'copy by 32 threads')
     """
     threads = size(atom.thr_id)
+    if isinstance(atom, Tcgen05Mma | SmemToTmem):
+        blocks = "a pair of blocks" if atom.ctas == 2 else "a block"
+        shape = " x ".join(map(str, atom.shape_mnk)) if isinstance(atom, Mma) else atom.mnemonic()
+        return f"{shape} by {blocks}"
     by = "1 thread" if threads == 1 else f"{threads} threads"
     return f"{' x '.join(map(str, atom.shape_mnk))} by {by}" if isinstance(atom, Mma) else f"copy by {by}"
 
@@ -69,6 +86,8 @@ def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, obj
     if isinstance(atom, Mma):
         m, n, k = atom.shape_mnk
         shape = ("Shape MNK", f"({m},{n},{k})")
+        if isinstance(atom, Tcgen05Mma):
+            return _of_blocks(atom, shape)
         sparse = [("E (bits)", atom.layout_e)] if isinstance(atom, SparseWgmmaAtom) else []
         return [
             ("ThrID", atom.thr_id),
@@ -80,3 +99,18 @@ def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, obj
         ]
     source, destination = in_values(atom, value_bits)
     return [("ThrID", atom.thr_id), ("Value bits", value_bits), ("Source", source), ("Destination", destination)]
+
+
+def _of_blocks(atom: Tcgen05Mma, shape: tuple[str, str]) -> list[tuple[str, object]]:
+    """Of a ``tcgen05.mma``: (block, element) of each operand, and where a block's part is in tensor memory."""
+    m, n, k = atom.shape_mnk
+    rows = m // atom.ctas
+    in_memory = [("C", (rows, n))] + ([("A", (rows, k))] if atom.source == "TS" else [])
+    return [
+        ("Blocks", atom.thr_id),
+        shape,
+        ("A", atom.layout_a),
+        ("B", atom.layout_b),
+        ("C", atom.layout_c),
+        *((f"{x} in TMEM", atom.tensor_memory(x, (part, 1, 1))) for x, part in in_memory),
+    ]

@@ -31,8 +31,13 @@ from tilewright.viz.render import (
     render_tv_layout_svg as render_tv_layout_svg, tidfrg_D as tidfrg_D, tidfrg_S as tidfrg_S,
 )
 from tilewright.viz.retile import retile_figure as retile_figure
+from tilewright.viz.scale_factors import scale_factors_figure as scale_factors_figure
 from tilewright.viz.streamk_plan import streamk_plan_figure as streamk_plan_figure
 from tilewright.viz.swizzle_bits import swizzle_bits_figure as swizzle_bits_figure
+from tilewright.viz.tensor_memory import (
+    cp_figure as cp_figure, tcgen05_figure as tcgen05_figure, tensor_memory_figure as tensor_memory_figure,
+    tmem_copy_figure as tmem_copy_figure,
+)
 from tilewright.viz.tensors import tensor_figure as tensor_figure
 from tilewright.viz.thread_values import (
     copy_atom_figure as copy_atom_figure, copy_figure as copy_figure, mma_atom_figure as mma_atom_figure,

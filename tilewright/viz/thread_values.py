@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.atoms.matrix_copy import MatrixCopy
+from tilewright.atoms.tensor_memory import COPY, LOAD, MMA, STORE
 from tilewright.errors import ArgumentError, LayoutError
 from tilewright.layout import product, size, upcast
 from tilewright.viz.colouring import ColorBy, ThreadColours
@@ -117,10 +118,14 @@ def _by_core_matrix(panel: Panel, k: int) -> Panel:
 def mma_atom_figure(atom: Any, *, thread: int | None = None, color_by: ColorBy = "thread") -> Figure:
     """Draw an MMA atom: which thread holds which elements of A, B and C.
 
+    Those of ``tcgen05.mma`` belong to no threads: :func:`~tilewright.viz.tcgen05_figure` draws them.
+
     >>> from tilewright.atoms.names import mma_by_name
     >>> len(mma_atom_figure(mma_by_name("SM80_16x8x8_F32F16F16F32_TN")).panels)  # A, B and C
     3
     """
+    if _mnemonic(atom) == MMA:
+        return _without_threads(atom, None, thread, color_by)
     a, b, c = _attributes(atom, ("tv_layout_A", "tv_layout_B", "tv_layout_C"), ("layout_a", "layout_b", "layout_c"))
     return mma_figure(a, b, c, atom.shape_mnk, title=_name(atom), thread=thread, color_by=color_by)
 
@@ -135,6 +140,9 @@ def tiled_mma_figure(
     >>> len(tiled_mma_figure(make_tiled_mma(mma_by_name("SM80_16x8x8_F32F16F16F32_TN"))).panels)  # A, B and C
     3
     """
+    if _mnemonic(tiled_mma) == MMA:
+        own = tuple(int(tiled_mma.get_tile_size(mode)) for mode in range(3))
+        return _without_threads(tiled_mma, own if tile_mnk is None else _three(tile_mnk), thread, color_by)
     names = ("tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled")
     a, b, c = _attributes(tiled_mma, names)
     one_a, one_b, one_c = (getattr(tiled_mma, name.removesuffix("_tiled"), None) for name in names)
@@ -152,12 +160,19 @@ def copy_atom_figure(
     """Draw a copy atom: the elements that one instruction moves, with who reads and who receives each.
 
     The values of one source thread make a row; of ldmatrix and stmatrix the matrices are named. A bare instruction
-    knows bits only: ``value_bits`` of them are then drawn as one element.
+    knows bits only: ``value_bits`` of them are then drawn as one element. Of ``tcgen05.ld`` and ``st`` tensor memory is
+    drawn, with thread and register at each place, and of ``tcgen05.cp`` the rows that are copied there.
 
     >>> from tilewright.atoms.names import copy_by_name
     >>> len(copy_atom_figure(copy_by_name("SM75_U32x4_LDSM_N")).panels)  # source and destination
     2
     """
+    if _mnemonic(atom) in (LOAD, STORE):
+        from tilewright.viz.tensor_memory import tmem_copy_figure
+
+        return tmem_copy_figure(atom, thread=thread, color_by=color_by)
+    if _mnemonic(atom) == COPY:
+        return _without_threads(atom, None, thread, color_by)
     source, destination = _attributes(atom, ("layout_src_tv", "layout_dst_tv"), ("src_bits", "dst_bits"))
     if not hasattr(atom, "layout_src_tv"):
         source, destination = in_values(atom, value_bits)
@@ -173,6 +188,24 @@ def copy_atom_figure(
     matrices = [(n * each, (n + 1) * each, f"matrix {n}") for n in range(instruction.num_matrices)]
     axis, breaks = Axis(groups=tuple(matrices)), tuple(first for first, _, _ in matrices[1:])
     return replace(figure, panels=tuple(replace(p, row_axis=axis, row_breaks=breaks) for p in figure.panels))
+
+
+def _mnemonic(atom: Any) -> str:
+    """The name of the instruction of an atom, or of a bare one."""
+    instruction = getattr(atom, "instruction", atom)
+    return str(getattr(atom if callable(instruction) else instruction, "name", ""))
+
+
+def _without_threads(atom: Any, tile_mnk: Any, thread: int | None, color_by: ColorBy) -> Figure:
+    """The picture of what tcgen05's unit does: no thread has a part of it. Loaded when there is one to draw."""
+    from tilewright.viz.tensor_memory import cp_figure, tcgen05_figure
+
+    if thread is not None or color_by != "thread":
+        raise ArgumentError(
+            f"what {_name(atom)} works on is in shared and tensor memory, not in threads: there are no thread= and "
+            "color_by=; tensor_memory_figure(mma, load) shows which thread loads accumulators"
+        )
+    return cp_figure(atom) if _mnemonic(atom) == COPY else tcgen05_figure(atom, tile_mnk)
 
 
 def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
