@@ -319,24 +319,32 @@ def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: 
 def make_trivial_tiled_mma(
     a_dtype: Any,
     b_dtype: Any,
-    a_leading_mode: OperandMajorMode,
-    b_leading_mode: OperandMajorMode,
+    a_leading_mode: Any,
+    b_leading_mode: Any,
     acc_dtype: Any,
-    cta_group: CtaGroup,
-    mma_tiler_mn: tuple[int, int],
+    cta_group: CtaGroup | Any,
+    mma_tiler_mn: Any = None,
     a_source: OperandSource = OperandSource.SMEM,
     *,
     loc: Any = None,
     ip: Any = None,
 ) -> TiledMma:
     """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``. ConstraintError for types that
-    tcgen05 does not multiply, and shapes that it does not have.
+    tcgen05 does not multiply, and shapes that it does not have. One type of A and B may be given once, with the majors
+    behind it.
 
     >>> from tilewright.cute import Float8E4M3FN, Float32
     >>> K = OperandMajorMode.K
     >>> make_trivial_tiled_mma(Float8E4M3FN, Float8E4M3FN, K, K, Float32, CtaGroup.ONE, (64, 32)).op.instruction()
     SM100_64x32x32_F32E4M3E4M3_SS<K,K>
+    >>> make_trivial_tiled_mma(Float8E4M3FN, K, K, Float32, CtaGroup.ONE, (64, 32)).op.instruction()
+    SM100_64x32x32_F32E4M3E4M3_SS<K,K>
     """
+    if isinstance(b_dtype, OperandMajorMode):
+        a_source = mma_tiler_mn if isinstance(mma_tiler_mn, OperandSource) else a_source
+        b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group, mma_tiler_mn = (
+            a_dtype, b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group
+        )  # fmt: skip
     kind, rest = scalar_of(a_dtype), (mma_tiler_mn, cta_group, a_source, a_leading_mode, b_leading_mode)
     if kind in (F16, BF16) and scalar_of(b_dtype) == kind:
         return make_tiled_mma(MmaF16BF16Op(a_dtype, acc_dtype, *rest))
