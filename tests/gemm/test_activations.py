@@ -15,10 +15,10 @@ from tilewright.gemm import kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, LOG2_TAIL, Activation, ActivationGradient, Gated
 from tilewright.gemm.host import plan as plan_module
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.operators.matmul import by_the_model
+from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.tuning.stand_in import stand_in
 
-matmul_module = importlib.import_module("tilewright.gemm.operators.matmul")
+planned_module = importlib.import_module("tilewright.gemm.operators.planned")
 
 EXACT: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(x, 0.0),
@@ -127,7 +127,7 @@ def test_the_plan_of_a_long_epilogue(functions: Any, out: Any, long: bool, monke
     monkeypatch.setattr(Problem, "machine", "gpu")
     for name, value in (("limits", (132, 232448)), ("capability_of", 90)):
         monkeypatch.setattr(plan_module, name, lambda machine, value=value: value)
-    monkeypatch.setattr(matmul_module, "limits", plan_module.limits)
+    monkeypatch.setattr(planned_module, "limits", plan_module.limits)
     problem = stand_in((8192, 8192, 1024), BFloat16, out, "k", "k")
     config = by_the_model([kernels()["hopper_bf16"]], "auto", "", functions, problem).config
     assert (config.pingpong and config.tile[1] <= 128) == long

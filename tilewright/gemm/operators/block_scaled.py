@@ -20,8 +20,8 @@ from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.kernel.block_scaled import BlockScaledGemm
 from tilewright.gemm.mainloop.block_scaled import WORDS
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
-from tilewright.gemm.operators.matmul import any_recorded, materialised
 from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.schedule.decomposition import PersistentTiles
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of

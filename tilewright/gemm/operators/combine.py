@@ -14,8 +14,8 @@ from tilewright.gemm.config import Major
 from tilewright.gemm.host.problem import check_output
 from tilewright.gemm.kernel.combine import combine
 from tilewright.gemm.operators.arrays import framework, new_result
-from tilewright.gemm.operators.matmul import any_recorded, materialised
 from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.arrays import framework, namespace
-from tilewright.gemm.operators.matmul import PRECISIONS, any_recorded, matmul
+from tilewright.gemm.operators.matmul import PRECISIONS, matmul
+from tilewright.gemm.operators.torch_state import any_recorded
 
 
 class ComplexTransform(Enum):

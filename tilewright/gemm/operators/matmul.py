@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, is
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
-from tilewright.gemm.host.plan import Plan, limits, simulated_gpu
+from tilewright.gemm.host.plan import Plan, simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
@@ -36,16 +35,17 @@ from tilewright.gemm.operators.epilogues import (
     arrays_of,
     functions_of,
     in_place_of_result,
-    is_long,
     key_of,
     lowered,
     seen_as_matrices,
     source_apart,
 )
 from tilewright.gemm.operators.meanwhile import in_place_of, product_of
+from tilewright.gemm.operators.planned import by_few_kernels, by_the_model, for_functions
 from tilewright.gemm.operators.prepared import Prepared, is_captured
-from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
+from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions, Until, launch_repeated, torch_key
 from tilewright.gemm.operators.rows import LaunchesByRows, plan_for_rows, rows_are_free, rows_key, rows_of
+from tilewright.gemm.operators.torch_state import any_recorded, autocast, materialised
 from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 from tilewright.gemm.tuning import store
@@ -186,27 +186,6 @@ def multiplied(
     return request.run(key)
 
 
-def autocast(torch: Any, *tensors: Any) -> list[Any]:
-    """The operands as torch.matmul has them under torch.autocast: floats of 16 and 32 bits become the type of that."""
-    cast, taken = torch.get_autocast_dtype(tensors[0].device.type), (torch.float16, torch.bfloat16, torch.float32)
-    return [x.to(cast) if x is not None and x.dtype in taken else x for x in tensors]
-
-
-def any_recorded(torch: Any, *tensors: Any) -> bool:
-    """Whether PyTorch has to see what is done with one of the tensors: it asks for a gradient, or stands for something
-    else than memory of its own (DTensor, tensors of torch.compile, of torch.vmap). Operands that are not given are
-    None."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    graded, tensor, parameter = torch.is_grad_enabled(), torch.Tensor, torch.nn.Parameter
-    for x in tensors:
-        if x is None:
-            continue
-        if graded and x.requires_grad if type(x) is tensor or type(x) is parameter else isinstance(x, tensor):
-            return True
-    return False
-
-
 # -- the long way ------------------------------------------------------------------------------------------------------
 
 
@@ -256,9 +235,11 @@ class Request:
         matrices, problem, result = given.operands, given.problem, given.result
         if problem.is_empty:
             return result.reshape(matrices.shape)
-        plan, until = self.plan(problem, given.entries), None
-        if key is not None and (other := self.meanwhile(plan, given)) is not None:
-            plan, until = other
+        until: Until = None
+        plan = self.plan(problem, given.entries)
+        if key is not None:
+            passing = self.passing(key, plan, given)
+            plan, until = self.meanwhile(passing[0], given) or passing
         if problem.machine == "cpu":
             warn_if_slow(plan.entry.name, plan.config, problem.shape)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
@@ -417,7 +398,21 @@ class Request:
         plan = self.planner(entries, self.may_pack)
         return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
 
-    def meanwhile(self, plan: Plan, given: CallArrays) -> tuple[Plan, Future[None]] | None:
+    def passing(self, key: Any, plan: Plan, given: CallArrays) -> tuple[Plan, Until]:
+        """The plan, or one by a kernel for many numbers of rows, until this one has been launched often."""
+        problem, kept = given.problem, kept_by_rows(key, self.a, self.b, self.out, self.c, self.bias)
+        if kept is None or self.decomposition != "auto" or is_captured() or kept.is_tuned(problem.shape[0]):
+            return plan, None
+        before, rows = REPEATED_PRODUCTS.get(key), problem.shape[0]
+        often = before is not None and isinstance(before.until, Repetitions)
+        entries = for_functions(given.entries, self.applied, problem)
+        found = by_few_kernels(plan, entries, problem, given.function) if kept.may_pass(rows, often) else None
+        if found is None and not often:
+            return plan, None
+        kept.take(rows, found or plan, found is not None)
+        return (plan, None) if found is None else (found, Repetitions())
+
+    def meanwhile(self, plan: Plan, given: CallArrays) -> tuple[Plan, Until] | None:
         """A plan by a kernel that is here, until the future that comes with it is done."""
         if self.decomposition != "auto" or self.functions or is_captured():
             return None
@@ -431,8 +426,12 @@ class Request:
 
     def planner(self, entries: list[KernelEntry], may_pack: str) -> Callable[[Problem], Plan]:
         """Plans problems of this kind by the model."""
-        activation = () if self.activation is None else (Activation(self.activation),)
-        return partial(by_the_model, entries, self.decomposition, may_pack, (*activation, *self.functions))
+        return partial(by_the_model, entries, self.decomposition, may_pack, self.applied)
+
+    @property
+    def applied(self) -> tuple[Any, ...]:
+        """The activation and the functions of the epilogue."""
+        return (*(() if self.activation is None else (Activation(self.activation),)), *self.functions)
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
         """Keep a launch for products of the same geometry, and of other numbers of rows if these change nothing but
@@ -446,19 +445,6 @@ class Request:
         plan = self.planner(entries, self.may_pack)
         kept = _ROWS.setdefault((rows, options, machine), LaunchesByRows(prepared.problem, plan, repeated.dtype))
         kept.learn(repeated)
-
-
-def by_the_model(
-    entries: list[KernelEntry],
-    decomposition: str | StreamK | SplitK,
-    may_pack: str,
-    functions: tuple[Any, ...],
-    problem: Problem,
-) -> Plan:
-    """``functions``: those of the epilogue, which may take longer than the main loop of a size."""
-    if is_long(functions, problem.D.dtype) and problem.machine != "cpu":
-        entries = [entry.for_long_epilogue(problem.shape, limits(problem.machine)) for entry in entries]
-    return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
 
 
 REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
@@ -479,20 +465,18 @@ def remember(key: Any, repeated: RepeatedProduct) -> None:
 
 def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> RepeatedProduct | None:
     """A product that was not launched before, by the launch of one that differs in its number of rows."""
-    _, options, machine = key
-    rows = rows_key(a, b, out, c, bias)
-    kept = None if rows is None else _ROWS.get((rows, options, machine))
+    kept = kept_by_rows(key, a, b, out, c, bias)
     repeated = None if kept is None else kept.product(rows_of(a), (*a.shape[:-1], b.shape[1]))
     if repeated is not None:
         remember(key, repeated)
     return repeated
 
 
-def materialised(x: Any) -> Any:
-    """A PyTorch tensor whose elements are what its memory says."""
-    if framework(x) != "torch":
-        return x
-    return x.resolve_neg() if x.is_neg() else x
+def kept_by_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> LaunchesByRows | None:
+    """The launches of a product that differ in their number of rows, if that is open and there are some."""
+    _, options, machine = key
+    rows = rows_key(a, b, out, c, bias)
+    return None if rows is None else _ROWS.get((rows, options, machine))
 
 
 def same_addresses(*pairs: tuple[Any, Any]) -> bool:

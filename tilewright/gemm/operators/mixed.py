@@ -30,7 +30,8 @@ from tilewright.gemm.mainloop.prepared_weight import (
     prepared_layout,
 )
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
-from tilewright.gemm.operators.matmul import any_recorded, matmul
+from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.argument import argument_of

@@ -35,7 +35,8 @@ from tilewright.gemm.operators.arrays import framework, new_result, unwritten_re
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
 from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
-from tilewright.gemm.operators.matmul import any_recorded, materialised, matmul
+from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack

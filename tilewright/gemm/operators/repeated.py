@@ -19,6 +19,23 @@ from tilewright.lang.arguments.arrays import array_of
 MOST_ADDRESSES = 512
 """Addresses of one geometry whose results are known to be apart from what they are made of."""
 
+OFTEN = 64
+"""Launches of one geometry by a kernel that is good for many numbers of rows, before it is worth its best one."""
+
+
+class Repetitions:
+    """Done when a geometry has been launched ``OFTEN`` times: each launch asks once."""
+
+    def __init__(self) -> None:
+        self.left = OFTEN
+
+    def done(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+Until = Future[None] | Repetitions | None
+
 
 @dataclass(frozen=True)
 class RepeatedProduct:
@@ -33,8 +50,9 @@ class RepeatedProduct:
     """Whether C and D have one layout, so that one may be the other."""
     written: tuple[int, ...] = (3,)
     """The operands that are written: D, and outputs of the epilogue."""
-    until: Future[None] | None = None
-    """When a better kernel is compiled than the one that multiplies meanwhile; None where this is the one."""
+    until: Until = None
+    """When a better kernel is compiled than the one that multiplies meanwhile, or is worth that; None where this is the
+    one."""
     unwritten: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
     """Of a result that no kernel writes: elements of its memory, shape and strides."""
     disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
@@ -58,7 +76,7 @@ class RepeatedProduct:
         shape: tuple[int, ...],
         dtype: Any,
         vectors: Sequence[Any],
-        until: Future[None] | None = None,
+        until: Until = None,
     ) -> RepeatedProduct:
         problem = prepared.problem
         arrays = [matrix.array for matrix in problem.matrices] + [array_of(vector) for vector in vectors]
@@ -107,7 +125,7 @@ def torch_key(*tensors: Any) -> tuple[Any, ...]:
 
 def launch_repeated(repeated: RepeatedProduct, a: Any, b: Any, out: Any, c: Any, *vectors: Any) -> Any:
     """The result; None where the operands have to be looked at once more: a result that overlaps something, or that
-    asks for a gradient, tensors without memory, a better kernel that is compiled by now."""
+    asks for a gradient, tensors without memory, a better kernel that is compiled by now, or is worth that."""
     if repeated.until is not None and (repeated.until.done() or is_captured()):
         return None
     result = repeated.empty(device=a.device) if out is None else out

@@ -2,7 +2,8 @@
 
 The first product of a kind is read, checked, planned and bound at length. Another number of rows changes the extents of
 A, C and D and nothing else that a launch is given, as long as kernel and decomposition stay; so its launch is a copy of
-the first one's with these numbers replaced. A plan is made for a range of rows.
+the first one's with these numbers replaced. A plan is made for a range of rows; after the first ``VARIED`` ranges, the
+others share few kernels (``planned.by_few_kernels``) until one of their numbers of rows is launched often.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.prepared import is_captured
-from tilewright.gemm.operators.repeated import RepeatedProduct
+from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions
 from tilewright.gemm.tuning import store
 from tilewright.lang.numbers.facts import EXTENT_BOUND
 
 STEPS = ((128, 8), (512, 16), (4096, 64))
 """(rows, step): up to ``rows`` rows, a plan is made for each multiple of ``step``; above, of twice the last step."""
 
+VARIED = 4
+"""Ranges of rows that get their best kernels at once."""
 
 WIDE_OFFSET = EXTENT_BOUND[32] - 1
 """The least offset that is wide (``Array.is_wide``)."""
@@ -115,6 +118,9 @@ class LaunchesByRows:
     """A product for each launch key, and which of its operands are wide."""
     meanwhile: dict[int, tuple[Any, Future[None]]] = field(default_factory=dict)
     """Of ranges of rows whose kernel is compiled elsewhere: the key of what multiplies until that is done."""
+    passing: dict[int, bool] = field(default_factory=dict)
+    """Whether a range of rows has one of few kernels, as long as none of its numbers of rows is launched often; False
+    once it has its best one."""
 
     @cached_property
     def reach(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -126,12 +132,28 @@ class LaunchesByRows:
         prepared = product.prepared
         key = launch_key(prepared.plan), wide_operands(prepared.problem)
         self.bound[key] = product
-        if product.until is not None:
-            self.meanwhile[planned_rows(prepared.problem.shape[0])] = key, product.until
+        rounded = planned_rows(prepared.problem.shape[0])
+        self.passing.setdefault(rounded, False)
+        if isinstance(product.until, Future):
+            self.meanwhile[rounded] = key, product.until
+
+    def is_tuned(self, rows: int) -> bool:
+        """Whether tuning found something for so many rows."""
+        return bool(store.tuned()) and store.find(self.problem.with_rows(rows)) is not None
+
+    def may_pass(self, rows: int, often: bool) -> bool:
+        """Whether so many rows are multiplied by one of few kernels; ``often``: they have been until now."""
+        rounded = planned_rows(rows)
+        return not often and self.passing.get(rounded, len(self.plans) > VARIED)
+
+    def take(self, rows: int, plan: Plan, passing: bool) -> None:
+        """Keep the plan of the range that so many rows are in."""
+        rounded = planned_rows(rows)
+        self.plans[rounded], self.passing[rounded] = (plan, launch_key(plan)), passing
 
     def product(self, rows: int, shape: tuple[int, ...]) -> RepeatedProduct | None:
         """The product of as many rows, whose result has this shape; None where it has to be bound at length."""
-        if store.tuned() and store.find(self.problem.with_rows(rows)) is not None:
+        if self.is_tuned(rows):
             return None
         rounded = planned_rows(rows)
         if rounded not in self.plans:
@@ -143,7 +165,8 @@ class LaunchesByRows:
         plan, key = self.plans[rounded]
         # What `wide_operands` and `Array.bounds` say of the problem with these rows, which is not made for it.
         wide = tuple([self.wide_b if reach is None else rows >= reach[2] for reach in self.reach])
-        like, until = self.bound.get((key, wide)) if holds(plan, rows) else None, None
+        like = self.bound.get((key, wide)) if holds(plan, rows) else None
+        until: Any = Repetitions() if self.passing.get(rounded) else None
         if like is None:
             other: Any
             other, until = self.meanwhile.get(rounded, (None, None))

@@ -23,8 +23,9 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework
-from tilewright.gemm.operators.matmul import Request, any_recorded, remember, remembered_product
+from tilewright.gemm.operators.matmul import Request, remember, remembered_product
 from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
+from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack

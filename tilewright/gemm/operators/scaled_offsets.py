@@ -17,9 +17,9 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace
-from tilewright.gemm.operators.matmul import any_recorded
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
 from tilewright.gemm.operators.scaled import FAST, PROMOTED
+from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.numbers.numeric import Float32

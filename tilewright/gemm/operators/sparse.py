@@ -25,7 +25,8 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.operators.arrays import Operands, framework, namespace
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of
-from tilewright.gemm.operators.matmul import Request, any_recorded, materialised
+from tilewright.gemm.operators.matmul import Request
+from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.layout import offsets
 

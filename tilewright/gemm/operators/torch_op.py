@@ -17,7 +17,8 @@ from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.operators.gradient_kernels import compile_gradients
-from tilewright.gemm.operators.matmul import autocast, matmul, multiplied
+from tilewright.gemm.operators.matmul import matmul, multiplied
+from tilewright.gemm.operators.torch_state import autocast
 from tilewright.lang.arguments.arrays import NESTED
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
