@@ -19,6 +19,7 @@ COMPILED = {
     "mixture_of_experts": ("sm_80", "LDGSTS.E.BYPASS"),
     "blackwell_task_scheduling": ("sm_100a", "UTCHMMA"),
     "blackwell_fmha": ("sm_100a", "UTCHMMA"),
+    "blackwell_mixed_input_gemm": ("sm_100a", "UTCHMMA tmem"),
     "blackwell_grouped_gemm": ("sm_100a", "UTMASTG.3D"),
     "blackwell_geforce_block_scaled_gemm": ("sm_120a", "MMA.SF.168"),
 }

@@ -1,5 +1,6 @@
-"""A GEMM of Int8 weights and Float16 activations: four warps convert the weights into tensor memory, from where the MMA
-reads them as operand A, while TMA brings operand B to shared memory."""
+"""A GEMM of narrow weights and Float16 activations: four warps convert the weights into tensor memory, from where the MMA
+reads them as operand A, while TMA brings operand B to shared memory. Int8 weights count as they are, Int4 weights times
+a scale for each row and GROUP columns."""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -13,14 +14,25 @@ from cutlass.cute.runtime import from_dlpack
 
 TILE, STAGES = (128, 64, 64), 2
 CONVERTERS = 128
+GROUP = 32  # columns that share a scale
 A_COLUMNS = TILE[2] // 2  # of tensor memory, two numbers a word
 
 
 class MixedInputGemm:
-    """D (M, N) = Float16(W (M, K)) * B (N, K), a block for each 128 rows."""
+    """D (M, N) = (W (M, K) * scale (M, K / GROUP)) * B (N, K), a block for each 128 rows."""
+
+    def __init__(self, narrow):
+        self.narrow = narrow
 
     @cute.jit
-    def __call__(self, w: cute.Tensor, b: cute.Tensor, d: cute.Tensor, stream: cuda.CUstream):
+    def __call__(
+        self, w: cute.Tensor, scale: cute.Tensor | None, b: cute.Tensor, d: cute.Tensor, stream: cuda.CUstream
+    ):
+        if cutlass.const_expr(self.narrow.width < 8):
+            w = cute.recast_tensor(w, self.narrow)
+            rows, groups = scale.shape
+            spread = cute.make_layout((rows, (GROUP, groups)), stride=(groups, (0, 1)))
+            scale = cute.make_tensor(scale.iterator, spread)
         op = tcgen05.MmaF16BF16Op(
             cutlass.Float16, cutlass.Float32, (TILE[0], TILE[1]), tcgen05.CtaGroup.ONE, tcgen05.OperandSource.TMEM,
             OperandMajorMode.K, OperandMajorMode.K,
@@ -32,7 +44,7 @@ class MixedInputGemm:
         load = sm100_utils.cluster_shape_to_tma_atom_B((1, 1), tiled_mma.thr_id)
         tma_b, tb = cute.nvgpu.make_tiled_tma_atom_B(load, b, stage, TILE, tiled_mma, vmnk.shape)
         self.nbytes = cute.size_in_bytes(b.element_type, stage)
-        self.kernel(tiled_mma, tma_b, tb, w, d, b_smem).launch(
+        self.kernel(tiled_mma, tma_b, tb, w, scale, d, b_smem).launch(
             grid=(w.shape[0] // TILE[0], d.shape[1] // TILE[1], 1), block=(CONVERTERS + 64, 1, 1), stream=stream
         )
 
@@ -43,6 +55,7 @@ class MixedInputGemm:
         tma_b: cute.CopyAtom,
         tb: cute.Tensor,
         w: cute.Tensor,
+        scale: cute.Tensor | None,
         d: cute.Tensor,
         b_smem: cute.ComposedLayout,
     ):
@@ -117,10 +130,16 @@ class MixedInputGemm:
                 r2t = tcgen05.make_tmem_copy(atom, rows)
                 mine = r2t.get_slice(tidx)
                 weights = mine.partition_S(gw[None, None, k])
-                narrow = cute.make_rmem_tensor(weights.shape, cutlass.Int8)
+                narrow = cute.make_rmem_tensor(weights.shape, self.narrow)
                 cute.autovec_copy(weights, narrow)
                 wide = cute.make_rmem_tensor(weights.shape, cutlass.Float16)
                 wide.store(narrow.load().to(cutlass.Float16))
+                if cutlass.const_expr(scale is not None):
+                    gs = cute.local_tile(scale, (TILE[0], TILE[2]), (m, None))
+                    from_s = mine.partition_S(gs[None, None, k])
+                    factors = cute.make_fragment_like(from_s)
+                    cute.autovec_copy(cute.filter_zeros(from_s), cute.filter_zeros(factors))
+                    wide.store(wide.load() * factors.load())
                 handle = a_producer.acquire_and_advance()
                 cute.arch.tcgen05_fence_after_thread_sync()
                 cute.copy(r2t, wide, mine.partition_D(rows))
@@ -145,17 +164,27 @@ class MixedInputGemm:
             tmem.free(base)
 
 
-def run(m, n, k):
-    w = torch.randint(-127, 128, (m, k), dtype=torch.int8).cuda()
+def run(m, n, k, narrow):
     b = torch.randint(-2, 3, (n, k)).half().cuda()
     d = torch.zeros(m, n).cuda()
+    if narrow is cutlass.Int4:
+        values = torch.randint(-8, 8, (m, k))
+        w = ((values[:, ::2] & 15) | (values[:, 1::2] << 4)).to(torch.uint8).cuda()  # the first in the low half
+        scale = (2.0 ** torch.randint(-2, 3, (m, k // GROUP))).half().cuda()
+        want = (values.cuda() * scale.repeat_interleave(GROUP, 1).float()) @ b.float().T
+        scale = from_dlpack(scale, assumed_align=16)
+    else:
+        w, scale = torch.randint(-127, 128, (m, k), dtype=torch.int8).cuda(), None
+        want = w.float() @ b.float().T
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
-    MixedInputGemm()(*(from_dlpack(x, assumed_align=16) for x in (w, b, d)), stream)
+    w, b, to = (from_dlpack(x, assumed_align=16) for x in (w, b, d))
+    MixedInputGemm(narrow)(w, scale, b, to, stream)
     torch.cuda.synchronize()
-    assert torch.equal(d, w.float() @ b.float().T), (m, n, k)
+    assert torch.equal(d, want), (m, n, k, narrow)
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    run(256, 64, 192)
+    run(256, 64, 192, cutlass.Int8)
+    run(128, 128, 128, cutlass.Int4)
     print("PASS")
