@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.covering import covering
 from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, SplitK, gemm, matmul
 
@@ -25,9 +26,11 @@ def expected(c: np.ndarray, alpha: float = 2.0, beta: float = 3.0) -> np.ndarray
     return alpha * A.astype(np.float64) @ B + beta * c
 
 
-@pytest.mark.parametrize("kernel", [None, "tensorop_f16", "hopper_f16", "small_m_f16"])
-@pytest.mark.parametrize("c", SOURCES.values(), ids=SOURCES)
-def test_exact(c: np.ndarray, kernel: str | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "kernel"), covering(list(SOURCES), [None, "tensorop_f16", "hopper_f16", "small_m_f16"], strength=1)
+)
+def test_exact(name: str, kernel: str | None) -> None:
+    c = SOURCES[name]
     b = np.asfortranarray(B)  # as the kernel for few rows reads it
     a, source = (A[:16], c[:16]) if kernel == "small_m_f16" else (A, c)
     exact = expected(c)[: len(a)]

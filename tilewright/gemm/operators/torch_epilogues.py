@@ -12,6 +12,7 @@ from torch.nn import functional
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
 from tilewright.gemm.epilogue.functions import Bias, Relu, Residual, RowBias, Store
+from tilewright.gemm.epilogue.permute import Permuted
 from tilewright.gemm.epilogue.scales import Scales
 from tilewright.gemm.epilogue.scatter import ScatterAdd
 
@@ -29,6 +30,13 @@ def scattered(part: ScatterAdd, y: Tensor) -> Tensor:
     return y
 
 
+def permuted(part: Permuted, y: Tensor) -> Tensor:
+    modes = len(part.order)
+    whole = [part.matrix.shape[part.order.index(mode)] for mode in range(modes)]
+    part.matrix.copy_(y.reshape(whole).permute(part.order))
+    return y
+
+
 def stored(part: Store, y: Tensor) -> Tensor:
     part.matrix.copy_(y)
     return y
@@ -38,6 +46,7 @@ RULES: dict[type, Callable[[Any, Tensor], Tensor]] = {
     Activation: lambda part, y: ACTIVATIONS[part.name].of_torch(functional, y),
     Bias: lambda part, y: y + part.vector,
     Gated: gated,
+    Permuted: permuted,
     Relu: lambda part, y: functional.relu(y),
     Residual: lambda part, y: y + part.matrix * part.scale.value,
     RowBias: lambda part, y: y + part.vector[:, None],
