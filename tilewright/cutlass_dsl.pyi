@@ -3,7 +3,8 @@
 from tilewright import (
     BFloat16 as BFloat16, Boolean as Boolean, Constexpr as Constexpr, Float as Float, Float16 as Float16,
     Float32 as Float32, Float64 as Float64, Int16 as Int16, Int32 as Int32, Int64 as Int64, Int8 as Int8,
-    Integer as Integer, Numeric as Numeric, Uint16 as Uint16, Uint32 as Uint32, Uint64 as Uint64, Uint8 as Uint8,
+    Float4E2M1FN as Float4E2M1FN, Float8E4M3FN as Float8E4M3FN, Float8E5M2 as Float8E5M2, Integer as Integer,
+    Numeric as Numeric, TFloat32 as TFloat32, Uint16 as Uint16, Uint32 as Uint32, Uint64 as Uint64, Uint8 as Uint8,
     const_expr as const_expr, dsl_user_op as dsl_user_op, dynamic_expr as dynamic_expr,
     extract_mlir_values as extract_mlir_values, max as max, min as min,
     new_from_mlir_values as new_from_mlir_values, range as range, range_constexpr as range_constexpr,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from types import SimpleNamespace
 
 from tilewright.base_dsl.arch import Arch
@@ -18,6 +19,9 @@ class BaseDSL:
     """
 
     _one: BaseDSL | None = None
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
 
     @classmethod
     def _get_dsl(cls) -> BaseDSL:
@@ -35,6 +39,16 @@ class BaseDSL:
     def get_arch_enum(self) -> Arch:
         """The architecture that kernels are compiled for."""
         return Arch.from_string(self.envar.arch)
+
+    def print_warning(self, message: str) -> None:
+        """A Python warning; libraries put a filter of their own in this method's place."""
+        warnings.warn(message, stacklevel=2)
+
+    def print_warning_once(self, message: str) -> None:
+        """The same, for each message once."""
+        if message not in self._said:
+            self._said.add(message)
+            warnings.warn(message, stacklevel=2)
 
 
 CuTeDSL = BaseDSL

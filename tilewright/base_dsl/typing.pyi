@@ -10,3 +10,5 @@ from tilewright.lang.arguments.protocol import (
     DynamicExpression as DynamicExpression, JitArgument as JitArgument, get_c_pointers as get_c_pointers,
 )
 from tilewright.lang.staging.protocol import get_mlir_types as get_mlir_types
+from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
+from tilewright.lang.tensors.pointer import Pointer as Pointer

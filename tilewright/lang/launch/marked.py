@@ -54,9 +54,12 @@ class MarkedFunction(Generic[P, R]):
         """The function that is called while staging."""
         return staged(self.function) if self.preprocessor else self.function
 
-    def set_name_prefix(self, prefix: str, *, loc: Any = None, ip: Any = None) -> None:
+    def set_name_prefix(
+        self, prefix: str, remove_cutlass_symbol: bool = False, *, loc: Any = None, ip: Any = None
+    ) -> None:
         """Put ``prefix`` before the function's name in programs that are staged after this call. CUDA text, profilers
-        and the IR show the names of kernels; the IR shows those of host functions."""
+        and the IR show the names of kernels; the IR shows those of host functions. ``remove_cutlass_symbol``: names
+        here have no such symbol, with it or without."""
         if not isinstance(prefix, str) or (prefix and not prefix.isidentifier()):
             raise StagingError(f"set_name_prefix({prefix!r}): letters, digits and _, no digit first")
         self.prefix = prefix

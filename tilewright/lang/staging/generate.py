@@ -55,6 +55,23 @@ def if_generate(
     return expressions.if_(cond, lambda: typed(then_body), lambda: typed(else_body))
 
 
+class Executor:
+    """What stages the branches of functions that are not rewritten, under the name that libraries call it by."""
+
+    def ifexp_execute(
+        self, pred: Any, block_args: Sequence[Any], then_block: Callable[..., Any], else_block: Callable[..., Any]
+    ) -> Any:
+        """``then_block(*block_args)`` where ``pred`` holds, else ``else_block(*block_args)``: :func:`if_generate`.
+
+        >>> executor.ifexp_execute(3 > 2, (5,), lambda x: x + 1, lambda x: x - 1)
+        6
+        """
+        return if_generate(pred, then_block, else_block, input_args=block_args)
+
+
+executor = Executor()
+
+
 def and_(lhs: Any, rhs: Any, *more: Any, loc: Any = None, ip: Any = None) -> Any:
     """Logical and of numbers known now or at run time; all of them are evaluated.
 
