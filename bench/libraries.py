@@ -37,6 +37,8 @@ LIBRARIES = {
     ),
     "Liger-Kernel 0.8.5": (("liger-kernel==0.8.5",), ("liger_forms.py",)),
     "flashlib 0.4.0": (("flashlib==0.4.0",), ("flashlib_forms.py",)),
+    "Attention Gym 0.0.17": (("attn-gym==0.0.17",), ("attention_gym.py",)),
+    "Parallax 0.1.1": (("parallax-kernel==0.1.1",), ("parallax_decode.py",)),
     "fast-trimul 3.0.6": (("fast-trimul==3.0.6",), ("fast_trimul_forms.py",)),
 }
 """The wheels of each, and the programs that run with them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 import re
 from typing import Any
 
@@ -16,6 +17,7 @@ from tilewright._mlir import ir
 from tilewright._mlir.dialects import nvvm
 from tilewright._mlir.extras import types as T
 from tilewright._mlir_helpers import arith, math
+from tilewright.base_dsl.settings import BaseDSL
 from tilewright.compat import aliases
 from tilewright.cute.runtime import from_dlpack, make_ptr
 from tilewright.errors import ArgumentError, ConstraintError, MissingNameError, StagingError
@@ -46,6 +48,48 @@ def test_names_of_modules_that_are_imported() -> None:
     assert importlib.import_module("tilewright._mlir_helpers.op").dsl_user_op is cutlass.dsl_user_op
     assert importlib.import_module("tilewright.cute.nvgpu.cpasync.helpers").TmaInfo is cute.nvgpu.cpasync.TmaInfo
     assert (T.i32(), T.vector(2, T.f16())) == (ir.T.i32(), ir.T.vector(2, ir.T.f16()))
+
+
+def test_names_of_libraries_of_october() -> None:
+    assert importlib.import_module("tilewright.cute.arch.numeric_conversion").popc is cute.arch.popc
+    typing = importlib.import_module("tilewright.base_dsl.typing")
+    assert typing.Pointer is cute.Pointer and isinstance(cutlass.Float32, typing.NumericMeta)
+    executor = importlib.import_module("tilewright.base_dsl.ast_helpers").executor
+
+    def smaller(t: Any) -> Any:
+        return executor.ifexp_execute(t < 2, (t, 7), lambda x, y: x, lambda x, y: cutlass.Int32(y))
+
+    assert per_thread(cute.jit(lambda t: smaller(t), preprocessor=False), 4) == [0, 1, 7, 7]
+    with pytest.warns(UserWarning, match="once") as found:
+        for _ in range(2):
+            BaseDSL._get_dsl().print_warning_once("said once")
+    assert len(found) == 1
+
+
+def test_marked_functions_are_pickled_by_name() -> None:
+    """Libraries make keys of their caches so."""
+    assert pickle.loads(pickle.dumps((doubled, 3))) == (doubled, 3)
+
+
+@cute.jit
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+def test_a_layout_with_stages_makes_a_tma_atom() -> None:
+    """All stages are alike: the atom is that of one."""
+
+    @cute.jit
+    def plans(a: cute.Tensor) -> None:
+        one = cute.make_layout((8, 32), stride=(32, 1))
+        staged = cute.make_layout((8, 32, 3), stride=(32, 1, 256))
+        op = cute.nvgpu.cpasync.CopyBulkTensorTileG2SOp()
+        made = [cute.nvgpu.cpasync.make_tiled_tma_atom(op, a, layout, (8, 32))[0].plan.smem for layout in (one, staged)]
+        found.append(made[0] == made[1])
+
+    found: list[bool] = []
+    cute.compile(plans, np.zeros((16, 64), np.float32))
+    assert found == [True]
 
 
 @pytest.mark.parametrize(

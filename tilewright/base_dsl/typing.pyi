@@ -11,4 +11,4 @@ from tilewright.lang.arguments.protocol import (
 )
 from tilewright.lang.staging.protocol import get_mlir_types as get_mlir_types
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
-from tilewright.lang.tensors.pointer import Pointer as Pointer
+from tilewright.lang.tensors.pointer_class import Pointer as Pointer

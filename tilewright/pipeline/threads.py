@@ -102,6 +102,13 @@ class PipelineAsync:
             sync_threads()
         return cls(full, empty, num_stages, producer_mask, consumer_mask)
 
+    @staticmethod
+    def _make_sync_object(
+        barrier_storage: Any, num_stages: int, agent: tuple[PipelineOp, CooperativeGroup], tx_count: int = 0
+    ) -> MbarrierArray:
+        """The mbarriers of the stages; pipelines that libraries derive from this one ask for them by this name."""
+        return MbarrierArray(barrier_storage, num_stages, agent, tx_count)
+
     # -- the producers' side -------------------------------------------------------------------------------------------
 
     def producer_acquire(

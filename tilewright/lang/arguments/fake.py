@@ -69,10 +69,12 @@ def make_fake_compact_tensor(
     stride_order: tuple[int, ...] | None = None,
     memspace: AddressSpace = AddressSpace.gmem,
     assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
     loc: Any = None,
     ip: Any = None,
 ) -> FakeTensor:
     """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order.
+    ``use_32bit_stride`` promises that strides fit in 32 bits, which each call checks with it or without.
 
     >>> import numpy as np
     >>> from tilewright import Float32, cute

@@ -45,6 +45,10 @@ class MarkedFunction(Generic[P, R]):
         )
         self.__defaults__, self.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
 
+    def __reduce__(self) -> str:
+        """Pickled by its name, as Python's functions are."""
+        return self.__qualname__
+
     @functools.cached_property
     def signature(self) -> Signature:
         return Signature(self.function)

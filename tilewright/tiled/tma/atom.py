@@ -19,7 +19,16 @@ from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor, unwrap_tree
-from tilewright.layout import Layout, composition, flatten_to_tuple, format_tree, make_identity_layout, size
+from tilewright.layout import (
+    Layout,
+    composition,
+    flatten_to_tuple,
+    format_tree,
+    make_identity_layout,
+    rank,
+    size,
+    slice_,
+)
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tiled_mma import TiledMma
 from tilewright.tiled.tma.plan import TmaPlan, plan_of
@@ -117,7 +126,8 @@ def make_tiled_tma_atom(
     Args:
         op: one of the bulk tensor operations of ``cute.nvgpu.cpasync``.
         gmem_tensor: the tensor in global memory, of up to 5 modes, one of them contiguous.
-        smem_layout: the layout of one tile in shared memory, swizzled or not, without stages.
+        smem_layout: the layout of one tile in shared memory, swizzled or not; with one mode more than ``cta_tiler``,
+            the last is that of the stages, which are all alike.
         cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
         num_multicast: how many blocks of the cluster share each tile.
         internal_type: the type that TMA copies; by default the tensor's own. Of Float4E2M1FN two are copied as a byte
@@ -168,7 +178,7 @@ def make_tiled_tma_atom(
         "make_tiled_tma_atom",
         op,
         gmem_tensor,
-        smem_layout,
+        _of_one_stage(smem_layout, cta_tiler),
         lambda layout: None,
         cta_tiler,
         num_multicast,
@@ -289,6 +299,12 @@ def _make_for_mma(
     atom = tiled_mma.instruction
     expand = atom.stored_type(which) != (atom.type_a if which == "A" else atom.type_b)
     return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type, expand)
+
+
+def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
+    """A layout of shared memory without the mode of its stages, if it has one mode more than the tile."""
+    modes = len(tiler) if isinstance(tiler, tuple) else 1
+    return slice_(smem_layout, (None,) * modes + (0,)) if rank(smem_layout) == modes + 1 else smem_layout
 
 
 def _make(
