@@ -15,7 +15,7 @@ from tilewright.cuda.libcuda import LaunchConfiguration
 from tilewright.cuda.machine import Repeat
 from tilewright.cuda.moving import MovingLaunch, moving_launch
 from tilewright.cuda.parameters import Parameters
-from tilewright.gemm import SplitK, StreamK, matmul
+from tilewright.gemm import SplitK, matmul
 from tilewright.gemm.host import handle
 from tilewright.gemm.operators import prepared
 from tilewright.gemm.operators.matmul import REPEATED_PRODUCTS
@@ -131,7 +131,7 @@ def test_other_differences_than_addresses_have_no_such_launch() -> None:
     [
         ((64, 64, 128), {}),
         ((1, 512, 1024), {}),
-        ((256, 256, 4096), {"decomposition": StreamK()}),
+        ((256, 256, 4096), {"decomposition": "streamk"}),
         ((128, 128, 2048), {"decomposition": SplitK(4, "parallel")}),
         ((37, 53, 71), {}),
         ((3, 64, 64, 128), {}),
