@@ -211,6 +211,7 @@ WRONG = {
     "meta": lambda x: x.to("meta"),
     "fake": lambda x: FakeTensorMode().from_tensor(x),
     "zeros without memory": lambda x: torch._efficientzerotensor(x.shape),
+    "nested": lambda x: torch.nested.nested_tensor([x]),  # which ended the process
 }
 
 

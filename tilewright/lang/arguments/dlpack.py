@@ -42,6 +42,8 @@ class HostTensor(Tensor):
     """
 
     __slots__ = ("_guard", "array", "passed", "symbols")
+    is_nested = False
+    """What calls ask of PyTorch's tensors."""
 
     def __init__(self, iterator: HostPointer, layout: Layout, array: Array) -> None:
         super().__init__(iterator, layout)

@@ -135,6 +135,8 @@ class ShortCall:
         args = ", ".join(f"a{i}" for i in range(count))
         seen = "".join(f"s_{a}, " for a in self.arrays)
         arrays = ", ".join(self.arrays)
+        # PyTorch's own test ends the process at a nested tensor, whose strides it asks for where no error may arise.
+        nested = " or ".join(f"{a}.is_nested" for a in self.arrays)
         return "\n".join(
             [
                 f"def call({args}):",
@@ -142,7 +144,7 @@ class ShortCall:
                 "    plan = last",
                 "    try:",
                 *(f"        {line}" for line in self.reads),
-                f"        if plan[0]({arrays}):",
+                f"        if not ({nested}) and plan[0]({arrays}):",
                 *(f"            {line}" for line in self.addresses),
                 "        else:",
                 *(f"            {line}" for line in self.looks),
