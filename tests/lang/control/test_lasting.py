@@ -53,6 +53,11 @@ class C(Base):
     def s():
         return G
 
+class Flagged:
+    marked = False
+    def __init__(self):
+        self.x = 1
+
 @cute.jit
 def marked():
     return 1
@@ -83,6 +88,7 @@ CHANGES = [
     ("H = C", "H.z = 5", "0", True),
     ("H = M", "rename()", "0", True),
     ("H = marked", "H.function = other", "0", True),
+    ("H = Flagged()", "H.x += 1", "H.x", False),
     ("H = C", "del H.x", "0", True),
     ("H = C", "H.z = H.x; del H.x", "0", True),
     ("H = C", "H.__bases__ = (Other,)", "H.b", True),

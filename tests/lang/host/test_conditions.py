@@ -16,7 +16,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.ir.core import Block, Op
 from tilewright.lang.launch import options
-from tilewright.lang.launch.dependencies import Dependencies, contents
+from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.options import CompileOptions, of_environment, parse
 from tilewright.lang.launch.stored import Undescribed, own_name
 
@@ -176,23 +176,6 @@ def test_adapter_results_are_passed_in_each_call() -> None:
 class Plain:
     shared = 1
 
-    def __init__(self) -> None:
-        self.value = [2]
-
-
-def test_contents_compared_for_changes_of_closures() -> None:
-    """Lists and dicts, and the attributes of the user's objects and classes: none of Python's own, no functions."""
-    assert contents([1, 2]) == [1, 2] and contents({"a": 1}) == {"a": 1}
-    assert contents(Plain()) == {"value": [2]}
-    assert contents(Plain) == {"shared": 1}
-    for other in (3, "text", (1, 2), np.zeros(2), contents, np, Path, cute.Float32, scale):
-        assert contents(other) is None or not isinstance(other, (int, str, tuple))
-
-    class WithKernel:
-        run, number = scale, 4
-
-    assert contents(WithKernel) == {"number": 4}
-
 
 settings = ModuleType("settings")
 settings.number = 3
@@ -202,7 +185,7 @@ def test_attributes_of_the_users_modules_are_followed_and_of_no_library() -> Non
     def function() -> Any:
         return settings.number, np.float32, cutlass.Float32
 
-    followed = [scope for scope, _, _ in Dependencies([function], [])._variables]
+    followed = Dependencies([function], []).holders()
     assert any(scope is vars(settings) for scope in followed)
     assert not any(scope is vars(module) for scope in followed for module in (np, cutlass))
 

@@ -22,6 +22,10 @@ from tilewright.lang.staging.user_errors import show_users_frames
 Option: TypeAlias = opts.CompileOption | type[opts.CompileOption]
 
 
+REMEMBERED = 64
+"""Programs that a directly called function keeps for arguments of one kind: what they were staged from differed."""
+
+
 class Compiler:
     """``cute.compile``: compile a function for the given arguments, without any cache.
 
@@ -158,7 +162,9 @@ def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     known = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
     entry = known[-1] if known else Specialisation(target, bound, arguments)
     if not known:
-        target.cache.setdefault(key, []).append(entry)
+        kept = target.cache.setdefault(key, [])
+        kept.append(entry)
+        del kept[:-REMEMBERED]
     target.last = None if target.signature.variadic else entry
     given = [value for _, _, value in target.signature.parameters(bound)]
     return entry.executor.run([leaf for a, value in zip(arguments, given, strict=True) for leaf in a.read(value)])

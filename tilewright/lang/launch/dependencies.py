@@ -1,85 +1,348 @@
 """The state that a program was staged from besides its arguments: when it changes, the program must be staged again.
 
-Followed are the globals and closure variables that the staged functions read (those of the user's plain functions that
-they call included), their defaults, and the attributes of the user's modules: a variable has changed when it holds
-another object that is not equal to the old one. Of the lists, dicts, objects and classes among them, and of the objects
-that are part of the program (``self``, ``Constexpr`` parameters), the elements and attributes are compared, too, but
-not what is deeper.
+Followed are the staged functions and the user's plain functions that they can call, whose names they mention: globals,
+closures, functions of the user's modules, methods of the user's classes, what decorators, partials, properties and
+containers hold. Of each function its code, defaults, attributes, and the globals and closure variables that it reads
+are compared; of each object that is reached (``self`` and other ``Constexpr`` arguments included) the elements or
+attributes, and those of the objects in it. A value has changed when another object is there that is not equal to the
+old one.
+
+Not compared are the numbers in arrays, what objects of Tilewright and of other packages hold, and what is behind
+the first :data:`MOST` objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import builtins
+import functools
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CellType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.arguments.kinds import Argument, StaticArgument
 from tilewright.lang.launch.marked import MarkedFunction
+from tilewright.lang.staging.contents import (
+    CLASS,
+    EMPTY,
+    MODEL,
+    Held,
+    Store,
+    is_lasting_state,
+    is_users,
+    stores_of,
+    users_bases,
+)
 from tilewright.lang.staging.location import is_user_file
 from tilewright.lang.staging.objects import same_static
 from tilewright.lang.staging.source import names_of
 
+MOST = 1000
+ABSENT = object()
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_CALLED = (FunctionType, MarkedFunction, staticmethod, classmethod, property, functools.cached_property)
+"""Members of classes that are followed where their names are mentioned."""
+_CONSTRUCTION = ("__init__", "__new__", "__post_init__", "__init_subclass__")
+_ENVIRONMENT = ("environ", "getenv")
+_PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_ATTRIBUTES = operator.attrgetter("__dict__")
+
+
+class Entry(NamedTuple):
+    """What ``read(holder)`` gave under the keys that are compared. ``keys`` are all keys that there were; None where
+    others may come and go, as staging itself put some there. ``word`` tells the entries of one holder apart."""
+
+    holder: Any
+    word: str
+    read: Callable[[Any], Held]
+    held: Held
+    keys: frozenset[Any] | None
+
+    def changed(self) -> bool:
+        try:
+            now = self.read(self.holder)
+        except Exception:  # it has become something that cannot be read
+            return True
+        if self.keys is not None and now.keys() != self.keys:
+            return True
+        return not all(_same(now.get(key, ABSENT), value) for key, value in self.held.items())
+
 
 class Dependencies:
-    """The variables of some functions, and the objects among some arguments, as they are now.
+    """What some functions, and the objects among some arguments, read and hold now.
 
-    With ``before``, which was made before the functions were staged: an object that staging itself changed (a list of
-    what was staged) is not compared.
+    With ``before``, which was made before the functions were staged: what staging itself changed (an attribute of
+    ``self``, a list of what was staged) is not compared.
     """
 
     def __init__(
         self, functions: Iterable[FunctionType], arguments: Iterable[Argument], before: Dependencies | None = None
     ) -> None:
-        self._variables: list[tuple[Any, str, Any]] = []
-        """A namespace, a closure's cell or a function, the name in it, and what it held."""
-        self._functions: set[FunctionType] = set()
+        self._before = before._held() if before is not None else {}
+        self._members: dict[int, Any] = {}
+        self._entries: list[Entry] = []
+        self._names: set[str] = set()
+        """All names that the functions mention."""
+        self._namespaces: list[tuple[Any, bool]] = []
+        """Modules and classes, of which members are followed by name; True: a class of which objects are made."""
+        self._identities = Identities()
         for function in functions:
-            self._read(function)
-        fixed = [a.value for a in arguments if isinstance(a, StaticArgument)]
-        holders = [*(value for _, _, value in self._variables), *fixed, *map(type, fixed)]
-        changed = {id(holder) for holder in before.changed()} if before else ()
-        self._contents = [(h, inside) for h in holders if (inside := contents(h)) is not None and id(h) not in changed]
+            self._add_function(function)
+        for argument in arguments:
+            if isinstance(argument, StaticArgument):
+                self._follow([argument.value])
+        self._follow_names()
+        self._before = {}
 
     def hold(self) -> bool:
         """Whether everything is as it was."""
-        for scope, name, before in self._variables:  # the usual case without a call of a function of this package
-            now = scope.get(name) if type(scope) is dict else getattr(scope, name)
-            if now is not before and not same_static(now, before):
-                return False
-        return not self._contents or not self.changed()
+        return self._identities.same() or not any(entry.changed() for entry in self._entries)
 
     def changed(self) -> list[Any]:
-        """The objects whose elements or attributes are not as they were."""
-        return [holder for holder, before in self._contents if not same_static(contents(holder), before)]
+        """The objects whose elements, attributes or variables are not as they were."""
+        return [entry.holder for entry in self._entries if entry.changed()]
 
-    def _read(self, function: FunctionType) -> None:
-        if function in self._functions:
+    def holders(self) -> list[Any]:
+        """All objects that are compared."""
+        return [entry.holder for entry in self._entries]
+
+    def _held(self) -> dict[tuple[int, str], Entry]:
+        return {(id(entry.holder), entry.word): entry for entry in self._entries}
+
+    # -- the walk ------------------------------------------------------------------------------------------------------
+
+    def _follow(self, values: list[Any]) -> None:
+        """Add objects and what they hold."""
+        waiting = [*values]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, MarkedFunction):
+                value = value.function
+            if type(value) in _PLAIN or id(value) in self._members or len(self._members) >= MOST:
+                continue
+            if isinstance(value, FunctionType):
+                if is_user_file(value.__code__.co_filename):
+                    self._add_function(value)
+            elif isinstance(value, functools._lru_cache_wrapper):
+                waiting.append(value.__wrapped__)
+            elif isinstance(value, ModuleType):
+                if is_users(value):
+                    self._members[id(value)] = value
+                    self._namespaces.append((value, False))
+            elif isinstance(value, type):
+                self._add_class(value, True)
+            else:
+                waiting += self._add_object(value)
+
+    def _add_function(self, function: FunctionType) -> None:
+        if id(function) in self._members:
             return
-        self._functions.add(function)
-        names = names_of(function.__code__)
-        for name in names & function.__globals__.keys():
-            self._add(function.__globals__, name, function.__globals__[name], names)
+        self._members[id(function)] = function
+        names, scope = names_of(function.__code__), function.__globals__
+        self._names |= names
+        read = [name for name in names if name in scope or hasattr(builtins, name)]
+        cells = function.__closure__ or ()
+        self._identities.add_function(function, read)
+        self._entries.append(_entry(function, _of_function))
+        self._entries.append(_entry(scope, functools.partial(_of_scope, read)))
+        self._entries += [_entry(cell, _of_cell) for cell in cells]
+        if names.intersection(_ENVIRONMENT):
+            self._entries.append(_entry(os.environ, dict))
+            self._identities.add_table(os.environ._data)  # type: ignore[attr-defined]  # as it is, not decoded
+        found = [scope[name] for name in read if name in scope]
+        found += [sys.modules[name] for name in names if name in sys.modules and name not in scope]  # imported inside
+        found += [cell.cell_contents for cell in cells if cell != EMPTY]
+        found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *vars(function).values()]
+        self._follow(found)
+
+    def _add_class(self, cls: type, made: bool) -> None:
+        """A class, and its bases. ``made``: the program can make objects of it."""
+        if _package(cls) == "tilewright" or not users_bases(cls):
+            return
+        if id(cls) in self._members:
+            self._namespaces += [(cls, True)] if made and (cls, True) not in self._namespaces else []
+            return
+        self._members[id(cls)] = cls
+        self._namespaces.append((cls, made))
+        for base in users_bases(cls):
+            self._identities.add_table(vars(base))
+        self._follow([value for value in self._compare(cls, CLASS, CLASS.read) if not isinstance(value, _CALLED)])
+
+    def _add_object(self, value: Any) -> list[Any]:
+        """Compare an object, if it can change; what it holds."""
+        cls, found = type(value), list[Any]()
+        package = _package(cls)
+        if is_array(value) or package in ("tilewright", "numpy", "jaxlib"):
+            return []
+        self._members[id(value)] = value
+        for store in filter(is_lasting_state, stores_of(cls)):
+            read = dict.fromkeys if isinstance(value, (set, frozenset)) else store.read
+            try:
+                read(value)
+            except Exception:  # it is not initialised yet, say
+                continue
+            held = self._compare(value, store, read)
+            found += held if store is not MODEL else ()
+            self._identities.add_object(value, store, read)
+        self._add_class(cls, False)
+        return found
+
+    def _follow_names(self) -> None:
+        """Follow members of modules and classes that the functions mention, which may mention others."""
+        seen: set[tuple[int, str]] = set()
+        count = -1
+        while count != len(seen):
+            count = len(seen)
+            for holder, made in [*self._namespaces]:
+                bases = [holder] if isinstance(holder, ModuleType) else users_bases(holder)
+                for base in bases:
+                    members = {n: v for n, v in [*vars(base).items()] if self._is_mentioned(n, holder, made)}
+                    fresh = [(n, v) for n, v in members.items() if (id(base), n) not in seen]
+                    seen.update((id(base), n) for n, _ in fresh)
+                    self._follow([v for _, v in fresh])
+        for holder, _ in self._namespaces:
+            if isinstance(holder, ModuleType):
+                read = sorted(self._names & vars(holder).keys())
+                self._entries.append(_entry(vars(holder), functools.partial(_of_scope, read)))
+                self._identities.add_variables(vars(holder), read)
+
+    def _is_mentioned(self, name: str, holder: Any, made: bool) -> bool:
+        special = isinstance(holder, type) and name.startswith("__") and (made or name not in _CONSTRUCTION)
+        return special or name in self._names
+
+    def _compare(self, holder: Any, store: Store, read: Callable[[Any], Held]) -> list[Any]:
+        """Note what an object holds, without what staging changed, and give it back."""
+        now = read(holder)
+        keys: frozenset[Any] | None = frozenset(now)
+        before = self._before.get((id(holder), store.word))
+        if before is not None:
+            if before.keys != keys:
+                if store.word != "attributes" and not isinstance(holder, dict):  # elements have other places then
+                    return []
+                keys = None
+            now = {key: value for key, value in now.items() if key in before.held and _same(before.held[key], value)}
+        self._entries.append(Entry(holder, store.word, read, now, keys))
+        return list(now.values())
+
+
+class Identities:
+    """All objects that the entries hold. As long as they are the same, nothing has changed: this is asked first, as it
+    takes a tenth of the time of comparing the entries."""
+
+    def __init__(self) -> None:
+        self.functions: list[tuple[FunctionType, Any, Any, Any]] = []
+        self.bare: list[FunctionType] = []
+        """Functions without attributes."""
+        self.variables: list[tuple[Callable[..., Any], str, Any]] = []
+        """The ``get`` of a scope, a name and what it gave."""
+        self.cells: list[tuple[CellType, Any]] = []
+        self.empty: list[CellType] = []
+        self.tables: list[tuple[Mapping[Any, Any], list[Any], list[Any]]] = []
+        """Dicts and the variables of classes, with their keys and values."""
+        self.sequences: list[tuple[Sequence[Any], list[Any]]] = []
+        self.objects: list[tuple[Any, type, list[Any], list[Any]]] = []
+        self.others: list[tuple[Any, Callable[[Any], Held], list[Any], list[Any]]] = []
+
+    def add_function(self, function: FunctionType, read: list[str]) -> None:
+        self.functions.append((function, *_PARTS(function)))
+        self.add_variables(function.__globals__, read)
         for cell in function.__closure__ or ():
-            if cell != CellType():  # a variable that is not assigned yet
-                self._add(cell, "cell_contents", cell.cell_contents, names)
-        for name in ("__defaults__", "__kwdefaults__"):
-            self._variables.append((function, name, getattr(function, name)))
+            if cell == EMPTY:
+                self.empty.append(cell)
+            else:
+                self.cells.append((cell, cell.cell_contents))
+        for table in filter(None, (function.__kwdefaults__, function.__dict__)):
+            self.add_table(table)
+        self.bare += [] if function.__dict__ else [function]
 
-    def _add(self, scope: Any, name: str, value: Any, names: set[str]) -> None:
-        self._variables.append((scope, name, value))
-        value = value.function if isinstance(value, MarkedFunction) else value
-        if isinstance(value, FunctionType) and is_user_file(value.__code__.co_filename):
-            self._read(value)
-        elif isinstance(value, ModuleType) and is_user_file(getattr(value, "__file__", None) or "<module>"):
-            self._variables += [(vars(value), n, v) for n, v in vars(value).items() if n in names]
+    def add_variables(self, scope: dict[str, Any], names: Iterable[str]) -> None:
+        self.variables += [(scope.get, name, scope.get(name, ABSENT)) for name in names]
+
+    def add_table(self, table: Mapping[Any, Any]) -> None:
+        self.tables.append((table, *_parts_of(table)))
+
+    def add_object(self, value: Any, store: Store, read: Callable[[Any], Held]) -> None:
+        """The simplest way to what the store holds."""
+        cls = type(value)
+        if cls is list:
+            self.sequences.append((value, [*value]))
+        elif cls is dict:
+            self.add_table(value)
+        elif (
+            store.word == "attributes" and cls.__dictoffset__ and not any(vars(b).get("__slots__") for b in cls.__mro__)
+        ):
+            self.objects.append((value, cls, *_parts_of(vars(value))))
+        elif cls not in (tuple, frozenset):
+            self.others.append((value, read, *_parts_of(read(value))))
+
+    def same(self) -> bool:
+        try:
+            return self._same()
+        except Exception:  # a variable or slot has no value any more: the entries tell
+            return False
+
+    def _same(self) -> bool:
+        for get, name, value in self.variables:
+            if get(name, ABSENT) is not value:
+                return False
+        for function, code, defaults, keywords in self.functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+            if function.__kwdefaults__ is not keywords:
+                return False
+        for cell, value in self.cells:
+            if cell.cell_contents is not value:
+                return False
+        return (
+            not any(map(EMPTY.__ne__, self.empty))
+            and not any(map(_ATTRIBUTES, self.bare))
+            and all([_is_like(table, keys, values) for table, keys, values in self.tables])
+            and all([len(x) == len(items) and all(map(operator.is_, x, items)) for x, items in self.sequences])
+            and all([type(x) is cls and _is_like(vars(x), keys, values) for x, cls, keys, values in self.objects])
+            and all([_is_like(read(x), keys, values) for x, read, keys, values in self.others])
+        )
 
 
-def contents(value: Any) -> Any:
-    """The elements of a list or dict, the attributes of an object or class of the user's; None of anything else."""
-    if isinstance(value, (list, dict)):
-        return value.copy()
-    package = (value if isinstance(value, type) else type(value)).__module__.partition(".")[0]
-    stateless = package in ("tilewright", "builtins") or isinstance(value, (FunctionType, ModuleType))
-    if stateless or not hasattr(value, "__dict__"):
-        return None
-    return {n: v for n, v in vars(value).items() if not n.startswith("__") and not isinstance(v, MarkedFunction)}
+def _has_slots(cls: type) -> bool:
+    return any(vars(base).get("__slots__") for base in cls.__mro__)
+
+
+def _parts_of(table: Mapping[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return [*table], [*table.values()]
+
+
+def _is_like(table: Mapping[Any, Any], keys: list[Any], values: list[Any]) -> bool:
+    return (
+        len(table) == len(keys)
+        and all(map(operator.is_, table, keys))
+        and all(map(operator.is_, table.values(), values))
+    )
+
+
+def _entry(holder: Any, read: Callable[[Any], Held]) -> Entry:
+    held = read(holder)
+    return Entry(holder, "variables", read, held, frozenset(held))
+
+
+def _of_function(function: FunctionType) -> Held:
+    parts = dict(zip(("__code__", "__defaults__", "__kwdefaults__"), _PARTS(function), strict=True))
+    return {**parts, **function.__dict__, "in __kwdefaults__": dict(function.__kwdefaults__ or {})}
+
+
+def _of_scope(names: list[str], scope: dict[str, Any]) -> Held:
+    return {name: scope.get(name, ABSENT) for name in names}
+
+
+def _of_cell(cell: Any) -> Held:
+    return {"value": cell.cell_contents} if cell != EMPTY else {}
+
+
+def _package(cls: type) -> str:
+    return str(cls.__module__).partition(".")[0]
+
+
+def _same(now: Any, before: Any) -> bool:
+    return now is before or same_static(now, before)

@@ -28,7 +28,7 @@ class MarkedFunction(Generic[P, R]):
     __qualname__: str
     prefix = ""
     """The prefix of its names: :meth:`set_name_prefix`."""
-    marked = True
+    __tilewright_marked__ = True
     """The mark by which :mod:`~tilewright.lang.staging.contents` recognises such functions."""
 
     def __init__(self, function: FunctionType, preprocessor: bool = True) -> None:

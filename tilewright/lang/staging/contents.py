@@ -273,6 +273,15 @@ _BY_NAME = {
 }
 
 
+MODEL = _BY_NAME["torch.nn.modules.module.Module"]
+
+
+def is_lasting_state(store: Store) -> bool:
+    """Whether what a store holds was put there by a program: not numbers of arrays, positions, remembered results."""
+    named = store in _BY_NAME.values() and store not in (MODEL, _BY_NAME["enum.Enum"])
+    return not (named or store.state or store.word in ("position", "remembered results"))
+
+
 def module_of(cls: type) -> str:
     """The name of the module of a class; empty for those of extension modules that show a descriptor in its place."""
     return cls.__module__ if isinstance(cls.__module__, str) else ""
@@ -282,7 +291,7 @@ def _stores_of(cls: type) -> tuple[Store, ...]:
     named = next(
         (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{base.__module__}.{base.__qualname__}"))), None
     )
-    if named is not None or hasattr(cls, "marked"):
+    if named is not None or hasattr(cls, "__tilewright_marked__"):
         return (named or MARKED,)
     packages = module_of(cls).split(".")
     ours = packages[0] == "tilewright" and packages[1:2] and packages[1] in _STATIC_PACKAGES
