@@ -131,7 +131,7 @@ def test_other_differences_than_addresses_have_no_such_launch() -> None:
     [
         ((64, 64, 128), {}),
         ((1, 512, 1024), {}),
-        ((256, 256, 4096), {"decomposition": "streamk"}),
+        ((256, 256, 4096), {"decomposition": "stream_k"}),
         ((128, 128, 2048), {"decomposition": SplitK(4, "parallel")}),
         ((37, 53, 71), {}),
         ((3, 64, 64, 128), {}),
