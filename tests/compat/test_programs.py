@@ -20,6 +20,7 @@ COMPILED = {
     "blackwell_task_scheduling": ("sm_100a", "UTCHMMA"),
     "blackwell_fmha": ("sm_100a", "UTCHMMA"),
     "blackwell_mixed_input_gemm": ("sm_100a", "UTCHMMA tmem"),
+    "blackwell_scaled_gemm": ("sm_100a", "UTMASTG"),
     "blackwell_grouped_gemm": ("sm_100a", "UTMASTG.3D"),
     "blackwell_geforce_block_scaled_gemm": ("sm_120a", "MMA.SF.168"),
 }
