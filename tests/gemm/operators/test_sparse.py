@@ -17,6 +17,8 @@ from tilewright.atoms.sparsity import metadata_layout, stored_places, written_ou
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, gemm, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
+from tilewright.gemm.epilogue.functions import Relu, Residual, Store
+from tilewright.gemm.epilogue.permute import Permuted
 
 F16, BF16, E4M3 = np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -210,6 +212,46 @@ def test_gradients(device: str) -> None:
     np.testing.assert_array_equal(compressed.to_dense().cpu(), A)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradients_of_epilogues(device: str) -> None:
+    """alpha, beta and C, a second output, and functions whose arrays have gradients, too; compiled as well."""
+    torch = pytest.importorskip("torch")
+    compressed = CompressedMatrix(*(torch.from_numpy(x).to(device) for x in COMPRESSED))
+    b, c, x = (
+        torch.from_numpy(integers(seed, shape)).to(device).requires_grad_()
+        for seed, shape in ((1, (64, 16)), (2, (64, 16)), (3, (64, 16)))
+    )
+    before = torch.empty(64, 16, dtype=torch.float16, device=device)
+    epilogue = Store(before), Residual(x, Float32(2)), Relu()
+
+    def product(b: Any, c: Any) -> Any:
+        return sparse_matmul(compressed, b, c=c, alpha=2.0, beta=-1.0, epilogue=epilogue)
+
+    exact = 2 * A.astype(np.float64) @ b.detach().cpu().double().numpy() - c.detach().cpu().numpy()
+    with torch.no_grad():
+        fused = product(b, c)
+        np.testing.assert_array_equal(before.cpu(), exact)
+        before.zero_()
+    y = product(b, c)
+    assert torch.equal(y, fused)
+    np.testing.assert_array_equal(before.detach().cpu(), exact)
+    passed = (y.detach() > 0).cpu().numpy().astype(np.float64)
+    found = torch.autograd.grad(y, (b, c, x), torch.ones_like(y))
+    for grad, wanted in zip(found, (2 * A.astype(np.float64).T @ passed, -passed, 2 * passed), strict=True):
+        np.testing.assert_array_equal(grad.cpu(), wanted)
+    with pytest.raises(ArgumentError, match="beta = 1.0 needs a matrix c"):
+        sparse_matmul(compressed, b, beta=1.0)
+
+
+def test_what_is_written_in_place_of_the_result_is_given() -> None:
+    matrix = np.full((16, 64), np.nan, np.float32)
+    part = matrix[:8]  # (8, 64), the transposed result
+    assert sparse_matmul(COMPRESSED, B, epilogue=Permuted(part, (1, 0), 1)) is part
+    np.testing.assert_array_equal(matrix[:8], (A.astype(np.float64) @ B).T)
+    with pytest.raises(ArgumentError, match="Permuted leaves the result unwritten here, and out is given"):
+        sparse_matmul(COMPRESSED, B, np.empty((64, 8), F16), epilogue=Permuted(part, (1, 0), 1))
+
+
 def test_other_gpus_are_refused() -> None:
     with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="it needs wgmma"):
         sparse_matmul(COMPRESSED, B, kernel="hopper_sparse_f16")
@@ -254,8 +296,8 @@ def test_the_operator_of_pytorch(device: str) -> None:
     )
     np.testing.assert_array_equal(compiled(b).cpu().numpy(), A.astype(np.float64) @ integers(0, (64, 16)) + 1)
     b.requires_grad_()
-    with pytest.raises(ArgumentError, match="cannot be given where PyTorch records the call"):
-        sparse_matmul(compressed, b, alpha=2.0)
+    with pytest.raises(ArgumentError, match="kernel and decomposition cannot be given where PyTorch records the call"):
+        sparse_matmul(compressed, b, kernel="hopper_sparse_f16")
     eight = CompressedMatrix(compressed.values.to(torch.int8), compressed.metadata)
     with pytest.raises(ArgumentError, match="sparse_matmul of 8-bit elements has no gradient: call it under torch.no_"):
         sparse_matmul(eight, b)

@@ -24,7 +24,7 @@ from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.operators.arrays import Operands, framework, namespace
-from tilewright.gemm.operators.epilogues import arrays_of, functions_of
+from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
@@ -218,8 +218,9 @@ def sparse_matmul(
         kernel: a name or an entry of ``gemm.choice.registry.sparse_kernels()``, in place of the choice.
 
     The other arguments are those of :func:`matmul`. ``torch.compile`` keeps the call as one node,
-    ``torch.ops.tilewright.sparse_matmul``. Of 16-bit elements it has gradients, by dense products: of ``b``, of the
-    bias, and of the stored elements ``a.values``, whose places stay.
+    ``torch.ops.tilewright.sparse_matmul``. Of 16-bit elements it has gradients, by dense products: of ``b``, ``c``, the
+    bias, the arrays of the epilogue, which is PyTorch's there, and of the stored elements ``a.values``, whose places
+    stay.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -231,18 +232,20 @@ def sparse_matmul(
     if not isinstance(a, CompressedMatrix):
         raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
     functions = () if epilogue is None else functions_of(epilogue)
+    instead = in_place_of_result(functions, out)
     if framework(a.values, "a.values") == "torch":
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling() or any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
-            if functions or c is not None or (alpha, beta, kernel, decomposition) != (1.0, 0.0, None, "auto"):
+            if (kernel, decomposition) != (None, "auto"):
                 raise ArgumentError(
-                    "c, alpha, beta, kernel, decomposition and epilogue cannot be given where PyTorch records the "
-                    "call: by torch.compile, or for tensors that ask for a gradient or are of another class"
+                    "kernel and decomposition cannot be given where PyTorch records the call: by torch.compile, or for "
+                    "tensors that ask for a gradient or are of another class"
                 )
             from tilewright.gemm.operators.torch_sparse import recorded
 
-            return recorded(a, b, out, bias, activation, out_dtype)
-    return SparseRequest(
+            result = recorded(a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions)
+            return result if instead is None else instead
+    result = SparseRequest(
         a=a.values,
         b=b,
         out=out,
@@ -258,6 +261,7 @@ def sparse_matmul(
         metadata=a.metadata,
         functions=functions,
     ).run()
+    return result if instead is None else instead
 
 
 @dataclass(frozen=True)

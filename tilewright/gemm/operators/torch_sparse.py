@@ -13,8 +13,10 @@ from tilewright import Float32
 from tilewright.atoms.sparsity import CHUNK, SPARSITY
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, check_activation
+from tilewright.gemm.operators.epilogues import arrays_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.sparse import CompressedMatrix, sparse_entries, sparse_matmul
+from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -80,18 +82,51 @@ operator.register_autograd(gradients, setup_context=save)
 
 
 def recorded(
-    a: CompressedMatrix, b: Tensor, out: Tensor | None, bias: Tensor | None, activation: str | None, out_dtype: Any
+    a: CompressedMatrix,
+    b: Tensor,
+    out: Tensor | None,
+    c: Tensor | None,
+    scales: tuple[float, float],
+    bias: Tensor | None,
+    activation: str | None,
+    out_dtype: Any,
+    functions: tuple[Any, ...],
 ) -> Tensor:
-    """:func:`sparse_matmul` through the operator. Where a gradient is wanted the activation is PyTorch's."""
-    tensors = a.values, b, bias, out
+    """:func:`sparse_matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, as are alpha
+    and beta (``scales``), c and the epilogue wherever they are given."""
+    tensors = a.values, b, bias, out, c, *arrays_of(functions)
     graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
     if graded and a.values.element_size() != 2:
         need_no_gradient("sparse_matmul of 8-bit elements", tensors)
-    if graded and out is not None:
+    if (graded or functions) and out is not None:
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
-    dtype, fused = result_dtype(out_dtype, out), None if graded else activation
-    result: Tensor = torch.ops.tilewright.sparse_matmul(a.values, a.metadata, b, bias, fused, dtype)
-    if graded and activation is not None:
+    alpha, beta = scales
+    plain = (alpha, beta) == (1.0, 0.0)
+    dtype, fused = result_dtype(out_dtype, out), activation if plain and not graded else None
+    if not plain and not a.values.is_floating_point():
+        raise ArgumentError("alpha, beta and c of integers cannot be given where PyTorch records the call")
+    if dtype is None and c is not None:  # as outside of PyTorch's records
+        dtype = c.dtype
+    elif dtype is None and not plain:
+        dtype = a.values.dtype if a.values.element_size() == 2 else torch.float16
+    result: Tensor = torch.ops.tilewright.sparse_matmul(
+        a.values, a.metadata, b, bias if plain else None, fused, dtype if plain else torch.float32
+    )
+    if not plain:
+        result = combined(result, c, alpha, beta, bias).to(dtype)
+    if activation is not None and fused is None:
         check_activation(activation, Float32)
         result = ACTIVATIONS[activation].of_torch(torch.nn.functional, result)
+    result = applied_by_pytorch(functions, result)
     return result if out is None else out.copy_(result)
+
+
+def combined(product: Tensor, c: Tensor | None, alpha: float, beta: float, bias: Tensor | None) -> Tensor:
+    """alpha * product + beta * c + bias, of products in float32; ArgumentError for a c of another shape."""
+    if beta and c is None:
+        raise ArgumentError(f"beta = {beta} needs a matrix c")
+    if c is not None and c.shape != product.shape:
+        raise ArgumentError(f"c must have the shape of the result, {tuple(product.shape)}, not {tuple(c.shape)}")
+    result = alpha * product if alpha else torch.zeros_like(product)  # 0 * NaN is NaN: not looked at, as in BLAS
+    result = result + beta * c.float() if beta and c is not None else result
+    return result if bias is None else result + bias.float()
