@@ -100,6 +100,9 @@ def plain(
             cute.arch.fence_view_async_tmem_load()
         if cutlass.const_expr(free == "after"):
             freed(base, warp, columns)
+        if cutlass.const_expr(free == "at once"):
+            if warp == 0:
+                cute.arch.dealloc_tmem(base, columns)
 
     return body
 
@@ -119,6 +122,11 @@ def before_they_are_allocated(bug: bool) -> None:
 @pair("tcgen05.ld.32x32b.x32 touches column 0 of tensor memory after it was freed", "cute.copy(load, part, taken)")
 def after_they_are_freed(bug: bool) -> None:
     run(plain(free="before" if bug else "after"), bug)
+
+
+@pair("tensor-memory-race", "cute.copy(load, part, taken)", "cute.arch.dealloc_tmem(base, columns)")
+def freed_while_other_warps_load(bug: bool) -> None:
+    run(plain(free="at once" if bug else "after"), bug)
 
 
 @pair("tensor memory: the 32 columns from 0 on are never freed")

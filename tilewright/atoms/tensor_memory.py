@@ -31,7 +31,7 @@ LANES = 128
 COLUMNS = 512
 COLUMN_BITS = 32
 LOAD, STORE, MMA, COPY = "tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp"
-FENCE, COMMIT = "tcgen05.fence", "tcgen05.commit"
+FENCE, COMMIT, DEALLOC = "tcgen05.fence", "tcgen05.commit", "tcgen05.dealloc"
 """Names of instructions, for who looks for them in programs and need not load what they do."""
 METADATA_BITS = {32: Fraction(2), 16: Fraction(1), 8: Fraction(1), 4: Fraction(1, 2)}
 """Bits of a sparse operand's metadata for each element along K, zeros counted, by the element's width."""

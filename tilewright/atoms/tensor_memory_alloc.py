@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.atoms.mma import active_warps
-from tilewright.atoms.tensor_memory import COLUMNS
+from tilewright.atoms.tensor_memory import COLUMNS, DEALLOC
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, allocate_in_all, uniform
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access
@@ -151,7 +151,7 @@ class TmemDealloc(_Columns):
 
     ctas: int = 1
 
-    name = "tcgen05.dealloc"
+    name = DEALLOC
     place = "b32 %0"
     accesses = ()
 
@@ -167,6 +167,9 @@ class TmemDealloc(_Columns):
             wrong = memory.in_use(slice(address, address + count))
             if wrong is not None:
                 raise lanes.fault(f"{self.mnemonic()} {wrong[0]}", None, wrong[1])
+            if (address, count) in memory.allocated:
+                # What other warps do there comes before: to free is to overwrite.
+                lanes.tensor_memory(row, memory, True, [(slice(None), slice(address, address + count))])
             if not memory.free(address, count):
                 known = ", ".join(f"{n} from column {first} on" for first, n in memory.allocated) or "none"
                 raise lanes.fault(

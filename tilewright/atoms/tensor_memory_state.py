@@ -93,10 +93,15 @@ class TensorMemory:
                 "dealloc_tmem after the last access of all warps: they meet at a barrier first",
             )
         return (
-            f"touches column {at} of tensor memory, which is not allocated",
+            f"touches column {at} of tensor memory, which is not allocated ({self.known()})",
             "allocate as many columns as the tensor reaches (alloc_tmem), let the warps meet, and use the address "
             "that retrieve_tmem_ptr reads",
         )
+
+    def known(self) -> str:
+        """The columns that are allocated, in words."""
+        stretches = [f"columns {first} to {first + count - 1}" for first, count in self.allocated]
+        return f"allocated: {', '.join(stretches)}" if stretches else "nothing is allocated"
 
     def busy(self, lanes: Any, columns: Any) -> tuple[str, str] | None:
         """What an MMA must not be issued into, or read: what a thread has not waited for; None where nothing is."""
@@ -213,8 +218,8 @@ class TensorMemories:
             for (first, columns), (op, _) in memory.allocated.items():
                 raise SimulationError(
                     f"tensor memory: the {columns} columns from {first} on are never freed; allocated at {op.loc}\n"
-                    "  to fix: dealloc_tmem by one warp, after the last access of the block; blocks that come later "
-                    "wait for the columns"
+                    "  to fix: dealloc_tmem (free of a TmemAllocator) by one warp, after the last access of the block; "
+                    "blocks that come later wait for the columns"
                 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.atoms.tensor_memory import COLUMNS
@@ -16,7 +17,7 @@ from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, warp
 from tilewright.lang.device.warps import elect_one, make_warp_uniform
 from tilewright.lang.launch.jit import jit
 from tilewright.lang.numbers.numeric import Float32, Int32, Int64
-from tilewright.lang.staging.ranges import const_expr
+from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 
@@ -107,7 +108,7 @@ class TmemAllocator:
                 f"TmemAllocator: {num_columns} columns beside {self._columns} cannot be allocated: the number is a "
                 f"power of two from {LEAST} on, and there are {COLUMNS}"
             )
-        _allocate(self._warp, num_columns, self._holder, self._pair)
+        self._by_its_warp(lambda: device.alloc_tmem(num_columns, self._holder, self._pair))
         self._columns += num_columns
 
     def wait_for_alloc(self, *, loc: Any = None, ip: Any = None) -> None:
@@ -120,14 +121,29 @@ class TmemAllocator:
 
     def relinquish_alloc_permit(self, *, loc: Any = None, ip: Any = None) -> None:
         """Say that this block allocates no more, so that other blocks of the multiprocessor can."""
-        _relinquish(self._warp, self._pair)
+        self._by_its_warp(lambda: device.relinquish_tmem_alloc_permit(self._pair))
 
     def free(self, tmem_ptr: TensorMemory, num_columns: int = 0, *, loc: Any = None, ip: Any = None) -> None:
         """Free ``num_columns`` columns (0: all that were allocated) at an address, by the allocating warp."""
         count = num_columns or self._columns
-        _free(self._warp, count, tmem_ptr, self._freed if self._pair else None, self._frees & 1)
+        if not count:
+            raise ConstraintError("TmemAllocator.free: nothing is allocated: call allocate(num_columns) before it")
+        parity = self._frees & 1
+
+        def release() -> None:
+            if self._pair:
+                mbarriers.mbarrier_arrive(self._freed, block_idx_in_cluster() ^ 1)
+                mbarriers.mbarrier_wait(self._freed, parity)
+            device.dealloc_tmem(tmem_ptr, count, self._pair)
+
+        self._by_its_warp(release)
         self._frees += 1
         self._columns -= count
+
+    def _by_its_warp(self, act: Callable[[], None]) -> None:
+        """Let the allocating warp act: not in a function of the language, so that its operations are at the line of the
+        program that calls the method."""
+        if_generate(make_warp_uniform(warp_idx()) == self._warp, act)
 
 
 @jit
@@ -137,27 +153,6 @@ def _make_meeting(warp: int, mbarrier: Any) -> None:
         with elect_one():
             mbarriers.mbarrier_init(mbarrier, WARP_SIZE)
             mbarriers.mbarrier_init_fence()
-
-
-@jit
-def _allocate(warp: int, columns: int, holder: Any, pair: Any) -> None:
-    if make_warp_uniform(warp_idx()) == warp:
-        device.alloc_tmem(columns, holder, pair)
-
-
-@jit
-def _relinquish(warp: int, pair: Any) -> None:
-    if make_warp_uniform(warp_idx()) == warp:
-        device.relinquish_tmem_alloc_permit(pair)
-
-
-@jit
-def _free(warp: int, columns: int, place: Any, meeting: Any, parity: int) -> None:
-    if make_warp_uniform(warp_idx()) == warp:
-        if const_expr(meeting is not None):
-            mbarriers.mbarrier_arrive(meeting, block_idx_in_cluster() ^ 1)
-            mbarriers.mbarrier_wait(meeting, parity)
-        device.dealloc_tmem(place, columns, meeting is not None)
 
 
 def get_num_tmem_alloc_cols(

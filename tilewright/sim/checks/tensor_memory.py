@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.tensor_memory import COLUMNS, COMMIT, FENCE, LANES
+from tilewright.atoms.tensor_memory import COLUMNS, COMMIT, DEALLOC, FENCE, LANES
 from tilewright.atoms.tensor_memory_state import TensorMemory
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
@@ -157,17 +157,24 @@ class TensorMemoryOrder(Checker):
         if mine.known.get(use.warp, 0) > use.points:
             return
         if not self._knows(wave, warp, use.warp, use.clock):
+            frees = group.lanes.op.attrs["atom"].name == DEALLOC
             self._report(
                 group,
                 row,
                 use,
                 "tensor-memory-race",
-                "nothing orders these two accesses to tensor memory",
+                "nothing orders the freeing of these columns behind the other warp's access"
+                if frees
+                else "nothing orders these two accesses to tensor memory",
                 "no barrier or mbarrier is between the two on every path",
-                "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
+                "let all warps that use the columns meet at a barrier, or arrive at an mbarrier, before one frees them"
+                if frees
+                else "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
                 "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
             )
-        elif self.fences:
+        elif (
+            self.fences and group.lanes.op.attrs["atom"].name != DEALLOC
+        ):  # the wait for columns orders those that come
             now = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0))
             if now > use.points:
                 self._report(
