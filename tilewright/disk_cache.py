@@ -67,7 +67,7 @@ def read(name: str) -> dict[str, bytes] | None:
 
 def has(name: str) -> bool:
     """Whether there is an entry of this name, sound or not."""
-    return limit() > 0 and (folder() / f"{name}.bin").exists()
+    return limit() > 0 and os.path.exists(folder() / f"{name}.bin")  # False where a folder cannot be read
 
 
 def write(name: str, parts: dict[str, bytes]) -> None:

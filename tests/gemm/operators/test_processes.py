@@ -98,13 +98,18 @@ ECHO = "import sys; r = sys.stdin.buffer\nwhile (n := r.read(8)): r.read(int.fro
 ANSWER = "sys.stdout.buffer.write(b'.'); sys.stdout.flush()"
 
 
-@pytest.mark.parametrize("body", [ANSWER, "sys.exit(1)", None], ids=["answers", "dies", "cannot start"])
-def test_a_future_is_done_whatever_the_process_does(body: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("body", "job"),
+    [(ANSWER, PRODUCTS["plain"]), ("sys.exit(1)", PRODUCTS["plain"]), (None, None), (ANSWER, lambda: None)],
+    ids=["answers", "dies", "cannot start", "cannot be sent"],
+)
+def test_a_future_is_done_whatever_the_process_does(
+    body: str | None, job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "IDLE_SECONDS", 0.2)
     command = ["/nowhere/python"] if body is None else [sys.executable, "-c", ECHO.format(body)]
     monkeypatch.setattr(processes, "COMMAND", command)
     pool = processes.Processes(1)
-    job: Any = PRODUCTS["plain"]
     for _ in range(2):
         assert pool.submit(job).result(20) is None
     waited = time.monotonic() + 20
@@ -140,15 +145,54 @@ def test_switches(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not processes.is_on()
 
 
+def test_a_future_is_done_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert processes.Processes(2).submit(PRODUCTS["plain"]).done()  # type: ignore[arg-type]
+
+
+def test_programs_that_have_python_in_them_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processes.is_on()
+    for name, value in (("executable", "/opt/app"), ("executable", ""), ("executable", None), ("frozen", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, value, raising=False)
+            assert not processes.is_on()
+
+
+def test_files_beside_the_program_are_not_modules_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("import pathlib; pathlib.Path('here').touch()")
+    monkeypatch.chdir(tmp_path)
+    process = processes.start()
+    try:
+        assert processes.answered(process, PRODUCTS["plain"])  # type: ignore[arg-type]
+    finally:
+        processes.end(process)
+    assert not (tmp_path / "here").exists()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_the_child_of_a_fork_has_no_processes_of_its_parent() -> None:
-    processes._POOL.append(processes.Processes(1))
+def test_the_child_of_a_fork_has_no_processes_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "COMMAND", [sys.executable, "-c", ECHO.format(ANSWER)])
+    pool = processes.Processes(1)
+    processes._POOL.append(pool)
     handle.ELSEWHERE["kernel"] = processes.Future()
+    process = processes.start()
+    pool.running.add(process)
+    held = handle._COMPILING.setdefault("kernel", threading.Lock())
+    held.acquire()
     child = os.fork()
     if child == 0:
-        os._exit(len(processes._POOL) + len(handle.ELSEWHERE))
+        pool.stop()  # what is registered to be called at the end
+        os._exit(len(processes._POOL) + len(handle.ELSEWHERE) + len(handle._COMPILING))
     assert os.waitpid(child, 0)[1] == 0
     assert processes._POOL and handle.ELSEWHERE
+    assert handle._COMPILING.pop("kernel") is held
+    assert processes.answered(process, PRODUCTS["plain"]), "the child ended a process of its parent"  # type: ignore[arg-type]
+    processes.end(process)
 
 
 # -- a kernel that is here, meanwhile ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import contextlib
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -50,14 +51,21 @@ class Processes:
         self.jobs.put((job, future))
         with self.lock:
             while self.threads < self.count:  # all at once: the first job of each takes longest
+                thread = threading.Thread(target=self.feed, name="tilewright-compiler", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # there are too many threads, or Python is about to end
+                    break
                 self.threads += 1
-                threading.Thread(target=self.feed, name="tilewright-compiler", daemon=True).start()
+            if not self.threads:
+                self.jobs.get_nowait()
+                future.set_result(None)
         return future
 
     def feed(self) -> None:
         """One process from its start to its end."""
         process = None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):  # whatever a system refuses a process with
             process = start()
             self.running.add(process)
         while True:
@@ -83,6 +91,17 @@ class Processes:
         for process in list(self.running):
             process.kill()
 
+    def let_go(self) -> None:
+        """In the child of a fork: end nothing, and hold no pipe open by whose end a process of the parent knows that it
+        is alone."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for process in self.running:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None and not pipe.closed:
+                    os.dup2(nowhere, pipe.fileno())
+        os.close(nowhere)
+        self.running.clear()
+
 
 def start() -> subprocess.Popen[bytes]:
     # The library may be one that this process found by other ways than being installed.
@@ -92,7 +111,8 @@ def start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        # Without the working directory, where a program's files may have the names of modules.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"},
     )
 
 
@@ -103,7 +123,7 @@ def answered(process: subprocess.Popen[bytes], job: Job) -> bool:
         process.stdin.write(framed(pickle.dumps(job)))
         process.stdin.flush()
         return bool(process.stdout.read(1))
-    except OSError:
+    except Exception:  # the process is gone, or the job cannot be sent
         return False
 
 
@@ -140,8 +160,11 @@ def forget() -> None:
     """In the child of a fork: its parent's threads are not there, and its processes are not its own."""
     global _LOCK
     _LOCK = threading.Lock()
+    for processes in _POOL:
+        processes.let_go()
     _POOL.clear()
     handle.ELSEWHERE.clear()
+    handle._COMPILING.clear()  # locks that a thread of the parent may hold
 
 
 if hasattr(os, "register_at_fork"):
@@ -151,7 +174,13 @@ if hasattr(os, "register_at_fork"):
 def is_on() -> bool:
     """Whether jobs are given to other processes: what they make has to be kept on the disk."""
     on = os.environ.get(SWITCH) != "0" and os.environ.get(stored.SWITCH) != "0"
-    return on and bool(sys.executable) and disk_cache.limit() > 0
+    return on and is_python() and disk_cache.limit() > 0
+
+
+def is_python() -> bool:
+    """Whether this process runs by an interpreter that can be started again: not a program that has Python in it, which
+    would begin from its start."""
+    return Path(sys.executable or "").name.lower().startswith(("python", "pypy")) and not hasattr(sys, "frozen")
 
 
 def is_kept(kind: Any) -> bool:
@@ -191,6 +220,7 @@ def serve(jobs: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
     # What a library prints is not an answer.
     taken = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
