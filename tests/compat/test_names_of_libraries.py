@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pickle
 import re
 from typing import Any
@@ -77,15 +78,17 @@ def doubled(x: Any) -> Any:
 
 
 def test_a_layout_with_stages_makes_a_tma_atom() -> None:
-    """All stages are alike: the atom is that of one."""
+    """All stages are alike: the atom is that of one. The tile may be a layout, too, of as many modes."""
 
     @cute.jit
     def plans(a: cute.Tensor) -> None:
         one = cute.make_layout((8, 32), stride=(32, 1))
         staged = cute.make_layout((8, 32, 3), stride=(32, 1, 256))
         op = cute.nvgpu.cpasync.CopyBulkTensorTileG2SOp()
-        made = [cute.nvgpu.cpasync.make_tiled_tma_atom(op, a, layout, (8, 32))[0].plan.smem for layout in (one, staged)]
-        found.append(made[0] == made[1])
+        of_a = cute.composition(cute.make_identity_layout(a.shape), (8, 32))
+        forms = itertools.product((one, staged), ((8, 32), of_a))
+        made = [cute.nvgpu.cpasync.make_tiled_tma_atom(op, a, *form)[0].plan.smem for form in forms]
+        found.append(all(plan == made[0] for plan in made))
 
     found: list[bool] = []
     cute.compile(plans, np.zeros((16, 64), np.float32))

@@ -303,7 +303,7 @@ def _make_for_mma(
 
 def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
     """A layout of shared memory without the mode of its stages, if it has one mode more than the tile."""
-    modes = len(tiler) if isinstance(tiler, tuple) else 1
+    modes = rank(tiler) if isinstance(tiler, tuple | Layout) else 1
     return slice_(smem_layout, (None,) * modes + (0,)) if rank(smem_layout) == modes + 1 else smem_layout
 
 
