@@ -34,9 +34,14 @@ class MixedInputGemm:
             spread = cute.make_layout((rows, (GROUP, groups)), stride=(groups, (0, 1)))
             scale = cute.make_tensor(scale.iterator, spread)
         op = tcgen05.MmaF16BF16Op(
-            cutlass.Float16, cutlass.Float32, (TILE[0], TILE[1]), tcgen05.CtaGroup.ONE, tcgen05.OperandSource.TMEM,
-            OperandMajorMode.K, OperandMajorMode.K,
-        )  # fmt: skip
+            cutlass.Float16,
+            cutlass.Float32,
+            (TILE[0], TILE[1]),
+            tcgen05.CtaGroup.ONE,
+            tcgen05.OperandSource.TMEM,
+            OperandMajorMode.K,
+            OperandMajorMode.K,
+        )
         tiled_mma = cute.make_tiled_mma(op)
         vmnk = cute.tiled_divide(cute.make_layout((1, 1, 1)), (tiled_mma.thr_id.shape,))
         b_smem = sm100_utils.make_smem_layout_b(tiled_mma, TILE, b.element_type, STAGES)
@@ -66,17 +71,24 @@ class MixedInputGemm:
         s_b = smem.allocate_tensor(cutlass.Float16, b_smem.outer, 1024, b_smem.inner)
         one, threads = (pipeline.CooperativeGroup(pipeline.Agent.Thread, x) for x in (1, CONVERTERS))
         b_producer, b_consumer = pipeline.PipelineTmaUmma.create(
-            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES), num_stages=STAGES,
-            producer_group=one, consumer_group=one, tx_count=self.nbytes,
-        ).make_participants()  # fmt: skip
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES),
+            num_stages=STAGES,
+            producer_group=one,
+            consumer_group=one,
+            tx_count=self.nbytes,
+        ).make_participants()
         a_producer, a_consumer = pipeline.PipelineAsyncUmma.create(
-            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES), num_stages=STAGES,
-            producer_group=threads, consumer_group=one,
-        ).make_participants()  # fmt: skip
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES),
+            num_stages=STAGES,
+            producer_group=threads,
+            consumer_group=one,
+        ).make_participants()
         acc_producer, acc_consumer = pipeline.PipelineUmmaAsync.create(
-            barrier_storage=smem.allocate_array(cutlass.Int64, 2), num_stages=1,
-            producer_group=one, consumer_group=threads,
-        ).make_participants()  # fmt: skip
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2),
+            num_stages=1,
+            producer_group=one,
+            consumer_group=threads,
+        ).make_participants()
         tmem = utils.TmemAllocator(
             smem.allocate_array(cutlass.Int32, 1), barrier_for_retrieve=pipeline.NamedBarrier(2, CONVERTERS + 32)
         )
