@@ -353,7 +353,9 @@ ENTRY_POINTS = {
     "grouped_matmul": EntryPoint(by_offsets, "never"),
     "scaled_matmul": EntryPoint(by_scaled, "never", types=("Float8E4M3FN", "Float8E5M2", "Int8")),
     "mixed_matmul": EntryPoint(by_mixed, "never", types=("Float16", "BFloat16")),
-    "sparse_matmul": EntryPoint(by_sparse, "never", types=("Float16", "BFloat16", "Float8E4M3FN", "Int8")),
+    "sparse_matmul": EntryPoint(
+        by_sparse, "never", types=("Float16", "BFloat16", "Float8E4M3FN", "Float8E5M2", "Int8")
+    ),
     "torch": EntryPoint(by_torch, signed=False),
     "torch operator": EntryPoint(by_operator, signed=False),
     "gradients": EntryPoint(by_gradient, types=("Float16", "BFloat16", "Float32"), signed=False),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tilewright import Float32, sim
 from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, gemm, sparse_matmul
+from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, cross_compile, gemm, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
 from tilewright.gemm.epilogue.functions import Relu, Residual, Store
 from tilewright.gemm.epilogue.permute import Permuted
@@ -37,7 +37,12 @@ def integers(seed: int, shape: Any, dtype: Any = F16) -> np.ndarray:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(1, 130), st.integers(1, 20), st.sampled_from([F16, BF16, E4M3, np.int8]), st.integers(0, 99))
+@given(
+    st.integers(1, 130),
+    st.integers(1, 20),
+    st.sampled_from([F16, BF16, E4M3, ml_dtypes.float8_e5m2, np.int8]),
+    st.integers(0, 99),
+)
 def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, seed: int) -> None:
     """The metadata, read as wgmma.sp reads them, put the stored elements where they were."""
     a = sparse(seed, m, 32 * k, dtype)
@@ -72,7 +77,7 @@ def test_exact_for_any_extents(m: int, n: int, k: int, dtype: Any, columns: bool
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("name", ["int8", "float8_e4m3fn", "float8_e5m2"])
 def test_eight_bits(name: str, device: str) -> None:
     torch = pytest.importorskip("torch")
     a, b = sparse(0, 136, 320, np.int8), integers(1, (72, 320), np.int8)
@@ -155,7 +160,10 @@ B = np.ones((64, 8), F16)
     [
         (lambda: compress_2_4(np.ones((64, 64), F16)), "row 0 has 4 elements that are not zero in columns 0 to 3"),
         (lambda: compress_2_4(np.eye(40, dtype=F16)[:, :40]), "K in 16s, not Float16 of shape"),
-        (lambda: compress_2_4(np.zeros((64, 64), np.float32)), "of Float16, BFloat16, Float8E4M3FN, Int8, K in 16s|8s"),
+        (
+            lambda: compress_2_4(np.zeros((64, 64), np.float32)),
+            "of Float16, BFloat16, Float8E4M3FN, Float8E5M2, Int8, K in 16s|8s",
+        ),
         (lambda: sparse_matmul(A, B), "a is ndarray: compress it with compress_2_4 first"),
         (lambda: sparse_matmul(COMPRESSED, B[:32]), r"a of shape \(64, 64\), of which half is stored, and b of shape"),
         (lambda: sparse_matmul(COMPRESSED, B.astype(BF16)), "a is Float16, b is BFloat16"),
@@ -255,6 +263,23 @@ def test_what_is_written_in_place_of_the_result_is_given() -> None:
 def test_other_gpus_are_refused() -> None:
     with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="it needs wgmma"):
         sparse_matmul(COMPRESSED, B, kernel="hopper_sparse_f16")
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bit_floats_by_mma_sync(name: str) -> None:
+    """From sm_89 on, which has such instructions: one program in each size, without spills; sm_80 is refused."""
+    dtype = getattr(ml_dtypes, name)
+    entry = sparse_kernels()[f"tensorop_sparse_{name[7:11]}"]
+    a, b = sparse(0, 136, 320, np.int8).astype(dtype), integers(1, (72, 320), np.int8).astype(dtype)
+    exact = a.astype(np.float64) @ b.T.astype(np.float64)
+    with sim.options(arch="sm_89"):
+        for kernel in (None, *(entry.only(size) for size in entry.sizes)):
+            result = sparse_matmul(compress_2_4(a), b.T, kernel=kernel, out_dtype=np.float32)
+            np.testing.assert_array_equal(result, exact)
+    artifact = cross_compile(entry.config, "sm_89")
+    assert artifact.spills == 0 and f"QMMA.SP.16864.F32.{name[7:11].upper()}" in artifact.sass
+    with sim.options(arch="sm_80"), pytest.raises(ArgumentError, match="its mma.sync needs sm_89, and sm_80 has none"):
+        sparse_matmul(compress_2_4(a), b.T)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -226,9 +226,12 @@ def sparse_kernels() -> dict[str, KernelEntry]:
         sparse("hopper_sparse_f16", "fp16 tensor cores", Float16),
         sparse("hopper_sparse_bf16", "bf16 tensor cores", BFloat16),
         sparse("hopper_sparse_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
+        sparse("hopper_sparse_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
         sparse("hopper_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
         sparse_tensorop("tensorop_sparse_f16", "fp16 tensor cores", Float16),
         sparse_tensorop("tensorop_sparse_bf16", "bf16 tensor cores", BFloat16),
+        sparse_tensorop("tensorop_sparse_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
+        sparse_tensorop("tensorop_sparse_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
         sparse_tensorop("tensorop_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
     )
     return {entry.name: entry for entry in entries}

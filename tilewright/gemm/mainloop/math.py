@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import BFloat16, Float16, Float64, Int8, TFloat32, Uint8, cute
 from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.tiles import smem_padded, smem_swizzled
 
 
-def tensor_core_op(dtype: Any, acc_dtype: Any) -> Any:
-    """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64."""
+def tensor_core_op(dtype: Any, acc_dtype: Any, sparse: bool = False) -> Any:
+    """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64. With
+    a ``sparse`` A, of 8 or 16 bits, it is mma.sp, which has twice the elements of K of B, and of A those that are
+    stored."""
     warp = cute.nvgpu.warp
+    if sparse:
+        if dtype in (Float16, BFloat16):
+            return warp.MmaF16BF16Op(dtype, acc_dtype, (16, 8, 32), sparse=True)
+        if dtype.is_float:
+            return warp.MmaFP8Op(dtype, acc_dtype, (16, 8, 64), sparse=True)
+        return warp.MmaI8Op(dtype, dtype, (16, 8, 64), sparse=True)
     if dtype in (Float16, BFloat16):
         return warp.MmaF16BF16Op(dtype, acc_dtype, (16, 8, 16))
     if dtype is TFloat32:
@@ -29,10 +37,11 @@ class TensorOpMath:
     """mma.sync; fragments come by ldmatrix from swizzled shared memory (Float64 ones by plain loads)."""
 
     config: GemmConfig
+    sparse: ClassVar[bool] = False
 
     def tiled_mma(self) -> Any:
         config = self.config
-        op = tensor_core_op(config.a.dtype, config.acc_dtype)
+        op = tensor_core_op(config.a.dtype, config.acc_dtype, self.sparse)
         m, n = config.warps
         # 16 columns a warp, so that one ldmatrix.x4 fills two n-atoms of B.
         return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, op.shape_mnk[2]))
@@ -58,18 +67,10 @@ class TensorOpMath:
 
 @dataclass(frozen=True)
 class SparseTensorOpMath(TensorOpMath):
-    """mma.sp: a step has twice the elements of K of B, and of A those that are stored."""
+    """mma.sp."""
 
     config: GemmConfig
-
-    def tiled_mma(self) -> Any:
-        dtype, warp = self.config.a.dtype, cute.nvgpu.warp
-        if dtype in (Float16, BFloat16):
-            op: Any = warp.MmaF16BF16Op(dtype, self.config.acc_dtype, (16, 8, 32), sparse=True)
-        else:
-            op = warp.MmaI8Op(dtype, dtype, (16, 8, 64), sparse=True)
-        m, n = self.config.warps
-        return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, op.shape_mnk[2]))
+    sparse: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

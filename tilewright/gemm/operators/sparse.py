@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright import BFloat16, Float8E4M3FN, Float16, Int8, Int32
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8, Int32
 from tilewright.atoms.sparsity import CHUNK, METADATA_K, METADATA_ROWS, SPARSITY, metadata_layout
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
@@ -30,7 +30,7 @@ from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.layout import offsets
 
-TYPES = (Float16, BFloat16, Float8E4M3FN, Int8)
+TYPES = (Float16, BFloat16, Float8E4M3FN, Float8E5M2, Int8)
 THREADS, CHUNKS = 128, 8
 """Threads that hold the metadata of 64 x 64 elements, and the groups of four elements in the word of each."""
 
@@ -95,8 +95,8 @@ def compress_2_4(a: Any) -> CompressedMatrix:
     """A matrix with at most two elements that are not zero in each four neighbours of a row, compressed on its device.
 
     Args:
-        a: (M, K) of Float16, BFloat16, Float8E4M3FN or Int8, K a multiple of 16 (of 32 for 8 bits): a PyTorch tensor,
-            or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours.
+        a: (M, K) of Float16, BFloat16, Float8E4M3FN, Float8E5M2 or Int8, K a multiple of 16 (of 32 for 8 bits): a
+            PyTorch tensor, or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours.
 
     Raises ArgumentError for others, with the first place that has three or four.
 
@@ -143,7 +143,7 @@ def compress_2_4(a: Any) -> CompressedMatrix:
 
 def magnitudes(a: Any, dtype: Any) -> Any:
     """Numbers that are zero where the elements are; of 8-bit floats the bits but the sign."""
-    if dtype is not Float8E4M3FN:
+    if dtype not in (Float8E4M3FN, Float8E5M2):
         return a
     return a.view(namespace(a).uint8) & 0x7F
 
@@ -209,7 +209,7 @@ def sparse_matmul(
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:
     """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on sparse tensor cores: by wgmma.sp on
-    Hopper, by mma.sp from sm_80 on, of Float16, BFloat16 and Int8 with a K in 64s.
+    Hopper, by mma.sp from sm_80 on (8-bit floats: sm_89) with a K in 64s.
 
     Args:
         a: what :func:`compress_2_4` gives for an (M, K) matrix. Of a layer whose weight (N, K) is sparse, ``a`` is the
