@@ -305,9 +305,15 @@ def by_four(form: Interleaved, a: Any, b: Any, out: Any, c: Any, factors: Factor
         beta = complex(1.0) if beta.imag else beta
     given = form.view(out) if out is not None else None
     rows = matmul(
-        form.rows(a), right, given, source, alpha=alpha.real, beta=beta.real if source is not None else 0.0,
-        out_dtype=form.dtype(a), precision=precision,
-    )  # fmt: skip
+        form.rows(a),
+        right,
+        given,
+        source,
+        alpha=alpha.real,
+        beta=beta.real if source is not None else 0.0,
+        out_dtype=form.dtype(a),
+        precision=precision,
+    )
     if given is not None:
         return out
     result = form.whole(rows)
