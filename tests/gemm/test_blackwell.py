@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright import Float16, sim
+from tilewright import Float16, Float32, sim
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import KernelEntry, gemm, kernels
+from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, gemm, kernels
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.activations import Activation
 from tilewright.gemm.family.compile import cross_compile
@@ -63,6 +64,18 @@ def test_products_of_integers(
     np.testing.assert_array_equal(report.d.astype(np.float64), exact.astype(report.d.dtype).astype(np.float64))
 
 
+def test_parts_of_a_wide_tile_in_a_loop() -> None:
+    """256 columns leave in four parts, two in each turn of a loop: with C, a bias, edges, and two tiles of a block."""
+    a, b = product(136, 264, 40, np.float16)
+    c = np.random.default_rng(1).integers(-4, 5, (136, 264)).astype(np.float16)
+    bias = np.arange(264, dtype=np.float32) % 7
+    function = Chain((LinearCombination(Float32(1), Float32(2)), Bias(from_dlpack(bias))))
+    with sim.options(arch="sm_100a", check="all", sms=3):
+        report = gemm(a, b, c, kernel=size("blackwell_f16", 256, 1, (1, 1)), epilogue=function)
+    exact = a.astype(np.float32) @ b.astype(np.float32) + 2 * c.astype(np.float32) + bias
+    np.testing.assert_array_equal(report.d, exact.astype(np.float16))
+
+
 @pytest.mark.parametrize(
     ("columns", "ctas", "cluster", "shape"),
     [(64, 1, (1, 1), (520, 200, 72)), (32, 2, (2, 1), (520, 96, 64)), (64, 2, (2, 2), (768, 384, 64))],
@@ -105,6 +118,8 @@ def test_the_text_is_assembled(arch: str, decomposition: str) -> None:
     made = cross_compile(kernels()["blackwell_f16"].config, arch, decomposition)
     assert made.spills == 0 and not made.warnings
     names = set(made.mnemonics())
+    # Two loads of 16 rows for each of the two parts that are written out; dynamic tiles are written out twice.
+    assert made.mnemonics()["LDTM.16"] == 2 * 2 * (1 + (decomposition == "dynamic"))
     assert (decomposition == "dynamic") == ("UGETNEXTWORKID.BROADCAST" in names), names
     assert {"UTCHMMA.2CTA", "UTMALDG.3D.2CTA", "UTMASTG.3D", "UTCBAR.2CTA.MULTICAST"} <= names, names
 
