@@ -1,6 +1,7 @@
 """What each page of the CuTe DSL's public documentation shows, and which test of ours runs it.
 
-A row is the page, the idea of a snippet, and ``file::test``. The tests are programs of our own.
+A row is the page, the idea of a snippet, and ``file::test``. The tests are programs of our own. Rows of ``libraries``
+are forms and names that libraries of kernels and published programs were found to need.
 """
 
 from __future__ import annotations
@@ -75,6 +76,46 @@ wgmma_programming           | a permutation of the tile                         
 iket_profiling              | marks are asked for                                  | documentation/test_caching_and_options.py::test_marks_in_kernels_are_asked_for
 cute (API)                  | TensorSSA: operators, reductions, broadcasts         | documentation/test_tensors_and_layouts.py::test_broadcasts
 cute (API)                  | the layout algebra                                   | documentation/test_tensors_and_layouts.py::test_the_layout_algebra_in_a_jit_function
+libraries                   | annotations: cutlass.Layout and others               | compat/test_names_of_libraries.py::test_names_for_annotations_at_the_root
+libraries                   | JitCompiledFunction, tcgen05.MmaOp to import         | compat/test_idioms.py::test_names_for_annotations_and_isinstance
+libraries                   | PipelineState(stages=0)                              | compat/test_names_of_libraries.py::test_a_state_of_no_stages_may_be_moved_on_where_it_is_never_read
+libraries                   | numbers and Booleans in and, or, not                 | lang/test_mixed_kinds.py::test_numbers_and_booleans_in_logic
+libraries                   | loc=, ip= in every public method                     | lang/test_location_keywords.py::test_every_public_method_takes_them
+libraries                   | Constexpr fields stay static                         | lang/test_mixed_kinds.py::test_constexpr_fields_stay_static
+libraries                   | a tiler of one mode keeps no extra level             | compat/test_tiles_and_orders.py::test_tiles_of_one_mode_have_no_extra_level
+libraries                   | domain_offset with None                              | lang/test_mixed_kinds.py::test_none_does_not_move_a_mode
+libraries                   | calc_packed_f32x2_op                                 | compat/test_library_forms.py::test_packed_arithmetic_by_the_operation
+libraries                   | StMatrix16x8x8bOp                                    | blackwell/test_matrix_copies.py::test_accumulators_of_8_bits_are_stored_along_m
+libraries                   | utils.block_copy                                     | compat/test_whole_tiles.py::test_each_block_copies_its_tile
+libraries                   | CpReduceOp                                           | compat/test_primitives.py::test_bulk_reductions
+libraries                   | base_dsl.typing.Vector                               | compat/test_vectors_and_bulk_bytes.py::test_vectors_of_numbers
+libraries                   | nvvm.cvt_packfloat                                   | compat/test_tensor_copies_of_nvvm.py::test_two_floats_in_one_integer
+libraries                   | nvvm.elect_sync                                      | compat/test_names_of_libraries.py::test_one_lane_of_a_warp_by_its_condition
+libraries                   | set_name_prefix of host functions                    | compat/test_names_of_libraries.py::test_the_prefix_of_a_host_function
+libraries                   | modules that are imported and hardly used            | compat/test_names_of_libraries.py::test_modules_that_are_imported
+libraries                   | stand-ins behave as Python objects do                | compat/test_stand_ins.py::test_stand_ins_behave_as_python_objects
+libraries                   | update_tma_descriptor                                | hopper/test_changed_maps.py::test_the_tensor_that_a_changed_map_describes
+libraries                   | a whole float as a number of threads                 | lang/test_mixed_kinds.py::test_a_whole_number_of_agents_may_be_a_float
+libraries                   | make_layout(())                                      | lang/test_mixed_kinds.py::test_an_empty_shape_is_the_layout_of_a_scalar
+libraries                   | Tensor._dtype                                        | compat/test_names_of_libraries.py::test_the_element_type_and_the_address_by_other_names
+libraries                   | _mlir.dialects.math                                  | compat/test_dialects.py::test_functions_of_one_float
+libraries                   | experimental.copy of two modes of three              | compat/test_experimental.py::test_a_tile_of_two_modes_of_a_tensor_of_three
+libraries                   | constraints of inline PTX                            | lang/test_ptx_constraints.py::test_registers_as_results_operands_and_both
+libraries                   | inline PTX that reaches memory                       | lang/test_ptx_of_memory.py::test_stores_and_atomics
+libraries                   | cooperative launches that do not fit                 | compat/test_library_forms.py::test_cooperative_launches_that_do_not_fit_are_refused_with_the_drivers_number
+libraries                   | Event.cuda_event                                     | compat/test_torch.py::test_streams_events_and_the_device
+libraries                   | make_ptr without a memory space                      | compat/test_names_of_libraries.py::test_a_pointer_without_a_memory_space_where_one_to_global_memory_was_compiled
+libraries                   | stride_order of fake tensors                         | compat/test_tiles_and_orders.py::test_the_mode_of_order_0_is_the_fastest
+libraries                   | input_output_aliases                                 | jax/test_cutlass_call.py::test_an_aliased_output_is_not_passed_twice
+libraries                   | tensors begin at 256 bytes                           | compat/test_torch_aligned.py::test_each_new_tensor_begins_at_a_multiple_of_256
+libraries                   | exported functions on the host                       | export/test_load.py::test_the_simulator_runs_it_where_it_was_exported
+libraries                   | Pointer.raw_ptr                                      | compat/test_vectors_and_bulk_bytes.py::test_a_raw_pointer_under_a_swizzle_has_the_address_of_now
+libraries                   | strides of 0 that do not fit are said                | lang/test_mixed_kinds.py::test_stride_of_zero_is_named_in_the_error
+libraries                   | errors of missing names                              | compat/test_names_of_libraries.py::test_errors_of_names_are_in_the_words_of_the_program
+libraries                   | marked functions are pickled by name                 | compat/test_names_of_libraries.py::test_marked_functions_are_pickled_by_name
+libraries                   | bulk tensor copies through nvvm                      | compat/test_tensor_copies_of_nvvm.py::test_a_box_by_the_address_of_its_tensor_map
+libraries                   | export_to_c beside another module                    | export/test_files.py::test_only_the_files_of_another_module_are_kept
+libraries                   | a layout with stages makes a TMA atom                | compat/test_names_of_libraries.py::test_a_layout_with_stages_makes_a_tma_atom
 """  # noqa: E501 - a table
 ROWS = [tuple(part.strip() for part in line.split("|")) for line in PAGES.strip().splitlines()]
 
