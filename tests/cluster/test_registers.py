@@ -75,6 +75,32 @@ def test_a_launch_may_let_pass_a_warp_that_leaves_it_out() -> None:
     assert (out == np.arange(128)).all()
 
 
+def test_warps_that_give_back_different_numbers_are_found_when_all_is_checked() -> None:
+    """PTX calls it undefined, GPUs do it, and published programs rely on it."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor, other: cutlass.Constexpr):
+        tidx, _, _ = cute.arch.thread_idx()
+        if tidx < 32:
+            cute.arch.setmaxregister_decrease(40)
+        else:
+            cute.arch.setmaxregister_decrease(other)
+        out[tidx] = tidx
+
+    @cute.jit
+    def run(out: cute.Tensor, other: cutlass.Constexpr):
+        kernel(out, other).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+    out = np.zeros(128, np.int32)
+    run(from_dlpack(out), 96)
+    for check in ("all", "divergence"):
+        with sim.options(check=check):
+            with pytest.raises(SimulationError, match=r"executes it and warp \d executes another one"):
+                run(from_dlpack(out), 96)
+    with sim.options(check="all,-divergence"):
+        run(from_dlpack(out), 96)
+
+
 def test_increase_to_less_and_decrease_to_more() -> None:
     with pytest.raises(
         SimulationError, match=r"dec.200 by a warp that has 168 registers.*\n.*\n.*\n.*increase to have more"

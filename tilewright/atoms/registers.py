@@ -74,11 +74,12 @@ class RegisterPools:
         self.free = np.zeros(0, np.int64)
         self.executed: dict[tuple[int, int], list[Op]] = {}  # by block and warp
         self.warps = 0  # of a block
-        self.lenient = False
+        self.lenient = self.thorough = False
 
     def note(self, lanes: Lanes, op: Op) -> None:
-        """Remember who executes ``op``: all warps of a warpgroup have to, unless the launch lets divergence pass."""
-        self.lenient = lanes.lets_pass("divergence")
+        """Remember who executes ``op``: all warps of a warpgroup have to, unless the launch lets divergence pass. That
+        each executes another decrease is reported by thorough checks alone."""
+        self.lenient, self.thorough = lanes.lets_pass("divergence"), lanes.is_thorough("divergence")
         warps = lanes.warps
         slots, which = (lanes.sreg(r).reshape(warps, WARP)[:, 0].tolist() for r in ("smid", "warpid"))
         for row in np.flatnonzero(lanes.active().reshape(warps, WARP).any(1)):
@@ -93,17 +94,12 @@ class RegisterPools:
             for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
                 theirs = self.executed.get((slot, other), [])
                 if [o.attrs["atom"] for o in theirs] != [o.attrs["atom"] for o in ops]:
-                    # PTX asks for the same one; GPUs let each warp give back what it does not need, and programs do.
-                    if len(theirs) == len(ops) == 1 and not (_increases(theirs[0]) or _increases(ops[0])):
+                    # PTX calls it undefined; GPUs let each warp give back what it does not need, and programs do.
+                    each = len(theirs) == len(ops) == 1 and not (_increases(theirs[0]) or _increases(ops[0]))
+                    if each and not self.thorough:
                         continue
                     op = next((o for o in ops if o not in theirs), ops[0])
-                    raise SimulationError(
-                        f"{op.attrs['atom'].mnemonic()}: warp {warp} of the block executes it and warp {other} does "
-                        "not, but all four warps of a warpgroup must\n"
-                        "  to fix: branch by warpgroup (warp_idx // 4), not by warp "
-                        "(check='default,-divergence' lets it pass)",
-                        op=op,
-                    )
+                    raise _left_out(op, warp, other, each)
 
     def change(self, lanes: Lanes, count: int, increase: bool, name: str) -> None:
         warps = lanes.warps
@@ -166,6 +162,17 @@ class RegisterPools:
             fix="give back more registers (setmaxregister_decrease to fewer in other warpgroups of the "
             "block), or take fewer here",
         )
+
+
+def _left_out(op: Op, warp: int, other: int, each: bool) -> SimulationError:
+    """``warp`` executes ``op``, the ``other`` none; ``each``: another one."""
+    what = "executes another one" if each else "does not"
+    return SimulationError(
+        f"{op.attrs['atom'].mnemonic()}: warp {warp} of the block executes it and warp {other} {what}, but all four "
+        "warps of a warpgroup must\n"
+        "  to fix: branch by warpgroup (warp_idx // 4), not by warp (check='default,-divergence' lets it pass)",
+        op=op,
+    )
 
 
 def registers_at_entry(threads: int, blocks: int) -> int:

@@ -228,6 +228,10 @@ class Lanes(Protocol):
         """Whether the launch leaves out this check by its name."""
         ...
 
+    def is_thorough(self, check: str) -> bool:
+        """Whether the launch asks for all that this check knows."""
+        ...
+
     def shared_name(self, offset: int) -> str:
         """What the program calls the element at this offset of shared memory (``empty[0]``); empty where it has
         no name."""

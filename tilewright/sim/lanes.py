@@ -255,6 +255,9 @@ class GroupLanes:
     def lets_pass(self, check: str) -> bool:
         return self.group.wave.launch.options.lets_pass(check)
 
+    def is_thorough(self, check: str) -> bool:
+        return self.group.wave.launch.options.is_thorough(check)
+
     def shared_name(self, offset: int) -> str:
         return self.group.wave.launch.program.shared_names.element(offset)
 

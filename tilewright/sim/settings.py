@@ -47,7 +47,19 @@ class SimulatorOptions:
         >>> SimulatorOptions(check="none").lets_pass("exits")
         False
         """
-        return f"-{checker}" in self.check.replace(" ", "").split(",")
+        return f"-{checker}" in self._words
+
+    def is_thorough(self, checker: str) -> bool:
+        """Whether ``check`` asks for all that this checker knows: by its name, or by ``all``.
+
+        >>> [SimulatorOptions(check=c).is_thorough("divergence") for c in ("all", "default", "all,-divergence")]
+        [True, False, False]
+        """
+        return not self.lets_pass(checker) and not {"all", checker}.isdisjoint(self._words)
+
+    @property
+    def _words(self) -> list[str]:
+        return self.check.replace(" ", "").split(",")
 
     def __post_init__(self) -> None:
         """Refuse values that no launch could run with."""
