@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,23 @@ def test_extents_that_only_the_launch_knows_are_not_refused() -> None:
     out = np.zeros(16, np.int32)
     run_body(body, np.zeros(8, np.float32), out, threads=16, dynamic=True)
     assert (out == 2).all()
+
+
+@pytest.mark.parametrize("thread", [0, 1])
+@pytest.mark.parametrize(("rows", "warps", "fits"), [(16, 1, True), (24, 1, False), (64, 4, True), (40, 4, False)])
+def test_c_in_shared_memory_is_made_of_whole_tiles_for_every_thread(
+    rows: int, warps: int, fits: bool, thread: int
+) -> None:
+    """A pair of blocks may give the first one its own rows alone; of threads none is special."""
+
+    def body(tidx: Any, x: Any, out: Any) -> None:
+        op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+        mma = cute.make_tiled_mma(op, (warps, 1, 1))
+        memory = utils.SmemAllocator().allocate_array(cutlass.Float32, rows * 8)
+        c = cute.make_tensor(memory, cute.make_layout((rows, 8), stride=(8, 1)))
+        out[tidx] = cute.size(mma.get_slice(thread).partition_C(c))
+
+    out = np.zeros(32, np.int32)
+    with contextlib.nullcontext() if fits else pytest.raises(ConstraintError, match=f"{rows} elements, which tiles of"):
+        run_body(body, np.zeros(8, np.float32), out, threads=32)
+        assert (out == 4).all()

@@ -293,8 +293,8 @@ class ThrMma(TiledMma):
         rows, columns = _MODES[which]
         tile = tuple(int(size(tiler)) for tiler in self.operand_tile(which))
         thread = unwrap(self.thr_idx)
-        if which == "C" and isinstance(thread, int) and thread == 0:  # the first of a pair may have only its own rows
-            tile = (tile[0] // int(size(self.thr_id)), *tile[1:])
+        if which == "C" and type(thread) is int and thread == 0:  # the first of a pair may have only its own rows
+            tile = (tile[0] // self.instruction.ctas, *tile[1:])
         need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
