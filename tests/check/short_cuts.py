@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 
 from tilewright.sim.checks import race_cells, registry
+from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.barrier_clocks import BarrierClocks
 from tilewright.sim.checks.clocks import ClockColumns, Clocks
 from tilewright.sim.checks.flags import Flags
@@ -22,6 +23,7 @@ from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.race_cells import CellCheck
+from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import Shadow
 from tilewright.sim.checks.sparse_clock import SparseClock
@@ -164,6 +166,8 @@ SHORT_CUTS = [
     ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
     ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
     ShortCut("reads before a barrier", Shadow, ("has_newer_reads",), yes),
+    ShortCut("stores of whole rows", Races, ("_fills_rows",), no),
+    ShortCut("entries of a warp from one", Accessors, ("by_mask",), no),
     ShortCut("facts of a group found once", Group, ("__init__",), forgetful),
     ShortCut("lanes with something unfinished", Clocks, ("agents_of",), agents_of),
     ShortCut("columns of elected lanes", ClockColumns, ("elect",), no),

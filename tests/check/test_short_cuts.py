@@ -30,6 +30,8 @@ NOTICED_BY = {
     "each pair asked once": ("tiles", "7"),
     "reads kept in a list": ("tiles", "17"),
     "reads before a barrier": ("tiles", "12"),
+    "stores of whole rows": ("bug", "lanes_exchange_through_global_memory"),
+    "entries of a warp from one": ("tiles", "17"),
     "facts of a group found once": ("bug", "a_rotation_in_place"),
     "lanes with something unfinished": ("lanes", "37"),
     "columns of elected lanes": ("lanes", "38"),

@@ -150,7 +150,9 @@ class Events:
     def __init__(self, observers: list[Observer]) -> None:
         self.listened: set[str] = set()
         self.quick: Callable[..., None] | None = None
-        self.together: Callable[..., None] | None = None  # of the only observer that hears of accesses, if it has that
+        # ``pointed_together(verb, buffer, group, pointer, distances, access, values)`` of the only observer that hears
+        # of accesses, if it has that: ``pointed`` for each of ``distances``; ``values(k)``: what the k-th one stores.
+        self.together: Callable[..., None] | None = None
         self.effects = False  # whether an observer follows asynchronous effects
         self._hear(observers)
 

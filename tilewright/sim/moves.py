@@ -116,7 +116,13 @@ def move_by_plan(
     if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
         return False
     for part in plan.parts:
-        if tell is not None and store:
+        if group.events is not None and group.events.together is not None and store:
+
+            def values(k: int, first: int = part.first) -> Array:
+                return _read(fragment, registers[first + k])
+
+            group.events.together("store", buf, group, pointer, distances[part.first : part.stop], part.each, values)
+        elif tell is not None and store:
             for k in range(part.first, part.stop):
                 tell("store", buf, group, pointer.plus(distances[k]), part.each, None, _read(fragment, registers[k]))
         elif tell is not None:
@@ -200,10 +206,14 @@ def tell_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: Vec
     """Tell the observers of loads by all lanes at these distances from a pointer, known to be inside and aligned."""
     events: Any = group.events
     if events.together is not None:
-        events.together("load", pointer.buf, group, pointer, distances, access)
+        events.together("load", pointer.buf, group, pointer, distances, access, _no_values)
         return
     for at in distances:
         events.quick("load", pointer.buf, group, pointer.plus(at), access, None, None)
+
+
+def _no_values(k: int) -> None:
+    """The values of loads."""
 
 
 def scatter_arranged(

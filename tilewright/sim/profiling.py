@@ -237,7 +237,14 @@ class LaunchProfiler(Observer):
         tally.accesses += lanes * access.parts
 
     def pointed_together(
-        self, verb: str, buffer: Any, group: Group, pointer: Any, distances: Sequence[int], access: Any
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointer: Any,
+        distances: Sequence[int],
+        access: Any,
+        values: Callable[[int], Any],
     ) -> None:
         """:meth:`pointed` of all lanes for each of ``distances`` from the pointer. Whole words from each other they
         cost the same, so one is looked at."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tilewright.sim.checks.reach import Ranges
     from tilewright.sim.group import Group
 
+LANES = np.arange(WARP)
+
 
 class Accessors:
     """The active lanes of a group, each at ``each`` cells one after another.
@@ -132,7 +134,24 @@ class Accessors:
 
     def entries(self, number: int) -> Array:
         """``[accesses]`` what they leave in shadow memory; ``number``: of the site."""
-        found: Array = epoch(self.identity, number, self.clock, self.kind)
+        if self.by_mask():
+            found: Array = (self.entries_by_warp(number)[:, None] | LANES).reshape(-1)
+            return self._spread(found if self.mask is None else found[self.mask])
+        found = epoch(self.identity, number, self.clock, self.kind)
+        return found
+
+    def by_mask(self) -> bool:
+        """Whether the mask says which lanes act. Invariant: the entries of a warp then differ in the number of the lane
+        alone, as its lanes are of one unit and act at one clock."""
+        return not self.listed
+
+    def entries_by_warp(self, number: int) -> Array:
+        """``[warps]`` the entries of lane 0 of all warps of the group."""
+        warps = self.group.warps
+        unit, clock = self.clocks.unit[warps], self.now
+        if self.agent is not None:
+            unit, clock = self.layout.agent_unit(unit, warps, self.agent), self.opened
+        found: Array = epoch(unit * WARP, number, clock, self.kind)
         return found
 
     # -- warp by warp --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ An access that cannot meet an earlier one is only noted (:mod:`.pending`); the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,9 @@ from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
-from tilewright.sim.checks.shadow_pages import shadow_of
+from tilewright.sim.checks.shadow_pages import has_pages, shadow_of
 from tilewright.sim.checks.sites import THREAD, kernel_facts
+from tilewright.sim.checks.whole_rows import WholeRows
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Races(Checker):
         super().__init__(findings, order, thorough)
         self.budget = None if thorough else BUDGET
         self.shadows: dict[Any, Shadow] = {}  # of global buffers
+        self.rows: dict[Any, WholeRows] = {}  # of those that have no shadow yet
         self.pending: dict[Wave, PendingAccesses] = {}  # of the waves' shared memory
         self.stretches: dict[tuple[int, bool], tuple[str, bool]] = {}  # by op: what it does, whether its bytes count
         self.plain_loads: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
@@ -82,6 +84,8 @@ class Races(Checker):
         if self.stopped:
             return
         if not isinstance(buffer, SharedBuffer):
+            if verb == "store" and mask is None and self._fills_rows(buffer, group, pointer, (0,), access):
+                return
             if verb != "load" or buffer in self.writable:
                 off = Threads(group, pointer, access.nbytes, mask).offsets()
                 self._global(verb, buffer, group, off, access, mask, _active(values, mask))
@@ -92,6 +96,25 @@ class Races(Checker):
                 if self.pending[group.wave].add_similar_load(group, pointer, access.nbytes, mask, number):
                     return
         self._shared(verb, buffer, group, _reach(group, pointer, access, mask), access, values)
+
+    def pointed_together(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointer: Any,
+        distances: Sequence[int],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        """:meth:`pointed` of all lanes for each of ``distances`` from the pointer."""
+        if not isinstance(buffer, SharedBuffer):
+            if self.stopped or (verb == "load" and buffer not in self.writable):
+                return
+            if verb == "store" and self._fills_rows(buffer, group, pointer, distances, access):
+                return
+        for k, at in enumerate(distances):
+            self.pointed(verb, buffer, group, pointer.plus(at), access, None, values(k))
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -123,6 +146,32 @@ class Races(Checker):
         acting = Accessors(self.order, group, site.agent, mask, each=count)
         written = None if values is None else (buffer, access, values, off)
         self._check(verb, shadow, run_of(off >> shadow.shift, count), acting, number, group, written)
+
+    def _fills_rows(self, buffer: Any, group: Group, pointer: Any, distances: Sequence[int], access: Any) -> bool:
+        """Keep stores by all lanes, ``distances`` from a pointer to global memory: neighbours of which each warp's fill
+        a row that nothing has touched before. True also where the check is over. Invariant: see :class:`.WholeRows`;
+        any other access writes the rows to the cells (:meth:`_shadow`), before it is compared with them."""
+        if buffer in self.shadows or pointer.root is None or self.order.landing:
+            return False
+        number = self.order.sites.number(group.lanes.op, "store", False)
+        site, granule = self.order.sites[number], self.granules[False]
+        if site.scope != THREAD or site.agent or access.nbytes % granule or has_pages(buffer.bytes.size, granule):
+            return False
+        nbytes = access.nbytes * len(distances)
+        found = pointer.root.rows(nbytes)
+        if found is None or list(distances) != list(range(distances[0], distances[0] + nbytes, access.nbytes)):
+            return False
+        first = found.first + pointer.add + distances[0]
+        rows = self.rows.get(buffer)
+        if rows is None:
+            rows = self.rows[buffer] = WholeRows(found.size, first % found.size, buffer.bytes.size)
+        acting = Accessors(self.order, group, "")
+        if (rows.size, rows.phase) != (found.size, first % found.size):
+            return False
+        if not rows.add(found.numbers, first, acting.entries_by_warp(number)):
+            return False
+        self._within_budget(group.lanes_count * (nbytes // granule), group)
+        return True
 
     def _shared(self, verb: str, buffer: SharedBuffer, group: Group, reach: Threads, access: Any, values: Any) -> None:
         """An access to shared memory. Bytes that a copy brings to an mbarrier are kept until they count there
@@ -234,6 +283,8 @@ class Races(Checker):
         if found is None and buffer.bytes.size <= LARGEST:
             found = self.shadows[buffer] = shadow_of(buffer.bytes.size, self.granules[False])
             self.cells.owners[found] = buffer
+            if (rows := self.rows.pop(buffer, None)) is not None:
+                rows.move_to_cells(found)
         return found
 
     def _check_shared(
@@ -293,6 +344,7 @@ class Races(Checker):
         """Look at nothing more in this launch."""
         self.stopped = True
         self.shadows.clear()
+        self.rows.clear()
         self.pending.clear()
         self.cells.owners.clear()
         assert group.events is not None

@@ -64,4 +64,8 @@ class PagedShadow(Shadow):
 
 def shadow_of(size: int, granule: int) -> Shadow:
     """The shadow of an array of ``size`` bytes."""
-    return (PagedShadow if size // granule > LARGE else Shadow)(size, granule)
+    return (PagedShadow if has_pages(size, granule) else Shadow)(size, granule)
+
+
+def has_pages(size: int, granule: int) -> bool:
+    return size // granule > LARGE
