@@ -138,7 +138,9 @@ def sums_that_are_not_cleared(bug: bool) -> None:
     run(bug, fresh=not bug)
 
 
-@pair("tcgen05.mma.cta_group::1.kind::f16 by 1 threads of a warp", "cute.gemm(mma, sums, part_a, part_b, sums)")
+@pair(
+    "tcgen05.mma.cta_group::1.kind::f16 by 1 of the 32 threads of a warp", "cute.gemm(mma, sums, part_a, part_b, sums)"
+)
 def issued_by_one_thread(bug: bool) -> None:
     run(bug, issuer="thread" if bug else "warp")
 

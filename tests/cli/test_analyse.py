@@ -16,6 +16,7 @@ from tilewright.cuda import Artifact
 class Entry:
     title: str
     config: Any
+    arch: str = "sm_80"
 
 
 @pytest.fixture(autouse=True)

@@ -233,7 +233,7 @@ class Wrong(Through):
         ("no TMA tensor", "is not a TMA tensor: tile the second result of make_tiled_tma_atom"),
         ("unpartitioned", "partition it with tma_partition"),
         ("elect_one", "is called by a whole warp and elects the thread that issues"),
-        ("one thread", "tma.load.2d by 1 threads of a warp"),
+        ("one thread", "tma.load.2d by 1 of the 32 threads of a warp"),
         ("no mbarrier", "give it as tma_bar_ptr"),
         ("mask", "takes no mcast_mask"),
         ("predicate", "takes no pred"),

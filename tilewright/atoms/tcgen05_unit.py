@@ -22,8 +22,8 @@ def need_whole_warps(lanes: Lanes, what: str, call: str) -> None:
     torn = active.any(1) & ~active.all(1)
     if torn.any():
         raise lanes.fault(
-            f"{what} by {int(active[torn][0].sum())} threads of a warp: the warp elects the thread that issues, for "
-            "which all 32 must be here",
+            f"{what} by {int(active[torn][0].sum())} of the 32 threads of a warp: the warp elects the thread that "
+            "issues, for which all 32 must be here",
             np.repeat(torn, WARP),
             f"call {call} from a whole warp (if warp_idx == 0:), not inside `with elect_one():`",
         )

@@ -43,8 +43,8 @@ class Engine:
         torn = (count > 0) & (count < WARP)
         if torn.any():
             raise self.lanes.fault(
-                f"{self.name} by {int(count[torn][0])} threads of a warp: the warp elects the thread that issues, for "
-                "which all 32 must be here",
+                f"{self.name} by {int(count[torn][0])} of the 32 threads of a warp: the warp elects the thread that "
+                "issues, for which all 32 must be here",
                 np.repeat(torn, WARP),
                 "call cute.copy with a TMA atom from a whole warp (if warp_idx == 0:), not inside `with "
                 "elect_one():` or "

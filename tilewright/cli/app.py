@@ -162,7 +162,9 @@ def show(
 @app.command()
 def analyse(
     kernel: Annotated[str | None, typer.Argument(help="name of a kernel; without it, they are listed")] = None,
-    arch: Annotated[str, typer.Option(help="sm_80 to sm_121a")] = "sm_90a",
+    arch: Annotated[
+        str | None, typer.Option(help="sm_80 to sm_121a; by default sm_90a, or the kernel's own if that is newer")
+    ] = None,
     grid: Annotated[int | None, typer.Option(help="thread blocks of a launch, for its waves", min=1)] = None,
     sms: Annotated[int | None, typer.Option(help="multiprocessors, if not those of the usual device", min=1)] = None,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.atoms.tensor_memory import MMA
 from tilewright.ir.core import Op
 from tilewright.ir.effects import SCOPES
 from tilewright.ir.target import WARP
@@ -91,8 +92,8 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str
         if reads:
             wait = READS_UNTIL.get(later, "a wait for it")
             return (
-                f"{name} may read at any time between its issue and the wait for its group; nothing orders this "
-                "write before the one or after the other",
+                f"{name} may read at any time between its issue and the wait for its "
+                f"{'commit' if later == MMA else 'group'}; nothing orders this write before the one or after the other",
                 "where the write comes first, a barrier (sync_threads) between it and the issue; where it comes "
                 f"later, {wait} by the thread that issued it, then a barrier, before the write",
             )

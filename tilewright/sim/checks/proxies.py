@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
+from tilewright.atoms.tensor_memory import COPY, MMA
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
@@ -311,7 +312,10 @@ class Proxies(SharedChecker):
     ) -> None:
         """The finding: what the agent touches, who wrote it, and why no fence counts (``verdict``)."""
         wave = group.wave
-        agent = "wgmma" if op.attrs["atom"].accesses[-1].agent == "wgmma" else "TMA"
+        atom = op.attrs["atom"]
+        agent = "wgmma" if atom.accesses[-1].agent == "wgmma" else "TMA"
+        if atom.name in (MMA, COPY):
+            agent = atom.name
         issuer = int(effect.notes.warps[row])
         why = {
             "missing": "no fence.proxy.async by the thread that wrote is between its write and this: the async "
