@@ -98,6 +98,35 @@ def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) ->
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [1, 128])
+def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:
+    """As the gradient of a layer's input, transposed; columns of no group have scales that are NaN."""
+    torch = pytest.importorskip("torch")
+    rng, (m, n, k), ends = np.random.default_rng(5), (144, 200, 272), [7, 7, 130, 190]
+    a, b = (rng.integers(-2, 3, shape) for shape in ((len(ends), m, k), (n, k)))
+    scale_a = np.exp2(rng.integers(-3, 4, (len(ends), -(-m // rows), 3))).astype(np.float32)
+    scale_b = np.exp2(rng.integers(-3, 4, (3, n))).astype(np.float32)
+    exact, deep = np.zeros((m, n)), np.arange(k) // 128
+    left, right = a * scale_a[:, np.arange(m) // rows][:, :, deep], b.T * scale_b[deep].astype(np.float64)
+    for i, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        exact[:, begin:end] = left[i] @ right[:, begin:end]
+    scale_b[:, ends[-1] :] = np.nan
+    eight = (torch.from_numpy(x).to(device, torch.float8_e4m3fn) for x in (a, b))
+    given_a, given_b, first, second = (*eight, *(torch.from_numpy(x).to(device) for x in (scale_a, scale_b)))
+    offsets = torch.tensor(ends, dtype=torch.int32, device=device)
+    result = scaled_grouped_matmul(given_a, given_b.T, first, second, offsets, out_dtype=torch.float32)
+    np.testing.assert_array_equal(result.cpu().numpy(), exact)
+    import tilewright.gemm.operators.torch_scaled_offsets  # noqa: F401  registers the operator
+
+    given = given_a, given_b.T, first, second, offsets
+    torch.library.opcheck(torch.ops.tilewright.scaled_grouped_matmul, given, test_utils="test_faketensor")
+    with pytest.raises(
+        ArgumentError, match=r"for blocks of 128 elements of K they are \(4, 144, 3\) and \(3, 200\) or"
+    ):
+        scaled_grouped_matmul(given_a, given_b.T, first[:, :1].repeat(1, 3, 1), second, offsets)
+
+
 @pytest.mark.parametrize("kernel", [None, "tensorop_e4m3"])
 def test_rows_of_no_group_are_zero_whatever_their_scales_are(kernel: str | None) -> None:
     operands, exact = drawn(0, 40, 32, 64, [5, 16], E4M3, 1)

@@ -88,14 +88,18 @@ class GroupScales:
 
 @dataclass(frozen=True)
 class GroupBlockScales(BlockScales):
-    """Scales of blocks, of groups of rows of A that offsets on the device cut; stands for :class:`BlockScales` until
-    the problem is known: ``a`` is (M, K / 128) of all groups, ``b`` (G, N / columns, K / 128)."""
+    """Scales of blocks, of groups that offsets on the device cut; stands for :class:`BlockScales` until the problem is
+    known. Those along the mode that is ``cut``, rows of A (0) or columns of B (1), are one matrix (lines, K / 128) for
+    all groups; others have a matrix for each group."""
+
+    cut: Constexpr = 0
 
     def of_problem(self, table: cute.Tensor, problem: Any) -> Chain:
-        """The scales of one problem; rows count from the first one of all."""
-        groups = cute.size(self.b, mode=[0])
-        scales = BlockScales(self.a, self.b[cute.min(problem, groups - 1), None, None], self.rows, self.columns)
-        return Chain((scales, ZeroUnless(problem < groups)))
+        """The scales of one problem; lines that are cut count from the first one of all."""
+        whole = [self.a, self.b]
+        groups = cute.size(whole[1 - self.cut], mode=[0])
+        whole[1 - self.cut] = whole[1 - self.cut][cute.min(problem, groups - 1), None, None]
+        return Chain((BlockScales(*whole, self.rows, self.columns), ZeroUnless(problem < groups)))
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from tilewright.gemm.epilogue.scales import BLOCK
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
-from tilewright.gemm.operators.arrays import framework, namespace
+from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
 from tilewright.gemm.operators.scaled import FAST, PROMOTED
 from tilewright.gemm.operators.torch_state import any_recorded
+from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.numbers.numeric import Float32
@@ -45,13 +46,15 @@ def scaled_grouped_matmul(
     | (G, M, K) | (K, N) | (G, M) | (N,) | (M, N) |
     | (M, K) | (K, N) | (G * M,) | (G * N,) | (G, M, N) |
     | (M, K) | (G, K, N) | (M, K / 128) | (G, K / 128, N / 128) or (G, K / 128, N) | (M, N) |
+    | (G, M, K) | (K, N) | (G, M / 128, K / 128) or (G, M, K / 128) | (K / 128, N) | (M, N), columns contiguous |
 
     Args:
         a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
         b: of the same type, columns contiguous.
-        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The last form has scales of
-            blocks: of 128 elements of a row of A (of the last ones, where K is not a multiple of 128), and of 128 x 128
-            elements of B, or 128 of a column. They always promote, by Hopper kernels.
+        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The last forms have scales
+            of blocks: of 128 elements of a line of the operand that is cut (of the last ones, where K is not a multiple
+            of 128), and of 128 x 128 elements of the other one, or 128 of a line. They always promote, by Hopper
+            kernels.
         offsets: where the groups end, int32 on the device.
         out: where the result goes; made if it is None.
         out_dtype: of the result: BFloat16 by default, Float16 or Float32.
@@ -84,7 +87,16 @@ def scaled_grouped_matmul(
 
             return recorded(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)
     entries = partial(scaled_kernels, use_fast_accum, kernel)
+    if out is None and cuts_columns_of_blocks(a, b, scale_a):
+        result = BFloat16 if out_dtype is None else numeric_class(out_dtype)
+        out = new_result(a, (b.shape[1], a.shape[1]), result).swapaxes(0, 1)
     return product_of(ScaledCutProduct, a, b, offsets, out, out_dtype, entries, scale_a=scale_a, scale_b=scale_b)
+
+
+def cuts_columns_of_blocks(a: Any, b: Any, scale_a: Any) -> bool:
+    """Whether groups are columns of B, with scales of blocks: the result then has contiguous columns, since a group may
+    begin at any column, and TMA, which alone writes it, at multiples of 16 bytes."""
+    return (len(a.shape), len(b.shape), len(scale_a.shape)) == (3, 2, 3)
 
 
 def scaled_kernels(use_fast_accum: bool, kernel: Any, dtype: Any) -> list[KernelEntry]:
@@ -114,14 +126,21 @@ class ScaledCutProduct(CutProduct):
         m, n, k = problem_extents(self.problem)
         deep = -(-k // BLOCK)
         found = tuple(array_of(x).shape for x in (self.scale_a, self.scale_b))
-        if self.mode != 0 or len(found[0]) != 2 or len(found[1]) != 3:
+        if tuple(map(len, found)) != {0: (2, 3), 1: (3, 2)}.get(self.mode):
             return None
-        for columns in (1, BLOCK):
-            if found == ((m, deep), (self.groups, deep, -(-n // columns))):
-                return 1, columns
+        shapes = {}  # by the lines that share a scale: groups begin anywhere among the lines that they cut
+        for lines in (1, BLOCK):
+            if self.mode == 0:
+                shapes[1, lines] = (m, deep), (self.groups, deep, -(-n // lines))
+            else:
+                shapes[lines, 1] = (self.groups, -(-m // lines), deep), (deep, n)
+        for blocks, wanted in shapes.items():
+            if found == wanted:
+                return blocks
+        listed = " or ".join(f"{a} and {b}" for a, b in shapes.values())
         raise ArgumentError(
             f"scale_a and scale_b have the shapes {found[0]} and {found[1]}; for blocks of {BLOCK} elements of K they "
-            f"are {(m, deep)} and {(self.groups, deep, n)} or {(self.groups, deep, -(-n // BLOCK))}"
+            f"are {listed}"
         )
 
     def check(self) -> None:
@@ -166,8 +185,8 @@ class ScaledCutProduct(CutProduct):
     def function(self, config: Any) -> GroupScales | GroupBlockScales:
         """The scales of the group of each tile."""
         if self.blocks is not None:
-            a, b = dynamic(from_dlpack(self.scale_a)), dynamic(from_dlpack(self.scale_b.swapaxes(1, 2)))
-            return GroupBlockScales(a, b, *self.blocks)
+            a, b = (dynamic(from_dlpack(x)) for x in (self.scale_a, self.scale_b.swapaxes(-1, -2)))
+            return GroupBlockScales(a, b, *self.blocks, self.mode)
         found = (contiguous(x).reshape(self.shape(mode)) for mode, x in enumerate((self.scale_a, self.scale_b)))
         a, b = (dynamic(from_dlpack(x)) for x in found)
         return GroupScales(a, b, self.mode, not config.persistent)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.operators.offsets import cut_mode_and_shape
-from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul
+from tilewright.gemm.operators.scaled_offsets import cuts_columns_of_blocks, scaled_grouped_matmul
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -47,7 +47,10 @@ def fake(
 ) -> Tensor:
     check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     _, shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))
-    return a.new_empty(shape, dtype=out_dtype or torch.bfloat16)
+    dtype = out_dtype or torch.bfloat16
+    if cuts_columns_of_blocks(a, b, scale_a):
+        return a.new_empty(shape[::-1], dtype=dtype).mT
+    return a.new_empty(shape, dtype=dtype)
 
 
 def recorded(
