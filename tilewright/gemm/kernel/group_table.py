@@ -96,10 +96,11 @@ class GroupBlockScales(BlockScales):
 
     def of_problem(self, table: cute.Tensor, problem: Any) -> Chain:
         """The scales of one problem; lines that are cut count from the first one of all."""
-        whole = [self.a, self.b]
-        groups = cute.size(whole[1 - self.cut], mode=[0])
-        whole[1 - self.cut] = whole[1 - self.cut][cute.min(problem, groups - 1), None, None]
-        return Chain((BlockScales(*whole, self.rows, self.columns), ZeroUnless(problem < groups)))
+        stack = self.a if self.cut else self.b
+        groups = cute.size(stack, mode=[0])
+        own = stack[cute.min(problem, groups - 1), None, None]
+        a, b = (own, self.b) if self.cut else (self.a, own)
+        return Chain((BlockScales(a, b, self.rows, self.columns), ZeroUnless(problem < groups)))
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ class ScaledCutProduct(CutProduct):
         found = tuple(array_of(x).shape for x in (self.scale_a, self.scale_b))
         if tuple(map(len, found)) != {0: (2, 3), 1: (3, 2)}.get(self.mode):
             return None
-        shapes = {}  # by the lines that share a scale: groups begin anywhere among the lines that they cut
+        # By the lines that share a scale: groups begin anywhere among the lines that they cut.
+        shapes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
         for lines in (1, BLOCK):
             if self.mode == 0:
                 shapes[1, lines] = (m, deep), (self.groups, deep, -(-n // lines))
