@@ -53,6 +53,7 @@ def test_names_of_modules_that_are_imported() -> None:
 
 def test_names_of_libraries_of_october() -> None:
     assert importlib.import_module("tilewright.cute.arch.numeric_conversion").popc is cute.arch.popc
+    assert importlib.import_module("tilewright._mlir.dialects.cute").AddressSpace is cute.AddressSpace
     typing = importlib.import_module("tilewright.base_dsl.typing")
     assert typing.Pointer is cute.Pointer and isinstance(cutlass.Float32, typing.NumericMeta)
     executor = importlib.import_module("tilewright.base_dsl.ast_helpers").executor
