@@ -124,7 +124,7 @@ SUBJECTS = {
         "Launches, compilation, imports",
         "What a call costs beside its kernel.",
         {},
-        ("overheads", "size-of"),
+        ("overheads", "size-of", "launches-at", "six-exercises"),
     ),
 }  # fmt: skip
 
