@@ -39,6 +39,7 @@ LIBRARIES = {
     "flashlib 0.4.0": (("flashlib==0.4.0",), ("flashlib_forms.py",)),
     "Attention Gym 0.0.17": (("attn-gym==0.0.17",), ("attention_gym.py",)),
     "Parallax 0.1.1": (("parallax-kernel==0.1.1",), ("parallax_decode.py",)),
+    "SonicMoE 0.1.2.post1, quack 0.6.5": (("sonic-moe==0.1.2.post1", "quack-kernels==0.6.5"), ("sonic_moe.py",)),
     "fast-trimul 3.0.6": (("fast-trimul==3.0.6",), ("fast_trimul_forms.py",)),
 }
 """The wheels of each, and the programs that run with them."""
