@@ -150,7 +150,7 @@ def test_a_future_is_done_without_threads(monkeypatch: pytest.MonkeyPatch) -> No
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    assert processes.Processes(2).submit(PRODUCTS["plain"]).done()  # type: ignore[arg-type]
+    assert processes.Processes(2).submit(PRODUCTS["plain"]).done()
 
 
 def test_programs_that_have_python_in_them_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_files_beside_the_program_are_not_modules_of_the_process(
     monkeypatch.chdir(tmp_path)
     process = processes.start()
     try:
-        assert processes.answered(process, PRODUCTS["plain"])  # type: ignore[arg-type]
+        assert processes.answered(process, PRODUCTS["plain"])
     finally:
         processes.end(process)
     assert not (tmp_path / "here").exists()
@@ -191,7 +191,7 @@ def test_the_child_of_a_fork_has_no_processes_of_its_parent(monkeypatch: pytest.
     assert os.waitpid(child, 0)[1] == 0
     assert processes._POOL and handle.ELSEWHERE
     assert handle._COMPILING.pop("kernel") is held
-    assert processes.answered(process, PRODUCTS["plain"]), "the child ended a process of its parent"  # type: ignore[arg-type]
+    assert processes.answered(process, PRODUCTS["plain"]), "the child ended a process of its parent"
     processes.end(process)
 
 
