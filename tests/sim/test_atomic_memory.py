@@ -34,6 +34,7 @@ def test_ufunc_at_is_given_no_bytes_of_others(start: int, monkeypatch: pytest.Mo
     off = buffer.low + np.array([0, 12, 12])
     access = access_of(I32, 1, 4, True)
     for want_old in (False, True):
-        atomics.atomic(buffer, group, off, access, "add", np.array([1, 2, 3], np.int32), None, None, want_old)
+        update = atomics.AtomicUpdate("add", access, np.array([1, 2, 3], np.int32), None, want_old)
+        atomics.atomic(buffer, group, off, update, None)
     assert given == [(low, high)]
     assert array.tolist() == [2, 0, 0, 10] and whole.sum() == 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,20 +29,21 @@ def step(kind: str, access: VectorAccess) -> Callable[[Any, Any, Any], Any]:
     return lambda old, value, compare: combine(old, value)
 
 
-def atomic(
-    buffer: Buffer,
-    group: Any,
-    off: np.ndarray,
-    access: VectorAccess,
-    kind: str,
-    value: np.ndarray,
-    compare: Any,
-    mask: Mask,
-    want_old: bool,
-) -> np.ndarray | None:
-    """One element per lane: ``off``, ``value`` (and ``compare``) are ``[L]``; gives the old values ``[L]``."""
+class AtomicUpdate(NamedTuple):
+    """What lanes do, one element each: ``value`` (and ``compare``, of ``cas``) are ``[L]``."""
+
+    kind: str
+    access: VectorAccess
+    value: np.ndarray
+    compare: Any
+    want_old: bool
+
+
+def atomic(buffer: Buffer, group: Any, off: np.ndarray, update: AtomicUpdate, mask: Mask) -> np.ndarray | None:
+    """Update the elements at ``off [L]``; gives the old values ``[L]``, or None where no lane wants them."""
+    kind, access, value, compare, want_old = update
     if isinstance(buffer, AbsoluteMemory):
-        return _anywhere(buffer, group, off, access, kind, value, compare, mask, want_old)
+        return _anywhere(buffer, group, off, update, mask)
     where = np.arange(off.shape[0]) if mask is None else np.flatnonzero(mask)
     old = np.zeros(off.shape, access.dtype)
     if not where.size:
@@ -59,31 +60,21 @@ def atomic(
         AT[kind].at(memory, index, value)
         group.changed = True
         return None
-    update = step(kind, access)
+    combine = step(kind, access)
     for lanes in rounds(index):
         place = index[lanes]
         before = memory[place]
         old[where[lanes]] = before
-        memory[place] = after = update(before, value[lanes], None if compare is None else compare[lanes])
+        memory[place] = after = combine(before, value[lanes], None if compare is None else compare[lanes])
         group.changed = group.changed or before.tobytes() != after.tobytes()
     return old
 
 
-def _anywhere(
-    buffer: AbsoluteMemory,
-    group: Any,
-    off: np.ndarray,
-    access: VectorAccess,
-    kind: str,
-    value: np.ndarray,
-    compare: Any,
-    mask: Mask,
-    want_old: bool,
-) -> np.ndarray:
+def _anywhere(buffer: AbsoluteMemory, group: Any, off: np.ndarray, update: AtomicUpdate, mask: Mask) -> np.ndarray:
     """The same through absolute addresses, array by array."""
-    old = np.zeros(off.shape, access.dtype)
-    for real, shift, lanes in buffer.resolve(group, off, access, "atomic", mask):
-        found = atomic(real, group, off - shift, access, kind, value, compare, lanes, want_old)
+    old = np.zeros(off.shape, update.access.dtype)
+    for real, shift, lanes in buffer.resolve(group, off, update.access, "atomic", mask):
+        found = atomic(real, group, off - shift, update, lanes)
         if found is not None:
             old[lanes] = found[lanes]
     return old

@@ -13,7 +13,7 @@ from tilewright.ir.target import WARP
 from tilewright.ir.types import I64
 from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
-from tilewright.sim.atomics import atomic
+from tilewright.sim.atomics import AtomicUpdate, atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
@@ -77,7 +77,8 @@ class GroupLanes:
         want_old = self.op is None or bool(self.op.results)
 
         def one(off: np.ndarray, value: np.ndarray, compare: Any) -> np.ndarray:
-            old = atomic(pointer.buf, self.group, off, access, kind, value, compare, self.mask, want_old)
+            update = AtomicUpdate(kind, access, value, compare, want_old)
+            old = atomic(pointer.buf, self.group, off, update, self.mask)
             return np.zeros(off.shape, access.dtype) if old is None else old
 
         if not n:
