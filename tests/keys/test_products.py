@@ -148,7 +148,11 @@ LAUNCHES = {
     (0, 4): ("offsets of 64 bits", Launch(), Launch(apart=1 << 29)),
 }
 PARTS: set[Path] = {(), (0,), (0, 2)}
-FOLLOWING = {(0, 0): "the kernel's class follows from the configuration", (1,): "another number of arguments"}
+FOLLOWING = {
+    (0, 0): "the kernel's class follows from the configuration",
+    (0, 5): "what users' functions read: tests/gemm/operators/test_epilogue_state.py",
+    (1,): "another number of arguments",
+}
 
 
 _PROGRAMS: dict[Launch, Any] = {}

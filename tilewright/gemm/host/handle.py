@@ -16,6 +16,7 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import EpilogueFunction, LinearCombination, partitionable
 from tilewright.gemm.family.base import family_of
+from tilewright.gemm.host.epilogue_state import note_staged, states_of
 from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
@@ -166,7 +167,8 @@ def handle_of(
     reads the ``tensors`` follows from ``config``, from the majors of the ``matrices``, and how far they reach."""
     backwards = tuple(stride < 0 for matrix in matrices for stride in matrix.stride)
     wide = tuple(tensor.engine.wide for one in tensors for tensor in parts_of(one))  # offsets of 64 bits
-    key = type(kernel), config, tuple(argument_of("argument", x).key() for x in objects), backwards, wide
+    read = tuple(argument_of("argument", x).key() for x in objects)
+    key = type(kernel), config, read, backwards, wide, states_of(objects)
     args = *tensors, *objects
     return Handle((executor_of or compiled)(kernel, key, args, False), args, kernel, key)
 
@@ -186,6 +188,7 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
                     wait([elsewhere], MOST_SECONDS)
                 more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
                 _COMPILED[kind] = Compiler(CompileOptions(), kind)(kernel, *args, **more)
+                note_staged(args)
     return _COMPILED[kind]
 
 

@@ -23,12 +23,14 @@ from tilewright.gemm.epilogue.activations import (
     check_activation,
 )
 from tilewright.gemm.epilogue.functions import EpilogueFunction, Residual, parts_of
+from tilewright.gemm.host.epilogue_state import states_of
 from tilewright.gemm.host.scales import check_scale
 from tilewright.gemm.operators.arrays import framework, view_of
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of, is_array
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.numbers.numeric import Float32, Float64, Int32, Numeric
+from tilewright.lang.staging.objects import StaticKey
 
 MOST_ARRAYS = 12
 """Arrays of all functions together."""
@@ -105,9 +107,8 @@ def arrays_of(functions: tuple[Any, ...]) -> list[Any]:
 
 def key_of(functions: tuple[Any, ...], torch_key: Callable[..., Any]) -> tuple[Any, ...]:
     """The part of the functions in the key of a launch: everything but the addresses of their PyTorch tensors."""
-    return tuple(
-        (type(part), *(value_key(getattr(part, x.name), torch_key) for x in fields(part))) for part in functions
-    )
+    parts = [(type(part), *(value_key(getattr(part, x.name), torch_key) for x in fields(part))) for part in functions]
+    return *parts, states_of(functions)
 
 
 def value_key(value: Any, torch_key: Callable[..., Any]) -> Any:
@@ -115,7 +116,7 @@ def value_key(value: Any, torch_key: Callable[..., Any]) -> Any:
         return torch_key(value)
     if isinstance(value, Numeric):
         return type(value), repr(value.value)  # 0.0 and -0.0 are two numbers
-    return type(value), repr(value) if isinstance(value, float) else value
+    return StaticKey(value)
 
 
 def seen_as_matrices(functions: tuple[Any, ...]) -> list[Any]:

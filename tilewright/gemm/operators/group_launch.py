@@ -20,6 +20,7 @@ from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host import plan
+from tilewright.gemm.host.epilogue_state import note_staged, states_of
 from tilewright.gemm.host.problem import Problem, is_torch
 from tilewright.gemm.kernel.group_offsets import Groups, HostGroups
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
@@ -55,9 +56,11 @@ class TableLaunch(ABC):
         blocks = min(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
         family = family_of(config).grouped
         args = family.arguments(self, cute.runtime.from_dlpack(table).mark_layout_dynamic(), Int32(blocks))
-        key = config, *(argument_of("argument", x).key() for x in (self.function, self.groups))
+        read = (argument_of("argument", x).key() for x in (self.function, self.groups))
+        key = config, *read, states_of((self.function,))
         if key not in _COMPILED:
             _COMPILED[key] = cute.compile(family.kernel(config, self.groups.rows is not None), *args)
+            note_staged((self.function,))
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
                 exposed: Any = target

@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, TypeAlias, cast
 
 from tilewright.errors import ArgumentError, LaunchError
-from tilewright.lang.arguments.kinds import Argument
+from tilewright.lang.arguments.kinds import Argument, StaticArgument
 from tilewright.lang.launch import options as opts
 from tilewright.lang.launch.calls import MISS
 from tilewright.lang.launch.dependencies import Dependencies
@@ -175,9 +175,10 @@ class Specialisation:
     arguments and gives MISS for those of another specialisation."""
 
     def __init__(self, target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> None:
-        before = Dependencies([target.function], arguments)
+        fixed = [argument.value for argument in arguments if isinstance(argument, StaticArgument)]
+        before = Dependencies([target.function], fixed)
         program = stage(target, bound, arguments)
-        self.dependencies = Dependencies(program.functions, arguments, before)
+        self.dependencies = Dependencies(program.functions, fixed, before)
         self.executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
         self.call, self.count = self.executor.direct(bound), len(arguments)
         self.executor.release()

@@ -23,7 +23,6 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tilewright.lang.arguments.arrays import is_array
-from tilewright.lang.arguments.kinds import Argument, StaticArgument
 from tilewright.lang.launch.marked import MarkedFunction
 from tilewright.lang.staging.contents import (
     CLASS,
@@ -72,14 +71,14 @@ class Entry(NamedTuple):
 
 
 class Dependencies:
-    """What some functions, and the objects among some arguments, read and hold now.
+    """What some functions read, and objects of the program (``values``) hold now.
 
     With ``before``, which was made before the functions were staged: what staging itself changed (an attribute of
     ``self``, a list of what was staged) is not compared.
     """
 
     def __init__(
-        self, functions: Iterable[FunctionType], arguments: Iterable[Argument], before: Dependencies | None = None
+        self, functions: Iterable[FunctionType], values: Iterable[Any], before: Dependencies | None = None
     ) -> None:
         self._before = before._held() if before is not None else {}
         self._members: dict[int, Any] = {}
@@ -91,9 +90,7 @@ class Dependencies:
         self._identities = Identities()
         for function in functions:
             self._add_function(function)
-        for argument in arguments:
-            if isinstance(argument, StaticArgument):
-                self._follow([argument.value])
+        self._follow([*values])
         self._follow_names()
         self._before = {}
 
