@@ -172,7 +172,7 @@ def test_c_of_a_list_has_ds_shape(c: np.ndarray) -> None:
     Problem.of_arguments(Arguments(mode="array", C=[zeros(5, 7)], **listed))
     with pytest.raises(ArgumentError, match="c must be 5 x 7"):
         Problem.of_arguments(Arguments(mode="array", C=[c], **listed))
-    with pytest.raises(ArgumentError, match="both must have one dtype"):
+    with pytest.raises(ArgumentError, match="both have one dtype"):
         Problem.of_arguments(Arguments(mode="array", C=[np.zeros((5, 7), np.float32)], **listed))
 
 

@@ -59,7 +59,7 @@ def without(key: Any, path: Path) -> Any:
 
 def components(key: Any, opened: set[Path], path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The components of a key; of tuples at the paths ``opened``, each of their parts."""
-    if path in opened:
+    if path in opened and key is not None:  # what is not given has no parts
         for i, part in enumerate(key):
             yield from components(part, opened, (*path, i))
     else:

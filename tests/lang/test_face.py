@@ -93,7 +93,6 @@ def test_an_unknown_module_is_pythons_own_error() -> None:
 
 def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     from tilewright.cute.nvgpu import tcgen05
-    from tilewright.utils import blackwell_helpers
 
     assert tcgen05.CtaGroup.TWO.value == 2 and tcgen05.OperandMajorMode.K is cute.nvgpu.OperandMajorMode.K
     assert isinstance(tcgen05.SM103MmaMXF4Op, type) and isinstance(tcgen05.MmaMXF8Op, type)
@@ -101,7 +100,6 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
     for use, path in (
         (tcgen05.SM103MmaMXF4Op, "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"),
         (tcgen05.make_umma_smem_desc, "cutlass.cute.nvgpu.tcgen05.make_umma_smem_desc"),
-        (blackwell_helpers.thrfrg_SFA, "cutlass.utils.blackwell_helpers.thrfrg_SFA"),
     ):
         with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):
             use(1, dtype=2)

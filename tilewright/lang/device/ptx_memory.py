@@ -74,7 +74,7 @@ class MemoryOpcode:
     """``ld.acquire.gpu.global.v2.u32`` and its like: ld, st, atom or red.
 
     >>> MemoryOpcode.read("ld.global.acquire.gpu.b32")  # doctest: +NORMALIZE_WHITESPACE
-    MemoryOpcode(name='ld', kind=U32, order='acquire', scope='gpu', space='global', operation=None, count=1)
+    MemoryOpcode(name='ld', kind=u32, order='acquire', scope='gpu', space='global', operation=None, count=1)
     >>> MemoryOpcode.read("red.global.add.v4.f32").count, MemoryOpcode.read("ld.global.L2::cache_hint.u32")
     (4, None)
     """
