@@ -72,16 +72,16 @@ def pair(name: str, first: Any, second: Any, **more: Any) -> tuple[Call, Call]:
     return Call(how={name: first, **more}), Call(how={name: second, **more})
 
 
-F32 = {"dtype": torch.float32}
+F32, NO_C = {"dtype": torch.float32}, {"beta": 0.0}
 CASES: dict[str, tuple[Call, Call]] = {
     **{f"{name}: {part}": (Call(), Call({name: part})) for name in OPERANDS for part in OPERAND if part != "device"},
     # A C of another type than D's is added by the epilogue, whose arrays have a part of the key of their own.
     "c: dtype": (Call({"out": "dtype", "c": "dtype"}), Call({"out": "dtype"})),
-    "out: dtype": (Call(without="c"), Call({"out": "dtype"}, without="c")),
+    "out: dtype": (Call(how=NO_C, without="c"), Call({"out": "dtype"}, NO_C, without="c")),
     "alpha": pair("alpha", 1.0, 2.0),
     "beta": pair("beta", 1.0, 2.0),
     "activation": pair("activation", None, "relu"),
-    "out_dtype": (Call(without="c"), Call(how={"out_dtype": torch.float32}, without="c")),
+    "out_dtype": (Call(how=NO_C, without="c"), Call(how={**NO_C, "out_dtype": torch.float32}, without="c")),
     "precision": (Call(**F32), Call(how={"precision": "tf32"}, **F32)),
     "kernel": pair("kernel", "tensorop_f16", "tensorop_f16_f16"),
     "decomposition": pair("decomposition", "auto", "dynamic"),
