@@ -139,7 +139,7 @@ class LaunchesByRows:
 
     def is_tuned(self, rows: int) -> bool:
         """Whether tuning found something for so many rows."""
-        return bool(store.tuned()) and store.find(self.problem.with_rows(rows)) is not None
+        return store.may_have(lambda: self.problem.with_rows(rows))
 
     def may_pass(self, rows: int, often: bool) -> bool:
         """Whether so many rows are multiplied by one of few kernels; ``often``: they have been until now."""
