@@ -43,7 +43,7 @@ def main() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "first.py")  # the text of a kernel must be in a file
-        path.write_text(PROGRAM)
+        path.write_text(PROGRAM, encoding="utf-8")
         command = [sys.executable, str(path)]
         runs = [
             subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
