@@ -46,7 +46,7 @@ def main() -> None:
         path.write_text(PROGRAM, encoding="utf-8")
         command = [sys.executable, str(path)]
         runs = [
-            subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+            subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=True).stdout.split()
             for _ in range(1 + int(sys.argv[1] if len(sys.argv) > 1 else 9))
         ]
     least = [min(map(float, step)) for step in zip(*runs[1:], strict=True)]
