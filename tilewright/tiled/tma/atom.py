@@ -6,6 +6,7 @@ atom. The atom comes with the *TMA tensor*, whose elements are the coordinates t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -126,8 +127,8 @@ def make_tiled_tma_atom(
     Args:
         op: one of the bulk tensor operations of ``cute.nvgpu.cpasync``.
         gmem_tensor: the tensor in global memory, of up to 5 modes, one of them contiguous.
-        smem_layout: the layout of one tile in shared memory, swizzled or not; with one mode more than ``cta_tiler``,
-            the last is that of the stages, which are all alike.
+        smem_layout: the layout of one tile in shared memory, swizzled or not; with one mode more than ``cta_tiler``
+            and more elements than a tile, the last mode is that of the stages, which are all alike.
         cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
         num_multicast: how many blocks of the cluster share each tile.
         internal_type: the type that TMA copies; by default the tensor's own. Of Float4E2M1FN two are copied as a byte
@@ -302,9 +303,14 @@ def _make_for_mma(
 
 
 def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
-    """A layout of shared memory without the mode of its stages, if it has one mode more than the tile."""
+    """A layout of shared memory without the mode of its stages: if it has one mode more than the tile, and all of it is
+    not the tile."""
     modes = rank(tiler) if isinstance(tiler, tuple | Layout) else 1
-    return slice_(smem_layout, (None,) * modes + (0,)) if rank(smem_layout) == modes + 1 else smem_layout
+    if rank(smem_layout) != modes + 1:
+        return smem_layout
+    one = slice_(smem_layout, (None,) * modes + (0,))
+    tile = math.prod(size(mode) for mode in tiler) if isinstance(tiler, tuple) else size(tiler)
+    return smem_layout if size(one) < size(smem_layout) == tile else one
 
 
 def _make(
