@@ -219,3 +219,25 @@ def test_tiles_of_a_struct_that_asks_for_128_bytes_may_be_swizzled(stage) -> Non
     left = utils.get_smem_capacity_in_bytes() - cute.arch.get_dyn_smem_size()
     smem.allocate(left - Boxes.size_in_bytes() - 256, 1)
     assert smem.allocate(Boxes).a.data_ptr().alignment < 1024, "not where it would not fit"
+
+
+def test_a_member_is_an_mbarrier_by_itself() -> None:
+    """A number that instructions work on is passed as it is: its address is meant."""
+
+    @cute.struct
+    class Barriers:
+        full: cutlass.Int64
+        empty: cutlass.Int64
+
+    @cute.jit
+    def meet(t):
+        storage = utils.SmemAllocator().allocate(Barriers)
+        if t == 0:
+            cute.arch.mbarrier_init(storage.full, 32)
+            cute.arch.mbarrier_init(storage.empty, 32)
+        cute.arch.sync_threads()
+        cute.arch.mbarrier_arrive(storage.empty)
+        cute.arch.mbarrier_wait(storage.empty, 0)
+        return storage.empty.toint() - storage.full.toint() + 100 * cute.arch.mbarrier_try_wait(storage.full, 1)
+
+    assert per_thread(meet, 32) == [108] * 32

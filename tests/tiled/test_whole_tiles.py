@@ -139,3 +139,23 @@ def test_c_in_shared_memory_is_made_of_whole_tiles_for_every_thread(
     with contextlib.nullcontext() if fits else pytest.raises(ConstraintError, match=f"{rows} elements, which tiles of"):
         run_body(body, np.zeros(8, np.float32), out, threads=32)
         assert (out == 4).all()
+
+
+@pytest.mark.parametrize(("stride", "fits"), [((0, 1), True), ((128, 1), False)])
+def test_a_pair_of_blocks_may_give_either_one_rows_that_are_all_the_same(stride: tuple[int, int], fits: bool) -> None:
+    """A vector beside the accumulators: of 256 rows each block gives 128, of which all are one."""
+
+    def body(tidx: Any, x: Any, out: Any) -> None:
+        from tilewright.cute.nvgpu import OperandMajorMode as Major
+        from tilewright.cute.nvgpu import tcgen05
+
+        kinds = cutlass.BFloat16, cutlass.Float32, (256, 128, 16), tcgen05.CtaGroup.TWO, tcgen05.OperandSource.SMEM
+        mma = cute.make_tiled_mma(tcgen05.MmaF16BF16Op(*kinds, Major.K, Major.K))
+        memory = utils.SmemAllocator().allocate_array(cutlass.Float32, 128 * (128 if stride[0] else 1))
+        c = cute.make_tensor(memory, cute.make_layout((128, 128), stride=stride))
+        out[tidx] = cute.size(mma.get_slice(tidx % 2).partition_C(c))
+
+    out = np.zeros(32, np.int32)
+    with contextlib.nullcontext() if fits else pytest.raises(ConstraintError, match="128 elements, which tiles of 256"):
+        run_body(body, np.zeros(8, np.float32), out, threads=32)
+        assert (out == 128 * 128).all()

@@ -270,6 +270,12 @@ def _first_thread(modes: int) -> Any:
 
 
 @takes_location
+def _rows_are_one(x: Any) -> bool:
+    """Whether the first mode of a tensor repeats one element."""
+    layout = layout_of(x)
+    return isinstance(layout, Layout) and all(step == 0 for step in flatten_to_tuple(layout[0].stride))
+
+
 class ThrMma(TiledMma):
     """One thread's view of a TiledMma.
 
@@ -293,7 +299,8 @@ class ThrMma(TiledMma):
         rows, columns = _MODES[which]
         tile = tuple(int(size(tiler)) for tiler in self.operand_tile(which))
         thread = unwrap(self.thr_idx)
-        if which == "C" and type(thread) is int and thread == 0:  # the first of a pair may have only its own rows
+        # The first of a pair of blocks may have only its own rows, and either one where all rows are the same.
+        if which == "C" and (type(thread) is int and thread == 0 or _rows_are_one(x)):
             tile = (tile[0] // self.instruction.ctas, *tile[1:])
         need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk

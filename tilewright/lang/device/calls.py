@@ -8,12 +8,14 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import Type
-from tilewright.lang.numbers.numeric import Int32, as_numeric
+from tilewright.lang.numbers.numeric import Int32, NumberInMemory, as_numeric
 from tilewright.lang.tensors.pointer import Pointer
 
 
 def call(atom: Instruction, *operands: Any, results: tuple[Type, ...] = (), **attrs: Any) -> list[Value]:
-    return Builder.current().call(atom, [operand(x) for x in operands], results, **attrs)
+    accessed = {access.operand for access in atom.accesses}
+    given = [x.ptr if isinstance(x, NumberInMemory) and i in accessed else x for i, x in enumerate(operands)]
+    return Builder.current().call(atom, [operand(x) for x in given], results, **attrs)
 
 
 def operand(x: Any) -> Value:

@@ -175,12 +175,16 @@ class Struct:
 
 
 class Scalar(NumberInMemory):
-    """A number in memory: reads where it is used as one, ``.ptr`` is its address."""
+    """A number in memory: reads where it is used as one, ``.ptr`` is its address. Programs pass the member itself for
+    an mbarrier, so it can be asked for its address as a pointer can."""
 
     __slots__ = ("ptr",)
 
     def __init__(self, ptr: Pointer) -> None:
         self.ptr = ptr
+
+    def toint(self, *, loc: Any = None, ip: Any = None) -> Any:
+        return self.ptr.toint()
 
     def load(self) -> Any:
         return self.ptr.load()
