@@ -273,7 +273,7 @@ def _first_thread(modes: int) -> Any:
 def _rows_are_one(x: Any) -> bool:
     """Whether the first mode of a tensor repeats one element."""
     layout = layout_of(x)
-    return isinstance(layout, Layout) and all(step == 0 for step in flatten_to_tuple(layout[0].stride))
+    return isinstance(layout, Layout) and all(type(d) is int and d == 0 for d in flatten_to_tuple(layout[0].stride))
 
 
 class ThrMma(TiledMma):

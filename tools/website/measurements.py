@@ -110,7 +110,8 @@ SUBJECTS = {
                 (Row("24 epilogues", "epilogues_h200_2026-11-24", {}, "torch_us"),), "of PyTorch",
             ),
         },
-        ("products-in-a-model", "products-of-models", "first-step", "epilogues-and-host", "new-shapes",
+        ("products-in-a-model", "products-of-models", "first-step", "few-kernels",
+         "epilogues-and-host", "new-shapes",
          "other-programs", "libraries"),
     ),
     "simulator": Subject(
