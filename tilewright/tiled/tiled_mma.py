@@ -269,13 +269,13 @@ def _first_thread(modes: int) -> Any:
     return (0, (0, 0)), (None, (None,) * modes)
 
 
-@takes_location
 def _rows_are_one(x: Any) -> bool:
     """Whether the first mode of a tensor repeats one element."""
     layout = layout_of(x)
     return isinstance(layout, Layout) and all(type(d) is int and d == 0 for d in flatten_to_tuple(layout[0].stride))
 
 
+@takes_location
 class ThrMma(TiledMma):
     """One thread's view of a TiledMma.
 
