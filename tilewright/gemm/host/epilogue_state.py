@@ -27,7 +27,7 @@ _STATES: dict[tuple[int, ...], list[tuple[int, Dependencies, tuple[Any, ...]]]] 
 
 
 def states_of(functions: Iterable[Any]) -> tuple[int, ...]:
-    """The number of each user's function's state, those in fields of others included; () if there is none."""
+    """The number of each user's function's state, those in fields of others included; () without such fields."""
     return tuple([_state(roots)[0] for function in functions for roots in _users(function)])
 
 

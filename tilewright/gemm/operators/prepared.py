@@ -186,7 +186,7 @@ class Prepared:
 
     def moved(self, binding: Binding, stream: Any, addresses: tuple[int, ...]) -> list[Any]:
         """The launches of a binding for operands at any addresses, without running host code: that saves some 20 us of
-        a launch at addresses that are not kept. Empty where there are none."""
+        a launch at addresses that are not kept. Empty where a launch depends on addresses in another way."""
         further = [at + (number + 1) * DISTANCE for number, at in enumerate(addresses)]
         distances = {(number + 1) * DISTANCE: number for number in range(len(addresses))}
         found: list[Any] = []

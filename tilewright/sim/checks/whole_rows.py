@@ -28,7 +28,7 @@ class WholeRows:
 
     def add(self, start: Array, first: int, entries: Array) -> bool:
         """Keep stores by warps to the rows ``start`` after that at byte ``first``; False, and nothing is kept, if one
-        of these has been stored already or is stored by two of them, or is none of the array's."""
+        of these has been stored already or is stored by two of them, or is not one of the array's."""
         rows = start + first // self.size
         if int(rows.min()) < 0 or (int(rows.max()) + 1) * self.size + self.phase > self.end:
             return False
