@@ -109,6 +109,10 @@ def test_moving_launches_are_the_plain_ones(
     assert {way for way, *_ in plain} == {"plain"}
     assert [way for way, *_ in moved[-4:]] == ["moved"] * 4, "the first launches go the plain way"
     assert [rest for _, *rest in moved] == [rest for _, *rest in plain]
+    monkeypatch.setattr(moving, "ACTIVE", [None])
+    profiled = launches(3)
+    assert [way for way, *_ in profiled[-4:]] == ["plain"] * 4, "a profile sees each launch"
+    assert [rest for _, *rest in profiled] == [rest for _, *rest in plain]
 
 
 def test_other_differences_than_addresses_have_no_such_launch() -> None:
