@@ -29,7 +29,8 @@ from tilewright.gemm.schedule.splitk import SplitK
 from tilewright.gemm.schedule.streamk import StreamK
 
 PASSING = 1.08
-"""How much longer than the best kernel one of the few takes at most; 1.02 on average over the numbers of rows."""
+"""How much longer than the best kernel one of the few takes at most by the model; 1.013 to 1.023 on average
+over 1 to 1,499 rows of four weights."""
 MOST_ROWS = 8192
 """Above, there are as many tiles as fill the multiprocessors often, and few kernels are the best anyway."""
 
