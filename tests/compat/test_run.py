@@ -389,6 +389,34 @@ def test_the_gpu_that_a_program_sees(
     assert "CUTE_DSL_ARCH" not in os.environ
 
 
+FOR_BLACKWELL = """
+import cutlass.cute as cute
+
+@cute.kernel
+def kernel():
+    cute.arch.tcgen05_fence_before_thread_sync()
+
+@cute.jit
+def host():
+    kernel().launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+host()
+print("ran")
+"""
+
+
+@pytest.mark.parametrize("arch", ["", "sm_90", "sm_100", "sm_103a", "sm_120"])
+def test_instructions_that_the_gpu_of_arch_lacks(command: Any, tmp_path: Path, arch: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(FOR_BLACKWELL)
+    code, out, err = command("--cpu", *(("--arch", arch) if arch else ()), str(script))
+    if arch in ("sm_90", "sm_120"):
+        assert code and f"needs sm_100a, sm_103a or sm_110a; the kernel is meant for {arch}a" in err
+    else:
+        assert (code, out.strip()) == (0, "ran"), err
+    assert "TILEWRIGHT_SIM_ARCH" not in os.environ
+
+
 def test_unknown_architecture_is_refused(command: Any, tmp_path: Path) -> None:
     script = tmp_path / "seen.py"
     script.write_text(SEEN)

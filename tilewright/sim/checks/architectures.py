@@ -29,7 +29,8 @@ class Architectures(Checker):
                         [Party("used", op)],
                         None,
                         "that GPU has no such instruction",
-                        f"take an instruction of {arch}, or name another GPU in sim.options(arch=...)",
+                        f"take an instruction of {arch}, or name another GPU (sim.options(arch=...), "
+                        "tilewright run --arch)",
                     )
                 )
         if launch.geometry.cluster_size > 1 and arch.capability < CLUSTERS:
