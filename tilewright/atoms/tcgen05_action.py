@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms import numbers
-from tilewright.atoms.matrix_descriptor import TCGEN05
+from tilewright.atoms.matrix_descriptor import TCGEN05, UNIT
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
 from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
+from tilewright.atoms.tcgen05_ws import ZeroColumns
 from tilewright.atoms.tensor_memory import LANES, container_shift, elements_per_column
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op
@@ -47,6 +48,22 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
         lanes.eventually(product, lane=WARP * row)
 
 
+class Further(NamedTuple):
+    """What only some forms of the instruction are given. ``factors``: the addresses of SFA and SFB; ``metadata``: that
+    of the metadata of a sparse A, and ``selector`` the sparsity selector; ``columns``: which columns of B are zeros;
+    ``negate``: A, B; ``collector``: the buffer that keeps an operand, and what is done with it."""
+
+    factors: tuple[int, int] = (0, 0)
+    metadata: int = 0
+    selector: int = 0
+    columns: ZeroColumns | None = None
+    negate: tuple[bool, bool] = (False, False)
+    collector: tuple[str, str] = ("a", "discard")
+
+
+NOTHING_FURTHER = Further()
+
+
 class Product(UnitWork):
     """One call of one warp."""
 
@@ -60,9 +77,10 @@ class Product(UnitWork):
         row: int,
         sides: list[tuple[int, TensorMemory]],
         words: tuple[int, int, int, bool],
+        further: Further = NOTHING_FURTHER,
     ) -> None:
         super().__init__(atom, lanes, row, sides)
-        self.op = op
+        self.op, self.further = op, further
         d, self.a, self.b, self.keep = words
         self.d = _tiles(op.attrs["d_layout"], atom.type_d.width, d)
         width = atom.stored_type("A").width
@@ -80,6 +98,8 @@ class Product(UnitWork):
                     raise self.fault(*what)
             if operand:
                 self.lanes.tensor_memory(self.row, memory, False, operand)
+            for where in operand:
+                memory.operands[where] += 1
             self.lanes.tensor_memory(self.row, memory, True, sums)
             for where in sums:
                 memory.products[where] += 1
@@ -104,12 +124,32 @@ class Product(UnitWork):
         right = self._right()
         for first, memory in self.sides:
             left, columns = self.left(first, memory), self.right_of(right, memory)
+            self._collect(memory, left, right)
             values = self._accumulators(memory) if self.keep else None
             if left.shape[1] != self.rows * self._rests("a")[0]:
                 values = self._twice(left, columns, values)
             else:
                 values = self._multiplied(left, columns, values)
             self._write(memory, values[0].view(f"u{values.itemsize}"))
+            for where in self.reads():
+                memory.operands[where] -= 1
+
+    def _collect(self, memory: TensorMemory, left: Array, right: Array) -> None:
+        """What happens to the collector buffer. An operand that may come from there or from memory must be the same in
+        both: the tensor core is free to load it again."""
+        buffer, does = self.further.collector
+        operand = left if buffer == "a" else right
+        kept = memory.collectors.get(buffer)
+        if does in ("use", "lastuse") and not (kept is not None and np.array_equal(kept, operand)):
+            what = "which nothing has filled" if kept is None else "which holds another matrix than is in memory now"
+            raise self.fault(
+                f"uses collector buffer {buffer}, {what}: the tensor core may take the one or the other",
+                f"fill the buffer (collector::{buffer}::fill) by an earlier MMA with the same matrix",
+            )
+        if does == "fill":
+            memory.collectors[buffer] = operand.copy()
+        elif does != "use":
+            memory.collectors.pop(buffer, None)
 
     @property
     def rows(self) -> int:
@@ -165,6 +205,11 @@ class Product(UnitWork):
 
     def left(self, first: int, memory: TensorMemory) -> Array:
         """``[1, M tiles * rows, K]`` what a block has of A."""
+        found = self.stored(first, memory)
+        return -found if self.further.negate[0] else found
+
+    def stored(self, first: int, memory: TensorMemory) -> Array:
+        """``[1, M tiles * rows, stored K]`` A as it is in memory."""
         if self.in_memory is None:
             return self._operand("A", self.rows, first)
         type_, (lane, column, place) = self.atom.type_a, self.in_memory
@@ -182,11 +227,20 @@ class Product(UnitWork):
         """``[1, N tiles * N, K]`` what all blocks have of B."""
         atom = self.atom
         n = atom.shape_mnk[1] // atom.ctas
-        parts = [self._operand("B", n, first) for first, _ in self.sides]
-        if len(parts) == 1:
-            return parts[0]
-        tiles = [part.reshape(1, -1, n, part.shape[2]) for part in parts]
-        return np.concatenate(tiles, 2).reshape(1, -1, parts[0].shape[2])
+        columns = self.further.columns
+        shift = columns.shift if columns is not None else 0
+        if shift:
+            more = shift if self.atom.majors[1] == "K" else -(-shift // UNIT) * UNIT  # whole pieces
+            parts = [self._operand("B", n + more, self.sides[0][0])[:, shift : n + shift]]
+        else:
+            parts = [self._operand("B", n, first) for first, _ in self.sides]
+        found = parts[0]
+        if len(parts) > 1:
+            tiles = [part.reshape(1, -1, n, part.shape[2]) for part in parts]
+            found = np.concatenate(tiles, 2).reshape(1, -1, found.shape[2])
+        if columns is not None:
+            found = np.where(columns.mask(self.atom.shape_mnk[:2])[None, :, None], found.dtype.type(0), found)
+        return -found if self.further.negate[1] else found
 
     def _operand(self, role: str, rows: int, first: int) -> Array:
         """An operand in the shared memory of the block whose first warp has this number."""
@@ -194,7 +248,7 @@ class Product(UnitWork):
         layout, type_ = self.op.attrs[f"{role.lower()}_layout"], getattr(self.atom, f"type_{role.lower()}")
         held = self.atom.stored_type(role)
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
-        k = self.atom.shape_mnk[2]
+        k = self.atom.stored_k if role == "A" else self.atom.shape_mnk[2]
         address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, held)
         return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_, held)
 

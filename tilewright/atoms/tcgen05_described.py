@@ -2,9 +2,10 @@
 primitives of ``cutlass.experimental``, issue.
 
 Operands of a call ``[d, a, b, descriptor, accumulate]``: the address of D (i32); the matrix descriptor of A (i64), or
-its address in tensor memory (i32); that of B (i64); the instruction descriptor (i32); whether it adds to D (i1). With
-block scales the addresses of SFA and SFB (i32) follow. Each thread that is here issues one. Types, shape and majors are
-read from the descriptors when it is issued; what it then does is what :class:`.Tcgen05Mma` does.
+its address in tensor memory (i32); that of B (i64); the instruction descriptor (i32); whether it adds to D (i1). Then
+follow the address of the metadata (i32) of a sparse A, the addresses of SFA and SFB (i32) of block scales, and the
+zero-column mask descriptor (i64) of ``.ws``. Each thread that is here issues one. Types, shape and majors are read from
+the descriptors when it is issued; what it then does is what :class:`.Tcgen05Mma` and its subclasses do.
 """
 
 from __future__ import annotations
@@ -18,12 +19,20 @@ import numpy as np
 
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import MatrixDescriptor
-from tilewright.atoms.tcgen05_action import Product
+from tilewright.atoms.tcgen05_action import Further, Product
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
 from tilewright.atoms.tcgen05_scaled import ScaledProduct, Tcgen05ScaledMma
+from tilewright.atoms.tcgen05_sparse import (
+    SparseProduct,
+    SparseScaledProduct,
+    Tcgen05SparseMma,
+    Tcgen05SparseScaledMma,
+    Tcgen05SparseWsMma,
+)
 from tilewright.atoms.tcgen05_text import mma_helper
-from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm, instruction_k
+from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma, ZeroColumns
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
 from tilewright.atoms.tensor_memory_state import TensorMemories
@@ -38,43 +47,85 @@ from tilewright.layout import Layout
 
 _ONE = Layout((1, 1, 1), (0, 0, 0))
 _SCALES = {"ue8m0": E8M0, "ue4m3": E4M3}
+_PRODUCTS: dict[tuple[bool, bool], type[Product]] = {
+    (False, False): Product,
+    (False, True): ScaledProduct,
+    (True, False): SparseProduct,
+    (True, True): SparseScaledProduct,
+}
+"""By whether A is sparse, and whether there are block scales."""
+_ATOMS: dict[tuple[bool, bool], type[Tcgen05Mma]] = {
+    (False, False): Tcgen05Mma,
+    (False, True): Tcgen05WsMma,
+    (True, False): Tcgen05SparseMma,
+    (True, True): Tcgen05SparseWsMma,
+}
+"""Those without block scales, by whether A is sparse, and whether they are ``.ws``."""
+COLLECTOR_OPS = ("fill", "use", "lastuse", "discard")
 
 
 @dataclass(frozen=True)
 class DescribedMma(Instruction):
     """``kind`` is PTX's, ``ctas`` the blocks of one MMA, ``source`` (``SS`` or ``TS``) where A is; ``factors``: of a
-    kind with block scales, how many of a row one instruction takes."""
+    kind with block scales, how many of a row one instruction takes; ``sparse``: A is; ``stationary``: it is ``.ws``,
+    with ``masks`` by a zero-column mask; ``collector``: what happens to a buffer of the tensor core, ``"a::fill"``,
+    ``"b2::use"``."""
 
     kind: str
     ctas: int = 1
     source: str = "SS"
     factors: int = 0
+    sparse: bool = False
+    stationary: bool = False
+    masks: bool = False
+    collector: str = ""
 
     name: ClassVar[str] = "tcgen05.mma"
     min_arch: int = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
 
+    def __post_init__(self) -> None:
+        if self.stationary and (self.ctas == 2 or self.kind in SCALED_KINDS):
+            raise ConstraintError(f"{self.form}: .ws is for one block, and for kinds without block scales")
+        if self.masks and not self.stationary:
+            raise ConstraintError(f"{self.form}: only .ws takes a zero-column mask")
+        buffer, _, does = self.collector.partition("::")
+        known = BUFFERS if self.stationary else ("a",)
+        if self.collector and (buffer not in known or does not in COLLECTOR_OPS):
+            raise ConstraintError(
+                f"{self.form}: there is no collector::{self.collector}; the buffers are {', '.join(known)}, and what "
+                f"is done with one {', '.join(COLLECTOR_OPS)}"
+            )
+
     @property
-    def fields(self) -> tuple[str, ...]:
-        return ("accum_c", "sf_a", "sf_b") if self.factors else ("accum_c",)
+    def form(self) -> MmaForm:
+        """Which of PTX's forms it is."""
+        return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparse, self.stationary)
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The operands behind the first five."""
+        metadata, factors = ("E",) * self.sparse, ("SFA", "SFB") * (self.factors > 0)
+        return (*metadata, *factors, *("zero columns",) * self.masks)
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         tmem = Access("read", "A", (MemSpace.TMEM,), 1, agent=AGENT)
-        factors = [replace(tmem, role=role, operand=i) for role, i in (("SFA", 5), ("SFB", 6))] if self.factors else []
         left = replace(tile, role="A", operand=1) if self.source == "SS" else tmem
-        return (Access("update", "D", (MemSpace.TMEM,), 0, agent=AGENT), left, tile, *factors)
+        rest = [replace(tmem, role=x, operand=5 + i) for i, x in enumerate(self.further) if x != "zero columns"]
+        return (Access("update", "D", (MemSpace.TMEM,), 0, agent=AGENT), left, tile, *rest)
 
     def reads_shared(self, operand: str) -> bool:
         return operand == "B" or self.source == "SS"
 
     def mnemonic(self) -> str:
         scales = f".block_scale.scale_vec::{self.factors}X" if self.factors else ""
-        return f"{self.name}.cta_group::{self.ctas}.kind::{self.kind}{scales}"
+        return f"{self.form.mnemonic}{scales}{f'.collector::{self.collector}' if self.collector else ''}"
 
     def verify(self, op: Op) -> None:
-        wanted = [I32, I64 if self.source == "SS" else I32, I64, I32, BOOL, *([I32, I32] if self.factors else [])]
+        rest = [I64 if x == "zero columns" else I32 for x in self.further]
+        wanted = [I32, I64 if self.source == "SS" else I32, I64, I32, BOOL, *rest]
         found = [v.type for v in op.operands]
         need(op, found == wanted, f"{self.mnemonic()}: takes operands of types {wanted}, not {found}")
 
@@ -89,25 +140,39 @@ class DescribedMma(Instruction):
 
     def _product(self, lanes: Lanes, row: int, sides: Any, words: tuple[int, ...]) -> Product:
         """What the unit does for one thread."""
-        d, a, b, word, keep, *places = words
+        d, a, b, word, keep, *rest = words
         try:
             atom = described(self, word & 0xFFFFFFFF)
+            further = self._further(atom, word & 0xFFFFFFFF, dict(zip(self.further, rest, strict=True)))
             high = {"b_high": _high(b), "a_high": _high(a) if self.source == "SS" else 0}
         except ConstraintError as wrong:
             raise _fault(lanes, row, f"{self.mnemonic()}: {wrong}") from None
         op: Any = SimpleNamespace(attrs=_layouts(atom) | high)
         low = a if self.source == "TS" else a & 0xFFFFFFFF
-        rest = (lanes, op, row, sides, (d & 0xFFFFFFFF, low, b & 0xFFFFFFFF, bool(keep)))
-        if not isinstance(atom, Tcgen05ScaledMma):
-            return Product(atom, *rest)
-        made = InstructionDescriptor.of_word(self.kind, word & 0xFFFFFFFF)
-        factors = [(p & 0x3FFFFFFF) | i << 30 for p, i in zip(places, (made.sfa_id, made.sfb_id), strict=True)]
-        return ScaledProduct((factors[0], factors[1]), atom, *rest)
+        product = _PRODUCTS[self.sparse, self.factors > 0]
+        made = product(atom, lanes, op, row, sides, (d & 0xFFFFFFFF, low, b & 0xFFFFFFFF, bool(keep)), further)
+        return made
+
+    def _further(self, atom: Tcgen05Mma, word: int, given: dict[str, int]) -> Further:
+        """What the unit is told beside the first operands. ConstraintError for a mask that there is not."""
+        made = InstructionDescriptor.of_word(self.kind, word)
+        columns = ZeroColumns.of_word(given["zero columns"]) if self.masks else None
+        if columns is not None:
+            columns.check(made.m, made.max_shift)
+        factors = [(given.get(x, 0) & 0x3FFFFFFF) | i << 30 for x, i in (("SFA", made.sfa_id), ("SFB", made.sfb_id))]
+        buffer, _, does = (self.collector or ("b0::discard" if self.stationary else "a::discard")).partition("::")
+        return Further(
+            factors=(factors[0], factors[1]),
+            metadata=given.get("E", 0) & 0xFFFFFFFF,
+            selector=made.selector,
+            columns=columns,
+            negate=made.negate,
+            collector=(buffer, does),
+        )
 
     def emit(self, out: Emitter, op: Op) -> None:
-        d, a, b, word, keep, *places = (out.value(v) for v in op.operands)
-        middle = "".join(f"{place}, " for place in places)
-        out.line(f"{mma_helper(self, out)}({d}, {a}, {b}, {word}, {middle}{keep});")
+        d, a, b, word, keep, *rest = map(out.value, op.operands)
+        out.line(f"{mma_helper(self, out)}({', '.join([d, a, b, word, *rest, keep])});")
 
 
 @lru_cache(maxsize=256)
@@ -118,29 +183,31 @@ def described(form: DescribedMma, word: int) -> Tcgen05Mma:
     SM100_128x128x16_F32BF16BF16_SS<K,K>
     """
     made = InstructionDescriptor.of_word(form.kind, word)
-    if made.sparse or any(made.negate) or made.max_shift:
+    if made.sparse != form.sparse:
         raise ConstraintError(
-            f"the instruction descriptor 0x{word:08x} asks for a sparse A, a negated operand or a shift, which are "
-            "not here yet"
+            f"the instruction descriptor 0x{word:08x} says that A is {'sparse' if made.sparse else 'dense'}, and the "
+            f"instruction is {'' if form.sparse else 'not '}tcgen05.mma.sp"
         )
-    k = 96 if made.k_96 else instruction_k(form.kind)
+    if made.max_shift and not form.stationary:
+        raise ConstraintError(f"the instruction descriptor 0x{word:08x} has a max_shift, which is for .ws")
+    k = 96 if made.k_96 else instruction_k(form.kind, form.sparse)
     types = (made.type_d, made.type_a, made.type_b)
-    rest = (form.source, made.majors)
-    shape = (made.m, made.n, k)
-    if not form.factors:
-        return Tcgen05Mma(form.kind, shape, *types, *rest, made.saturate, form.ctas)
-    scale = _SCALES[made.scale or "ue8m0"]
-    return Tcgen05ScaledMma(form.kind, shape, *types, *rest, ctas=form.ctas, scale=scale, vec=k // form.factors)
+    common = (form.kind, (made.m, made.n, k), *types, form.source, made.majors, made.saturate, form.ctas)
+    if form.factors:
+        scaled: Any = Tcgen05SparseScaledMma if form.sparse else Tcgen05ScaledMma
+        atom: Tcgen05Mma = scaled(*common, scale=_SCALES[made.scale or "ue8m0"], vec=k // form.factors)
+        return atom
+    return _ATOMS[form.sparse, form.stationary](*common)
 
 
 @lru_cache(maxsize=256)
 def _layouts(atom: Tcgen05Mma) -> dict[str, Any]:
     """Where the tile of one instruction has its operands."""
-    m, n, k = atom.shape_mnk
+    m, n, _ = atom.shape_mnk
     in_memory = atom.source == "TS"
     return {
         "d_layout": atom.tensor_memory("C", ((m // atom.ctas, n), 1, 1)),
-        "a_layout": atom.tensor_memory("A", ((m // atom.ctas, k), 1, 1)) if in_memory else _ONE,
+        "a_layout": atom.tensor_memory("A", ((m // atom.ctas, atom.stored_k), 1, 1)) if in_memory else _ONE,
         "b_layout": _ONE,
     }
 
@@ -158,11 +225,13 @@ def _high(word: int) -> int:
 
 @dataclass(frozen=True)
 class DescribedCopy(Instruction):
-    """``tcgen05.cp`` of a shape with its multicast (``"32x128b.warpx4"``). Operands ``[address, descriptor]``: the
-    place in tensor memory (i32), and the matrix descriptor of the data (i64). Each thread that is here issues one."""
+    """``tcgen05.cp`` of a shape with its multicast (``"32x128b.warpx4"``) and format. Operands ``[address,
+    descriptor]``: the place in tensor memory (i32), and the matrix descriptor of the data (i64). Each thread that is
+    here issues one."""
 
     shape: str
     ctas: int = 1
+    source_format: str = ""
 
     name: ClassVar[str] = "tcgen05.cp"
     min_arch: int = 100
@@ -170,17 +239,22 @@ class DescribedCopy(Instruction):
     accesses = SmemToTmem.accesses
 
     def __post_init__(self) -> None:
-        SmemToTmem(self.shape, self.ctas)
+        assert self.copy  # it checks shape and format
+
+    @property
+    def copy(self) -> SmemToTmem:
+        """The copy as an atom."""
+        return SmemToTmem(self.shape, self.ctas, self.source_format)
 
     def mnemonic(self) -> str:
-        return f"{self.name}.cta_group::{self.ctas}.{self.shape}"
+        return self.copy.mnemonic()
 
     def verify(self, op: Op) -> None:
         found = [v.type for v in op.operands]
         need(op, found == [I32, I64], f"{self.mnemonic()}: takes operands of types {[I32, I64]}, not {found}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        what, copy = self.mnemonic(), SmemToTmem(self.shape, self.ctas)
+        what, copy = self.mnemonic(), self.copy
         for row, lane, sides in _issuers(lanes, what, self.ctas):
             to, word = (int(lanes.spread(value)[lane]) for value in operands)
             try:

@@ -205,6 +205,8 @@ class InstructionDescriptor(NamedTuple):
                 raise ConstraintError(f"{what}: {name} is {given}, which kinds with block scales do not have")
         if self.saturate and self.kind != "i8":
             raise ConstraintError(f"{what}: only kind::i8 saturates")
+        if any(self.negate) and self.kind == "i8":
+            raise ConstraintError(f"{what}: only floats are negated")
         if self.max_shift not in MAX_SHIFTS:
             raise ConstraintError(f"{what}: max_shift is {self.max_shift} rows; it can be 0, 8, 16, 32")
         for value, name in ((self.selector, "selector"), (self.sfa_id, "sfa_id"), (self.sfb_id, "sfb_id")):

@@ -66,19 +66,32 @@ class Tcgen05Mma(DescriptorMma):
     name = "tcgen05.mma"
     min_arch = 100
     features: ClassVar[tuple[int, ...]] = TCGEN05
+    stationary: ClassVar[bool] = False
+    """Whether it is ``tcgen05.mma.ws``, whose B is what stays in the tensor core."""
     fields: ClassVar[tuple[str, ...]] = ("accum_c",)
     descriptor_format: ClassVar[DescriptorFormat | None] = DESCRIPTORS
 
     def __post_init__(self) -> None:
-        word = self.descriptor  # it checks kind and types
-        check_mma_shape(MmaForm(word.kind, self.ctas, self.source == "TS"), self.shape_mnk, self.majors)
+        assert self.descriptor  # it checks kind and types
+        check_mma_shape(self.form, self.shape_mnk, self.majors)
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The operands of one instruction behind whether it accumulates."""
+        return ()
+
+    @property
+    def form(self) -> MmaForm:
+        """Which of PTX's forms it is."""
+        return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparsity > 1, self.stationary)
 
     @property
     def descriptor(self) -> InstructionDescriptor:
         """The instruction descriptor. ConstraintError for types that the kind does not have."""
         m, n, _ = self.shape_mnk
+        types = (self.type_a, self.type_b, self.type_d)
         made = InstructionDescriptor(
-            self.kind, self.type_a, self.type_b, self.type_d, m, n, self.majors, saturate=self.saturate
+            self.kind, *types, m, n, self.majors, saturate=self.saturate, sparse=self.sparsity > 1
         )
         assert made.fields
         return made
@@ -123,7 +136,8 @@ class Tcgen05Mma(DescriptorMma):
         types = "".join(_NAMES[t] for t in (self.type_d, self.type_a, self.type_b))
         shape = "x".join(map(str, self.shape_mnk))
         pair = "2x1SM_" if self.ctas == 2 else ""
-        name = f"SM100_{shape}_{types}_{pair}{self.source}<{','.join(self.majors)}>"
+        form = f"{'WS_' * self.stationary}{self.source}{'_SPARSE' * (self.sparsity > 1)}"
+        name = f"SM100_{shape}_{types}_{pair}{form}<{','.join(self.majors)}>"
         return f"{name}_SATURATE" if self.saturate else name
 
     @property
@@ -173,7 +187,7 @@ class Tcgen05Mma(DescriptorMma):
         m, n, k = self.shape_mnk
         self._verify_place(op, "D", "C", layouts[0], (m // self.ctas, n))
         if self.source == "TS":
-            self._verify_place(op, "A", "A", layouts[1], (m // self.ctas, k))
+            self._verify_place(op, "A", "A", layouts[1], (m // self.ctas, k // self.sparsity))
 
     def _verify_place(self, op: Op, role: str, operand: str, given: Layout, tile: tuple[int, int]) -> None:
         """Lanes and columns of one instruction's tile are the hardware's choice."""
@@ -204,4 +218,4 @@ class Tcgen05Mma(DescriptorMma):
         emit_mma(self, out, op)
 
     def mnemonic(self) -> str:
-        return f"{self.name}.cta_group::{self.ctas}.kind::{self.kind}"
+        return self.form.mnemonic

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.atoms.scale_factors import FACTORS, SCALES, VECTORS, values_of
-from tilewright.atoms.tcgen05_action import Product
+from tilewright.atoms.tcgen05_action import Further, Product
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
 from tilewright.atoms.tensor_memory import COLUMNS, LANES
@@ -34,7 +34,7 @@ from tilewright.layout.tuples import product
 
 @dataclass(frozen=True, repr=False)
 class Tcgen05ScaledMma(Tcgen05Mma):
-    """``scale``: the type of the factors, ``vec``: how many elements share one.
+    """``scale``: the type of the factors, ``vec``: how many elements share one, zeros of a sparse A counted.
 
     >>> from tilewright.ir.types import E2M1, E4M3, F32
     >>> Tcgen05ScaledMma("mxf4nvf4", (128, 128, 64), F32, E2M1, E2M1, scale=E4M3, vec=16)
@@ -48,8 +48,8 @@ class Tcgen05ScaledMma(Tcgen05Mma):
 
     def __post_init__(self) -> None:
         known = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
-        if self.vec not in known:
-            forms = ", ".join(f"{s} of {v}" for s, vs in VECTORS.get(self.kind, {}).items() for v in vs)
+        if self.vec not in [self.sparsity * vec for vec in known]:
+            forms = ", ".join(f"{s} of {self.sparsity * v}" for s, vs in VECTORS.get(self.kind, {}).items() for v in vs)
             raise ConstraintError(
                 f"tcgen05.mma.kind::{self.kind}: no factors of type {self.scale} for {self.vec} elements each; there "
                 f"are {forms or 'none: the kind has no block scales'}"
@@ -61,7 +61,8 @@ class Tcgen05ScaledMma(Tcgen05Mma):
         """The instruction descriptor, without the bytes in which factors begin: those are known at run time."""
         m, n, _ = self.shape_mnk
         types = (self.type_a, self.type_b, self.type_d)
-        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, scale=SCALES.get(self.scale))
+        sparse = self.sparsity > 1
+        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, sparse=sparse, scale=SCALES.get(self.scale))
         assert made.fields
         return made
 
@@ -73,6 +74,10 @@ class Tcgen05ScaledMma(Tcgen05Mma):
     @property
     def cute_name(self) -> str:
         return f"{super().cute_name}_{self.scale.cute}x{self.vec}"
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        return ("SFA", "SFB")
 
     @property
     def factors(self) -> int:
@@ -99,17 +104,18 @@ class Tcgen05ScaledMma(Tcgen05Mma):
             uniform(lanes, f"{self.mnemonic()}: the address of {name}", value).astype(np.int64) & 0xFFFFFFFF
             for name, value in zip(("SFA", "SFB"), operands[4:], strict=True)
         )
-        return lambda row, *rest: ScaledProduct((int(sfa[row]), int(sfb[row])), self, lanes, *rest)
+        return lambda row, *rest: ScaledProduct(self, lanes, *rest, Further(factors=(int(sfa[row]), int(sfb[row]))))
 
 
 class ScaledProduct(Product):
-    """One call of one warp. ``places``: the addresses of SFA and SFB."""
+    """One call of one warp."""
 
     atom: Tcgen05ScaledMma
 
-    def __init__(self, places: tuple[int, int], *rest: Any) -> None:
-        super().__init__(*rest)
-        self.places = places
+    @property
+    def places(self) -> tuple[int, int]:
+        """The addresses of SFA and SFB."""
+        return self.further.factors
 
     def reads(self) -> list[tuple[Any, Any]]:
         m, n, _ = self.atom.shape_mnk

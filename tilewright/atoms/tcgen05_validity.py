@@ -33,8 +33,13 @@ class MmaForm(NamedTuple):
     weight_stationary: bool = False
 
     def __str__(self) -> str:
+        return self.mnemonic + " with A in tensor memory" * self.a_in_tmem
+
+    @property
+    def mnemonic(self) -> str:
+        """PTX's name, as far as the form says it."""
         name = f"tcgen05.mma{'.ws' * self.weight_stationary}{'.sp' * self.sparse}.cta_group::{self.ctas}"
-        return f"{name}.kind::{self.kind}" + " with A in tensor memory" * self.a_in_tmem
+        return f"{name}.kind::{self.kind}"
 
 
 class _Row(NamedTuple):
@@ -103,7 +108,7 @@ def mma_columns(form: MmaForm, m: int, majors: tuple[str, str] = ("K", "K")) -> 
         return ()
     for row in _rows(form):
         if m in row.m:
-            return (64, 128, 256) if form.weight_stationary else row.columns(majors[1])
+            return _stationary_columns(form) if form.weight_stationary else row.columns(majors[1])
     return ()
 
 
@@ -135,10 +140,18 @@ def shape_table(form: MmaForm, majors: tuple[str, str] = ("K", "K")) -> str:
         columns = row.columns(majors[1])
         step = columns[-1] - columns[-2]
         first = f"{row.first}, " if row.first else ""
-        of_n = "64, 128 or 256" if form.weight_stationary else f"{first}{step} to 256 in steps of {step}"
+        of_n = f"{first}{step} to 256 in steps of {step}"
+        if form.weight_stationary:
+            *others, last = map(str, _stationary_columns(form))
+            of_n = f"{', '.join(others)} or {last}"
         k = instruction_k(form.kind, form.sparse)
         lines.append(f"  M {' or '.join(map(str, row.m))}, N {of_n}, K {k}")
     return "\n".join(lines)
+
+
+def _stationary_columns(form: MmaForm) -> tuple[int, ...]:
+    """The N of ``.ws`` (PTX ISA, "Matrix Shape")."""
+    return (64, 128) if form.sparse else (64, 128, 256)
 
 
 def _rows(form: MmaForm) -> tuple[_Row, ...]:

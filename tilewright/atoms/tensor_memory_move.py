@@ -110,6 +110,8 @@ class TmemMove(CopyInstruction):
                 )
             self._check(lanes, memory, row, columns)
             self._refuse(lanes, row, memory.unfinished(at, columns))
+            if self.name == STORE:
+                self._refuse(lanes, row, memory.wanted(at, columns))
             lanes.tensor_memory(row, memory, self.name == STORE, [(at, columns)])
             found.append((row, memory, at, columns))
         return found

@@ -25,9 +25,10 @@ NEVER, FREED = 0, -1
 class TensorMemory:
     """That of one block. ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the
     stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
-    ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way; ``written``: whether
-    anything has arrived there since the cell was allocated. ``asked``: the columns that a warp waits for (0: none),
-    ``granted``: the first one that it gets."""
+    ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way; ``operands``: how many
+    ``mma`` that read it are; ``written``: whether anything has arrived there since the cell was allocated. ``asked``:
+    the columns that a warp waits for (0: none), ``granted``: the first one that it gets. ``collectors``: by buffer of
+    the tensor core, the operand that an MMA has filled it with."""
 
     __slots__ = (
         "words",
@@ -36,23 +37,26 @@ class TensorMemory:
         "stores",
         "loads",
         "products",
+        "operands",
         "written",
         "permit",
         "count",
         "asked",
         "granted",
+        "collectors",
     )
 
     def __init__(self) -> None:
         self.words = np.full((LANES, COLUMNS), POISON, np.uint32)
         self.owner = np.full(COLUMNS, NEVER)
         self.allocated: dict[tuple[int, int], tuple[Op, int]] = {}
-        self.stores, self.loads, self.products = np.zeros((3, LANES, COLUMNS), np.int32)
+        self.stores, self.loads, self.products, self.operands = np.zeros((4, LANES, COLUMNS), np.int32)
         self.written = np.zeros((LANES, COLUMNS), bool)
         self.permit = True
         self.count = 0
         self.asked = 0
         self.granted: int | None = None
+        self.collectors: dict[str, Array] = {}
 
     def allocate(self, first: int, columns: int, op: Op) -> None:
         """A new stretch."""
@@ -116,6 +120,16 @@ class TensorMemory:
                 "cute.arch.fence_view_async_tmem_load() (tcgen05.wait::ld) after the load, and let the threads meet",
             )
         return None
+
+    def wanted(self, lanes: Array, columns: Array) -> tuple[str, str] | None:
+        """What is wrong with a store to these cells while an MMA has still to read them; None where none has."""
+        if not self.operands[lanes, columns].any():
+            return None
+        return (
+            "overwrites an operand of a tcgen05.mma that is not done",
+            "tcgen05.commit(mbarrier) behind the MMAs, and mbarrier_wait before their operands in tensor memory are "
+            "written again",
+        )
 
     def in_use(self, columns: slice) -> tuple[str, str] | None:
         """What is wrong with freeing columns that something asynchronous still works on."""

@@ -90,6 +90,43 @@ class Tcgen05MMABlockScale(enum.Enum):
     BLOCK32 = 32
 
 
+class Tcgen05MMACollectorOp(enum.Enum):
+    """What an MMA does with the buffer of the tensor core that keeps A, or B of ``.ws``.
+
+    >>> Tcgen05MMACollectorOp.LASTUSE.value
+    'lastuse'
+    """
+
+    FILL = "fill"
+    USE = "use"
+    LASTUSE = "lastuse"
+    DISCARD = "discard"
+
+
+class Tcgen05MMACollectorBBuffer(enum.Enum):
+    """The buffers of B of ``tcgen05.mma.ws``.
+
+    >>> Tcgen05MMACollectorBBuffer.B2.value
+    'b2'
+    """
+
+    B0 = "b0"
+    B1 = "b1"
+    B2 = "b2"
+    B3 = "b3"
+
+
+class Tcgen05CpSrcFormat(enum.Enum):
+    """How narrow numbers are packed that ``tcgen05.cp`` makes bytes of.
+
+    >>> Tcgen05CpSrcFormat.B6X16_P32.value
+    'b6x16_p32'
+    """
+
+    B4X16_P64 = "b4x16_p64"
+    B6X16_P32 = "b6x16_p32"
+
+
 class Tcgen05Wait(enum.Enum):
     """What is waited for.
 

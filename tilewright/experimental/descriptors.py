@@ -123,18 +123,22 @@ class Tcgen05InstrDesc(_Word):
         a_negate: bool = False,
         b_negate: bool = False,
         saturate: bool = False,
+        sparse: bool = False,
+        sparsity_selector: int = 0,
+        max_shift: int = 0,
         loc: Any = None,
         ip: Any = None,
     ) -> Tcgen05InstrDesc:
-        """Of these types and extents (M and N in elements); majors are 0 (K) or 1 (MN)."""
+        """Of these types and extents (M and N in elements); majors are 0 (K) or 1 (MN). ``sparse``: A is, with the
+        metadata that ``sparsity_selector`` selects; ``max_shift``: of B's columns, with ``.ws`` (0, 8, 16 or 32)."""
         a, b, c = (scalar_of(x) for x in (a_dtype, b_dtype, c_dtype))
         kind = next((k for k in ACCUMULATORS if {a, b} <= FORMATS[k].keys() and c in ACCUMULATORS[k]), None)
         if kind is None or kind.startswith("mx"):
             raise ConstraintError(f"Tcgen05InstrDesc: tcgen05.mma has no product of {a} and {b} into {c}")
         majors = tuple("K" if int(major) == 0 else "MN" for major in (a_major, b_major))
-        made = InstructionDescriptor(
-            kind, a, b, c, m_dim, n_dim, (majors[0], majors[1]), (bool(a_negate), bool(b_negate)), saturate
-        )
+        negate = (bool(a_negate), bool(b_negate))
+        rest = (bool(saturate), bool(sparse), sparsity_selector, max_shift)
+        made = InstructionDescriptor(kind, a, b, c, m_dim, n_dim, (majors[0], majors[1]), negate, *rest)
         return cls(_signed(made.word))
 
 
@@ -167,10 +171,11 @@ class Tcgen05MxInstrDesc(_Word):
         a_sf_id: int = 0,
         b_sf_id: int = 0,
         sparsity_version: int = 0,
+        sparse: bool = False,
         loc: Any = None,
         ip: Any = None,
     ) -> Any:
-        """``scale_format``: 1 for factors of Float8E8M0FNU, 0 for Float8E4M3FN."""
+        """``scale_format``: 1 for factors of Float8E8M0FNU, 0 for Float8E4M3FN; ``sparse``: A is."""
         a, b = scalar_of(a_dtype), scalar_of(b_dtype)
         majors = tuple("K" if int(major) == 0 else "MN" for major in (a_major, b_major))
         made = InstructionDescriptor(
@@ -182,6 +187,7 @@ class Tcgen05MxInstrDesc(_Word):
             n_dim,
             (majors[0], majors[1]),
             (bool(a_negate), bool(b_negate)),
+            sparse=bool(sparse),
             scale="ue8m0" if int(scale_format) else "ue4m3",
             sfa_id=a_sf_id,
             sfb_id=b_sf_id,

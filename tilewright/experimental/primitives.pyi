@@ -6,8 +6,9 @@ from tilewright.experimental.choices import (
     MemOrder as MemOrder, MemScope as MemScope, Proxy as Proxy, S2TCopyMode as S2TCopyMode,
     SetMaxRegisterAction as SetMaxRegisterAction, SharedSpace as SharedSpace, Shfl as Shfl,
     TMALoadMode as TMALoadMode, TMAStoreMode as TMAStoreMode, Tcgen05CpMulticast as Tcgen05CpMulticast,
-    Tcgen05CpShape as Tcgen05CpShape, Tcgen05Fence as Tcgen05Fence, Tcgen05LdStShape as Tcgen05LdStShape,
-    Tcgen05MMABlockScale as Tcgen05MMABlockScale, Tcgen05MMAKind as Tcgen05MMAKind,
+    Tcgen05CpShape as Tcgen05CpShape, Tcgen05CpSrcFormat as Tcgen05CpSrcFormat, Tcgen05Fence as Tcgen05Fence, Tcgen05LdStShape as Tcgen05LdStShape,
+    Tcgen05MMABlockScale as Tcgen05MMABlockScale, Tcgen05MMACollectorBBuffer as Tcgen05MMACollectorBBuffer,
+    Tcgen05MMACollectorOp as Tcgen05MMACollectorOp, Tcgen05MMAKind as Tcgen05MMAKind,
     Tcgen05MMAScaleVecSize as Tcgen05MMAScaleVecSize, Tcgen05SmemSwizzle as Tcgen05SmemSwizzle,
     Tcgen05Wait as Tcgen05Wait, VoteSync as VoteSync,
 )
@@ -41,7 +42,7 @@ from tilewright.experimental.tcgen05 import (
     make_tmem_ptr_from_warp_row_col as make_tmem_ptr_from_warp_row_col, tcgen05_alloc as tcgen05_alloc,
     tcgen05_commit as tcgen05_commit, tcgen05_cp as tcgen05_cp, tcgen05_dealloc as tcgen05_dealloc,
     tcgen05_fence as tcgen05_fence, tcgen05_ld as tcgen05_ld, tcgen05_mma as tcgen05_mma,
-    tcgen05_mma_block_scale as tcgen05_mma_block_scale,
+    tcgen05_mma_block_scale as tcgen05_mma_block_scale, tcgen05_mma_ws as tcgen05_mma_ws,
     tcgen05_relinquish_alloc_permit as tcgen05_relinquish_alloc_permit, tcgen05_st as tcgen05_st,
     tcgen05_wait as tcgen05_wait,
 )

@@ -6,7 +6,7 @@ commits.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.atoms.tcgen05_described import DescribedCopy, DescribedMma
 from tilewright.atoms.tensor_memory_copy import tmem_copy_layouts
@@ -38,6 +38,7 @@ __all__ = [
     "tcgen05_ld",
     "tcgen05_mma",
     "tcgen05_mma_block_scale",
+    "tcgen05_mma_ws",
     "tcgen05_relinquish_alloc_permit",
     "tcgen05_st",
     "tcgen05_wait",
@@ -255,17 +256,35 @@ def _move(instruction: Any, registers: Tensor, place: TensorMemory, offset: Any)
 
 
 def tcgen05_mma(
-    kind: Any, group: Any, d: Any, a: Any, b: Any, idesc: Any, enable_input_d: Any, *, loc: Any = None, ip: Any = None
+    kind: Any,
+    group: Any,
+    d: Any,
+    a: Any,
+    b: Any,
+    idesc: Any,
+    enable_input_d: Any,
+    *,
+    sparse_metadata: Any = None,
+    collector_op: Any = None,
+    loc: Any = None,
+    ip: Any = None,
 ) -> None:
     """``tcgen05.mma``: D (a pointer of tensor memory) = A * B, added to D where ``enable_input_d``. A is a matrix
     descriptor, or a pointer of tensor memory; one thread issues.
+
+    ``sparse_metadata``: A is sparse (``tcgen05.mma.sp``), and this is the pointer to its metadata in tensor memory, of
+    which the instruction descriptor selects a part. ``collector_op``: whether the tensor core may keep A, or take what
+    an earlier MMA has let it keep (:class:`.Tcgen05MMACollectorOp`).
 
     >>> tcgen05_mma("f32", "cta_1", None, None, None, None, True)
     Traceback (most recent call last):
         ...
     tilewright.errors.ConstraintError: tcgen05_mma: 'f32' is not a Tcgen05MMAKind; there are F16, TF32, ...
     """
-    _mma("tcgen05_mma", chosen(Tcgen05MMAKind, kind, "tcgen05_mma").value, 0, group, d, a, b, idesc, enable_input_d)
+    what = "tcgen05_mma"
+    name = chosen(Tcgen05MMAKind, kind, what).value
+    form = _Form(name, group, sparse_metadata, collector=_collector("a", collector_op, what))
+    _mma(what, form, d, a, b, idesc, enable_input_d)
 
 
 def tcgen05_mma_block_scale(
@@ -280,6 +299,8 @@ def tcgen05_mma_block_scale(
     scale_b: Any,
     *,
     scale_vec_size: Any = None,
+    sparse_metadata: Any = None,
+    collector_op: Any = None,
     loc: Any = None,
     ip: Any = None,
 ) -> None:
@@ -294,8 +315,45 @@ def tcgen05_mma_block_scale(
     what = "tcgen05_mma_block_scale"
     name = chosen(choices.MMABlockScaleKind, kind, what).value
     factors = _factors(name, scale_vec_size, what)
-    places = [_tmem(x, what).value() for x in (scale_a, scale_b)]
-    _mma(what, name, factors, group, d, a, b, idesc, enable_input_d, places)
+    form = _Form(
+        name, group, sparse_metadata, factors, (scale_a, scale_b), collector=_collector("a", collector_op, what)
+    )
+    _mma(what, form, d, a, b, idesc, enable_input_d)
+
+
+def tcgen05_mma_ws(
+    kind: Any,
+    d: Any,
+    a: Any,
+    b: Any,
+    idesc: Any,
+    enable_input_d: Any,
+    *,
+    sparse_metadata: Any = None,
+    zero_column_mask: Any = None,
+    collector_b_buffer: Any = choices.Tcgen05MMACollectorBBuffer.B0,
+    collector_op: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """``tcgen05.mma.ws``, of M = 32, 64 or 128 and of one block; as :func:`tcgen05_mma`, but that B is what the tensor
+    core may keep, in one of four buffers. ``zero_column_mask``: a zero-column mask descriptor (Int64).
+
+    >>> tcgen05_mma_ws("mxf4", None, None, None, None, True)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05.mma.ws.cta_group::1.kind::mxf4: .ws is for one block, and for kinds ...
+    """
+    what = "tcgen05_mma_ws"
+    name = chosen(Tcgen05MMAKind, kind, what).value
+    buffer = chosen(choices.Tcgen05MMACollectorBBuffer, collector_b_buffer, what).value
+    collector = _collector(buffer, collector_op, what)
+    form = _Form(name, CTAGroup.CTA_1, sparse_metadata, zero_columns=zero_column_mask, ws=True, collector=collector)
+    _mma(what, form, d, a, b, idesc, enable_input_d)
+
+
+def _collector(buffer: str, op: Any, what: str) -> str:
+    return "" if op is None else f"{buffer}::{chosen(choices.Tcgen05MMACollectorOp, op, what).value}"
 
 
 def _factors(kind: str, size: Any, what: str) -> int:
@@ -310,10 +368,31 @@ def _factors(kind: str, size: Any, what: str) -> int:
     return int(chosen(choices.Tcgen05MMAScaleVecSize, size, what).value)
 
 
-def _mma(
-    what: str, kind: str, factors: int, group: Any, d: Any, a: Any, b: Any, idesc: Any, keep: Any, places: Any = ()
-) -> None:
+class _Form(NamedTuple):
+    """Which instruction it is, and the operands that only some have."""
+
+    kind: str
+    group: Any
+    metadata: Any = None
+    factors: int = 0
+    scales: tuple[Any, ...] = ()
+    zero_columns: Any = None
+    ws: bool = False
+    collector: str = ""
+
+
+def _mma(what: str, form: _Form, d: Any, a: Any, b: Any, idesc: Any, keep: Any) -> None:
     in_memory = isinstance(getattr(a, "iterator", a), TensorMemory)
+    mma = DescribedMma(
+        form.kind,
+        chosen(CTAGroup, form.group, what).value,
+        "TS" if in_memory else "SS",
+        form.factors,
+        form.metadata is not None,
+        form.ws,
+        form.zero_columns is not None,
+        form.collector,
+    )
     left = _tmem(a, what).value() if in_memory else Int64(getattr(a, "word", a)).ir_value()
     operands = [
         _tmem(d, what).value(),
@@ -321,9 +400,12 @@ def _mma(
         Int64(getattr(b, "word", b)).ir_value(),
         Int32(getattr(idesc, "word", idesc)).ir_value(),
         Boolean(keep).ir_value(),
-        *places,
     ]
-    mma = DescribedMma(kind, chosen(CTAGroup, group, what).value, "TS" if in_memory else "SS", factors)
+    if form.metadata is not None:
+        operands.append(_tmem(form.metadata, what).value())
+    operands += [_tmem(x, what).value() for x in form.scales]
+    if form.zero_columns is not None:
+        operands.append(Int64(form.zero_columns).ir_value())
     Builder.current().call(mma, operands, ())
 
 
@@ -334,11 +416,13 @@ def tcgen05_cp(
     *,
     group: Any = CTAGroup.CTA_1,
     multicast: Any = None,
+    src_format: Any = None,
     loc: Any = None,
     ip: Any = None,
 ) -> None:
     """``tcgen05.cp``: copy the rows that a matrix descriptor names to tensor memory, in order with the MMAs; one thread
-    issues. ``shape`` is a :class:`.Tcgen05CpShape` with ``multicast``, or a :class:`.S2TCopyMode`.
+    issues. ``shape`` is a :class:`.Tcgen05CpShape` with ``multicast``, or a :class:`.S2TCopyMode`; ``src_format``
+    (:class:`.Tcgen05CpSrcFormat`): the rows are packed numbers of 4 or 6 bits, each of which gets a byte.
 
     >>> tcgen05_cp("32x128b", 0, 0, multicast="warpx3")
     Traceback (most recent call last):
@@ -353,7 +437,9 @@ def tcgen05_cp(
             cast = chosen(choices.Tcgen05CpMulticast, multicast, "tcgen05_cp").value
             form = f"{form}.{cast}" if cast else form
     operands = [_tmem(taddr, "tcgen05_cp").value(), Int64(getattr(smem_desc, "word", smem_desc)).ir_value()]
-    Builder.current().call(DescribedCopy(form, chosen(CTAGroup, group, "tcgen05_cp").value), operands, ())
+    packed = "" if src_format is None else chosen(choices.Tcgen05CpSrcFormat, src_format, "tcgen05_cp").value
+    copy = DescribedCopy(form, chosen(CTAGroup, group, "tcgen05_cp").value, packed)
+    Builder.current().call(copy, operands, ())
 
 
 def _tmem(x: Any, what: str) -> TensorMemory:

@@ -16,6 +16,7 @@ from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.atoms.ptx.step import ACTIONS
 from tilewright.atoms.ptx.text import Operand, Program, Statement, parse
 from tilewright.atoms.tcgen05_described import DescribedMma
+from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
@@ -56,8 +57,9 @@ _OF_WARPS = ("shfl", "vote", "redux", "activemask")
 _UNSIGNED = {8: U8, 16: U16, 32: U32, 64: U64}
 _EFFECT = re.compile(r"tcgen05\.|mbarrier\.wait\.parity|elect\.sync")
 _MMA = re.compile(
-    r"tcgen05\.mma\.cta_group::([12])\.kind::(\w+)(?:\.block_scale\.scale_vec::([124])X)?"
-    r"(?:\.collector::a::(?:fill|use|lastuse|discard))?"
+    r"tcgen05\.mma(?P<ws>\.ws)?(?P<sparse>\.sp)?\.cta_group::(?P<ctas>[12])\.kind::(?P<kind>\w+)"
+    r"(?P<scaled>\.block_scale(?:\.scale_vec::(?P<factors>[124])X|\.block(?P<elements>16|32))?)?"
+    r"(?:\.collector::(?P<collector>\w+::\w+))?"
 )
 _COMMIT = re.compile(
     r"tcgen05\.commit\.cta_group::([12])\.mbarrier::arrive::one(?:\.shared::cluster)?(\.multicast::cluster)?\.b64"
@@ -246,7 +248,7 @@ class _Text:
         elif opcode in _PLAIN:
             _PLAIN[opcode]()
         elif (mma := _MMA.fullmatch(opcode)) is not None:
-            self._mma(int(mma[1]), mma[2], int(mma[3] or 0), operands)
+            self._mma(mma, operands)
         elif (commit := _COMMIT.fullmatch(opcode)) is not None:
             mask = Int16(wrap(self.number(operands[1], I32))) if commit[2] else None
             tcgen05_commit(self._pointer(operands[0]), mask, int(commit[1]))
@@ -255,16 +257,33 @@ class _Text:
         else:
             raise ConstraintError(f"inline PTX: {opcode} is not here yet")
 
-    def _mma(self, ctas: int, kind: str, factors: int, operands: tuple[Operand, ...]) -> None:
-        d, a, b, word, *rest = operands
-        places, keep = rest[:-1], rest[-1]
-        if len(places) != (2 if factors else 0):
+    def _mma(self, found: re.Match[str], operands: tuple[Operand, ...]) -> None:
+        d, a, b, *rest = operands
+        places = [rest.pop(0)] if found["sparse"] else []
+        word, *rest = rest
+        if found["scaled"]:
+            places += [rest.pop(0), rest.pop(0)]
+        keep, *masks = rest
+        if len(masks) > bool(found["ws"]) or not isinstance(keep, str):
             raise ConstraintError("inline PTX: tcgen05.mma with a mask of lanes, or a scale of D, is not here yet")
-        source = "TS" if str(a).startswith("[") else "SS"
+        kind, source = found["kind"], "TS" if str(a).startswith("[") else "SS"
+        factors = int(found["factors"] or 0)
+        if found["scaled"] and not factors:
+            factors = instruction_k(kind) // int(found["elements"] or 32)
+        mma = DescribedMma(
+            kind,
+            int(found["ctas"]),
+            source,
+            factors,
+            bool(found["sparse"]),
+            bool(found["ws"]),
+            bool(masks),
+            found["collector"] or "",
+        )
         left = self._address(a) if source == "TS" else self.number(a, I64)
         values = [self._address(d), left, self.number(b, I64), self.number(word, I32), self.number(keep, BOOL)]
-        values += [self._address(place) for place in places]
-        Builder.current().call(DescribedMma(kind, ctas, source, factors), values, ())
+        values += [self._address(place) for place in places] + [self.number(mask, I64) for mask in masks]
+        Builder.current().call(mma, values, ())
 
     def number(self, token: Operand, kind: ScalarType) -> Value:
         """A register, or a number in the text, of this type."""
