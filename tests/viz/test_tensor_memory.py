@@ -16,7 +16,7 @@ from tilewright.viz import (
     tensor_memory_figure,
 )
 
-ONE, _, PAIR, MXF8, NVF4 = EXAMPLES
+ONE, _, PAIR, MXF8, NVF4, *_ = EXAMPLES
 HALF = "SM100_64x32x16_F32F16F16_SS<K,K>"
 SMALL_PAIR = "SM100_128x64x16_F32BF16BF16_2x1SM_SS<K,K>"
 

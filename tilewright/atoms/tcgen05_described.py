@@ -31,11 +31,11 @@ from tilewright.atoms.tcgen05_sparse import (
     Tcgen05SparseWsMma,
 )
 from tilewright.atoms.tcgen05_text import mma_helper
+from tilewright.atoms.tcgen05_unit import issuers
 from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm, instruction_k
 from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma, ZeroColumns
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
-from tilewright.atoms.tensor_memory_state import TensorMemories
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
@@ -54,7 +54,7 @@ _PRODUCTS: dict[tuple[bool, bool], type[Product]] = {
     (True, True): SparseScaledProduct,
 }
 """By whether A is sparse, and whether there are block scales."""
-_ATOMS: dict[tuple[bool, bool], type[Tcgen05Mma]] = {
+UNSCALED: dict[tuple[bool, bool], type[Tcgen05Mma]] = {
     (False, False): Tcgen05Mma,
     (False, True): Tcgen05WsMma,
     (True, False): Tcgen05SparseMma,
@@ -131,7 +131,7 @@ class DescribedMma(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         by_lane = [lanes.spread(value) for value in operands]
-        for row, lane, sides in _issuers(lanes, self.mnemonic(), self.ctas):
+        for row, lane, sides in issuers(lanes, self.mnemonic(), self.ctas):
             words = tuple(int(value[lane]) for value in by_lane)
             product = self._product(lanes, row, sides, words)
             product.begin()
@@ -197,7 +197,7 @@ def described(form: DescribedMma, word: int) -> Tcgen05Mma:
         scaled: Any = Tcgen05SparseScaledMma if form.sparse else Tcgen05ScaledMma
         atom: Tcgen05Mma = scaled(*common, scale=_SCALES[made.scale or "ue8m0"], vec=k // form.factors)
         return atom
-    return _ATOMS[form.sparse, form.stationary](*common)
+    return UNSCALED[form.sparse, form.stationary](*common)
 
 
 @lru_cache(maxsize=256)
@@ -255,7 +255,7 @@ class DescribedCopy(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         what, copy = self.mnemonic(), self.copy
-        for row, lane, sides in _issuers(lanes, what, self.ctas):
+        for row, lane, sides in issuers(lanes, what, self.ctas):
             to, word = (int(lanes.spread(value)[lane]) for value in operands)
             try:
                 words = (word & 0xFFFFFFFF, _high(word))
@@ -270,23 +270,6 @@ class DescribedCopy(Instruction):
         to, word = map(out.value, op.operands)
         text = f"{self.mnemonic()} [%0], %1;"
         out.line(f'asm volatile("{text}" :: "r"({to}), "l"({word}) : "memory");')
-
-
-def _issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
-    """Of each active warp its row, the lane that issues, and the blocks that take part. A fault where several lanes of
-    a warp are here."""
-    memories = lanes.beside(TensorMemories)
-    memories.agree(lanes, what, ctas)
-    active = lanes.active().reshape(-1, WARP)
-    many = active.sum(1) > 1
-    if many.any():
-        raise lanes.fault(
-            f"{what} by {int(active[many][0].sum())} threads of a warp: each of them would issue one",
-            np.repeat(many, WARP),
-            "let one thread issue it: under elect.sync, or inside `with cute.arch.elect_one():`",
-        )
-    found = memories.sides(lanes, what, ctas, leads=True)
-    return [(row, WARP * row + int(active[row].argmax()), sides) for row, sides in found]
 
 
 def _fault(lanes: Lanes, row: int, text: str) -> Exception:

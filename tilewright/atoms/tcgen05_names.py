@@ -6,8 +6,10 @@ import re
 from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.tcgen05_described import UNSCALED
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_scaled import Tcgen05ScaledMma
+from tilewright.atoms.tcgen05_sparse import Tcgen05SparseScaledMma
 from tilewright.atoms.tensor_memory_copy import COPIED_SHAPES, MOVED_SHAPES
 from tilewright.atoms.tensor_memory_cp import SmemToTmem
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemStore
@@ -21,11 +23,14 @@ EXAMPLES = (
     "SM100_256x64x16_F32BF16BF16_2x1SM_SS<K,K>",
     "SM100_128x64x32_F32E4M3E4M3_SS<K,K>_UE8M0x32",
     "SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16",
+    "SM100_128x64x32_F32BF16BF16_SS_SPARSE<K,K>",
+    "SM100_32x128x16_F32BF16BF16_WS_SS<K,K>",
 )
-"""Names of MMAs: of one block, with A in tensor memory, of a pair, with block scales. There are too many to list."""
+"""Names of MMAs: of one block, with A in tensor memory, of a pair, with block scales, with a sparse A, weight
+stationary. There are too many to list."""
 _TYPE = "(" + "|".join(sorted((name for name in BY_NAME if name), key=len, reverse=True)) + ")"
 _MMA = re.compile(
-    rf"SM100_(\d+)x(\d+)x(\d+)_(F16|F32|S32){_TYPE}{_TYPE}_(2x1SM_)?(SS|TS)<(K|MN),(K|MN)>(_SATURATE)?(?:_{_TYPE}x(\d+))?"
+    rf"SM100_(\d+)x(\d+)x(\d+)_(F16|F32|S32){_TYPE}{_TYPE}_(2x1SM_)?(WS_)?(SS|TS)(_SPARSE)?<(K|MN),(K|MN)>(_SATURATE)?(?:_{_TYPE}x(\d+))?"
 )
 _MOVE = re.compile(rf"SM100_TMEM_(LOAD|STORE)_({'|'.join(map(re.escape, MOVED_SHAPES))})(\d+)x(_16b)?")
 _KINDS = ("f16", "tf32", "f8f6f4", "i8")
@@ -41,13 +46,14 @@ def parse_tcgen05(name: str) -> Tcgen05Mma | None:
     found: Any = _MMA.fullmatch(name)
     if found is None:
         return None
-    m, n, k, d, a, b, pair, source, major_a, major_b, saturate, scale, vec = found.groups()
+    m, n, k, d, a, b, pair, stationary, source, sparse, major_a, major_b, saturate, scale, vec = found.groups()
     types: tuple[Any, ...] = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
     rest: tuple[Any, ...] = (source, (major_a, major_b), bool(saturate), 2 if pair else 1)
+    scaled: Any = Tcgen05SparseScaledMma if sparse else Tcgen05ScaledMma
+    made: Any = scaled if scale else UNSCALED[bool(sparse), bool(stationary)]
     for kind in _SCALED if scale else _KINDS:
         scales: tuple[Any, ...] = (BY_NAME[scale], int(vec)) if scale else ()
         try:
-            made: Any = Tcgen05ScaledMma if scale else Tcgen05Mma
             atom: Tcgen05Mma = made(kind, (int(m), int(n), int(k)), *types, *rest, *scales)
         except ConstraintError:
             continue

@@ -104,7 +104,11 @@ class Tcgen05ScaledMma(Tcgen05Mma):
             uniform(lanes, f"{self.mnemonic()}: the address of {name}", value).astype(np.int64) & 0xFFFFFFFF
             for name, value in zip(("SFA", "SFB"), operands[4:], strict=True)
         )
-        return lambda row, *rest: ScaledProduct(self, lanes, *rest, Further(factors=(int(sfa[row]), int(sfb[row]))))
+
+        def made(row: int, op: Op, at: int, sides: Any, words: Any) -> ScaledProduct:
+            return ScaledProduct(self, lanes, op, at, sides, words, Further(factors=(int(sfa[row]), int(sfb[row]))))
+
+        return made
 
 
 class ScaledProduct(Product):

@@ -217,4 +217,4 @@ class SparseProduct(Product):
 class SparseScaledProduct(ScaledProduct, SparseProduct):
     """One call of one warp, with block scales."""
 
-    atom: Tcgen05SparseScaledMma  # type: ignore[assignment]  # one atom is both
+    atom: Tcgen05SparseScaledMma

@@ -7,9 +7,11 @@ the cells that it writes (``TensorMemory.products``).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tilewright.atoms.tensor_memory_state import TensorMemory
+from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory
 from tilewright.ir.instruction import Instruction, Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
@@ -27,6 +29,23 @@ def need_whole_warps(lanes: Lanes, what: str, call: str) -> None:
             np.repeat(torn, WARP),
             f"call {call} from a whole warp (if warp_idx == 0:), not inside `with elect_one():`",
         )
+
+
+def issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
+    """Of each active warp its row, the lane that issues, and the blocks that take part. A fault where several lanes of
+    a warp are here."""
+    memories = lanes.beside(TensorMemories)
+    memories.agree(lanes, what, ctas)
+    active = lanes.active().reshape(-1, WARP)
+    many = active.sum(1) > 1
+    if many.any():
+        raise lanes.fault(
+            f"{what} by {int(active[many][0].sum())} threads of a warp: each of them would issue one",
+            np.repeat(many, WARP),
+            "let one thread issue it: under elect.sync, or inside `with cute.arch.elect_one():`",
+        )
+    found = memories.sides(lanes, what, ctas, leads=True)
+    return [(row, WARP * row + int(active[row].argmax()), sides) for row, sides in found]
 
 
 class UnitWork:

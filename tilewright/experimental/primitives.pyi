@@ -43,7 +43,8 @@ from tilewright.experimental.tcgen05 import (
     tcgen05_commit as tcgen05_commit, tcgen05_cp as tcgen05_cp, tcgen05_dealloc as tcgen05_dealloc,
     tcgen05_fence as tcgen05_fence, tcgen05_ld as tcgen05_ld, tcgen05_mma as tcgen05_mma,
     tcgen05_mma_block_scale as tcgen05_mma_block_scale, tcgen05_mma_ws as tcgen05_mma_ws,
-    tcgen05_relinquish_alloc_permit as tcgen05_relinquish_alloc_permit, tcgen05_st as tcgen05_st,
+    tcgen05_relinquish_alloc_permit as tcgen05_relinquish_alloc_permit, tcgen05_shift as tcgen05_shift,
+    tcgen05_st as tcgen05_st,
     tcgen05_wait as tcgen05_wait,
 )
 from tilewright.experimental.instructions import (

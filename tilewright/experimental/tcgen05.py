@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tilewright.atoms.tcgen05_described import DescribedCopy, DescribedMma
 from tilewright.atoms.tensor_memory_copy import tmem_copy_layouts
 from tilewright.atoms.tensor_memory_move import TmemLoad, TmemStore
+from tilewright.atoms.tensor_memory_shift import TmemShift
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import CTAGroup, Tcgen05MMAKind, chosen
@@ -40,6 +41,7 @@ __all__ = [
     "tcgen05_mma_block_scale",
     "tcgen05_mma_ws",
     "tcgen05_relinquish_alloc_permit",
+    "tcgen05_shift",
     "tcgen05_st",
     "tcgen05_wait",
 ]
@@ -440,6 +442,19 @@ def tcgen05_cp(
     packed = "" if src_format is None else chosen(choices.Tcgen05CpSrcFormat, src_format, "tcgen05_cp").value
     copy = DescribedCopy(form, chosen(CTAGroup, group, "tcgen05_cp").value, packed)
     Builder.current().call(copy, operands, ())
+
+
+def tcgen05_shift(tmem: Any, *, group: Any = CTAGroup.CTA_1, loc: Any = None, ip: Any = None) -> None:
+    """``tcgen05.shift.down``: in 8 columns of the 32 lanes that begin at ``tmem``, each lane but the last gets what the
+    next one has, in order with the MMAs; one thread issues. In which direction rows move, PTX leaves to the reader.
+
+    >>> tcgen05_shift(0)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: tcgen05_shift: a pointer of tensor memory is needed, not 0: ...
+    """
+    place = _tmem(tmem, "tcgen05_shift").value()
+    Builder.current().call(TmemShift(chosen(CTAGroup, group, "tcgen05_shift").value), [place], ())
 
 
 def _tmem(x: Any, what: str) -> TensorMemory:

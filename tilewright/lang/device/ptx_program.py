@@ -17,6 +17,7 @@ from tilewright.atoms.ptx.step import ACTIONS
 from tilewright.atoms.ptx.text import Operand, Program, Statement, parse
 from tilewright.atoms.tcgen05_described import DescribedMma
 from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.atoms.tensor_memory_shift import TmemShift
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
@@ -64,6 +65,7 @@ _MMA = re.compile(
 _COMMIT = re.compile(
     r"tcgen05\.commit\.cta_group::([12])\.mbarrier::arrive::one(?:\.shared::cluster)?(\.multicast::cluster)?\.b64"
 )
+_SHIFT = re.compile(r"tcgen05\.shift\.(?:down\.)?cta_group::([12])(?:\.down)?")
 _PLAIN = {
     "tcgen05.fence::before_thread_sync": tcgen05_fence_before_thread_sync,
     "tcgen05.fence::after_thread_sync": tcgen05_fence_after_thread_sync,
@@ -252,6 +254,8 @@ class _Text:
         elif (commit := _COMMIT.fullmatch(opcode)) is not None:
             mask = Int16(wrap(self.number(operands[1], I32))) if commit[2] else None
             tcgen05_commit(self._pointer(operands[0]), mask, int(commit[1]))
+        elif (shift := _SHIFT.fullmatch(opcode)) is not None:
+            Builder.current().call(TmemShift(int(shift[1])), [self._address(operands[0])], ())
         elif ptx_memory.follows(statement := Statement(opcode, operands), self):
             ptx_memory.emit(statement, self)
         else:
