@@ -308,7 +308,8 @@ class _Function(Expressions):
             d.attr if isinstance(d, ast.Attribute) else d.id if isinstance(d, ast.Name) else "" for d in decorators
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
-            kept = (node.args.defaults, node.args.kw_defaults)
+            # Defaults are evaluated here, outside of the function.
+            kept = [self.visit(d) for d in node.args.defaults], [d and self.visit(d) for d in node.args.kw_defaults]
             _Function(self.filename, self.known, self.shared, self.unsure).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node

@@ -111,14 +111,19 @@ class Expressions(ast.NodeTransformer):
         (op, right), *rest = rest
         if not rest:
             return self.comparison(at, left, op, right)
-        # The operand between two comparisons is evaluated once: `:=` keeps what is not a name or constant.
-        following = right
-        if not isinstance(right, (ast.Constant, ast.Name)):
-            temporary = self.fresh("value")
-            following = name(temporary, right)
-            right = spread(ast.NamedExpr(ast.Name(temporary, ast.Store()), right), right)
-        first = self.comparison(at, left, op, right)
-        return self.lazy("and_", at, first, self.chain(at, following, rest))
+        if isinstance(right, (ast.Constant, ast.Name)):
+            return self.both(at, self.comparison(at, left, op, right), right, rest)
+        # The operand between two comparisons is evaluated once, after the first one: they become the parameters of a
+        # lambda. (`:=` would do, but may not stand in what a comprehension runs over.)
+        first, second = self.fresh("value"), self.fresh("value")
+        compared = self.comparison(at, name(first, left), op, name(second, right))
+        body = self.both(at, compared, name(second, right), rest)
+        parameters = ast.arguments([], [ast.arg(first), ast.arg(second)], None, [], [], None, [])
+        return spread(ast.Call(ast.Lambda(parameters, body), [left, right], []), at)
+
+    def both(self, at: ast.expr, first: ast.expr, left: ast.expr, rest: list[tuple[ast.cmpop, ast.expr]]) -> ast.expr:
+        """``first`` and the chain that goes on behind it."""
+        return self.lazy("and_", at, first, self.chain(at, left, rest))
 
     def comparison(self, at: ast.AST, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         if isinstance(op, (ast.In, ast.NotIn)):
