@@ -43,6 +43,9 @@ from tilewright.layout.tuples import is_static
 
 UNIT = 16
 """Bytes that 1 in a descriptor's fields stands for."""
+ABSOLUTE = 1 << 20
+"""The bit of the high word of ``tcgen05`` that makes LBO an address: where rows go on of which an instruction with
+K = 96 takes the end only."""
 ADDRESS_BITS = 0x3FFFF
 _FIELD = 0x3FFF
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms import numbers
-from tilewright.atoms.matrix_descriptor import TCGEN05, UNIT
+from tilewright.atoms.matrix_descriptor import ABSOLUTE, TCGEN05, UNIT
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
@@ -29,6 +29,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.layout import Layout
 from tilewright.layout.smem_atoms import BYTE_SWIZZLES
+from tilewright.layout.swizzle import Swizzle
 
 if TYPE_CHECKING:
     from tilewright.atoms.tcgen05_mma import Tcgen05Mma
@@ -250,7 +251,28 @@ class Product(UnitWork):
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
         k = self.atom.stored_k if role == "A" else self.atom.shape_mnk[2]
         address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, held)
+        if self.atom.form.k_96 and swizzle.bits:
+            address = self._going_on(address.reshape(rows, -1), role, (low, high), swizzle)
         return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_, held)
+
+    def _going_on(self, address: Array, role: str, words: tuple[int, int], swizzle: Swizzle) -> Array:
+        """``[1, pieces]`` the addresses of an operand with K = 96, whose three pieces of a row may begin at its end:
+        then the row goes on at the address that the descriptor names."""
+        low, high = words
+        width = 1 << (swizzle.bits + swizzle.base - 4)
+        here = width - (low & FIELD) % width
+        if here < address.shape[1]:
+            if not high & ABSOLUTE:
+                raise self.fault(
+                    f"takes 48 bytes of each row of {role} from byte {UNIT * (width - here)} on, which is less than "
+                    f"that before the end of the {UNIT * width} bytes of the swizzle",
+                    "name the address where the rows go on: leading_dim_mode=1 of the matrix descriptor",
+                )
+            k, rows, held = self.atom.shape_mnk[2], len(address), self.atom.stored_type(role)
+            one, go_on = Layout((1, 1, 1), (0, 0, 0)), low >> 16 & FIELD
+            rest = addresses((go_on,), one, "K", swizzle, high & FIELD, rows, k, held).reshape(rows, -1)
+            address = np.concatenate([address[:, :here], rest[:, : address.shape[1] - here]], 1)
+        return address.reshape(1, -1)
 
 
 class _Tiles(NamedTuple):

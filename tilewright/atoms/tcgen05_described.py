@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tilewright.atoms.matrix_descriptor import ABSOLUTE, MatrixDescriptor
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
-from tilewright.atoms.matrix_descriptor import MatrixDescriptor
 from tilewright.atoms.tcgen05_action import Further, Product
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
@@ -32,7 +32,7 @@ from tilewright.atoms.tcgen05_sparse import (
 )
 from tilewright.atoms.tcgen05_text import mma_helper
 from tilewright.atoms.tcgen05_unit import issuers
-from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm, instruction_k
+from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm
 from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma, ZeroColumns
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
@@ -67,9 +67,9 @@ COLLECTOR_OPS = ("fill", "use", "lastuse", "discard")
 @dataclass(frozen=True)
 class DescribedMma(Instruction):
     """``kind`` is PTX's, ``ctas`` the blocks of one MMA, ``source`` (``SS`` or ``TS``) where A is; ``factors``: of a
-    kind with block scales, how many of a row one instruction takes; ``sparse``: A is; ``stationary``: it is ``.ws``,
-    with ``masks`` by a zero-column mask; ``collector``: what happens to a buffer of the tensor core, ``"a::fill"``,
-    ``"b2::use"``."""
+    kind with block scales, how many of a row one instruction takes, or with ``vec`` how many elements share one
+    (``.block16``); ``sparse``: A is; ``stationary``: it is ``.ws``, with ``masks`` by a zero-column mask;
+    ``collector``: what happens to a buffer of the tensor core, ``"a::fill"``, ``"b2::use"``."""
 
     kind: str
     ctas: int = 1
@@ -79,6 +79,7 @@ class DescribedMma(Instruction):
     stationary: bool = False
     masks: bool = False
     collector: str = ""
+    vec: int = 0
 
     name: ClassVar[str] = "tcgen05.mma"
     min_arch: int = 100
@@ -103,9 +104,14 @@ class DescribedMma(Instruction):
         return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparse, self.stationary)
 
     @property
+    def scaled(self) -> bool:
+        """Whether there are block scales."""
+        return self.factors > 0 or self.vec > 0
+
+    @property
     def further(self) -> tuple[str, ...]:
         """The operands behind the first five."""
-        metadata, factors = ("E",) * self.sparse, ("SFA", "SFB") * (self.factors > 0)
+        metadata, factors = ("E",) * self.sparse, ("SFA", "SFB") * self.scaled
         return (*metadata, *factors, *("zero columns",) * self.masks)
 
     @computed
@@ -120,7 +126,8 @@ class DescribedMma(Instruction):
         return operand == "B" or self.source == "SS"
 
     def mnemonic(self) -> str:
-        scales = f".block_scale.scale_vec::{self.factors}X" if self.factors else ""
+        size = f"scale_vec::{self.factors}X" if self.factors else f"block{self.vec}"
+        scales = f".block_scale.{size}" if self.scaled else ""
         return f"{self.form.mnemonic}{scales}{f'.collector::{self.collector}' if self.collector else ''}"
 
     def verify(self, op: Op) -> None:
@@ -144,12 +151,13 @@ class DescribedMma(Instruction):
         try:
             atom = described(self, word & 0xFFFFFFFF)
             further = self._further(atom, word & 0xFFFFFFFF, dict(zip(self.further, rest, strict=True)))
-            high = {"b_high": _high(b), "a_high": _high(a) if self.source == "SS" else 0}
+            k_96 = atom.form.k_96
+            high = {"b_high": _high(b, k_96), "a_high": _high(a, k_96) if self.source == "SS" else 0}
         except ConstraintError as wrong:
             raise _fault(lanes, row, f"{self.mnemonic()}: {wrong}") from None
         op: Any = SimpleNamespace(attrs=_layouts(atom) | high)
         low = a if self.source == "TS" else a & 0xFFFFFFFF
-        product = _PRODUCTS[self.sparse, self.factors > 0]
+        product = _PRODUCTS[self.sparse, self.scaled]
         made = product(atom, lanes, op, row, sides, (d & 0xFFFFFFFF, low, b & 0xFFFFFFFF, bool(keep)), further)
         return made
 
@@ -190,12 +198,13 @@ def described(form: DescribedMma, word: int) -> Tcgen05Mma:
         )
     if made.max_shift and not form.stationary:
         raise ConstraintError(f"the instruction descriptor 0x{word:08x} has a max_shift, which is for .ws")
-    k = 96 if made.k_96 else instruction_k(form.kind, form.sparse)
+    k = MmaForm(form.kind, sparse=form.sparse, k_96=made.k_96).k
     types = (made.type_d, made.type_a, made.type_b)
     common = (form.kind, (made.m, made.n, k), *types, form.source, made.majors, made.saturate, form.ctas)
-    if form.factors:
+    if form.scaled:
         scaled: Any = Tcgen05SparseScaledMma if form.sparse else Tcgen05ScaledMma
-        atom: Tcgen05Mma = scaled(*common, scale=_SCALES[made.scale or "ue8m0"], vec=k // form.factors)
+        vec = k // form.factors if form.factors else form.vec << form.sparse
+        atom: Tcgen05Mma = scaled(*common, scale=_SCALES[made.scale or "ue8m0"], vec=vec)
         return atom
     return UNSCALED[form.sparse, form.stationary](*common)
 
@@ -218,9 +227,12 @@ def _checked(high: int) -> int:
     return high
 
 
-def _high(word: int) -> int:
-    """The upper word of a matrix descriptor. ConstraintError for a word that is not one."""
-    return _checked(word >> 32 & 0xFFFFFFFF)
+def _high(word: int, wraps: bool = False) -> int:
+    """The upper word of a matrix descriptor. ConstraintError for a word that is not one. ``wraps``: it may name the
+    address where the rows go on."""
+    high = word >> 32 & 0xFFFFFFFF
+    _checked(high & ~ABSOLUTE if wraps else high)
+    return high
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tilewright.atoms.matrix_descriptor import DescriptorFormat
 from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
-from tilewright.atoms.tcgen05_validity import PACKED_KINDS, MmaForm, check_mma_shape
+from tilewright.atoms.tcgen05_validity import K_OF_SM_103, PACKED_KINDS, MmaForm, check_mma_shape
 from tilewright.atoms.tensor_memory import MMA
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.value_types import BY_NAME
@@ -83,7 +83,8 @@ class Tcgen05Mma(DescriptorMma):
     @property
     def form(self) -> MmaForm:
         """Which of PTX's forms it is."""
-        return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparsity > 1, self.stationary)
+        k_96 = self.shape_mnk[2] == K_OF_SM_103
+        return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparsity > 1, self.stationary, k_96)
 
     @property
     def descriptor(self) -> InstructionDescriptor:

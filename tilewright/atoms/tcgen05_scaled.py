@@ -10,12 +10,13 @@ Products are exact, and summed in float64 before they become float32; the hardwa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright.atoms.scale_factors import FACTORS, SCALES, VECTORS, values_of
+from tilewright.atoms.scale_factors import BLOCK_COLUMNS, FACTORS, ROWS, SCALES, VECTORS, values_of
 from tilewright.atoms.tcgen05_action import Further, Product
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
@@ -27,7 +28,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes, need
 from tilewright.ir.lanes import Array
-from tilewright.ir.target import WARP
+from tilewright.ir.target import WARP, Architecture
 from tilewright.ir.types import E8M0, I32, MemSpace, ScalarType
 from tilewright.layout.tuples import product
 
@@ -61,8 +62,9 @@ class Tcgen05ScaledMma(Tcgen05Mma):
         """The instruction descriptor, without the bytes in which factors begin: those are known at run time."""
         m, n, _ = self.shape_mnk
         types = (self.type_a, self.type_b, self.type_d)
-        sparse = self.sparsity > 1
-        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, sparse=sparse, scale=SCALES.get(self.scale))
+        form, scale = self.form, SCALES.get(self.scale)
+        rest: dict[str, Any] = {"sparse": form.sparse, "scale": scale, "k_96": form.k_96}
+        made = InstructionDescriptor(self.kind, *types, m, n, self.majors, **rest)
         assert made.fields
         return made
 
@@ -85,7 +87,13 @@ class Tcgen05ScaledMma(Tcgen05Mma):
         return self.shape_mnk[2] // self.vec
 
     def mnemonic(self) -> str:
-        return f"{super().mnemonic()}.block_scale.scale_vec::{self.factors}X"
+        size = f"block{self.vec}" if self.form.k_96 else f"scale_vec::{self.factors}X"
+        return f"{super().mnemonic()}.block_scale.{size}"
+
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        if self.form.k_96 and not (arch.capability == 103 and arch.suffix):
+            return "sm_103a (K = 96; no other GPU has it)"
+        return super().lacking(arch, op)
 
     def verify(self, op: Op) -> None:
         places = op.operands[4:]
@@ -125,23 +133,35 @@ class ScaledProduct(Product):
         m, n, _ = self.atom.shape_mnk
         return [*super().reads(), *(self._cells(p, rows) for p, rows in zip(self.places, (self.rows, n), strict=True))]
 
+    def _factor_columns(self, place: int, rows: int) -> range:
+        """The columns that hold the factors of ``rows`` rows: four factors of 32 rows each, then the same rows' next
+        four behind those of all rows, which are padded to 128."""
+        first, last = place & 0xFFFF, ((place >> 30) + self.atom.factors - 1) // FACTORS
+        return range(first, first + last * self._step(rows) + -(-rows // WARP))
+
+    @staticmethod
+    def _step(rows: int) -> int:
+        """Columns from four factors to the next four of a row."""
+        return -(-rows // ROWS) * BLOCK_COLUMNS
+
     def _cells(self, place: int, rows: int) -> tuple[Any, Any]:
-        """All lanes of the columns that hold the factors of ``rows`` rows, four to a column."""
-        first = place & 0xFFFF
-        return slice(0, LANES), slice(first, min(COLUMNS, first + -(-rows // WARP)))
+        """All lanes of these columns."""
+        columns = self._factor_columns(place, rows)
+        return slice(0, LANES), slice(columns.start, min(COLUMNS, columns.stop))
 
     def _check(self) -> None:
         super()._check()
         for name, place, rows in zip(("SFA", "SFB"), self.places, (self.rows, self.atom.shape_mnk[1]), strict=True):
-            first, byte, lane = place & 0xFFFF, place >> 30, place >> 16 & 0x3FFF
+            columns, byte, lane = self._factor_columns(place, rows), place >> 30, place >> 16 & 0x3FFF
             for _, memory in self.sides:
-                wrong = memory.wrong(np.array([first, first + -(-rows // WARP) - 1]))
+                wrong = memory.wrong(np.array([columns.start, columns.stop - 1]))
                 if wrong is not None:
                     raise self.fault(f"({name}) {wrong[0]}", wrong[1])
-            if lane or byte % self.atom.factors or byte + self.atom.factors > FACTORS:
+            step = math.gcd(self.atom.factors, FACTORS)  # of K = 96: 3 or 6, which go on in the next columns
+            if lane or byte % step:
                 raise self.fault(
                     f"takes {name} from {place:#x}: lane {lane}, byte {byte} of the columns, where the "
-                    f"{self.atom.factors} factors of a row begin in lane 0 and at a multiple of {self.atom.factors}",
+                    f"{self.atom.factors} factors of a row begin in lane 0 and at a multiple of {step}",
                     "take the address of make_tmem_layout_sfa (sfb) for this K block: tensor[None, None, k].iterator",
                 )
 
@@ -155,11 +175,11 @@ class ScaledProduct(Product):
 
     def _factors(self, memory: TensorMemory, name: str, place: int, rows: int) -> Array:
         """``[1, rows, k]``: the factor of each element. All four quarters of the lanes have them."""
-        row = np.arange(rows)
-        lane, column = row % WARP, (place & 0xFFFF) + row // WARP
-        shift = (8 * ((place >> 30) + np.arange(self.atom.factors))).astype(np.uint32)
+        row, factor = np.arange(rows)[:, None], (place >> 30) + np.arange(self.atom.factors)
+        lane, column = row % WARP, (place & 0xFFFF) + row // WARP + factor // FACTORS * self._step(rows)
+        shift = (8 * (factor % FACTORS)).astype(np.uint32)
         quarters = [(lane + WARP * q, column) for q in range(LANES // WARP)]
-        words = [memory.words[at][:, None] >> shift & 0xFF for at in quarters]
+        words = [memory.words[at] >> shift & 0xFF for at in quarters]
         if not all(memory.written[at].all() for at in quarters) or any((w != words[0]).any() for w in words):
             raise self.fault(
                 f"reads factors ({name}) that are not in all four quarters of the lanes: nothing, or something else, "

@@ -141,13 +141,13 @@ class SparseProduct(Product):
 
     atom: _Sparse
 
-    def _columns(self) -> range:
+    def _metadata_columns(self) -> range:
         place, selector = self.further.metadata, self.further.selector
         first = (place & 0xFFFF) + selector
         return range(first, first + self.atom.places.columns)
 
     def reads(self) -> list[tuple[Any, Any]]:
-        columns = self._columns()
+        columns = self._metadata_columns()
         return [*super().reads(), (slice(0, LANES), slice(columns.start, min(COLUMNS, columns.stop)))]
 
     def _check(self) -> None:
@@ -167,7 +167,7 @@ class SparseProduct(Product):
                 f"has the sparsity selector {selector}; of kind {self.atom.kind} it is {'0 or 1' if one else '0'}",
                 "build the instruction descriptor with another sparsity_selector",
             )
-        columns = self._columns()
+        columns = self._metadata_columns()
         self.need_allocated(np.array([columns.start, columns.stop - 1]))
 
     def stored(self, first: int, memory: TensorMemory) -> Array:
@@ -190,7 +190,7 @@ class SparseProduct(Product):
     def _units(self, memory: TensorMemory) -> Array:
         """``[rows, K / chunk, 2]`` which quarters of each chunk are stored."""
         where = self.atom.places
-        at = where.lane, where.column + self._columns().start
+        at = where.lane, where.column + self._metadata_columns().start
         if not memory.written[at].all():
             raise self.fault(
                 "reads metadata of A in tensor memory that nothing has written",

@@ -16,11 +16,15 @@ SCALED_KINDS = ("mxf8f6f4", "mxf4", "mxf4nvf4")
 PACKED_KINDS = ("mxf4", "mxf4nvf4")
 """The kinds whose 4-bit numbers are two in a byte; those of f8f6f4 and mxf8f6f4 have gaps in shared memory."""
 KINDS = ("f16", "tf32", "f8f6f4", "i8", *SCALED_KINDS)
+K_OF_SM_103 = 96
+"""K of the kinds of ``PACKED_KINDS`` on sm_103a, by a bit of the instruction descriptor (CuTe: ``SM103_MXF4_ULTRA`` in
+include/cute/arch/mma_sm100_umma.hpp)."""
 _K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
 
 
 class MmaForm(NamedTuple):
-    """A form of ``tcgen05.mma``: ``kind`` is PTX's; ``ctas`` 1 or 2; ``weight_stationary`` is ``.ws``.
+    """A form of ``tcgen05.mma``: ``kind`` is PTX's; ``ctas`` 1 or 2; ``weight_stationary`` is ``.ws``; ``k_96``: K is
+    96, where it is 64 else.
 
     >>> print(MmaForm("f16", ctas=2, a_in_tmem=True))
     tcgen05.mma.cta_group::2.kind::f16 with A in tensor memory
@@ -31,9 +35,15 @@ class MmaForm(NamedTuple):
     a_in_tmem: bool = False
     sparse: bool = False
     weight_stationary: bool = False
+    k_96: bool = False
 
     def __str__(self) -> str:
-        return self.mnemonic + " with A in tensor memory" * self.a_in_tmem
+        return self.mnemonic + " with A in tensor memory" * self.a_in_tmem + " with K = 96" * self.k_96
+
+    @property
+    def k(self) -> int:
+        """K of one instruction."""
+        return K_OF_SM_103 if self.k_96 else instruction_k(self.kind, self.sparse)
 
     @property
     def mnemonic(self) -> str:
@@ -82,6 +92,7 @@ _SPARSE = _SHARED | {
     ("mxf4", 2): _Row((256,), 16),
     ("mxf4nvf4", 2): _Row((256,), 16),
 }
+_K_96 = {1: _Row((128,), 16), 2: _Row((256,), 16)}
 _A_IN_TMEM = {("i8", 1): (_Row(_ONE, 16, first=8),)}
 _DENSE_A_IN_TMEM = {1: (_Row((64,), 8), _Row((128,), 16)), 2: (_Row(_TWO, 32),)}
 
@@ -124,7 +135,7 @@ def check_mma_shape(form: MmaForm, shape_mnk: tuple[int, int, int], majors: tupl
             f"{form}: A is {majors[0]}-major and B {majors[1]}-major, but {where} K-major; transpose on the way into "
             f"{'tensor' if where.startswith('A in') else 'shared'} memory"
         )
-    if k == instruction_k(form.kind, form.sparse) and n in mma_columns(form, m, majors):
+    if k == form.k and n in mma_columns(form, m, majors):
         return
     raise ConstraintError(f"{form}: it has no shape {m}x{n}x{k}. What fits:\n{shape_table(form, majors)}")
 
@@ -144,8 +155,7 @@ def shape_table(form: MmaForm, majors: tuple[str, str] = ("K", "K")) -> str:
         if form.weight_stationary:
             *others, last = map(str, _stationary_columns(form))
             of_n = f"{', '.join(others)} or {last}"
-        k = instruction_k(form.kind, form.sparse)
-        lines.append(f"  M {' or '.join(map(str, row.m))}, N {of_n}, K {k}")
+        lines.append(f"  M {' or '.join(map(str, row.m))}, N {of_n}, K {form.k}")
     return "\n".join(lines)
 
 
@@ -158,6 +168,10 @@ def _rows(form: MmaForm) -> tuple[_Row, ...]:
     _check_kind(form.kind)
     if form.ctas not in (1, 2):
         raise ConstraintError(f"tcgen05.mma: one MMA is the work of 1 or 2 blocks, not of {form.ctas}")
+    if form.k_96:
+        if form.kind not in PACKED_KINDS or form.sparse or form.a_in_tmem:
+            raise ConstraintError(f"{form}: that is for {' and '.join(PACKED_KINDS)}, A dense and in shared memory")
+        return (_K_96[form.ctas],)
     if form.weight_stationary:
         if form.ctas == 2 or form.kind in SCALED_KINDS:
             raise ConstraintError(f"{form}: .ws is for one block, and for kinds without block scales")

@@ -65,7 +65,7 @@ class Tcgen05SmemDesc(_Word):
         cls,
         start_address: Any,
         *,
-        leading_byte_offset: int,
+        leading_byte_offset: Any,
         stride_byte_offset: int,
         layout: Any,
         version: int = 1,
@@ -75,8 +75,11 @@ class Tcgen05SmemDesc(_Word):
         ip: Any = None,
     ) -> Tcgen05SmemDesc:
         """The descriptor of a tile at a pointer, array or address in shared memory. Offsets are in bytes, ``layout`` is
-        a :class:`.Tcgen05SmemSwizzle`. ConstraintError for offsets that are not multiples of 16."""
-        known = 0
+        a :class:`.Tcgen05SmemSwizzle`. ``leading_dim_mode=1``, of K = 96: ``leading_byte_offset`` is the address where
+        the rows go on. ConstraintError for offsets that are not multiples of 16."""
+        known, go_on = 0, None
+        if leading_dim_mode:
+            go_on, leading_byte_offset = Int64((_address(leading_byte_offset) & 0x3FFFF) >> 4) << 16, 0
         for what, value, at in (
             ("leading_byte_offset", leading_byte_offset, 16),
             ("stride_byte_offset", stride_byte_offset, 32),
@@ -88,7 +91,8 @@ class Tcgen05SmemDesc(_Word):
         known |= version << 46 | base_offset << 49 | leading_dim_mode << 52 | int(layout) << 61
         known -= known >> 63 << 64  # the swizzle's upper bit is the sign
         address = _address(start_address)
-        return cls(Int64((address & 0x3FFFF) >> 4) | Int64(known))
+        word = Int64((address & 0x3FFFF) >> 4) | Int64(known)
+        return cls(word if go_on is None else word | go_on)
 
     def advance_start_address(self, byte_offset: Any, *, loc: Any = None, ip: Any = None) -> Tcgen05SmemDesc:
         """The same tile so many bytes further on, a multiple of 16."""

@@ -316,10 +316,8 @@ def tcgen05_mma_block_scale(
     """
     what = "tcgen05_mma_block_scale"
     name = chosen(choices.MMABlockScaleKind, kind, what).value
-    factors = _factors(name, scale_vec_size, what)
-    form = _Form(
-        name, group, sparse_metadata, factors, (scale_a, scale_b), collector=_collector("a", collector_op, what)
-    )
+    size = _scale_size(name, scale_vec_size, what)
+    form = _Form(name, group, sparse_metadata, size, (scale_a, scale_b), collector=_collector("a", collector_op, what))
     _mma(what, form, d, a, b, idesc, enable_input_d)
 
 
@@ -358,16 +356,17 @@ def _collector(buffer: str, op: Any, what: str) -> str:
     return "" if op is None else f"{buffer}::{chosen(choices.Tcgen05MMACollectorOp, op, what).value}"
 
 
-def _factors(kind: str, size: Any, what: str) -> int:
+def _scale_size(kind: str, size: Any, what: str) -> tuple[int, int]:
+    """How the size of a block is written: factors of a row in one instruction, else elements that share one."""
     if size is None:
-        return FACTORS[kind, 32] if kind != "mxf4nvf4" else 4
+        return (FACTORS[kind, 32] if kind != "mxf4nvf4" else 4), 0
     named = str(getattr(size, "name", size)).upper()
     if named.startswith("BLOCK"):
         elements = chosen(choices.Tcgen05MMABlockScale, size, what).value
         if (kind, elements) not in FACTORS:
             raise ConstraintError(f"{what}: kind {kind} has no factors for {elements} elements each")
-        return FACTORS[kind, elements]
-    return int(chosen(choices.Tcgen05MMAScaleVecSize, size, what).value)
+        return 0, elements
+    return int(chosen(choices.Tcgen05MMAScaleVecSize, size, what).value), 0
 
 
 class _Form(NamedTuple):
@@ -376,7 +375,8 @@ class _Form(NamedTuple):
     kind: str
     group: Any
     metadata: Any = None
-    factors: int = 0
+    size: tuple[int, int] = (0, 0)
+    """Factors of a row in one instruction; else elements that share one."""
     scales: tuple[Any, ...] = ()
     zero_columns: Any = None
     ws: bool = False
@@ -389,11 +389,12 @@ def _mma(what: str, form: _Form, d: Any, a: Any, b: Any, idesc: Any, keep: Any) 
         form.kind,
         chosen(CTAGroup, form.group, what).value,
         "TS" if in_memory else "SS",
-        form.factors,
+        form.size[0],
         form.metadata is not None,
         form.ws,
         form.zero_columns is not None,
         form.collector,
+        form.size[1],
     )
     left = _tmem(a, what).value() if in_memory else Int64(getattr(a, "word", a)).ir_value()
     operands = [

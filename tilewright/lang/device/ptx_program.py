@@ -271,9 +271,9 @@ class _Text:
         if len(masks) > bool(found["ws"]) or not isinstance(keep, str):
             raise ConstraintError("inline PTX: tcgen05.mma with a mask of lanes, or a scale of D, is not here yet")
         kind, source = found["kind"], "TS" if str(a).startswith("[") else "SS"
-        factors = int(found["factors"] or 0)
-        if found["scaled"] and not factors:
-            factors = instruction_k(kind) // int(found["elements"] or 32)
+        factors, elements = int(found["factors"] or 0), int(found["elements"] or 0)
+        if found["scaled"] and not factors and not elements:
+            factors = instruction_k(kind) // 32
         mma = DescribedMma(
             kind,
             int(found["ctas"]),
@@ -283,6 +283,7 @@ class _Text:
             bool(found["ws"]),
             bool(masks),
             found["collector"] or "",
+            elements,
         )
         left = self._address(a) if source == "TS" else self.number(a, I64)
         values = [self._address(d), left, self.number(b, I64), self.number(word, I32), self.number(keep, BOOL)]
