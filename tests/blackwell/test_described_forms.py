@@ -184,15 +184,25 @@ def run(form: Form, grid: bool = False) -> tuple[Any, Any, Any]:
                 if prims.elect_sync():
                     if cutlass.const_expr(form.ws):
                         prims.tcgen05_mma_ws(
-                            form.kind, *common, sparse_metadata=metadata, zero_column_mask=mask,
-                            collector_b_buffer="b2", collector_op=collector,
-                        )  # fmt: skip
+                            form.kind,
+                            *common,
+                            sparse_metadata=metadata,
+                            zero_column_mask=mask,
+                            collector_b_buffer="b2",
+                            collector_op=collector,
+                        )
                     elif cutlass.const_expr(form.scaled):
                         factors = prims.make_tmem_ptr(base.toint() + columns + 4, cutlass.Uint32)
                         prims.tcgen05_mma_block_scale(
-                            form.kind, "cta_1", *common, factors, factors, sparse_metadata=metadata,
-                            scale_vec_size="X2" if form.kind == "mxf4nvf4" else None, collector_op=collector,
-                        )  # fmt: skip
+                            form.kind,
+                            "cta_1",
+                            *common,
+                            factors,
+                            factors,
+                            sparse_metadata=metadata,
+                            scale_vec_size="X2" if form.kind == "mxf4nvf4" else None,
+                            collector_op=collector,
+                        )
                     else:
                         prims.tcgen05_mma(form.kind, "cta_1", *common, sparse_metadata=metadata, collector_op=collector)
                     prims.tcgen05_commit(done)
@@ -302,7 +312,7 @@ def test_columns_that_are_zeros(m: int, word: int, masks: list[str]) -> None:
         (Form("mxf8f6f4", 128, 64, ws=True), "tcgen05.mma.ws.*is for one block, and for kinds without block scales"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_mistakes(form: Form, message: str) -> None:
     if not message:
         run(form)

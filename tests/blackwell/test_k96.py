@@ -103,22 +103,37 @@ def multiply(n: int, vec: int, names_next: bool = True, size: Any = None, idesc_
                     if cutlass.const_expr(names_next):
                         mode = {"leading_byte_offset": buffers[1], "leading_dim_mode": 1}
                     place[which] = prims.Tcgen05SmemDesc.build(
-                        buffers[first // 8] + first % 8 * 16, stride_byte_offset=1024,
-                        layout=prims.Tcgen05SmemSwizzle.SWIZZLE_128B, **mode,
-                    )  # fmt: skip
+                        buffers[first // 8] + first % 8 * 16,
+                        stride_byte_offset=1024,
+                        layout=prims.Tcgen05SmemSwizzle.SWIZZLE_128B,
+                        **mode,
+                    )
                 word = prims.Tcgen05MxOmmaInstrDesc.build(
-                    a_dtype=cutlass.Float4E2M1FN, b_dtype=cutlass.Float4E2M1FN, m_dim=M, n_dim=n, k_dim=idesc_k,
-                    a_sf_id=factor % 4, b_sf_id=factor % 4, scale_format=1,
-                )  # fmt: skip
+                    a_dtype=cutlass.Float4E2M1FN,
+                    b_dtype=cutlass.Float4E2M1FN,
+                    m_dim=M,
+                    n_dim=n,
+                    k_dim=idesc_k,
+                    a_sf_id=factor % 4,
+                    b_sf_id=factor % 4,
+                    scale_format=1,
+                )
                 scales = [
                     prims.make_tmem_ptr(base.toint() + 256 + at + factor // 4 * step_, cutlass.Uint32)
                     for at, step_ in ((0, steps[0]), (of_b, steps[1]))
                 ]
                 if prims.elect_sync():
                     prims.tcgen05_mma_block_scale(
-                        "mxf4nvf4", "cta_1", prims.make_tmem_ptr(base.toint(), cutlass.Float32), place["a"], place["b"],
-                        word, step > 0, *scales, scale_vec_size=size or f"block{vec}",
-                    )  # fmt: skip
+                        "mxf4nvf4",
+                        "cta_1",
+                        prims.make_tmem_ptr(base.toint(), cutlass.Float32),
+                        place["a"],
+                        place["b"],
+                        word,
+                        step > 0,
+                        *scales,
+                        scale_vec_size=size or f"block{vec}",
+                    )
             if prims.elect_sync():
                 prims.tcgen05_commit(done)
         cute.arch.mbarrier_wait(done, 0)
