@@ -54,7 +54,7 @@ def stored(file: str) -> dict[str, Any]:
 LIBRARY, BEHIND = "gemm_library_h200_2026-11-24", "gemm_library_behind_small_h200_2026-11-24"
 BEHIND_BF16, HOPPER = "gemm_library_behind_small_bf16_h200_2026-11-24", "gemm_hopper_h200_2026-11-22"
 UNALIGNED, H100 = "gemm_library_h200_2026-11-22", "gemm_library_h100_2026-11-22"
-SCALED, SHAPES = "scaled_h200_2026-11-28", "shapes_h200_2026-11-20"
+SCALED, SHAPES = "scaled_later_h200_2026-11-28", "shapes_h200_2026-11-20"
 OURS = {"kernel": "tilewright", "dtype": "f16"}
 
 FIRST = (
