@@ -187,3 +187,23 @@ class DrawnLanes(Drawn):
         waits = self.draw.choice(["t >= 0", "t % 32 == 7", "t % 32 >= 16"])
         self.add(f"if t == {lane}:", f"    cute.arch.mbarrier_arrive(full + {k})")
         self.add(f"if {waits}:", f"    cute.arch.mbarrier_wait(full + {k}, 0)")
+
+
+class DrawnBarriers(Drawn):
+    """Warps that meet at several named barriers in one statement: each arrives at one of them and waits at one of them.
+    Two warps write a row each, before or after that, and read one of the rows."""
+
+    def draw_lines(self) -> None:
+        self.threads, draw = 64, self.draw
+        for _ in range(draw.randint(1, 2)):
+            first, second = self.number(), self.number()
+            ids = [f"{first} + t // 32", f"{second} - t // 32", str(first)]
+            arrives, waits = draw.choice(ids[:2]), draw.choice(ids[:2])
+            if draw.random() < 0.3:
+                arrives = waits = ids[2]
+            self.add(f"s[t] = t + {100 * first}")
+            if arrives != waits:
+                self.add(f"cute.arch.barrier_arrive(barrier_id={arrives}, number_of_threads=64)")
+            size = 64 if arrives != waits or waits == ids[2] else 32
+            self.add(f"cute.arch.barrier(barrier_id={waits}, number_of_threads={size})")
+            self.add(f"y[b, t] = s[t ^ {draw.choice([0, 32, 32])}]")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.check.pairs import launch
-from tests.check.random_kernels import Drawn, DrawnLanes
+from tests.check.random_kernels import Drawn, DrawnBarriers, DrawnLanes
 from tests.check.reference import Reference
 from tilewright import cute, sim
 from tilewright.sim import checks
@@ -35,7 +35,9 @@ def verdicts(drawn: Drawn, seed: int, folder: Path) -> tuple[bool, set[tuple[str
         made.append(Reference())
         return made[0]
 
-    with sim.options(check="races", seed=seed), checks.collecting() as report, observing(observe):
+    # Warps apart and all warps together: barriers of several ids are one event where warps go together.
+    schedule = ("seeded", "lockstep")[seed % 2]
+    with sim.options(check="races", seed=seed, schedule=schedule), checks.collecting() as report, observing(observe):
         launch(module.kernel, *arrays, grid=drawn.blocks, block=drawn.threads)
     return "data-race" in report.rules, made[0].races, drawn.text()
 
@@ -58,3 +60,12 @@ def test_lanes_that_act_apart_have_the_same_verdict_from_both(part: int, tmp_pat
         assert reported == bool(races), f"seed {seed}: checker {reported}, reference {sorted(races)}\n{text}"
         found += reported
     assert 0 < found < KERNELS
+
+
+def test_several_barriers_at_once_have_the_same_verdict_from_both(tmp_path: Path) -> None:
+    found = 0
+    for seed in range(2 * KERNELS):
+        reported, races, text = verdicts(DrawnBarriers(seed), seed, tmp_path)
+        assert reported == bool(races), f"seed {seed}: checker {reported}, reference {sorted(races)}\n{text}"
+        found += reported
+    assert 0 < found < 2 * KERNELS

@@ -102,9 +102,10 @@ class BarrierClocks:
             if lane_clocks is not None:
                 self.rest.setdefault(key, SparseClock()).join(lane_clocks.all())
         here = self._arrivals(group, warps, keys)
+        if here.order is not None:
+            released = released[here.order]
         # Several warps of one block: the maximum of their clocks is what the barrier gathers.
         if here.first.size < warps.size:
-            released = released if here.order is None else released[here.order]
             released = np.maximum.reduceat(released, here.first, axis=0)
         span = here.span
         self.gathered[span] = np.maximum(self.gathered[span], released)
