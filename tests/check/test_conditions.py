@@ -105,13 +105,13 @@ def test_fence_between_a_write_and_an_async_copy(who: str, fenced: str) -> None:
     written = np.zeros(8, np.int64)
     written[5] = (1 << LANE) + 7
     group: Any = Thing(wave=wave, warps=np.arange(4))
-    rules._check(group, "x", written, np.array([4, 5, 6]))
+    rules._check(group, "x", written, np.array([4, 5, 6]), False)
     issuer = {"block 0", "the writer"} if who == "all" else {"block 1", "block 1 at once", "the writer"}
     assert bool(told) == (fenced not in issuer)
-    assert all((warp, writer, at) == (0 if who == "all" else 3, 7, 20) for _, _, warp, _, writer, _, at in told)
+    assert all((warp, writer, at) == (0 if who == "all" else 3, 7, 20) for _, _, warp, _, _, writer, _, at in told)
     assert len(told) <= 1
     rules.issued.clear()
-    rules._check(group, "x", written, np.array([5]))
+    rules._check(group, "x", written, np.array([5]), False)
     assert len(told) <= 1, "of a copy whose issue is not known nothing is said"
 
 
@@ -349,19 +349,16 @@ def test_copies_of_what_the_kernel_before_may_still_use(lane: int | None, into: 
         launch=Thing(space=Thing(exposed=lambda: [first, second])),
         _report=lambda *given: told.append(given),
     )
-    accesses = [Thing(writes=False, memories=(MemSpace.GMEM,)), Thing(writes=True, memories=(MemSpace.SMEM,))]
-    if into == "global":
-        accesses = [Thing(writes=False, memories=(MemSpace.SMEM,)), Thing(writes=True, memories=(MemSpace.GMEM,))]
-    group: Any = Thing(lanes=Thing(op=Thing(attrs={"atom": Thing(accesses=accesses)})))
+    group: Any = Thing()
     for memory, start in (("shared", 4160), ("global", 4095), ("global", 4224), ("global", 4160)):
-        rules.stretch(group, memory, start, (1, 16), (16, 1))
+        rules.stretch(group, memory, start, (1, 16), (16, 1), memory == into)
     if not (older or early):
         assert not asked and not told
         return
     assert asked == [(second, "store" if into == "global" else "load", not early)]
     assert [(who, at, size) for _, _, _, _, who, at, size in told] == [(lane or 0, 64, 16)]
     rules.landing = None
-    rules.stretch(group, "global", 4160, (1, 16), (16, 1))
+    rules.stretch(group, "global", 4160, (1, 16), (16, 1), into == "global")
     assert len(told) == 1
 
 

@@ -117,3 +117,58 @@ def test_inline_ptx_refuses_results_and_non_registers() -> None:
         per_thread(lambda t: arch.inline_ptx("mov.u32 {$w0}, {$r0};", read_only_args=[t]), 1)
     with pytest.raises(ConstraintError, match="fits no register"):
         per_thread(lambda t: arch.inline_ptx("nanosleep.u32 {$r0};", read_only_args=[t > 0]), 1)
+
+
+BULK = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $3, [$2];"
+
+
+def by_bulk_copy(expected: int = 128, fenced: bool = True, rank_of_bar: Any = None, size: Any = 128) -> Any:
+    @cute.jit
+    def body(t: Any) -> Any:
+        own = arch.block_idx_in_cluster()
+        sent, came = (arch.alloc_smem(Int32, 32, 16) for _ in range(2))
+        bar = arch.alloc_smem(Int64, 1, 8)
+        cute.make_tensor(sent, 32)[t] = 100 * own + t
+        if fenced:
+            arch.fence_proxy("async.shared", space="cta")
+        if t == 0:
+            arch.mbarrier_init(bar, 1)
+            arch.mbarrier_arrive_and_expect_tx(bar, expected)
+        arch.mbarrier_init_fence()
+        arch.cluster_arrive()
+        arch.cluster_wait()
+        other = own ^ 1
+        if t == 0:
+            barrier = by_mapa(bar, other if rank_of_bar is None else rank_of_bar)
+            places = [by_mapa(came, other), Int32(sent.toint()), barrier, Int32(size)]
+            llvm.inline_asm(None, [x.ir_value() for x in places], BULK, "r,r,r,r", has_side_effects=True)
+        arch.mbarrier_wait(bar, 0)
+        arch.cluster_arrive()
+        arch.cluster_wait()  # the own copy has left
+        return Int32(arch.load(came + t))
+
+    return per_thread(body, 32, blocks=2, cluster=2)
+
+
+def test_a_bulk_copy_reaches_the_other_block() -> None:
+    assert by_bulk_copy() == [*range(100, 132), *range(32)]
+
+
+def test_a_bulk_copy_reads_by_the_async_proxy() -> None:
+    with pytest.raises(TilewrightError, match="proxy-fence"):
+        by_bulk_copy(fenced=False)
+
+
+def test_bytes_of_a_bulk_copy_are_counted() -> None:
+    with pytest.raises(TilewrightError, match="mbarrier"):
+        by_bulk_copy(expected=64)
+
+
+def test_a_bulk_copy_to_two_blocks_stays_inline_ptx() -> None:
+    with pytest.raises(TilewrightError, match="does not know mapa"):
+        by_bulk_copy(rank_of_bar=0)
+
+
+def test_a_bulk_copy_of_a_wrong_size_is_refused() -> None:
+    with pytest.raises(ConstraintError, match="multiple of 16 bytes, not 120"):
+        by_bulk_copy(size=120)

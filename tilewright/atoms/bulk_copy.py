@@ -14,6 +14,7 @@ import numpy as np
 
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.mbarrier import MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.atoms.tma import AGENT, REDUCTIONS, check_mbarrier
 from tilewright.atoms.tma_engine import READS, WRITES, receivers, reduced
@@ -23,7 +24,7 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.types import I16, I64, SCALARS, MemSpace, PtrType, ScalarType, Type
+from tilewright.ir.types import I16, I32, I64, SCALARS, MemSpace, PtrType, ScalarType, Type
 from tilewright.layout import Layout
 
 ALIGNMENT = 16
@@ -85,16 +86,20 @@ class BulkCopy(CopyInstruction):
         """The instruction with the names of its operands in braces."""
         raise NotImplementedError
 
+    def asm_operands(self, out: Emitter, operands: dict[str, Value]) -> dict[str, str]:
+        """The operands of the ``asm`` statement, each with its constraint."""
+        return {name: _constraint(out, name, value) for name, value in operands.items()}
+
     def emit(self, out: Emitter, op: Op) -> None:
         shared, copies = self.parts(op.operands)
         hint = ".L2::cache_hint" if self.hint else ""
         given = dict(zip([name for name, _ in self.kinds()], shared, strict=True))
         for target, source in copies:
-            operands = {"target": target, "source": source, **given}
+            operands = self.asm_operands(out, {"target": target, "source": source, **given})
             slots = {name: f"%{i}" for i, name in enumerate(operands)}
             text = self.form().format(hint=hint, size=op.attrs["bytes"], **slots)
             text += f", {slots['cache_policy']}" if self.hint else ""
-            arguments = ", ".join(_constraint(out, name, value) for name, value in operands.items())
+            arguments = ", ".join(operands.values())
             out.line(f'asm volatile("{text};" :: {arguments} : "memory");')
 
 
@@ -198,6 +203,64 @@ class BulkStore(BulkCopy):
         return ()
 
 
+@dataclass(frozen=True, repr=False)
+class BulkToBlock(BulkCopy):
+    """Contiguous bytes from the own shared memory to that of the block ``rank`` of the cluster; they complete
+    transactions of an mbarrier of that block.
+
+    The destination and the mbarrier are pointers of the own block, and mean the same places in the other one.
+    """
+
+    name = "cp.async.bulk"
+    remote = True
+
+    def __post_init__(self) -> None:
+        if self.hint:
+            raise ConstraintError(f"{self.mnemonic()}: a copy between blocks takes no cache policy")
+
+    accesses = (
+        Access("read", "source", SHARED, align=ALIGNMENT, agent=AGENT, proxy="async"),
+        Access("write", "destination", SHARED, align=ALIGNMENT, agent=AGENT, proxy="async"),
+        Access("update", "mbarrier", SHARED, 0, align=8, agent=AGENT, order="release", scope="cluster"),
+    )
+
+    @property
+    def cute_name(self) -> str:
+        return "SM90_BULK_COPY_S2C"
+
+    def mnemonic(self) -> str:
+        return "bulk.to_block"
+
+    def kinds(self) -> list[tuple[str, Type | None]]:
+        return [("mbarrier", None), ("rank", I32)]
+
+    def accessed(self, op: Op) -> list[tuple[Value, Access]]:
+        return [*super().accessed(op), (op.operands[0], self.accesses[2])]
+
+    def form(self) -> str:
+        return (
+            "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+            "[{target}], [{source}], {size}, [{mbarrier}]"
+        )
+
+    def asm_operands(self, out: Emitter, operands: dict[str, Value]) -> dict[str, str]:
+        out.helper("map_shared_rank", MAP_RANK)
+        rank = out.value(operands.pop("rank"))
+        found = super().asm_operands(out, operands)
+        for name in ("target", "mbarrier"):
+            found[name] = f'"r"(map_shared_rank({out.shared_address(operands[name])}, {rank}))'
+        return found
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        (barrier, rank, *_), copies = self.parts(operands)
+        for target, source in copies:
+            sources, targets, barriers = lanes.places(source), lanes.places(target, rank), lanes.places(barrier, rank)
+            for lane in map(int, np.flatnonzero(lanes.active())):
+                moved = _Moved(lanes, op, int(sources[lane]), int(targets[lane]), int(barriers[lane]))
+                lanes.eventually(moved, lane=lane, size=op.attrs["bytes"])
+        return ()
+
+
 _TYPES = {
     "add": {
         "u32": "u32",
@@ -236,8 +299,22 @@ class _Load:
     def __call__(self) -> None:
         data = self.lanes.global_bytes(self.address, [self.size], [1], False).copy()
         for place, barrier in self.where:
-            self.lanes.shared_bytes(place, self.size)[:] = data
+            self.lanes.shared_bytes(place, self.size, True)[:] = data
             Touch.at(self.lanes, np.array([barrier]), self.name).exists().complete(np.array([self.size]))
+
+
+class _Moved:
+    """The moment at which bytes arrive in another block, and count at its mbarrier."""
+
+    def __init__(self, lanes: Lanes, op: Op, source: int, target: int, barrier: int) -> None:
+        self.lanes, self.op, self.source, self.target, self.barrier = lanes, op, source, target, barrier
+
+    def __call__(self) -> None:
+        size = self.op.attrs["bytes"]
+        data = self.lanes.shared_bytes(self.source, size, False).copy()
+        self.lanes.shared_bytes(self.target, size, True)[:] = data
+        name = self.op.attrs["atom"].mnemonic()
+        Touch.at(self.lanes, np.array([self.barrier]), name).exists().complete(np.array([size]))
 
 
 class _Store:
@@ -249,7 +326,7 @@ class _Store:
 
     def read(self) -> None:
         if self.data is None:
-            self.data = self.lanes.shared_bytes(self.place, self.size).copy()
+            self.data = self.lanes.shared_bytes(self.place, self.size, False).copy()
 
     def write(self) -> None:
         self.read()

@@ -97,7 +97,7 @@ class _Answer:
         first = self.lanes.cancel_cluster()
         words = np.array([0, 0, 0, 0] if first is None else [*first, 1], np.int32)
         for place, mbarrier in self.where:
-            self.lanes.shared_bytes(place, BYTES)[...] = words.view(np.uint8)
+            self.lanes.shared_bytes(place, BYTES, True)[...] = words.view(np.uint8)
             Touch.at(self.lanes, np.array([mbarrier]), TryCancel.name).exists().complete(np.array([BYTES]))
 
 

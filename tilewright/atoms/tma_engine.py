@@ -175,7 +175,7 @@ class _Load:
             block = expanded(block, tensor_map.element.width)
         counts = np.array([self.size])
         for place, barrier in self.where:
-            put(lanes.shared_bytes(place, whole_rows(block.size)), block, place, tensor_map.swizzle)
+            put(lanes.shared_bytes(place, whole_rows(block.size), True), block, place, tensor_map.swizzle)
             Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(counts)
 
 
@@ -203,7 +203,7 @@ class _Store:
     def read(self) -> None:
         if self.block is None:
             size = len(self.boxes) * self.map.box_bytes
-            source = self.engine.lanes.shared_bytes(self.place, whole_rows(size))
+            source = self.engine.lanes.shared_bytes(self.place, whole_rows(size), False)
             self.block = get(source, size, self.place, self.map.swizzle)
 
     def write(self) -> None:

@@ -190,7 +190,7 @@ class Lanes(Protocol):
 
     # -- blocks of memory, for asynchronous units ------------------------------------------------------------------
 
-    def shared_bytes(self, place: int, size: int) -> np.ndarray[Any, Any]:
+    def shared_bytes(self, place: int, size: int, writes: bool) -> np.ndarray[Any, Any]:
         """The live ``size`` bytes of shared memory from a place on (:meth:`places`), across lanes and blocks."""
         ...
 

@@ -87,10 +87,12 @@ class Observer:
         ``values`` has what a store writes for all of them. Accesses are faster when every observer of ``access``
         defines it."""
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        """An asynchronous unit is about to read or write bytes, whose last mode is contiguous. ``memory`` ``"shared"``:
-        ``start`` counts from the first byte of the wave's shared memory; ``"global"``: an absolute address. Whether it
-        reads or writes is stated by the accesses of the op."""
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
+        """An asynchronous unit is about to read bytes, or to write them (a reduction, too), whose last mode is
+        contiguous. ``memory`` ``"shared"``: ``start`` counts from the first byte of the wave's shared memory;
+        ``"global"``: an absolute address."""
 
     def pieces(self, group: Group, start: np.ndarray, rows: np.ndarray) -> None:
         """An asynchronous unit is about to read pieces of 16 bytes, which begin at ``start [units, n]`` (bytes from the

@@ -112,12 +112,12 @@ class GroupLanes:
             return self.mask
         return mask if self.mask is None else mask & self.mask
 
-    def shared_bytes(self, place: int, size: int) -> np.ndarray:
+    def shared_bytes(self, place: int, size: int, writes: bool) -> np.ndarray:
         group, shared = self.group, self.group.wave.shared
         found = shared.stretch(int(place), size)
         if group.events is not None:
             start = (int(place) >> 32) * shared.stride + (int(place) & 0xFFFFFFFF)
-            group.events.stretch(group, "shared", start, (size,), (1,))
+            group.events.stretch(group, "shared", start, (size,), (1,), writes)
         return found
 
     def addresses(self, pointer: TypedPointer) -> np.ndarray:
@@ -126,7 +126,7 @@ class GroupLanes:
     def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
         found = self.group.wave.launch.space.view(address, shape, strides, writes)
         if self.group.events is not None:
-            self.group.events.stretch(self.group, "global", address, tuple(shape), tuple(strides))
+            self.group.events.stretch(self.group, "global", address, tuple(shape), tuple(strides), writes)
         return found
 
     # -- values and places ---------------------------------------------------------------------------------------------

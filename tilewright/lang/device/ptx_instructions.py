@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tilewright.atoms.bulk_copy import ALIGNMENT, BulkStore, reduction_element
 from tilewright.atoms.cluster import Mapa, StoreAsync
 from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import F32, I32, U8, MemSpace, PtrType, ScalarType
+from tilewright.ir.types import I32, U8, MemSpace, PtrType, ScalarType
 from tilewright.lang.numbers.numeric import Int32, Int64, Uint8, class_of, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -18,10 +17,6 @@ _MAPA = re.compile(r"\s*mapa\.shared::cluster\.u32\s+\$0,\s*\$1,\s*\$2;\s*")
 _STORE = re.compile(
     r"\s*st\.async(?:\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.[bsuf](?:32|64)\s+"
     r"\[\$0\],\s*\$1,\s*\[\$2\];\s*"
-)
-_BULK = re.compile(
-    r"\s*cp\.(?:reduce\.)?async\.bulk\.global\.shared::cta\.bulk_group(?:\.([a-z]+)\.((?:noftz\.)?\w+))?\s+"
-    r"\[\$0\],\s*\[\$1\],\s*\$2;\s*"
 )
 _VECTOR = re.compile(
     r"\s*\{\s*\.reg \.v4 \.([bsuf]32) (\w+);\s*mov\.\1 \2\.x, \$2;\s*mov\.\1 \2\.y, \$3;\s*mov\.\1 \2\.z, \$4;\s*"
@@ -63,14 +58,14 @@ def place_of(address: Value, element: ScalarType, align: int, offset: int = 0) -
     return Pointer(place, class_of(element))
 
 
-def mbarrier_of(address: Value) -> tuple[Pointer, Any] | None:
-    """The pointer to shared memory that ``address`` was made from, and the rank of the block that it was mapped to
-    (None: its own); None where that is not known."""
+def shared_place_of(address: Value) -> tuple[Pointer, Value | None] | None:
+    """The pointer to shared memory of the own block that ``address`` was made from, and the rank of the block that it
+    was mapped to (None: its own); None where that is not known."""
     mapped, rank = _mapped(address)
     found = mapped if mapped is not None else pointer_of(address)
     if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:
         return None
-    return Pointer(found, Int64), None if rank is None else wrap(Builder.current().cast(rank, I32))
+    return Pointer(found, Int64), rank
 
 
 _SPACES: dict[str, tuple[MemSpace, ...]] = {
@@ -85,36 +80,14 @@ _SPACES: dict[str, tuple[MemSpace, ...]] = {
 
 def as_instruction(text: str, values: list[Any]) -> bool:
     """Whether ``text`` was emitted as instructions: ``st.async`` of one number, or of four at once, to addresses that
-    ``mapa`` made from pointers, bulk
-    stores and bulk reductions. Four numbers are stored one by one; their bytes still count."""
+    ``mapa`` made from pointers. Four numbers are stored one by one; their bytes still count."""
     if _STORE.fullmatch(text) is not None:
         to, number, barrier = values
         return _store([number], to, barrier)
     if _VECTOR.fullmatch(text) is not None:
         to, barrier, *numbers = values
         return _store(numbers, to, barrier)
-    if (bulk := _BULK.fullmatch(text)) is not None and (bulk[1] is None) is text.lstrip().startswith("cp.async"):
-        return _store_in_bulk(bulk[1], bulk[2], *values)
     return False
-
-
-def _store_in_bulk(reduction: str | None, written: str, to: Value, of: Value, size: Value) -> bool:
-    """Copy bytes of shared memory to ``to``, or join them with those there, where the size is known while staging."""
-    target, source, size = pointer_of(to), pointer_of(of), _source(size)
-    element = F32 if reduction is None else reduction_element(reduction, written)
-    if target is None or source is None or not isinstance(size, Constant) or element is None:
-        return False
-    builder = Builder.current()
-    sides = []
-    for side in (target, source):
-        assert isinstance(side.type, PtrType)
-        kind = PtrType(
-            element, side.type.space, max(side.type.align, ALIGNMENT)
-        )  # PTX asks for it, and runs are checked
-        sides.append(side if side.type == kind else builder.emit("ptr.cast", (side,), (kind,)).result)
-    bulk = BulkStore(element.width, reduction=reduction, element=element) if reduction else BulkStore(element.width)
-    builder.call(bulk, sides, count=1, bytes=int(size.value))
-    return True
 
 
 def pointer_of(address: Value) -> Value | None:
@@ -142,7 +115,7 @@ def _store(numbers: list[Value], to: Value, at: Value) -> bool:
     """Store ``numbers`` from the address ``to`` on, with their bytes at the mbarrier ``at``, if both are mapped."""
     (pointer, rank), (barrier, other) = _mapped(to), _mapped(at)
     kinds = {value.type for value in numbers}
-    if pointer is None or barrier is None or not _same(rank, other) or len(kinds) > 1:
+    if pointer is None or barrier is None or not same_number(rank, other) or len(kinds) > 1:
         return False
     builder, kind = Builder.current(), kinds.pop()
     assert isinstance(pointer.type, PtrType)
@@ -175,6 +148,12 @@ def _mapped(address: Any) -> tuple[Any, Any]:
     return own, _source(op.operands[1])
 
 
+def constant_of(value: Value) -> int | None:
+    """The number, if it is known while staging."""
+    source = _source(value)
+    return int(source.value) if isinstance(source, Constant) else None
+
+
 def _source(value: Any) -> Value:
     """The number of which ``value`` has the lower bits."""
     while value.op is not None and value.op.opcode in ("cast", "bitcast"):
@@ -182,6 +161,7 @@ def _source(value: Any) -> Value:
     return value
 
 
-def _same(a: Value, b: Value) -> bool:
+def same_number(a: Value, b: Value) -> bool:
+    """Whether both are one value of the program, or the same constant."""
     a, b = _source(a), _source(b)
     return a is b or isinstance(a, Constant) and isinstance(b, Constant) and a.value == b.value

@@ -31,7 +31,7 @@ from tilewright.ir.types import (
     U64,
     ScalarType,
 )
-from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, registers
+from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, ptx_bulk, registers
 from tilewright.lang.numbers.numeric import Int32, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -59,8 +59,12 @@ class Text(Protocol):
     def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
         """That pointer, to such an element."""
 
-    def mbarrier(self, token: Operand) -> tuple[Pointer, Any] | None:
-        """The mbarrier at ``[register]``, and the block of the cluster that has it; None where that is not known."""
+    def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
+        """The pointer to shared memory of the own block at ``[register]``, and the rank of the block of the cluster
+        that is meant (None: its own); None where that is not known."""
+
+    def constant(self, token: Operand) -> int | None:
+        """The number of a register or in the text, if it is known while staging."""
 
     def number(self, token: Operand, kind: ScalarType) -> Value:
         """The bits of a register, or a number in the text, as a number of this type."""
@@ -243,9 +247,11 @@ def follows(statement: Statement, text: Text) -> bool | None:
         if state and operands[0] != "_" or not all(str(o).isdigit() for o in count):
             return False
         known = "wait" not in found[1] or text.declares(parts(operands[0])[0], predicate=True)
-        return known and text.mbarrier(operands[at]) is not None
+        return known and text.shared_place(operands[at]) is not None
     if _NOINC.fullmatch(opcode):
-        return text.mbarrier(operands[0]) is not None
+        return text.shared_place(operands[0]) is not None
+    if opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
+        return ptx_bulk.follows(statement, text)
     return False if opcode.split(".")[0] in ("ld", "st", "atom", "red", "bar", "barrier", "mbarrier") else None
 
 
@@ -267,17 +273,19 @@ def emit(statement: Statement, text: Text) -> None:
         meet(barrier_id=of, number_of_threads=threads, aligned=barrier[1] == "bar" or barrier[3] is not None)
     elif (found := _MBARRIER.fullmatch(opcode)) is not None:
         _at_mbarrier(found[1], text, operands)
-    else:
-        made = text.mbarrier(operands[0])
+    elif _NOINC.fullmatch(opcode):
+        made = text.shared_place(operands[0])
         assert made is not None
         mbarriers.cp_async_mbarrier_arrive_noinc(made[0])
+    else:
+        ptx_bulk.emit(statement, text)
 
 
 def _at_mbarrier(what: str, text: Text, operands: tuple[Operand, ...]) -> None:
     before = int(what.startswith("arrive") or "wait" in what)
-    made = text.mbarrier(operands[before])
+    made = text.shared_place(operands[before])
     assert made is not None
-    place, rank = made
+    place, rank = made[0], None if made[1] is None else wrap(Builder.current().cast(made[1], I32))
     if what == "arrive":
         return mbarriers.mbarrier_arrive(place, rank, *(int(str(o)) for o in operands[2:]))
     numbers = [Int32(wrap(text.number(o, I32))) for o in operands[before + 1 :]]

@@ -23,7 +23,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, I32, I64, U8, U16, U32, U64, MemSpace, PtrType, ScalarType
 from tilewright.lang.device import mbarriers, ptx_memory
-from tilewright.lang.device.ptx_instructions import mbarrier_of, place_of, pointer_of, reaches
+from tilewright.lang.device.ptx_instructions import constant_of, place_of, pointer_of, reaches, shared_place_of
 from tilewright.lang.device.ptx_registers import into
 from tilewright.lang.device.tensor_memory import (
     fence_view_async_tmem_load,
@@ -48,10 +48,11 @@ _LOOP = re.compile(
 WAIT = "mbarrier.wait.parity"
 """What stands for it here."""
 _CANDIDATE = re.compile(
-    r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async)\b"
+    r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async|cp\.reduce)\b"
 )
 _PLACE = re.compile(r"\[\s*([\w$]+)\s*(?:\+\s*(\w+)\s*)?\]")
 """``[register + bytes]``"""
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}")
 _WITHOUT_RESULTS = {"nanosleep", "prefetch", "prefetchu"}
 _OF_WARPS = ("shfl", "vote", "redux", "activemask")
@@ -318,9 +319,16 @@ class _Text:
         assert found is not None
         return place_of(self.values[found[1]], element, align, int(found[2] or "0", 0))
 
-    def mbarrier(self, token: Operand) -> tuple[Pointer, Any] | None:
+    def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
         found = _PLACE.fullmatch(str(token))
-        return None if found is None or found[2] or found[1] not in self.values else mbarrier_of(self.values[found[1]])
+        return (
+            None if found is None or found[2] or found[1] not in self.values else shared_place_of(self.values[found[1]])
+        )
+
+    def constant(self, token: Operand) -> int | None:
+        if isinstance(token, str) and token in self.widths:
+            return constant_of(self.values[token]) if token in self.values else None
+        return int(token, 0) if isinstance(token, str) and _NUMBER.fullmatch(token) else None
 
     def write(self, token: str, value: Value) -> None:
         kind = value.type

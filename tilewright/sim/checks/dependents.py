@@ -151,14 +151,15 @@ class Dependents(Checker):
             self.effects.pop(id(effect), None)
         self.landing = effect if begins else None
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         effect = self.landing
         if memory != "global" or effect is None or not (self.older or id(effect) in self.effects):
             return
-        into = any(a.writes and MemSpace.GMEM in a.memories for a in group.lanes.op.attrs["atom"].accesses)
         for buffer in self.launch.space.exposed():
             if buffer.base + buffer.low <= start < buffer.base + buffer.high:
-                verb = "store" if into else "load"
+                verb = "store" if writes else "load"
                 before = self._unsafe(buffer, verb, id(effect) not in self.effects)
                 if before is not None:
                     lane = effect.lane if effect.lane is not None else 0

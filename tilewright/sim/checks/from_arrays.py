@@ -71,12 +71,13 @@ class FromArrays(SharedChecker):
 
     # -- asynchronous copies -------------------------------------------------------------------------------------------
 
-    def array_stretch(self, group: Group, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def array_stretch(
+        self, group: Group, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         """An asynchronous unit reads, or updates, bytes of the caller's arrays."""
         op = group.lanes.op
-        atom = op.attrs["atom"]
-        stores, reduction = hasattr(atom, "reduction"), getattr(atom, "reduction", "")
-        place = None if stores and not reduction else self.arrays.in_stretch(start, shape, strides)
+        reduction = getattr(op.attrs["atom"], "reduction", "")
+        place = None if writes and not reduction else self.arrays.in_stretch(start, shape, strides)
         if place is None:
             return
         number = self.array_origin(op, *place, WHOLE)

@@ -15,7 +15,6 @@ import numpy as np
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.types import MemSpace
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.buffers import buffers_of
 from tilewright.sim.checks.checker import Checker
@@ -101,7 +100,9 @@ class GlobalProxies(Checker):
             self.landing.pop()
             self.issued.pop(id(effect), None)
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         if memory != "global" or not self.landing:
             return
         for buffer, written in self.written.items():
@@ -111,11 +112,11 @@ class GlobalProxies(Checker):
                     cells = (cells[:, None] + np.arange(extent) * stride).reshape(-1)
                 cells = (cells[:, None] + (start - buffer.base) + np.arange(0, shape[-1], 1 << self.shift)).reshape(-1)
                 cells >>= self.shift
-                self._check(group, buffer, written, cells)
-                if _into(group.lanes.op):
+                self._check(group, buffer, written, cells, writes)
+                if writes:
                     written[cells] = 0
 
-    def _check(self, group: Group, buffer: Any, written: Array, cells: Array) -> None:
+    def _check(self, group: Group, buffer: Any, written: Array, cells: Array, writes: bool) -> None:
         effect, found = self.landing[-1], written[cells]
         known = self.issued.get(id(effect))
         if known is None or not found.any():
@@ -132,17 +133,20 @@ class GlobalProxies(Checker):
             if max(theirs, own) > write.tick:
                 continue
             at = int(cells[np.argmax(found == entry)]) << self.shift
-            self._report(group, effect, warp, write, writer, buffer, at)
+            does = "writes" if writes else "reads"
+            self._report(group, effect, warp, does, write, writer, buffer, at)
             return
 
-    def _report(self, group: Group, effect: Effect, warp: int, write: Write, writer: int, buffer: Any, at: int) -> None:
-        """The copy ``effect`` that ``warp`` issued touches the cell at ``at``, written by ``writer`` in ``write``."""
+    def _report(
+        self, group: Group, effect: Effect, warp: int, does: str, write: Write, writer: int, buffer: Any, at: int
+    ) -> None:
+        """The copy ``effect`` that ``warp`` issued ``does`` the cell at ``at``, which ``writer`` wrote in ``write``."""
         wrote = actor_in_wave(write.wave, writer // WARP, writer % WARP)
         issuer = actor_in_wave(group.wave, warp, None if effect.lane is None else effect.lane % WARP)
         self.findings.add(
             Finding(
                 "proxy-fence",
-                f"TMA {'writes' if _into(effect.op) else 'reads'} global memory that threads of this kernel wrote and "
+                f"TMA {does} global memory that threads of this kernel wrote and "
                 "no fence has made visible to the async proxy",
                 [Party("issued", effect.op, issuer), Party("after a write", write.op, wrote)],
                 global_memory(write.op, buffer, at, 1 << self.shift),
@@ -151,8 +155,3 @@ class GlobalProxies(Checker):
                 "barrier or flag that the issuing thread waits for",
             )
         )
-
-
-def _into(op: Op) -> bool:
-    """Whether an asynchronous copy writes to global memory."""
-    return any(a.writes and MemSpace.GMEM in a.memories for a in op.attrs["atom"].accesses)

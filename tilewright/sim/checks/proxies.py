@@ -23,7 +23,7 @@ from tilewright.sim.checks.checker import SharedChecker
 from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
-from tilewright.sim.checks.sites import SHARED_SPACES, kernel_facts
+from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import SharedBuffer
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ class Proxies(SharedChecker):
         self.fences: dict[Wave, Fences] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
-        self.into: dict[int, bool] = {}  # by an op's id: whether it copies into shared memory
 
     def wave(self, wave: Wave) -> None:
         self.written[wave] = np.zeros((wave.shared.bytes.size >> self.shift) + 1, np.uint64)
@@ -166,19 +165,14 @@ class Proxies(SharedChecker):
 
     # -- the async proxy -----------------------------------------------------------------------------------------------
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         """A bulk copy reads or overwrites a box: threads must have fenced what they wrote there. Bytes that it
         overwrites are no longer those of threads."""
         if memory != "shared" or not self.order.landing or group.wave not in self.wrote:
             return
-        op = group.lanes.op
-        into = self.into.get(id(op))
-        if into is None:
-            into = self.into[id(op)] = any(
-                a.role == "destination" and any(s in SHARED_SPACES for s in a.memories)
-                for a in op.attrs["atom"].accesses
-            )
-        effect = self.order.landing[-1]
+        op, effect = group.lanes.op, self.order.landing[-1]
         first, last = start >> self.shift, (start + math.prod(shape)) >> self.shift
         written = self.written[group.wave][first:last]
         newest = int(np.maximum.reduce(written))
@@ -187,8 +181,8 @@ class Proxies(SharedChecker):
         lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
         if not self._plainly_fenced(group.wave, effect, lane // WARP, written, newest):
             cells = np.arange(first, last)
-            self._check(group, op, effect, [lane // WARP], cells, "overwrites" if into else "reads")
-        if into:
+            self._check(group, op, effect, [lane // WARP], cells, "overwrites" if writes else "reads")
+        if writes:
             written[:] = 0
 
     def _plainly_fenced(self, wave: Wave, effect: Effect, row: int, written: Array, newest: int) -> bool:

@@ -57,7 +57,7 @@ class Races(Checker):
         self.shadows: dict[Any, Shadow] = {}  # of global buffers
         self.rows: dict[Any, WholeRows] = {}  # of those that have no shadow yet
         self.pending: dict[Wave, PendingAccesses] = {}  # of the waves' shared memory
-        self.stretches: dict[tuple[int, bool], tuple[str, bool]] = {}  # by op: what it does, whether its bytes count
+        self.stretches: dict[int, tuple[bool, bool]] = {}  # by op: whether it updates, whether its bytes count
         self.plain_loads: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
         self.arriving: list[tuple[Wave, Reach, int]] = []  # what has landed, and counts at mbarriers
 
@@ -190,7 +190,7 @@ class Races(Checker):
             self.plain_loads[id(op)] = number
         if access.nbytes & ((1 << pending.shadow.shift) - 1):
             return
-        if site.agent and self.order.landing and self._counts(op):
+        if site.agent and self.order.landing and self._asynchronous(op)[1]:
             self.arriving.append((group.wave, reach, number))
             return
         acting = Accessors(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
@@ -207,15 +207,15 @@ class Races(Checker):
         acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
         self._check_shared("load", pending, reach, acting, number, group, None)
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         """A bulk or tensor copy reads or writes a box of memory, on behalf of the lane that issued it."""
         if self.stopped:
             return
         op, shared = group.lanes.op, memory == "shared"
-        known = self.stretches.get((id(op), shared))
-        if known is None:
-            known = self.stretches[id(op), shared] = _verb(op, shared), _counts_at_mbarrier(op)
-        verb, counted = known
+        updates, counted = self._asynchronous(op)
+        verb = "load" if not writes else "atomic" if updates else "store"
         number = self.order.sites.number(op, verb, shared)
         agent = self.order.sites[number].agent
         lane = np.array([_issuer(self.order.landing[-1]) if self.order.landing else 0])
@@ -271,12 +271,15 @@ class Races(Checker):
         agent = self.order.sites[number].agent
         return None if agent and not self.order.landing and agent not in self.order.layout.agents else number
 
-    def _counts(self, op: Op) -> bool:
-        """As ``_counts_at_mbarrier``, found once."""
-        known = self.stretches.get((id(op), True))
+    def _asynchronous(self, op: Op) -> tuple[bool, bool]:
+        """Whether an asynchronous copy updates what it writes, and whether what it brings counts at an mbarrier."""
+        known = self.stretches.get(id(op))
         if known is None:
-            known = self.stretches[id(op), True] = _verb(op, True), _counts_at_mbarrier(op)
-        return known[1]
+            accesses = op.attrs["atom"].accesses
+            updates = any(a.role == "destination" and a.does == "update" for a in accesses)
+            counts = any(a.role == "mbarrier" and a.agent for a in accesses)
+            known = self.stretches[id(op)] = updates, counts
+        return known
 
     def _shadow(self, buffer: Any) -> Shadow | None:
         found = self.shadows.get(buffer)
@@ -377,15 +380,3 @@ def _issuer(effect: Effect) -> int:
     if effect.lane is not None:
         return effect.lane
     return 0 if effect.mask is None else int(np.argmax(effect.mask))
-
-
-def _verb(op: Op, shared: bool) -> str:
-    """The accesses of an asynchronous copy to shared (or global) memory."""
-    accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
-    mine = [a for a in accesses if any(s.value in ("smem", "dsmem") for s in a.memories) == shared]
-    return "load" if not mine or mine[0].does == "read" else "atomic" if mine[0].does == "update" else "store"
-
-
-def _counts_at_mbarrier(op: Op) -> bool:
-    """Whether what the op brings counts at an mbarrier."""
-    return any(a.role == "mbarrier" and a.agent for a in op.attrs["atom"].accesses)

@@ -18,7 +18,7 @@ from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.types import FragType, PtrType
+from tilewright.ir.types import FragType, MemSpace, PtrType
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
 from tilewright.sim.checks.register_origins import RegisterOrigins
@@ -62,6 +62,7 @@ class Uninitialised(RegisterOrigins):
         self.written_cells: dict[Wave, WrittenCells] = {}
         self.pending: Origins = None  # of what the op that is executed has read from memory
         self.stored: dict[Op, deque[tuple[int, int, int]]] = {}
+        self.carried: dict[Op, Array] = {}  # cells on their way from one block's shared memory to another's
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
@@ -174,25 +175,29 @@ class Uninitialised(RegisterOrigins):
             memory[cells] = np.maximum(memory[cells], mine if cells.ndim == 1 else mine[:, None])
             self.written_cells[group.wave].forget()
 
-    def stretch(self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def stretch(
+        self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
+    ) -> None:
         if memory == "global" and self.arrays:
-            self.array_stretch(group, start, shape, strides)
+            self.array_stretch(group, start, shape, strides, writes)
         op = group.lanes.op
-        accesses = [a for a in op.attrs["atom"].accesses if a.role in ("source", "destination")]
-        into_shared = any(a.role == "destination" and "smem" in [s.value for s in a.memories] for a in accesses)
         size = int(np.prod(shape))
         if memory == "shared":
             where = slice(start >> self.shift, (start + size) >> self.shift)
             cells = self.memory[group.wave][where]
-            if into_shared:
-                cells[:] = 0
+            if writes:
+                cells[:] = carried = self.carried.pop(op, 0)
                 self.written_cells[group.wave].writes += 1
+                if np.any(carried):
+                    self.written_cells[group.wave].forget()
                 if self.landing is not None:
                     self.landing.append(np.arange(where.start, where.stop))
+            elif _copies_into_shared(op):
+                self.carried[op] = cells.copy()
             else:
                 undefined = int(np.count_nonzero(cells)) << self.shift
                 self.stored.setdefault(op, deque()).append((undefined, size, int(cells.max(initial=0))))
-        elif not into_shared and self.stored.get(op):
+        elif writes and self.stored.get(op):
             undefined, whole, origin = self.stored[op].popleft()
             if undefined > whole - size:  # more than a box that hangs over the edge leaves behind
                 every = np.full(group.lanes_count, origin if origin != UNWRITTEN else self._origin(op), ORIGIN)
@@ -251,3 +256,8 @@ class Uninitialised(RegisterOrigins):
                     who = actor_in_wave(wave, first // WARP, first % WARP)
                     origin = self.origins[int(lanes[first])]
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
+
+
+def _copies_into_shared(op: Op) -> bool:
+    """Whether an asynchronous copy ends in shared memory."""
+    return any(a.role == "destination" and MemSpace.SMEM in a.memories for a in op.attrs["atom"].accesses)

@@ -1,0 +1,113 @@
+"""``cp.async.bulk`` and ``cp.reduce.async.bulk`` in inline PTX, as the bulk copies of the language (PTX ISA, "Data
+Movement and Conversion Instructions: Bulk copy"). Sizes are known while staging; other statements stay PTX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tilewright.atoms.bulk_copy import ALIGNMENT, BulkCopy, BulkLoad, BulkStore, BulkToBlock, reduction_element
+from tilewright.atoms.ptx.text import Operand, Statement
+from tilewright.ir.builder import Builder
+from tilewright.ir.core import Value
+from tilewright.ir.types import I16, I32, I64, U8
+from tilewright.lang.device.bulk_bytes import place_operand
+from tilewright.lang.device.ptx_instructions import same_number
+from tilewright.lang.tensors.pointer import Pointer
+
+if TYPE_CHECKING:
+    from tilewright.lang.device.ptx_memory import Text
+
+_LOAD = re.compile(
+    r"cp\.async\.bulk\.shared::(?:cta|cluster)\.global\.mbarrier::complete_tx::bytes"
+    r"(\.multicast::cluster)?(\.L2::cache_hint)?"
+)
+_STORE = re.compile(
+    r"cp\.(?:reduce\.)?async\.bulk\.global\.shared::cta\.bulk_group(\.L2::cache_hint)?"
+    r"(?:\.([a-z]+)\.((?:noftz\.)?\w+))?"
+)
+_TO_BLOCK = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+
+
+def follows(statement: Statement, text: Text) -> bool:
+    """Whether the statement can be emitted as a bulk copy: its addresses were made from pointers of the program."""
+    return _emitter(statement, text) is not None
+
+
+def emit(statement: Statement, text: Text) -> None:
+    """Emit a statement that is followed."""
+    found = _emitter(statement, text)
+    assert found is not None
+    found()
+
+
+def _emitter(statement: Statement, text: Text) -> Callable[[], None] | None:
+    """A function that emits the statement as a bulk copy; None for one that is not followed."""
+    operands = statement.operands
+    size = text.constant(operands[2]) if len(operands) > 2 else None
+    if size is None:
+        return None
+    if (found := _LOAD.fullmatch(statement.opcode)) is not None:
+        return _load(text, operands, size, *map(bool, found.groups()))
+    if (found := _STORE.fullmatch(statement.opcode)) is not None:
+        reduces = statement.opcode.startswith("cp.reduce")
+        return _store(text, operands, size, bool(found[1]), found[2], found[3]) if reduces is bool(found[2]) else None
+    if statement.opcode == _TO_BLOCK and len(operands) == 4:
+        return _to_block(text, operands, size)
+    return None
+
+
+def _load(
+    text: Text, operands: tuple[Operand, ...], size: int, multicast: bool, hint: bool
+) -> Callable[[], None] | None:
+    if len(operands) != 4 + multicast + hint or not text.reaches(operands[1], "global"):
+        return None
+    target, barrier = text.shared_place(operands[0]), text.shared_place(operands[3])
+    if target is None or barrier is None or target[1] is not None or barrier[1] is not None:
+        return None  # only what lies in the own block, or in several at the same place
+    to, at = target[0], barrier[0]
+
+    def emitted() -> None:
+        shared = [place_operand(at, "mbarrier", I64, 8)]
+        shared += [text.number(operands[4], I16)] * multicast + [text.number(operands[-1], I64)] * hint
+        _call(BulkLoad(U8.width, hint, multicast), shared, to, text.place(operands[1], U8, "global", ALIGNMENT), size)
+
+    return emitted
+
+
+def _store(
+    text: Text, operands: tuple[Operand, ...], size: int, hint: bool, reduction: str | None, written: str | None
+) -> Callable[[], None] | None:
+    element = U8 if reduction is None else reduction_element(reduction, written or "")
+    known = text.reaches(operands[0], "global") and text.reaches(operands[1], "shared::cta")
+    if len(operands) != 3 + hint or not known or element is None:
+        return None
+
+    def emitted() -> None:
+        to, of = (text.place(operands[i], element, space, ALIGNMENT) for i, space in enumerate(("global", "shared")))
+        store = BulkStore(element.width, hint, reduction or "", element if reduction else None)
+        _call(store, [text.number(operands[3], I64)] if hint else [], to, of, size)
+
+    return emitted
+
+
+def _to_block(text: Text, operands: tuple[Operand, ...], size: int) -> Callable[[], None] | None:
+    target, barrier = text.shared_place(operands[0]), text.shared_place(operands[3])
+    if target is None or barrier is None or not text.reaches(operands[1], "shared::cta"):
+        return None
+    (to, rank), (at, other) = target, barrier
+    if rank is None or other is None or not same_number(rank, other):
+        return None
+
+    def emitted() -> None:
+        shared = [place_operand(at, "mbarrier", I64, 8), Builder.current().cast(rank, I32)]
+        _call(BulkToBlock(U8.width), shared, to, text.place(operands[1], U8, "shared::cta", ALIGNMENT), size)
+
+    return emitted
+
+
+def _call(copy: BulkCopy, shared: list[Value], to: Pointer, of: Pointer, size: int) -> None:
+    element = U8 if not isinstance(copy, BulkStore) or copy.element is None else copy.element
+    sides = [place_operand(place, copy.mnemonic(), element) for place in (to, of)]
+    Builder.current().call(copy, [*shared, *sides], count=1, bytes=size)
