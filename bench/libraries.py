@@ -22,6 +22,7 @@ PROGRAMS = Path(__file__).with_name("library_programs")
 SPEED = Path(__file__).with_name("library_speed.py")
 BESIDE = ("apache-tvm-ffi", "einops", "torch-c-dlpack-ext", "tqdm")
 """What they import."""
+BLACKWELL = "sm_100a"
 ROWS, GEMM, ATTENTION = "quack_rows.py", "quack_gemm.py", "flash_attention.py"
 INTERFACE, WEIGHTS = "quack_gemm_interface.py", "quack_weights.py"
 LIBRARIES = {
@@ -31,6 +32,14 @@ LIBRARIES = {
     "quack 0.6.5": (("quack-kernels==0.6.5",), (ROWS, INTERFACE, WEIGHTS)),
     "FlashAttention 4 (4.0.0b36), quack 0.5.3": (("flash-attn-4==4.0.0b36", "quack-kernels==0.5.3"), (ATTENTION,)),
     "FlashAttention 4 (4.0.0b36), quack 0.6.5": (("flash-attn-4==4.0.0b36", "quack-kernels==0.6.5"), (ATTENTION,)),
+    "FlashAttention 4 (4.0.0b36), quack 0.6.5, for Blackwell": (
+        ("flash-attn-4==4.0.0b36", "quack-kernels==0.6.5"),
+        (f"flash_attention_blackwell.py {BLACKWELL}",),
+    ),
+    "quack 0.6.5, for Blackwell": (
+        ("quack-kernels==0.6.5",),
+        (f"{INTERFACE} {BLACKWELL}", f"quack_block_scaled.py {BLACKWELL}"),
+    ),
     "Flash-Sparse-Attention 2.0.6, quack 0.6.5": (
         ("flash-sparse-attn==2.0.6", "quack-kernels==0.6.5"),
         ("flash_sparse_attention.py",),
@@ -42,11 +51,12 @@ LIBRARIES = {
     "SonicMoE 0.1.2.post1, quack 0.6.5": (("sonic-moe==0.1.2.post1", "quack-kernels==0.6.5"), ("sonic_moe.py",)),
     "fast-trimul 3.0.6": (("fast-trimul==3.0.6",), ("fast_trimul_forms.py",)),
 }
-"""The wheels of each, and the programs that run with them."""
+"""The wheels of each, and the programs that run with them; those for another GPU than Hopper with its architecture, in
+the simulator only."""
 TIMED = ("quack 0.3.0", "FlashAttention 4 (4.0.0b36), quack 0.5.3")
 
 
-def run(program: Path, folder: str, gpu: bool) -> list[str]:
+def run(program: Path, folder: str, gpu: bool, arch: str = "") -> list[str]:
     """The lines that a program prints, without the folder of the wheels."""
     places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {
@@ -55,8 +65,9 @@ def run(program: Path, folder: str, gpu: bool) -> list[str]:
         "QUACK_CACHE_ENABLED": "0",
         "TILEWRIGHT_OUTSIDE_REGISTERS": "undefined",
     }
+    options = [*([] if gpu else ["--cpu"]), *(["--arch", arch] if arch else [])]
     done = subprocess.run(
-        [sys.executable, "-m", "tilewright", "run", *([] if gpu else ["--cpu"]), str(program)],
+        [sys.executable, "-m", "tilewright", "run", *options, str(program)],
         env={**os.environ, **settings},
         capture_output=True,
         encoding="utf-8",
@@ -77,7 +88,11 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         install(wheels, folder, options.wheels)
         start = time.perf_counter()
-        lines = [line for program in programs for line in run(PROGRAMS / program, folder, options.gpu)]
+        lines = []
+        for program in programs:
+            name_of, _, arch = program.partition(" ")
+            if not (arch and options.gpu):
+                lines += run(PROGRAMS / name_of, folder, options.gpu, arch)
         pairs = [line.partition(": ") for line in lines if ": " in line]
         record: dict[str, object] = {"forms": {form: found for form, _, found in pairs}}
         record["seconds"] = round(time.perf_counter() - start)

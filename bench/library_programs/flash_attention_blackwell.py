@@ -1,0 +1,44 @@
+"""FlashAttention 4's kernels for Blackwell against PyTorch in single precision, under the default checks: one line a
+form. Run it with ``--cpu --arch sm_100a``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from flash_attention import backward, forward, lengths, run, without
+
+DEFAULT = "default,-exits"
+"""The last bulk stores of the backward are not waited for before a block ends."""
+BROAD = f"{DEFAULT},-bounds"
+"""Besides, the step before it reads beyond its tile where the tile has fewer rows than the block has threads."""
+
+
+def of(checks: str, form: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: without(checks, form)
+
+
+FORMS: dict[str, Callable[[], bool]] = {
+    "forward": of("default", forward),
+    "forward, causal": of("default", lambda: forward(causal=True)),
+    "forward, depth 96": of("default", lambda: forward(depth=96)),
+    "forward, bf16, 320 rows of 128": of("default", lambda: forward(320, 1, depth=128, dtype=torch.bfloat16)),
+    "forward, 40 rows, 200 columns": of("default", lambda: forward(40, columns=200)),
+    "forward, a window": of("default", lambda: forward(200, window_size=(20, 10))),
+    "forward, lengths": of("default", lengths),
+    "backward, -exits": of(DEFAULT, backward),
+    "backward, causal, -exits": of(DEFAULT, lambda: backward(causal=True)),
+    "backward, lengths, -exits": of(DEFAULT, lambda: lengths(train=True)),
+    "backward, bf16, 256 rows of 128, pairs of blocks, -exits,-bounds": of(
+        BROAD, lambda: backward(256, 1, depth=128, dtype=torch.bfloat16)
+    ),
+    "backward, bf16, 256 rows of 128, causal, -exits,-bounds": of(
+        BROAD, lambda: backward(256, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)
+    ),
+    "backward, bf16, 128 rows of 256, -exits,-bounds,-divergence,-races": of(
+        f"{BROAD},-divergence,-races", lambda: backward(128, 1, depth=256, dtype=torch.bfloat16)
+    ),
+}
+
+if __name__ == "__main__":
+    run(FORMS)
