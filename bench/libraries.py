@@ -4,7 +4,8 @@
 
 Each library is installed into a folder of its own, without what it depends on: from PyPI, or from the wheels of a
 folder where there is no network. The programs of ``bench/library_programs`` call it as its users do, by
-``tilewright run --cpu`` under all checks, or with ``--gpu`` on a GPU. ``--speed`` adds ``bench/library_speed.py``.
+``tilewright run --cpu`` under all checks (the default ones for Blackwell), or with ``--gpu`` on a GPU. ``--speed``
+adds ``bench/library_speed.py``.
 """
 
 from __future__ import annotations
@@ -56,12 +57,17 @@ the simulator only."""
 TIMED = ("quack 0.3.0", "FlashAttention 4 (4.0.0b36), quack 0.5.3")
 
 
+def checks_of(arch: str) -> str:
+    """The checks of a program: all, and the default ones for GPUs after Hopper."""
+    return "default" if arch else "all"
+
+
 def run(program: Path, folder: str, gpu: bool, arch: str = "") -> list[str]:
     """The lines that a program prints, without the folder of the wheels."""
     places = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {
         "PYTHONPATH": os.pathsep.join(places),
-        "TILEWRIGHT_SIM_CHECK": "all",
+        "TILEWRIGHT_SIM_CHECK": checks_of(arch),
         "QUACK_CACHE_ENABLED": "0",
         "TILEWRIGHT_OUTSIDE_REGISTERS": "undefined",
     }
@@ -95,6 +101,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
                 lines += run(PROGRAMS / name_of, folder, options.gpu, arch)
         pairs = [line.partition(": ") for line in lines if ": " in line]
         record: dict[str, object] = {"forms": {form: found for form, _, found in pairs}}
+        record["check"] = checks_of(programs[0].partition(" ")[2])
         record["seconds"] = round(time.perf_counter() - start)
         if options.speed and name in TIMED:
             record["speed"] = [json.loads(line) for line in run(SPEED, folder, True) if line.startswith("{")]
@@ -116,7 +123,7 @@ def main() -> None:
         print(json.dumps({name: records[name]}, indent=1), flush=True)
         if options.write:
             command = " ".join(["python", "bench/libraries.py", *sys.argv[1:]])
-            text = json.dumps({"command": command, "check": "all", "libraries": records}, indent=1)
+            text = json.dumps({"command": command, "libraries": records}, indent=1)
             options.write.write_text(text + "\n", encoding="utf-8")
 
 

@@ -3,6 +3,7 @@ double precision: one line a form."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import torch
@@ -23,6 +24,8 @@ from quack.mlp import mlp_func
 from torch.nn import functional
 
 import tilewright.sim
+
+CHECKS = os.environ.get("TILEWRIGHT_SIM_CHECK", "all")
 
 
 def draw(*shape: int) -> torch.Tensor:
@@ -129,7 +132,7 @@ def mlp() -> bool:
     )
 
 
-def cross_entropy(check: str = "all") -> bool:
+def cross_entropy(check: str = CHECKS) -> bool:
     x, weight = ((draw(*shape) / 4).requires_grad_() for shape in ((128, 64), (256, 64)))
     target = torch.randint(0, 256, (128,), device="cuda")
     exact = [t.detach().double().requires_grad_() for t in (x, weight)]
@@ -143,7 +146,7 @@ def cross_entropy(check: str = "all") -> bool:
 
 
 def without(checks: str, form: Callable[[], bool]) -> bool:
-    with tilewright.sim.options(check=f"all,{checks}"):
+    with tilewright.sim.options(check=f"{CHECKS},{checks}"):
         return form()
 
 
@@ -168,7 +171,7 @@ FORMS: dict[str, Callable[[], bool]] = {
     "linear layer, forward and backward": linear,
     "MLP, forward and backward": mlp,
     "linear cross-entropy, forward and backward": cross_entropy,
-    "linear cross-entropy, forward and backward, -races": lambda: cross_entropy("all,-races"),
+    "linear cross-entropy, forward and backward, -races": lambda: cross_entropy(f"{CHECKS},-races"),
 }
 
 for name, form in FORMS.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import Float32, Int32, Int64, Uint32, cute, sim
+from tilewright import Float16, Float32, Int32, Int64, Uint32, const_expr, cute, range_constexpr, sim
 from tilewright._mlir.dialects import llvm
 from tilewright.cute import arch
 from tilewright.cutlass_dsl import T
@@ -175,3 +175,73 @@ def test_an_mbarrier() -> None:
 def test_what_cannot_be_followed_stays_ptx(text: str) -> None:
     with pytest.raises(TilewrightError, match="the simulator does not know"):
         per_thread(lambda t, p: loaded(text, p.toint()), 1, dtype=Uint32, memory=np.array(WORDS, np.uint32))
+
+
+# -- matrices ----------------------------------------------------------------------------------------------------------
+
+PRODUCT = """{
+    .reg .b32 a<4>; .reg .b32 b<2>;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0, a1, a2, a3}, [$4];
+    ldmatrix.sync.aligned.m8n8.x2.shared::cta.b16 {b0, b1}, [$5];
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {$0, $1, $2, $3}, {a0, a1, a2, a3}, {b0, b1}, {$6, $7, $8, $9};
+}"""
+
+
+def by_inline_ptx(copy: str = "cp.async.cg.shared.global [$0], [$1], 16;", waits: bool = True) -> Any:
+    @cute.kernel
+    def kernel(a: cute.Tensor, b: cute.Tensor, d: cute.Tensor):
+        t, _, _ = arch.thread_idx()
+        s_a, s_b = (arch.alloc_smem(Float16, n, 16) for n in (256, 128))
+        asm(
+            None, copy, "r,l", Int32((s_a + 8 * t).toint()), (a.iterator + 8 * t).toint()
+        )  # two pieces of 16 bytes a row
+        if t < 16:
+            asm(None, copy, "r,l", Int32((s_b + 8 * t).toint()), (b.iterator + 8 * t).toint())
+        arch.inline_ptx("cp.async.commit_group;")
+        if const_expr(waits):
+            arch.inline_ptx("cp.async.wait_group 0;")
+        arch.sync_threads()
+        row_a, row_b = s_a + 16 * (t % 16) + 8 * (t // 16), s_b + 16 * (t % 8) + 8 * (t // 8 % 2)
+        operands = [row_a.toint().ir_value(), row_b.toint().ir_value(), *(Float32(1).ir_value() for _ in range(4))]
+        kind = llvm.StructType.get_literal([T.f32()] * 4)
+        found = llvm.inline_asm(kind, operands, PRODUCT, "=f,=f,=f,=f,r,r,f,f,f,f", has_side_effects=True)
+        for i in range_constexpr(4):
+            d[t // 4 + 8 * (i // 2), t % 4 * 2 + i % 2] = Float32(llvm.extractvalue(T.f32(), found, [i]))
+
+    @cute.jit
+    def host(a: cute.Tensor, b: cute.Tensor, d: cute.Tensor):
+        kernel(a, b, d).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    draw = np.random.default_rng(0)
+    a, b = (draw.integers(-3, 4, (n, 16)).astype(np.float16) for n in (16, 8))
+    d = np.zeros((16, 8), np.float32)
+    host(*(cute.runtime.from_dlpack(x, assumed_align=16) for x in (a, b)), d)
+    return d - a.astype(np.float32) @ b.T.astype(np.float32)
+
+
+@pytest.mark.parametrize("size", ["16", "16, 16", "16, 0x10"])
+def test_a_product_of_matrices_in_inline_ptx(size: str) -> None:
+    assert (by_inline_ptx(f"cp.async.cg.shared::cta.global.L2::128B [$0], [$1], {size};") == 1).all()
+
+
+def test_a_copy_that_is_not_waited_for_is_seen() -> None:
+    with pytest.raises(TilewrightError, match="cp.async"):
+        by_inline_ptx(waits=False)
+
+
+def test_a_copy_that_fills_in_zeros_stays_inline_ptx() -> None:
+    with pytest.raises(TilewrightError, match="does not know cp.async"):
+        by_inline_ptx("cp.async.cg.shared.global [$0], [$1], 16, 8;")
+
+
+def test_stored_matrices() -> None:
+    @cute.jit
+    def body(t: Any) -> Any:
+        tile = arch.alloc_smem(Uint32, 32, 16)
+        text = "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$0], {$1};"
+        asm(None, text, "r,r", Int32((tile + 4 * (t % 8)).toint()), Uint32(t * 2 + (t * 2 + 1) * 65536))
+        arch.sync_warp()
+        return Uint32(arch.load(tile + t))
+
+    cells = np.array(per_thread(body, 32, dtype=Uint32), np.uint32).view(np.uint16).reshape(8, 8)
+    assert (cells == np.arange(64).reshape(8, 8).T).all()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.ptx.text import Operand, Statement
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -31,7 +32,7 @@ from tilewright.ir.types import (
     U64,
     ScalarType,
 )
-from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, ptx_bulk, registers
+from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, ptx_bulk, ptx_matrix, registers
 from tilewright.lang.numbers.numeric import Int32, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -252,6 +253,10 @@ def follows(statement: Statement, text: Text) -> bool | None:
         return text.shared_place(operands[0]) is not None
     if opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
         return ptx_bulk.follows(statement, text)
+    if ptx_matrix.is_matrix(opcode):
+        return ptx_matrix.follows(statement, text)
+    if opcode.startswith(("cp.async.ca.", "cp.async.cg.")):
+        return _cp_async(statement, text) is not None
     return False if opcode.split(".")[0] in ("ld", "st", "atom", "red", "bar", "barrier", "mbarrier") else None
 
 
@@ -277,8 +282,28 @@ def emit(statement: Statement, text: Text) -> None:
         made = text.shared_place(operands[0])
         assert made is not None
         mbarriers.cp_async_mbarrier_arrive_noinc(made[0])
+    elif ptx_matrix.is_matrix(opcode):
+        ptx_matrix.emit(statement, text)
+    elif (copy := _cp_async(statement, text)) is not None:
+        target, source = (text.place(operands[i], U32, ("shared", "global")[i], copy.bits // 8) for i in range(2))
+        Builder.current().call(copy, [source.value(), target.value()], count=1, predicated=False)
     else:
         ptx_bulk.emit(statement, text)
+
+
+_CP_ASYNC = re.compile(r"cp\.async\.(ca|cg)\.shared(?:::cta)?\.global(?:\.L2::(?:64|128|256)B)?")
+
+
+def _cp_async(statement: Statement, text: Text) -> CpAsync | None:
+    """The copy; None where it is not followed: with a size of the source that is less, zeros are filled in."""
+    found, operands = _CP_ASYNC.fullmatch(statement.opcode), statement.operands
+    if found is None or len(operands) not in (3, 4):
+        return None
+    sizes = [text.constant(o) for o in operands[2:]]
+    known = text.reaches(operands[0], "shared::cta") and text.reaches(operands[1], "global")
+    if not known or sizes[0] not in (4, 8, 16) or sizes[-1] != sizes[0] or found[1] == "cg" and sizes[0] != 16:
+        return None
+    return CpAsync(8 * sizes[0], LoadCacheMode(found[1]))
 
 
 def _at_mbarrier(what: str, text: Text, operands: tuple[Operand, ...]) -> None:

@@ -48,7 +48,7 @@ _LOOP = re.compile(
 WAIT = "mbarrier.wait.parity"
 """What stands for it here."""
 _CANDIDATE = re.compile(
-    r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async|cp\.reduce)\b"
+    r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async|cp\.reduce|ldmatrix|stmatrix|mma\.sync)\b"
 )
 _PLACE = re.compile(r"\[\s*([\w$]+)\s*(?:\+\s*(\w+)\s*)?\]")
 """``[register + bytes]``"""
