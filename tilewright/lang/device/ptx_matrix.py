@@ -97,7 +97,14 @@ def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callab
             _put(text, _as_registers(fragment, kind), given, register)
             fragments.append((fragment, Layout((size(tv[1]), 1, 1))))
         (a, of_a), (b, of_b), (d, of_d) = fragments
-        attrs = {"d_layout": of_d, "a_layout": of_a, "b_layout": of_b, "d_offset": 0, "a_offset": 0, "b_offset": 0}
+        attrs: dict[str, Any] = {
+            "d_layout": of_d,
+            "a_layout": of_a,
+            "b_layout": of_b,
+            "d_offset": 0,
+            "a_offset": 0,
+            "b_offset": 0,
+        }
         Builder.current().call(atom, [d.engine.frag, a.engine.frag, b.engine.frag], **attrs)
         _take(text, _as_registers(d, atom.type_d), words[0])
 
