@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from tilewright.lang.arguments.arrays import is_array
 from tilewright.lang.launch.marked import MarkedFunction
+from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.contents import (
     CLASS,
     EMPTY,
@@ -338,7 +339,7 @@ def _of_cell(cell: Any) -> Held:
 
 
 def _package(cls: type) -> str:
-    return str(cls.__module__).partition(".")[0]
+    return module_of(cls).partition(".")[0]
 
 
 def _same(now: Any, before: Any) -> bool:

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.staging.class_modules import is_immutable, module_of, says_module
 from tilewright.lang.staging.location import counts_as_user, is_user_file
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
@@ -124,7 +125,7 @@ def users_bases(cls: type) -> list[type]:
     return [
         base
         for base in reversed(cls.__mro__)
-        if base.__module__ != "builtins" and is_users(sys.modules.get(base.__module__))
+        if module_of(base) != "builtins" and is_users(sys.modules.get(module_of(base)))
     ]
 
 
@@ -282,14 +283,9 @@ def is_lasting_state(store: Store) -> bool:
     return not (named or store.state or store.word in ("position", "remembered results"))
 
 
-def module_of(cls: type) -> str:
-    """The name of the module of a class; empty for those of extension modules that show a descriptor in its place."""
-    return cls.__module__ if isinstance(cls.__module__, str) else ""
-
-
 def _stores_of(cls: type) -> tuple[Store, ...]:
     named = next(
-        (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{base.__module__}.{base.__qualname__}"))), None
+        (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{says_module(base)}.{base.__qualname__}"))), None
     )
     if named is not None or hasattr(cls, "__tilewright_marked__"):
         return (named or MARKED,)
@@ -319,7 +315,7 @@ def _is_native(cls: type) -> bool:
     """Whether a class is written in another language than Python, so that its state is not in attributes."""
     loader = getattr(getattr(sys.modules.get(module_of(cls)), "__spec__", None), "loader", None)
     extension = loader is BuiltinImporter or isinstance(loader, ExtensionFileLoader)
-    return extension or bool(cls.__flags__ & 1 << 8)  # bit 8: "immutable type", which no class of Python's is
+    return extension or is_immutable(cls)
 
 
 def _attributes(cls: type) -> Store | None:

@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.ir.core import Value
 from tilewright.ir.fold import normalise
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint64
+from tilewright.lang.staging.class_modules import module_of
 
 LITERALS = (bool, int, float)
 Values = Iterator[Value]
@@ -155,5 +156,5 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, (tuple, list, dict)):
         return f"{type(value).__name__} of {len(value)}"
-    text = repr(value) if type(value).__module__.startswith("tilewright.") else str(value)
+    text = repr(value) if module_of(type(value)).startswith("tilewright.") else str(value)
     return f"{type(value).__name__} {text}" if len(text) < 60 and "object at 0x" not in text else type(value).__name__

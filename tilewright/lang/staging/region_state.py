@@ -15,7 +15,8 @@ from itertools import chain
 from typing import Any
 
 from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.contents import NAMED, Held, Store, can_change, module_of, same, stores_of, unchanged
+from tilewright.lang.staging.class_modules import module_of
+from tilewright.lang.staging.contents import NAMED, Held, Store, can_change, same, stores_of, unchanged
 from tilewright.lang.staging.lasting import Entry, Lasting, gathered, is_lasting
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.objects import codec, has_protocol, is_record, same_static

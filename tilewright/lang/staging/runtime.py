@@ -11,6 +11,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Location, Op, Value, Variable
 from tilewright.lang.staging.branch import If
 from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.expressions import (
     and_,
     assert_,
@@ -68,7 +69,7 @@ def named(name: str, thing: Any) -> Any:
     return thing
 
 
-_is_ours: Callable[[type], bool] = functools.cache(lambda cls: cls.__module__.startswith("tilewright."))
+_is_ours: Callable[[type], bool] = functools.cache(lambda cls: module_of(cls).startswith("tilewright."))
 
 
 def _tell(name: str, thing: Any) -> None:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from tilewright.errors import StagingError, TilewrightError, attribute_text, nearest
+from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 from tilewright.layout.ints import UnhashableLeafError
 
@@ -81,7 +82,7 @@ def _explained(wrong: Exception, place: UserLine) -> str:
             return "there is nothing to launch: the function that was called is not marked @cute.kernel"
         if isinstance(wrong.obj, tuple) and wrong.name in ("x", "y", "z"):
             return f"a tuple has no .{wrong.name}: x, y, z = cute.arch.thread_idx(), and so block_idx() and the others"
-        if not type(wrong.obj).__module__.startswith("tilewright."):
+        if not module_of(type(wrong.obj)).startswith("tilewright."):
             return ""
         return attribute_text(wrong.obj, str(wrong.name))
     if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
