@@ -7,23 +7,20 @@ one.
 
 from __future__ import annotations
 
-import dis
-import re
 import weakref
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
-from types import CodeType, FrameType, FunctionType, ModuleType
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.contents import can_change, stores_of
 from tilewright.lang.staging.lasting import gathered, is_lasting
+from tilewright.lang.staging.liveness import HoldsUnnamed, read_later
 from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user_frame
 from tilewright.lang.staging.nodes import TOOL
 from tilewright.lang.staging.objects import codec, is_record, labels_of
 from tilewright.lang.staging.region_state import RegionState
-from tilewright.lang.staging.rewrite import REGION_ENDS
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
 
@@ -33,8 +30,6 @@ ONE_OF_TWO = (
 )
 
 LASTING = (type, FunctionType, ModuleType)
-VARIABLE = r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF|NAME|FROM_DICT_OR_DEREF)"
-JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 class AliasPairs:
@@ -101,14 +96,17 @@ def _named_elsewhere(state: RegionState) -> set[int]:
     the region changes. The functions that called the program are not searched: what they have of its objects they gave
     it, and a script may have a model and its data in its variables."""
     seen: set[int] = set()
+    passed: set[int] = set()
     builder = Builder.current()
     waiting: list[Any] = list(builder.given) if isinstance(builder, StagingBuilder) else []
     frame = user_frame(2)
     assigned = set(state.names)
     while frame is not None and id(frame.f_code) not in ENTRIES:
         if counts_as_user(frame.f_code):
-            held, read = frame.f_locals, _read_later(frame)
-            waiting += [held[n] for n in held if n in read and n not in assigned and not n.startswith(TOOL)]
+            held, read = frame.f_locals, read_later(frame)
+            live = [n for n in held if n in read and n not in assigned]
+            waiting += [held[n] for n in live if not n.startswith(TOOL)]
+            waiting += [x for n in live if isinstance(held[n], HoldsUnnamed) for x in held[n].unnamed()]
             waiting += [frame.f_globals[n] for n in names_of(frame.f_code) & frame.f_globals.keys()]
             # Only the innermost function has the variables that the region changes.
             assigned = set()
@@ -117,6 +115,11 @@ def _named_elsewhere(state: RegionState) -> set[int]:
     written = {id(place.holder) for place in state.places.values()}
     while waiting:
         holder = waiting.pop()
+        if type(holder) in STEPS:
+            sequences, rest = STEPS[type(holder)](holder)
+            passed.update(map(id, sequences))
+            waiting += rest
+            continue
         stores = stores_of(type(holder))
         if not stores or id(holder) in seen:
             continue
@@ -132,85 +135,26 @@ def _named_elsewhere(state: RegionState) -> set[int]:
                 held = store.read(holder)
                 waiting += [held[key] for key in held if (id(holder), id(store), key) not in state.places]
         waiting.append(type(holder))
-    return seen
+    return seen | passed
 
 
-def _read_later(frame: FrameType) -> frozenset[str]:
-    """The variables whose present values the function may still read: they are live after the instruction that it is
-    at, in the flow of its bytecode."""
-    (names, live), at = _live(frame.f_code), frame.f_lasti
-    while at not in live:  # within the operands of an instruction that the interpreter has specialised
-        at -= 2
-    return frozenset(name for name, bit in names.items() if live[at] & bit)
-
-
-@lru_cache(maxsize=1024)
-def _live(code: CodeType) -> tuple[dict[str, int], dict[int, int]]:
-    """A bit for each variable, and the bits of those that are live after each instruction, by its offset."""
-    names, flow = _flow(code)
-    before = dict.fromkeys(flow, 0)
-    after, changed = dict(before), True
-    backward = [(at, *flow[at]) for at in reversed(flow)]
-    # Liveness is a backward data flow: in reverse order a few passes reach the fixed point.
-    while changed:
-        changed = False
-        for at, follows, loads, stores in backward:
-            live = 0
-            for place in follows:
-                live |= before[place]
-            after[at] = live
-            if (found := loads | (live & ~stores)) != before[at]:
-                before[at], changed = found, True
-    return names, after
-
-
-def _flow(code: CodeType) -> tuple[dict[str, int], dict[int, tuple[tuple[int, ...], int, int]]]:
-    """A bit for each variable; by the offset of each instruction its possible successors, the bits of the variables
-    that it loads, and of those that it stores.
-
-    The variables that pass through the end of a region (``variables = branch.join(variables)``) count as neither: they
-    are live before it if they are live after it.
-    """
-    instructions = list(dis.get_instructions(code))
-    names: dict[str, int] = {}
-    flow: dict[int, tuple[tuple[int, ...], int, int]] = {}
-    handed, passing = False, 0
-    for one, after in zip(instructions, [*instructions[1:], None], strict=True):
-        name = one.opname
-        # From the look-up of the method to its call, all loads are its arguments.
-        method = name in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in REGION_ENDS
-        handed = method or handed and not name.startswith("CALL")
-        loads, stores = (_bits(found, names) for found in _variables(one))
-        if handed:
-            passing |= loads
-            loads = 0
-        stores, passing = stores & ~passing, passing & ~stores
-        ends = name.startswith(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE", "RERAISE"))
-        follows = () if ends or after is None else (after.offset,)
-        follows += (one.argval,) if one.opcode in JUMPS else ()
-        flow[one.offset] = follows, loads, stores
-    return names, flow
-
-
-def _bits(found: list[str], names: dict[str, int]) -> int:
-    bits = 0
-    for name in found:
-        bits |= names.setdefault(name, 1 << len(names))
-    return bits
-
-
-@cache
-def _kinds(opname: str) -> list[str]:
-    """What an instruction does to its variables, in order."""
-    return re.findall(VARIABLE, opname)
-
-
-def _variables(one: dis.Instruction) -> tuple[list[str], list[str]]:
-    """The variables that an instruction loads and stores. From Python 3.13 on one instruction may do two of both, as
-    its name says: STORE_FAST_LOAD_FAST."""
-    kinds = _kinds(one.opname)
-    if not kinds:
+def _rest_of_sequence(iterator: Any) -> tuple[list[Any], list[Any]]:
+    """Of an iterator over a list or tuple: the sequence, unless it is at the end, and the elements that are to come."""
+    function, (sequence, *_), *index = iterator.__reduce__()
+    if not index:
         return [], []
-    named = one.argval if isinstance(one.argval, tuple) else (one.argval,)
-    pairs = list(zip(kinds, named, strict=False))
-    return [n for kind, n in pairs if kind == "LOAD"], [n for kind, n in pairs if kind != "LOAD"]
+    rest = sequence[: index[0] + 1] if function is reversed else sequence[index[0] :]
+    return ([sequence], [*rest]) if rest else ([], [])
+
+
+def _drawn_from(iterator: Any) -> tuple[list[Any], list[Any]]:
+    """Of ``enumerate``, ``zip`` and the like: what they draw from. The last tuple that they gave is not theirs."""
+    return [], [*iterator.__reduce__()[1]]
+
+
+STEPS: dict[type, Callable[[Any], tuple[list[Any], list[Any]]]] = {
+    **dict.fromkeys(map(type, (iter([]), iter(()), reversed([]), reversed(()))), _rest_of_sequence),
+    **dict.fromkeys((enumerate, zip, map, filter), _drawn_from),
+}
+"""Of iterators that tell where they are: the sequences that they still read, which have a name so far, and what else
+they may still give; not the elements that have passed."""

@@ -14,6 +14,7 @@ from tilewright.lang.numbers import operators, promote
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, as_numeric
 from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.liveness import HoldsUnnamed
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
 from tilewright.lang.staging.ranges import Range, as_python
@@ -27,7 +28,7 @@ def range_(function: Any) -> Any:
     return Range if function is builtins.range else function
 
 
-class For:
+class For(HoldsUnnamed):
     """One execution of a ``for`` statement by the rewritten code, ``i``, ``x``, ``y`` being the variables it assigns::
 
         loop = For(iterable, ("i", "x", "y"), (i, x, y), temporaries, targets, touched, objects)
@@ -40,7 +41,7 @@ class For:
     Python iterables iterate as they do. A :class:`Range` makes a run-time loop, whose body is traced.
     """
 
-    __slots__ = ("arguments", "block", "bounds", "done", "iterable", "level", "region", "target", "values")
+    __slots__ = ("arguments", "block", "bounds", "done", "iterable", "iterator", "level", "region", "target", "values")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class For:
         if isinstance(iterable, Range) and iterable.unroll_full and iterable.is_static:
             iterable = iterable.python()
         self.iterable = iterable
+        self.iterator: Any = None
         self.region: Region | None = None
         if isinstance(iterable, Range):
             self.region = region = Region("for loop", here(2))
@@ -70,7 +72,13 @@ class For:
             raise fail(f"a run-time {type(iterable).__name__} cannot be iterated over; write range(...)")
 
     def steps(self) -> Iterator[Any]:
-        return iter(self.iterable) if self.region is None else self._trace(self.region)
+        if self.region is not None:
+            return self._trace(self.region)
+        self.iterator = iter(self.iterable)
+        return self.iterator
+
+    def unnamed(self) -> list[Any]:
+        return [self.iterator]
 
     def _trace(self, region: Region) -> Iterator[Any]:
         *self.bounds, index_of = normalise(self.iterable)

@@ -13,7 +13,7 @@ import ast
 import re
 from typing import Any
 
-from tilewright.lang.staging.nodes import called_name, statements, texts, tool
+from tilewright.lang.staging.nodes import called_name, spread, statements, texts, tool
 from tilewright.lang.staging.rewrite_expressions import Expressions
 from tilewright.lang.staging.scopes import NameUses, assigned_first, parameters
 
@@ -259,6 +259,9 @@ class _Function(Expressions):
         assigned, touched = self.variables(*node.body)
         block = self.fresh("with")
         node.items = [self.visit(item) for item in node.items]
+        for item in node.items:
+            noted = ast.Attribute(ast.Name(block, ast.Load()), "manager", ast.Load())
+            item.context_expr = spread(ast.Call(noted, [item.context_expr], []), item.context_expr)
         node.body = [
             *statements(node, "block.enter(variables)", block=block, variables=assigned),
             *self.nested(node.body),

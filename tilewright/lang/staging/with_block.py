@@ -10,6 +10,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.staging import objects, values
 from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.liveness import HoldsUnnamed
 from tilewright.lang.staging.location import here
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, emit_branch
@@ -31,14 +32,14 @@ def inside(what: str) -> bool:
     return any(region.what == what for region in Builder.current().regions)
 
 
-class With:
+class With(HoldsUnnamed):
     """One execution of a ``with`` statement by the rewritten code: what the body of a run-time region assigned holds
     nothing usable after it, unless it is known while staging and had no other value before.
 
     ``objects`` is called once the body is entered: the statement itself may make what the body changes.
     """
 
-    __slots__ = ("config", "level", "region", "state")
+    __slots__ = ("config", "level", "managers", "region", "state")
 
     def __init__(
         self, names: tuple[str, ...], touched: tuple[str, ...], objects: Callable[[], tuple[Any, ...]]
@@ -46,6 +47,15 @@ class With:
         self.config = (names, touched, objects)
         self.level = depth()
         self.region: Any = None
+        self.managers: list[Any] = []
+
+    def manager(self, manager: Any) -> Any:
+        """Note a context manager, which Python leaves at the end."""
+        self.managers.append(manager)
+        return manager
+
+    def unnamed(self) -> list[Any]:
+        return self.managers
 
     def enter(self, variables: tuple[Any, ...]) -> None:
         if depth() > self.level:
