@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import GemmUniversal, SplitK, StreamK, kernels
 from tilewright.gemm.schedule.sm90_streamk import StreamKScheduleSm90
@@ -36,7 +39,6 @@ DRAW, POINTERS = "its blocks have no warp that could draw", "not by index or poi
 SPLITS, PERSISTENT = "splits K in mode 'gemm'", "the schedule is for persistent blocks"
 PARALLEL = r"is SplitK\(slices=2, mode='parallel'\), not"
 OWN_BLOCK, DRAWN = "each tile has a block of its own", "each tile is drawn by one block"
-NOT_SHARED = "the blocks of a batch of 2 products share no tile"
 AT_ONCE = "its blocks need not run at once"
 WHOLE_PLAN = "the blocks of this plan share no tile"
 WHOLE_SCHEDULE = "the blocks of this schedule share no tile"
@@ -96,8 +98,6 @@ def reason(loop: str, mode: str, how: str, reduction: str | None) -> str | None:
         }
         if how in rules:
             return rules[how]
-        if several and how in ("auto", "stream_k"):
-            return NOT_SHARED
     return reason_of_the_kernel(loop, mode, how, reduction, several)
 
 
@@ -169,3 +169,29 @@ def test_the_table_has_both_for_every_reduction() -> None:
             for loop, mode, how in itertools.product(LOOPS, MODES, (*NAMED, *PLANNED))
         }
         assert found == {True, False}
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.sampled_from(list(LOOPS)), st.integers(1, 3), st.integers(1, 2), st.integers(3, 9), st.integers(2, 4))
+def test_shares_reach_from_one_product_into_the_next(
+    loop: str, rows: int, columns: int, depth: int, batch: int
+) -> None:
+    bM, bN, bK = TILES[loop]
+    m, n, k = bM * rows - 24, bN * columns - 8, bK * depth - 8
+    a, b = integers(0, batch, m, k), integers(1, batch, k, n)
+    d = np.full((batch, m, n), 9, np.float16)
+    with sim.options(sms=4):
+        handle = GemmUniversal(LOOPS[loop], "stream_k")
+        arguments = GemmUniversal.Arguments(A=a, B=b, D=d, mode="batched")
+        workspace = np.zeros(handle.workspace_size(arguments) + 16, np.uint8)
+        handle.initialize(arguments, workspace)
+        handle.run()
+        handle.run()  # the flags are zero again
+    np.testing.assert_array_equal(d, a.astype(float) @ b.astype(float))
+    plan = handle.plan.shares
+    tiles = rows * columns * batch
+    assert (plan is None) == (tiles % 4 == 0)
+    if plan is not None:
+        shares = [plan.get_iter_extents(block) for block in range(plan.sk_blocks)]
+        edges = {begin for begin, _ in shares} | {end for _, end in shares}
+        assert max(edges) == plan.sk_tiles * plan.iters_per_tile and plan.cuts_tiles

@@ -103,9 +103,9 @@ class KernelOptions:
 
         - "data_parallel", "dynamic": whole tiles, each by one block
         - "stream_k": tiles dealt out evenly, where this problem's tiles can be shared; else all
-        - "auto": all
+        - "auto": all, of a batch those of whole tiles (that a batch gains by shared ones was not measured)
         """
-        sharing = decomposition in ("auto", "stream_k")
+        sharing = decomposition == "stream_k" or decomposition == "auto" and problem[3] == 1
         times = self.model.times(problem, sharing)
         if not sharing:
             return times[: self.model.one_block or None], 0
@@ -114,7 +114,9 @@ class KernelOptions:
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
         """Microseconds of the best option, as far as the model counts them; for "stream_k", too, of all."""
-        return float(self.times(problem, "auto" if decomposition == "stream_k" else decomposition)[0].min())
+        if decomposition == "stream_k":
+            return float(self.model.times(problem).min())
+        return float(self.times(problem, decomposition)[0].min())
 
     def sharing(self, problem: Problem, reduction: str) -> Option:
         """The option of least time whose blocks share tiles, and may add up as ``reduction`` says. Of whole tiles where

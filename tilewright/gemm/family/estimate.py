@@ -42,7 +42,7 @@ class CostModel(ABC):
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:
-    """Whether options that share tiles are among those of a problem: a single product that has elements, of which the
-    caller wants them (``sharing``)."""
+    """Whether options that share tiles are among those of a problem: products that have elements, of which the caller
+    wants them (``sharing``)."""
     m, n, k, batch = problem
-    return bool(sharing and batch == 1 and m and n and k)
+    return bool(sharing and m and n and k and batch)

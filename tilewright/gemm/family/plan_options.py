@@ -33,16 +33,17 @@ class PlanOption:
     shared_reduction: bool = False
 
     def plan(self, problem: Problem, limits: Limits) -> StreamK | None:
-        """The numbers of the shares; None where each block makes a tile of its own."""
+        """The numbers of the shares, of the tiles of all products of a batch, laid end to end; None where each block
+        makes a tile of its own."""
         if self.parts == 1:
             return None
-        m, n, k, _ = problem
+        m, n, k, batch = problem
         if self.config.transposed:
             m, n = n, m
         bM, bN, bK, size, fragments = self.numbers
         workers, occupancy = clusters_at_once(limits[0], size), self.config.blocks_at_once(limits[1])
         down, across, k_tiles = -(-m // bM), -(-n // bN), -(-k // bK)
-        tiles = down * across
+        tiles = down * across * batch
         shared, blocks = tiles, tiles * self.parts
         if self.parts == EVEN_SHARES:
             shared = tiles - max(tiles // workers - 1, 0) * workers
@@ -54,7 +55,15 @@ class PlanOption:
         if shared > tiles:
             shared = tiles
         return StreamK.dealt(
-            (down, across, 1), k_tiles, workers, occupancy, fragments, workers, shared, blocks, self.shared_reduction
+            (down, across, batch),
+            k_tiles,
+            workers,
+            occupancy,
+            fragments,
+            workers,
+            shared,
+            blocks,
+            self.shared_reduction,
         )
 
     @cached_property

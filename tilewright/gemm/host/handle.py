@@ -71,7 +71,9 @@ class Handle:
                 "to each part of K. Say what it is for a part, or take SplitK(..., mode='parallel')"
             )
         config, batch, most = plan.config, problem.shape[3], plan.config.most_batches
-        if most is not None and batch > most:  # as many launches as the grid's limit makes necessary
+        if (
+            most is not None and batch > most and plan.shares is None
+        ):  # as many launches as the grid's limit makes necessary
             first, *others = (
                 cls.of(plan, problem.batches(begin, min(begin + most, batch)), function, target, zeros, executor_of)
                 for begin in range(0, batch, most)

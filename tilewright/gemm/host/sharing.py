@@ -34,11 +34,11 @@ def checked(decomposition: Any, reduction: str | None, split: int, available: in
         check_none(decomposition, split)
         return "data_parallel" if decomposition in ("auto", "stream_k") else decomposition
     if reduction is not None:
-        check_named(decomposition, reduction, batch)
+        check_named(decomposition, reduction)
     return "stream_k" if decomposition == "auto" and (reduction is not None or available != -1) else decomposition
 
 
-def check_named(decomposition: Any, reduction: str, batch: int) -> None:
+def check_named(decomposition: Any, reduction: str) -> None:
     """ArgumentError where a reduction has nothing to add up, or contradicts another argument."""
     asked = f"reduction {reduction!r} says how blocks that share a tile add up, and "
     if isinstance(decomposition, str) and decomposition in WHOLE:
@@ -55,9 +55,6 @@ def check_named(decomposition: Any, reduction: str, batch: int) -> None:
             raise ArgumentError(f"{asked}the blocks of this schedule share no tile: leave it out; {TAKERS}")
         if reduction == "mixed" and decomposition.reduction_mode == "Nondeterministic":
             raise ArgumentError("reduction 'mixed' with a schedule whose reduction_mode is Nondeterministic")
-    # Stream-K balances the tiles of one product.
-    if decomposition in ("auto", "stream_k") and batch != 1:
-        raise ArgumentError(f"{asked}the blocks of a batch of {batch} products share no tile: leave it out")
 
 
 def check_none(decomposition: Any, split: int) -> None:
@@ -82,7 +79,7 @@ def check_available(decomposition: Any, reduction: str | None, available: int, b
     if reduction == "none":
         raise ArgumentError(f"{asked}reduction 'none' shares no tiles: leave one of them out")
     if batch != 1:
-        raise ArgumentError(f"{asked}those of a batch of {batch} products are not shared: leave it out")
+        raise ArgumentError(f"{asked}it does so for single products, not for a batch of {batch}: leave it out")
 
 
 def shares_tiles(schedule: StreamKScheduleSm90) -> bool:

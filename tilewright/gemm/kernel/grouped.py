@@ -71,7 +71,8 @@ class GroupedGemm(MultistageGemm):
             if cutlass.const_expr(rows is not None):
                 gather, count = self.rows_of_group(rows, table, problem, cute.size(mA, mode=[0])), rows.count
             slices = slices_of(mA, mB, gather, None, count)
-            self.piece(tiled_mma, slices, mC, mD, smem, own, DATA_PARALLEL, extent, None, k_tiles, inside, 0, k_tiles)
+            how = tiled_mma, smem, own, DATA_PARALLEL, extent, k_tiles
+            self.piece(*how, slices, mC, mD, None, inside, 0, k_tiles)
             cute.arch.sync_threads()  # the next tile's stages take the place of this one's epilogue
 
     def rows_of_group(self, rows: GatheredRows, table: cute.Tensor, problem: Any, extent: Any) -> cute.Tensor:

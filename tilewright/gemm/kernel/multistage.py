@@ -130,21 +130,15 @@ class MultistageGemm:
         mA, metadata = self.stored_and_metadata(mA)
         bidx, bidy, bidz = cute.arch.block_idx()
         output = bidy if decomposition.sums == "kept" else bidz
-        config = self.config
         extent = addressing.extent(mD)
-        operands = ((mA, bidz, config.a), (mB, bidz, config.b), (mC, bidz, config.c), (mD, output, config.c))
-        mA, mB, mC, mD = (
-            addressing.batch(tensor, number, batch, max(operand.copy_bits, operand.dtype.width) // 8)
-            for number, (tensor, batch, operand) in enumerate(operands)
-        )
-        scatter = None
-        if addressing.scatter_D is not None:
-            scatter = addressing.scatter_D, {False: mC.stride[0], True: mD.stride[0]}
-
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
-        slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B, metadata=metadata)
         k_tiles = decomposition.k_tiles(cute.size(mA if metadata is None else mB, mode=[1]), self.config.tile[2])
-        piece = partial(self.piece, tiled_mma, slices, mC, mD, smem, function, decomposition, extent, scatter, k_tiles)
+        product = partial(self.product, addressing, (mA, mB, mC, mD), metadata, slices_of)
+        multiply = partial(self.piece, tiled_mma, smem, function, decomposition, extent, k_tiles)
+        slices, mC, mD, scatter = product(bidz, output)
+        piece = partial(multiply, slices, mC, mD, scatter)
+        if cutlass.const_expr(decomposition.across_batches):
+            piece = partial(self.piece_of_batch, product, multiply, extent)
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
             write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)
@@ -155,6 +149,38 @@ class MultistageGemm:
                 self.partials, self.config.threads, steps, accumulators, scratch, self.config.smem_bytes
             )
             self.fixup.reduce(decomposition, cute.arch.thread_idx()[0], sums, write)
+
+    def product(
+        self, addressing: Addressing, tensors: tuple, metadata: Any, slices_of: Any, number: Any, output: Any
+    ) -> tuple[Any, Any, Any, Any]:
+        """Product ``number`` of a batch, whose D is matrix ``output``: the slices of A and B that are loaded, C, D, and
+        where rows of both are."""
+        config = self.config
+        operands = (number, config.a), (number, config.b), (number, config.c), (output, config.c)
+        mA, mB, mC, mD = (
+            addressing.batch(tensor, which, batch, max(operand.copy_bits, operand.dtype.width) // 8)
+            for which, (tensor, (batch, operand)) in enumerate(zip(tensors, operands, strict=True))
+        )
+        scatter = None
+        if addressing.scatter_D is not None:
+            scatter = addressing.scatter_D, {False: mC.stride[0], True: mD.stride[0]}
+        return slices_of(mA, mB, addressing.gather_A, addressing.gather_B, metadata=metadata), mC, mD, scatter
+
+    @cute.jit
+    def piece_of_batch(
+        self,
+        product: Any,
+        multiply: Any,
+        extent: tuple,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: None = None,
+    ) -> None:
+        """A piece of a tile of any product: tiles are numbered product by product."""
+        bM, bN, _ = self.config.tile
+        number = tile // (cute.ceil_div(extent[0], bM) * cute.ceil_div(extent[1], bN))
+        multiply(*product(number, number), tile, k_begin, k_end)
 
     def aligned_operand(self, mA: Any) -> Any:
         """A, whose rows are said to be whole accesses."""
@@ -202,15 +228,15 @@ class MultistageGemm:
     def piece(
         self,
         tiled_mma: cute.TiledMma,
-        slices: Any,
-        mC: cute.Tensor,
-        mD: cute.Tensor,
         smem: Any,
         function: Any,
         decomposition: Any,
         extent: tuple,
-        scatter: Any,
         k_tiles: Any,
+        slices: Any,
+        mC: cute.Tensor,
+        mD: cute.Tensor,
+        scatter: Any,
         tile: Any,
         k_begin: Any,
         k_end: Any,

@@ -50,6 +50,8 @@ class StaticSchedule:
     """Which worker makes which tiles is decided before the launch: its warps compute the numbers themselves."""
 
     sums: ClassVar[str] = "alone"
+    across_batches: ClassVar[bool] = False
+    """Whether a worker's tiles may be those of several products of a batch, where others find their batch in z."""
 
     @property
     def cooperative(self) -> bool:

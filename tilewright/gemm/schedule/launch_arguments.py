@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tilewright import Int32
@@ -110,7 +111,8 @@ def decomposition_of(
         shared = tensor(partials), tensor(flags), plan, reduction
         if config.persistent:
             return PersistentSharedTiles(*shared, workers=Int32(workers_of(plan, config, multiprocessors)))
-        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared)
+        several = isinstance(plan, StreamK) and plan.tiled_shape[2] > 1
+        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared, across_batches=several)
     if dynamic and config.deals_by_launch:
         return LaunchedTiles()
     if config.persistent:
@@ -132,7 +134,7 @@ def workers_of(plan: StreamK | SharedUnits, config: AnyConfig, multiprocessors: 
     if isinstance(plan, SharedUnits):
         return max(plan.sk_blocks, at_once)
     if plan.shared_reduction:
-        whole = plan.tiled_shape[0] * plan.tiled_shape[1] - plan.sk_tiles
+        whole = prod(plan.tiled_shape) - plan.sk_tiles
         return max(plan.sk_blocks, min(whole, at_once))
     return max(plan.sk_blocks, plan.avail_sms)
 

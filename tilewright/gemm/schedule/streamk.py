@@ -159,8 +159,10 @@ class StreamK:
         shared_reduction: bool = False,
     ) -> StreamK:
         """The first ``sk_tiles`` tiles of ``iters`` k-iterations for ``sk_blocks`` blocks: what :meth:`of` does with
-        numbers that it has checked. Raises ConstraintError where indices would not fit into 32 bits."""
-        output_tiles = tiled_shape[0] * tiled_shape[1]
+        numbers that it has checked. Where tiles of a batch are shared, those of all its products are laid end to end
+        (not CUTLASS's: the maps of the plan number one product's, the library's own numbering takes them apart).
+        Raises ConstraintError where indices would not fit into 32 bits."""
+        output_tiles = tiled_shape[0] * tiled_shape[1] * (tiled_shape[2] if sk_tiles else 1)
         dp_tiles = output_tiles - sk_tiles
         fields = shares(sk_tiles, sk_blocks, iters)
         sk_waves = -(-sk_blocks // avail_sms)  # of the blocks asked for, even if there are fewer iterations
