@@ -11,7 +11,7 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.config import AnyConfig
 from tilewright.gemm.schedule.decomposition import DataParallel, DynamicTiles, LaunchedTiles, PersistentTiles
 from tilewright.gemm.schedule.semaphore import KeptSlices, SerialSplitK
-from tilewright.gemm.schedule.shared import OrderedSharedTiles, PersistentSharedTiles, SharedTiles
+from tilewright.gemm.schedule.shared import BatchSharedTiles, OrderedSharedTiles, PersistentSharedTiles, SharedTiles
 from tilewright.gemm.schedule.shared_units import SharedUnits
 from tilewright.gemm.schedule.splitk import ClusterSlices, SplitK
 from tilewright.gemm.schedule.streamk import CACHE_LINE, StreamK
@@ -111,8 +111,10 @@ def decomposition_of(
         shared = tensor(partials), tensor(flags), plan, reduction
         if config.persistent:
             return PersistentSharedTiles(*shared, workers=Int32(workers_of(plan, config, multiprocessors)))
+        if numbered:
+            return SharedTiles(*shared)
         several = isinstance(plan, StreamK) and plan.tiled_shape[2] > 1
-        return SharedTiles(*shared) if numbered else OrderedSharedTiles(*shared, across_batches=several)
+        return BatchSharedTiles(*shared) if several else OrderedSharedTiles(*shared)
     if dynamic and config.deals_by_launch:
         return LaunchedTiles()
     if config.persistent:

@@ -122,21 +122,13 @@ class SharedTiles(StaticSchedule):
 class OrderedSharedTiles(SharedTiles):
     """Stream-K as the library chooses it: blocks keep the hardware's numbers, those that share first, then one for each
     other tile, without padding; tiles keep the kernel's raster, and the block that finishes a tile adds up. It takes
-    fewer blocks, registers and divisions than the plan's own numbering.
-
-    ``across_batches``: the tiles are those of all products of a batch, laid end to end, in a grid of one row."""
-
-    across_batches: cutlass.Constexpr = False
-
-    def grid(self, tiles: Any, batch: Any) -> tuple[Any, Any, Any]:
-        return (self.blocks(tiles * batch), 1, 1) if self.across_batches else super().grid(tiles, batch)
+    fewer blocks, registers and divisions than the plan's own numbering."""
 
     def blocks(self, tiles: Any) -> Any:
         return self.plan.sk_blocks + tiles - self.plan.sk_tiles
 
     def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
-        inside = tile % (tiles_m * tiles_n) if self.across_batches else tile
-        return raster.tile(inside, tiles_m, tiles_n)
+        return raster.tile(tile, tiles_m, tiles_n)
 
     def number(self, block: Any) -> Any:
         return block
@@ -148,6 +140,19 @@ class OrderedSharedTiles(SharedTiles):
         if block < self.plan.sk_blocks:
             begin, end = self.plan.get_iter_extents(block)
         return begin, end, None
+
+
+@dataclass(frozen=True)
+class BatchSharedTiles(OrderedSharedTiles):
+    """The same of a batch: the tiles of all its products, laid end to end, in a grid of one row."""
+
+    across_batches: ClassVar[bool] = True
+
+    def grid(self, tiles: Any, batch: Any) -> tuple[Any, Any, Any]:
+        return self.blocks(tiles * batch), 1, 1
+
+    def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
+        return raster.tile(tile % (tiles_m * tiles_n), tiles_m, tiles_n)
 
 
 @dataclass(frozen=True)
