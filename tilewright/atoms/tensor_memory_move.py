@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -92,32 +92,32 @@ class TmemMove(CopyInstruction):
             if address.type != I32:
                 raise ConstraintError(f"{self}: one side is tensor memory, named by an address, not {address.type}")
 
-    def _cells(self, lanes: Lanes, value: Any) -> list[tuple[int, TensorMemory, Array, Array]]:
-        """For each active warp its row, the block's memory, and ``[32, registers]`` lanes and columns of one call; with
-        ``pack`` those of both halves of a register, in a last mode."""
-        lane, column = _cells(self.shape, self.repeat, self.pack)
+    def _places(self, lanes: Lanes, value: Any) -> list[_Place]:
+        """Where each active warp is by one call."""
+        cells = _cells(self.shape, self.repeat, self.pack)
         addresses = uniform(lanes, f"{self.mnemonic()}: the address", value)
         found = []
         for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
             address, first = int(addresses[row]) & 0xFFFFFFFF, WARP * (warp % 4)
-            at, columns = (address >> 16) + lane, (address & 0xFFFF) + column
-            if at.min() < first or at.max() >= first + WARP:
+            place = _Place(row, memory, cells.at(address), cells.columns + (address & 0xFFFF))
+            low, high = (cells.lanes + (address >> 16)).tolist()
+            if low < first or high >= first + WARP:
                 raise lanes.fault(
-                    f"{self.mnemonic()}: warp {warp} names lanes {at.min()} to {at.max()} of tensor memory, but it "
+                    f"{self.mnemonic()}: warp {warp} names lanes {low} to {high} of tensor memory, but it "
                     f"reaches lanes {first} to {first + WARP - 1} only",
                     np.arange(32 * lanes.warps) // WARP == row,
                     "warp w reaches lanes 32 * (w % 4) and the 31 after it: partition with get_slice(thread_idx % 128)",
                 )
-            self._check(lanes, memory, row, columns)
-            self._refuse(lanes, row, memory.unfinished(at, columns))
+            self._check(lanes, place)
+            self._refuse(lanes, row, memory.unfinished(*place.where))
             if self.name == STORE:
-                self._refuse(lanes, row, memory.wanted(at, columns))
-            lanes.tensor_memory(row, memory, self.name == STORE, [(at, columns)])
-            found.append((row, memory, at, columns))
+                self._refuse(lanes, row, memory.wanted(*place.where))
+            lanes.tensor_memory(row, memory, self.name == STORE, [place.where])
+            found.append(place)
         return found
 
-    def _check(self, lanes: Lanes, memory: TensorMemory, row: int, columns: Array) -> None:
-        self._refuse(lanes, row, memory.wrong(columns))
+    def _check(self, lanes: Lanes, place: _Place) -> None:
+        self._refuse(lanes, place.row, place.memory.wrong(place.columns))
 
     def _refuse(self, lanes: Lanes, row: int, wrong: tuple[str, str] | None) -> None:
         if wrong is not None:
@@ -148,14 +148,42 @@ class TmemMove(CopyInstruction):
             out.line(f"{name}({out.value(address)}, {named});")
 
 
+class _Place(NamedTuple):
+    """Of a warp: its row, the block's memory, the index (lanes, columns) of ``[32, registers]`` cells, with ``pack`` of
+    both halves of a register in a last mode, and the least and greatest column."""
+
+    row: int
+    memory: TensorMemory
+    where: tuple[Any, Any]
+    columns: Array
+
+
+class _Cells:
+    """The cells of a call from its address on; ``lanes``, ``columns``: the least and the greatest."""
+
+    def __init__(self, lane: Array, column: Array) -> None:
+        self._lane, self._column = lane, column
+        self.lanes, self.columns = (np.array([at.min(), at.max()]) for at in (lane, column))
+        # Thread t has neighbouring columns of lane t: slices are a faster index.
+        count = column.shape[-1]
+        self._slices = bool((column == np.arange(count)).all() and (lane == np.arange(WARP)[:, None]).all())
+
+    def at(self, address: int) -> tuple[Any, Any]:
+        """The index of the cells in tensor memory."""
+        lane, column = address >> 16, address & 0xFFFF
+        if self._slices:
+            return slice(lane, lane + WARP), slice(column, column + self._column.shape[-1])
+        return self._lane + lane, self._column + column
+
+
 @lru_cache(maxsize=128)
-def _cells(shape: str, repeat: int, pack: bool) -> tuple[Array, Array]:
+def _cells(shape: str, repeat: int, pack: bool) -> _Cells:
     layouts = tmem_copy_layouts(shape, repeat, pack)
     halves = (0, 16) if pack else (0,)
     registers = range(layouts.register_count)
     where = np.array([[[layouts.place(t, r, bit)[:2] for bit in halves] for r in registers] for t in range(WARP)])
     lane, column = where[..., 0], where[..., 1]
-    return (lane, column) if pack else (lane[..., 0], column[..., 0])
+    return _Cells(lane, column) if pack else _Cells(lane[..., 0], column[..., 0])
 
 
 def _packed(words: Array, pack: bool) -> Array:
@@ -198,20 +226,20 @@ class TmemLoad(TmemMove):
         active_warps(lanes, self)
         fragment, *addresses = operands
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
-            places = self._cells(lanes, address)
-            for row, memory, at, columns in places:
-                if memory.stores[at, columns].any():
+            places = self._places(lanes, address)
+            for place in places:
+                if place.memory.stores[place.where].any():
                     raise lanes.fault(
                         f"{self.mnemonic()} reads tensor memory to which a tcgen05.st is still on its way",
-                        np.arange(32 * lanes.warps) // WARP == row,
+                        np.arange(32 * lanes.warps) // WARP == place.row,
                         "cute.arch.fence_view_async_tmem_store() (tcgen05.wait::st) after the store",
                     )
-            held = lanes.hold(fragment, np.array([row for row, *_ in places]))
+            held = lanes.hold(fragment, np.array([place.row for place in places]))
             for registers in held:
                 fill = np.full((WARP, self.layouts.register_count), 0x7FFFDEAD, np.uint32)
                 write_registers(registers.values, chosen, fill, None)
-            for _, memory, at, columns in places:
-                memory.loads[at, columns] += 1
+            for place in places:
+                place.memory.loads[place.where] += 1
             lanes.defer(LOAD, _Loaded(self, lanes, places, chosen, held))
         return ()
 
@@ -219,15 +247,17 @@ class TmemLoad(TmemMove):
 class _Loaded:
     """What a load does when it is waited for."""
 
-    def __init__(self, atom: TmemLoad, lanes: Lanes, places: list[Any], chosen: Any, held: list[HeldRegisters]) -> None:
+    def __init__(
+        self, atom: TmemLoad, lanes: Lanes, places: list[_Place], chosen: Any, held: list[HeldRegisters]
+    ) -> None:
         self.atom, self.lanes, self.places, self.chosen, self.held = atom, lanes, places, chosen, held
 
     def __call__(self) -> None:
-        for (row, memory, at, columns), registers in zip(self.places, self.held, strict=True):
-            self.atom._check(self.lanes, memory, row, columns)
-            words = _packed(memory.words[at, columns], self.atom.pack)
+        for place, registers in zip(self.places, self.held, strict=True):
+            self.atom._check(self.lanes, place)
+            words = _packed(place.memory.words[place.where], self.atom.pack)
             write_registers(registers.values, self.chosen, words, None)
-            memory.loads[at, columns] -= 1
+            place.memory.loads[place.where] -= 1
             registers.release()
 
 
@@ -257,11 +287,11 @@ class TmemStore(TmemMove):
         active_warps(lanes, self)
         fragment, *addresses = operands
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
-            places = self._cells(lanes, address)
+            places = self._places(lanes, address)
             words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
             given = words.reshape(lanes.warps, WARP, -1)
-            for _, memory, at, columns in places:
-                memory.stores[at, columns] += 1
+            for place in places:
+                place.memory.stores[place.where] += 1
             lanes.defer(STORE, _Stored(self, lanes, places, given))
         return ()
 
@@ -269,14 +299,14 @@ class TmemStore(TmemMove):
 class _Stored:
     """What a store does when it is waited for."""
 
-    def __init__(self, atom: TmemStore, lanes: Lanes, places: list[Any], given: Array) -> None:
+    def __init__(self, atom: TmemStore, lanes: Lanes, places: list[_Place], given: Array) -> None:
         self.atom, self.lanes, self.places, self.given = atom, lanes, places, given
 
     def __call__(self) -> None:
-        for row, memory, at, columns in self.places:
-            self.atom._check(self.lanes, memory, row, columns)
-            memory.write(at, columns, _unpacked(self.given[row], self.atom.pack))
-            memory.stores[at, columns] -= 1
+        for place in self.places:
+            self.atom._check(self.lanes, place)
+            place.memory.write(*place.where, _unpacked(self.given[place.row], self.atom.pack))
+            place.memory.stores[place.where] -= 1
 
 
 @dataclass(frozen=True)
