@@ -53,20 +53,24 @@ class _Side:
 
 
 class _Cells:
-    """Of one block's tensor memory: by cell, the number of the last write and the last read, 0: none."""
+    """Of one block's tensor memory: by cell, the number of the last write and the last read, 0: none. ``again``: the
+    number and the cells of the newest use, if that was a write with which nothing was wrong."""
 
-    __slots__ = ("written", "read", "allocations")
+    __slots__ = ("written", "read", "allocations", "again")
 
     def __init__(self) -> None:
         self.written, self.read = np.zeros((2, LANES, COLUMNS), np.int32)
         self.allocations = 0
+        self.again: tuple[int, list[Any]] = 0, []
 
     def forget_freed(self, memory: TensorMemory) -> None:
         """What was done to columns before they were allocated again is no access to what is there now."""
         if memory.count != self.allocations:
-            again = memory.owner > self.allocations
-            self.written[:, again] = self.read[:, again] = 0
+            if self.allocations:
+                again = memory.owner > self.allocations
+                self.written[:, again] = self.read[:, again] = 0
             self.allocations = memory.count
+            self.again = 0, []
 
 
 class TensorMemoryOrder(Checker):
@@ -90,19 +94,34 @@ class TensorMemoryOrder(Checker):
             cells = self.cells[memory] = _Cells()
         cells.forget_freed(memory)
         warp, wave = int(group.warps[row]), group.wave
+        points = len(self._side(wave, warp).points)
+        use = _Use(group.lanes.op, warp, int(self.order.waves[wave].now[warp]), points, wave)
+        if writes and self._writes_again(cells, warp, where):
+            self.uses[cells.again[0]] = use
+            return
+        cells.again = 0, []
         before = set()
         for cell in where:
             before |= _numbers(cells.written[cell])
             if writes:
                 before |= _numbers(cells.read[cell])
-        for number in before:
-            use = self.uses[number]
-            if use is not None and use.warp != warp:
-                self._compare(group, row, warp, use)
-        clock = int(self.order.waves[wave].now[warp])
-        self.uses.append(_Use(group.lanes.op, warp, clock, len(self._side(wave, warp).points), wave))
+        earlier = [self.uses[number] for number in before]
+        ordered = [self._compare(group, row, warp, other) for other in earlier if other and other.warp != warp]
+        self.uses.append(use)
+        number = len(self.uses) - 1
         for cell in where:
-            (cells.written if writes else cells.read)[cell] = len(self.uses) - 1
+            (cells.written if writes else cells.read)[cell] = number
+        if writes and all(ordered):
+            cells.again = number, where
+
+    def _writes_again(self, cells: _Cells, warp: int, where: list[Any]) -> bool:
+        """Whether a warp writes the cells that it has just written, as the MMAs of a tile do. Invariant: nothing has
+        touched the block's tensor memory in between, so this write meets what the last one met and was ordered behind;
+        and the cells are all that bear its number, which may stand for this write from now on."""
+        number, written = cells.again
+        if not number or self.uses[number].warp != warp or len(written) != len(where):
+            return False
+        return all(one is other for one, other in zip(written, where, strict=True))
 
     def _side(self, wave: Wave, warp: int) -> _Side:
         found = self.sides.get((wave, warp))
@@ -151,13 +170,15 @@ class TensorMemoryOrder(Checker):
 
     # -- what they come to ---------------------------------------------------------------------------------------------
 
-    def _compare(self, group: Group, row: int, warp: int, use: _Use) -> None:
+    def _compare(self, group: Group, row: int, warp: int, use: _Use) -> bool:
+        """Whether what a warp does is ordered behind an earlier use by another one; what is not is reported. (What is
+        ordered stays so: warps only learn.)"""
         wave = group.wave
         mine = self._side(wave, warp)
         if mine.known.get(use.warp, 0) > use.points:
-            return
+            return True
+        frees = group.lanes.op.attrs["atom"].name == DEALLOC
         if not self._knows(wave, warp, use.warp, use.clock):
-            frees = group.lanes.op.attrs["atom"].name == DEALLOC
             self._report(
                 group,
                 row,
@@ -172,32 +193,32 @@ class TensorMemoryOrder(Checker):
                 else "let the threads meet: tcgen05_fence_before_thread_sync(), a barrier (or, behind MMAs, "
                 "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
             )
-        elif (
-            self.fences and group.lanes.op.attrs["atom"].name != DEALLOC
-        ):  # the wait for columns orders those that come
-            now = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0))
-            if now > use.points:
-                self._report(
-                    group,
-                    row,
-                    use,
-                    "tcgen05-fence",
-                    "no tcgen05.fence::after_thread_sync is between the "
-                    "synchronisation with the other warp and this access",
-                    "tcgen05 instructions are asynchronous: without the fence one may be executed before the wait that "
-                    "stands above it",
-                    "cute.arch.tcgen05_fence_after_thread_sync() behind the wait",
-                )
-            else:
-                self._report(
-                    group,
-                    row,
-                    use,
-                    "tcgen05-fence",
-                    "no tcgen05.fence::before_thread_sync is between the other warp's access and the synchronisation",
-                    "tcgen05 instructions are asynchronous: without the fence the synchronisation does not cover them",
-                    "cute.arch.tcgen05_fence_before_thread_sync() before that warp's barrier or arrival",
-                )
+            return False
+        if frees or not self.fences:  # the wait for columns orders those that come
+            return True
+        if self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0)) > use.points:
+            self._report(
+                group,
+                row,
+                use,
+                "tcgen05-fence",
+                "no tcgen05.fence::after_thread_sync is between the synchronisation with the other warp and this "
+                "access",
+                "tcgen05 instructions are asynchronous: without the fence one may be executed before the wait that "
+                "stands above it",
+                "cute.arch.tcgen05_fence_after_thread_sync() behind the wait",
+            )
+        else:
+            self._report(
+                group,
+                row,
+                use,
+                "tcgen05-fence",
+                "no tcgen05.fence::before_thread_sync is between the other warp's access and the synchronisation",
+                "tcgen05 instructions are asynchronous: without the fence the synchronisation does not cover them",
+                "cute.arch.tcgen05_fence_before_thread_sync() before that warp's barrier or arrival",
+            )
+        return False
 
     def _report(self, group: Group, row: int, use: _Use, rule: str, what: str, why: str, fix: str) -> None:
         op = group.lanes.op
@@ -211,7 +232,7 @@ class TensorMemoryOrder(Checker):
 def _numbers(numbers: Array) -> set[int]:
     """Those that occur. Mostly it is one."""
     least = int(numbers.min())
-    return {least} if least == int(numbers.max()) else set(np.unique(numbers).tolist())
+    return {least} if least == int(numbers.max()) else set(np.flatnonzero(np.bincount(numbers.reshape(-1))).tolist())
 
 
 def _active_warps(group: Group, mask: Mask) -> list[int]:
