@@ -27,6 +27,7 @@ from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import Shadow
 from tilewright.sim.checks.sparse_clock import SparseClock
+from tilewright.sim.checks.tensor_memory import TensorMemoryOrder
 from tilewright.sim.checks.uninitialised import Uninitialised
 from tilewright.sim.checks.written_cells import WrittenCells
 from tilewright.sim.events import Events
@@ -136,7 +137,12 @@ def fences_asked_again(flags: Flags, found: Any, clocks: Any, warp: int, lane: A
 def awake(check: Uninitialised, launch: Any) -> None:
     _begin(check, launch)
     if check.asleep:
-        launch.wake(check)
+        check.wake()
+
+
+def least_cells(check: Uninitialised, launch: Any) -> None:
+    _begin(check, launch)
+    check._divide_cells(1)
 
 
 def offset_by_offset(events: Events, observers: Any) -> None:
@@ -176,10 +182,12 @@ SHORT_CUTS = [
     ShortCut("one snapshot for the copies of an op", HappensBefore, ("issue",), issued_alone),
     ShortCut("flags that are read again", Flags, ("access",), read_again),
     ShortCut("fences asked once for a warp", Flags, ("_by_fence_once",), fences_asked_again),
+    ShortCut("accumulators written again", TensorMemoryOrder, ("_writes_again",), no),
     ShortCut("all warps fenced", Proxies, ("_plainly_fenced",), no),
     ShortCut("writes of a warp fenced as one", Proxies, ("_fenced_by_all",), no),
     ShortCut("cells known to be written", WrittenCells, ("has", "known"), no),
     ShortCut("asleep until something is undefined", Uninitialised, ("begin",), awake),
+    ShortCut("cells of 16 bytes", Uninitialised, ("begin",), least_cells),
     ShortCut("copies of defined values", Uninitialised, ("_fills",), no),
     ShortCut("fragments proved to be written", Uninitialised, ("begin",), all_fragments_watched),
     ShortCut("checks that concern the kernel", registry.Row, ("concerns",), yes),

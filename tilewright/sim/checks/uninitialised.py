@@ -9,6 +9,7 @@ undefined is read from their contents (:mod:`.caller_arrays`), also where a copy
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.types import FragType, MemSpace, PtrType
+from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
+from tilewright.sim.checks.reach import Pieces
 from tilewright.sim.checks.register_origins import RegisterOrigins
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
@@ -47,13 +50,14 @@ class Uninitialised(RegisterOrigins):
             # Invariant: no register is undefined before the first read of shared memory that was never written, and at
             # that read all registers are followed from then on, beginning with the op itself.
             self.arrays.held.clear()
-            self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow"})
+            self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow", "land"})
         concerned = self.arrays or (known.may_read_unwritten if self.thorough else known.allocations)
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
         elif self.asleep:
             launch.sleep(self)
-        self.shift = known.least_shared_element.bit_length() - 1
+        self.finest = known.least_shared_element.bit_length() - 1
+        self.shift = WIDEST.bit_length() - 1 if self.asleep else self.finest
         self.slots = launch.program.slots
         self.origins = [Origin(None, None), Origin(None, None)]
         self.numbers: dict[Any, int] = {}
@@ -66,8 +70,25 @@ class Uninitialised(RegisterOrigins):
 
     def wave(self, wave: Wave) -> None:
         self.registers[wave] = Registers(len(wave.coords) * wave.geometry.warps * WARP)
-        self.memory[wave] = np.full((wave.shared.bytes.size >> self.shift) + 1, UNWRITTEN, ORIGIN)
-        self.written_cells[wave] = WrittenCells(self.memory[wave], wave.shared.stride >> self.shift, len(wave.coords))
+        self._keep(wave, np.full((wave.shared.bytes.size >> self.shift) + 1, UNWRITTEN, ORIGIN))
+
+    def _keep(self, wave: Wave, cells: Array) -> None:
+        self.memory[wave] = cells
+        self.written_cells[wave] = WrittenCells(cells, wave.shared.stride >> self.shift, len(wave.coords))
+
+    def wake(self) -> None:
+        """Follow the registers from here on. From here on an origin may stand in each element of shared memory."""
+        self.launch.wake(self)
+        self._divide_cells(1)
+
+    def _divide_cells(self, size: int) -> None:
+        """Have cells of at most ``size`` bytes, or of the kernel's least element. Invariant: while the check is asleep,
+        all accesses were of whole cells, and a cell is written or not, so the parts of a cell are what it is. (Narrower
+        cells from the start find the same, and cost an access of 16 bytes up to 16 times as much.)"""
+        shift = max(self.finest, size.bit_length() - 1)
+        parts, self.shift = 1 << max(0, self.shift - shift), min(self.shift, shift)
+        for wave, cells in self.memory.items() if parts > 1 else ():
+            self._keep(wave, np.repeat(cells, parts))
 
     def _origin(self, op: Op, offset: int | None = None) -> int:
         """The number of the origin ``op``; ``offset`` in shared memory, for what it reads there."""
@@ -98,6 +119,8 @@ class Uninitialised(RegisterOrigins):
                 off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
                 self.read_array(verb, buffer, group, off if mask is None else off[mask], access, mask)
             return
+        if access.width >> self.shift == 0:
+            self._divide_cells(access.width)
         low, high, _ = pointer.root.range
         low, high = low + pointer.add, high + pointer.add + access.nbytes
         # Where all is written, loads find nothing, and only stores of undefined values change anything.
@@ -120,6 +143,8 @@ class Uninitialised(RegisterOrigins):
             if buffer in self.arrays.held:
                 self.read_array(verb, buffer, group, off, access, mask)
             return
+        if access.width >> self.shift == 0:
+            self._divide_cells(access.width)
         memory, op = self.memory[group.wave], group.lanes.op
         at = flat_offsets(buffer, group, off, mask) >> self.shift
         count = max(1, access.nbytes >> self.shift)
@@ -137,7 +162,7 @@ class Uninitialised(RegisterOrigins):
         undefined = bool(np.maximum.reduce(found, axis=None, initial=0))
         # The first undefined value: the registers are followed from this op on, which is executed again.
         if self.asleep and undefined:
-            self.launch.wake(self)
+            self.wake()
             raise RunAgain
         if not undefined:
             if verb == "atomic" and self.registers[group.wave].held:
@@ -180,15 +205,16 @@ class Uninitialised(RegisterOrigins):
     ) -> None:
         if memory == "global" and self.arrays:
             self.array_stretch(group, start, shape, strides, writes)
-        op = group.lanes.op
-        size = int(np.prod(shape))
+        op, size = group.lanes.op, math.prod(shape)
         if memory == "shared":
+            self._divide_cells((start | size) & -(start | size))
             where = slice(start >> self.shift, (start + size) >> self.shift)
             cells = self.memory[group.wave][where]
             if writes:
-                cells[:] = carried = self.carried.pop(op, 0)
+                carried = self.carried.pop(op, None)
+                cells[:] = 0 if carried is None else carried
                 self.written_cells[group.wave].writes += 1
-                if np.any(carried):
+                if carried is not None and carried.any():
                     self.written_cells[group.wave].forget()
                 if self.landing is not None:
                     self.landing.append(np.arange(where.start, where.stop))
@@ -205,16 +231,16 @@ class Uninitialised(RegisterOrigins):
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
-        op, memory, stride = group.lanes.op, self.memory[group.wave], group.wave.shared.stride
-        first, last = (int(place) for place in ((start % stride).min(), (start % stride).max()))
-        if self.written_cells[group.wave].has(first >> self.shift, (last + 16) >> self.shift):
+        op, stride = group.lanes.op, group.wave.shared.stride
+        reach = Pieces(start, stride)
+        if self.written_cells[group.wave].has(reach.low >> self.shift, reach.high >> self.shift):
             return
         cells = (start.reshape(start.shape[0], -1)[..., None] >> self.shift) + np.arange(16 >> self.shift)
-        bad = (memory[cells] != 0).reshape(start.shape[0], -1).any(1)
+        bad = (self.memory[group.wave][cells] != 0).reshape(start.shape[0], -1).any(1)
         if not bad.any():
             return
         if self.asleep:  # a product takes place when a warp waits for it: the registers are read after that node
-            self.launch.wake(self)
+            self.wake()
         kind, slot = op.operands[0].type, self.slots[op.operands[0]]
         assert isinstance(kind, FragType)
         registers, per = self.registers[group.wave], group.warps.size // max(1, len(rows))
