@@ -119,7 +119,8 @@ class TensorMemoryOrder(Checker):
         touched the block's tensor memory in between, so this write meets what the last one met and was ordered behind;
         and the cells are all that bear its number, which may stand for this write from now on."""
         number, written = cells.again
-        if not number or self.uses[number].warp != warp or len(written) != len(where):
+        last = self.uses[number]
+        if last is None or last.warp != warp or len(written) != len(where):
             return False
         return all(one is other for one, other in zip(written, where, strict=True))
 
