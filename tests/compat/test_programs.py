@@ -14,6 +14,7 @@ from tilewright.sim.machine import machine
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 COMPILED = {
     "hopper_gated_mlp": ("sm_90a", "HGMMA.64x128x16.F32"),
+    "hopper_im2col_convolution": ("sm_90a", "UTMALDG.4D.IM2COL"),
     "hopper_fp8_promotion": ("sm_90a", "QGMMA.64x128x32.F32.E4M3.E4M3"),
     "varlen_attention": ("sm_80", "HMMA.16816.F32.BF16"),
     "mixture_of_experts": ("sm_80", "LDGSTS.E.BYPASS"),

@@ -26,7 +26,7 @@ from tilewright.cuda.tensormaps import encoded
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.core import Function
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
-from tilewright.ir.tensormap import TENSOR_MAP, Leaf, ModePart, TensorMapTemplate
+from tilewright.ir.tensormap import TENSOR_MAP, Im2col, Leaf, ModePart, TensorMap, TensorMapTemplate
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U64, VecType
 
 CACHED = (libcuda.library, libcuda.primary_context, limits.limits)
@@ -573,6 +573,19 @@ def test_tensor_maps_are_made_once_and_handed_over_as_bytes(driver: Driver) -> N
     (same,) = template(4096, 200, 100, 256)  # the short way of a call hands over plain addresses
     assert bytes(encoded(same)) == data
     assert template(4096, 200, 100, 256)[0] is same
+
+
+def test_tensor_maps_of_im2col_copies(driver: Driver) -> None:
+    """Corners and steps go to the driver with W first; channels and images are not stepped over."""
+    im2col = Im2col((-1, -2), (3, -4), (2, 5))
+    made = TensorMap(4096, F16, (64, 9, 14, 3), (128, 1152, 16128), (32, 48), 2, im2col)
+    data = encoded(made)
+    assert struct.unpack_from("<Q 4Q 3Q 4i 2I 4I", data) == (
+        *(4096, 64, 9, 14, 3, 128, 1152, 16128),
+        *(-1, -2, 3, -4, 32, 48, 1, 2, 5, 1),
+    )
+    assert struct.unpack_from("<4i", data, 108) == (6, 4, 2, 2)  # FLOAT16, rank, 64B, L2
+    assert made.at(8192).im2col == im2col
 
 
 @pytest.mark.parametrize("serialised", [False, True])

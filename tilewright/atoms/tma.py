@@ -48,6 +48,11 @@ class TmaCopy(CopyInstruction):
     """Operands of each copy that are addresses in shared memory."""
     thr_id = Layout(1, 0)
 
+    @property
+    def numbers(self) -> int:
+        """Numbers of each copy behind its addresses: coordinates."""
+        return self.rank
+
     @computed
     def src_bits(self) -> Layout:
         return Layout((1, self.bits), (0, 1))
@@ -60,7 +65,7 @@ class TmaCopy(CopyInstruction):
 
     def parts(self, operands: list[Any]) -> tuple[Any, list[Any], list[list[Any]]]:
         """(tensor map, shared operands, [address, coordinates...] of every copy)."""
-        n, step = 1 + len(self.kinds()), self.boxes + self.rank
+        n, step = 1 + len(self.kinds()), self.boxes + self.numbers
         return operands[0], operands[1:n], [operands[i : i + step] for i in range(n, len(operands), step)]
 
     def count(self, op: Op) -> int:
@@ -69,7 +74,7 @@ class TmaCopy(CopyInstruction):
     def verify(self, op: Op) -> None:
         where = f" at {op.loc}" if op.loc else ""
         kinds = self.kinds()
-        if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (self.boxes + self.rank) or op.results:
+        if len(op.operands) != 1 + len(kinds) + op.attrs["count"] * (self.boxes + self.numbers) or op.results:
             raise ConstraintError(
                 f"{self.mnemonic()}: {len(op.operands)} operands for {op.attrs['count']} copies{where}"
             )
@@ -121,12 +126,12 @@ class TmaCopy(CopyInstruction):
     def helper(self, out: Emitter) -> str:
         """The device function that issues one copy."""
         name = "_".join(["tma", *self.mnemonic().replace("::", ".").split(".")[1:]]).replace("_tile", "")
-        coordinates = [f"c{i}" for i in range(self.rank)]
+        coordinates, offsets = [f"c{i}" for i in range(self.rank)], [f"o{i}" for i in range(self.numbers - self.rank)]
         types = {"mbarrier": ("uint32_t", "r"), "mask": ("uint16_t", "h"), "cache_policy": ("uint64_t", "l")}
         given = [n for n, _ in self.kinds()]
-        names = ["map", *given, *["smem"][: self.boxes], *coordinates]
+        names = ["map", *given, *["smem"][: self.boxes], *coordinates, *offsets]
         kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types}
-        kinds |= dict.fromkeys(coordinates, ("int", "r"))
+        kinds |= dict.fromkeys(coordinates, ("int", "r")) | dict.fromkeys(offsets, ("uint16_t", "h"))
         slots = {n: f"%{i}" for i, n in enumerate(names)}
         box = f"[{slots['map']}, {{{', '.join(slots[c] for c in coordinates)}}}]"
         hint = ".L2::cache_hint" if self.hint else ""

@@ -73,6 +73,11 @@ class Engine:
         warp elects a thread for they are the same in all lanes."""
         found = self.coordinates(values, leader, tensor_map)
         wanted = 2 if self.rows else len(found)
+        if tensor_map.im2col is not None:
+            raise self.lanes.fault(
+                f"{self.name}: the tensor map is for im2col copies",
+                fix='copy with mode="im2col" and im2col_offsets, or make a tensor map of tiles',
+            )
         if tensor_map.rank != wanted or (self.rows and tensor_map.box[1] != 1):
             box = f", {tensor_map.box[1]} rows in a box" if self.rows and tensor_map.rank > 1 else ""
             raise self.lanes.fault(
@@ -81,6 +86,10 @@ class Engine:
                 fix="make a tensor map for this copy",
             )
         return [(found[0], row) for row in found[1:]] if self.rows else [found]
+
+    def read(self, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
+        """The bytes of a box."""
+        return read_box(self.lanes, tensor_map, coordinates)
 
     def coordinates(self, values: list[Any], leader: int, tensor_map: TensorMap) -> tuple[int, ...]:
         """What the thread that issues has given."""
@@ -169,7 +178,7 @@ class _Load:
 
     def __call__(self) -> None:
         lanes, tensor_map = self.engine.lanes, self.map
-        blocks = [read_box(lanes, tensor_map, coordinates) for coordinates in self.boxes]
+        blocks = [self.engine.read(tensor_map, coordinates) for coordinates in self.boxes]
         block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if expands(tensor_map.element):
             block = expanded(block, tensor_map.element.width)

@@ -68,7 +68,7 @@ class MovingLaunch:
         for place, array, shift in self.pointers:
             values[place] = addresses[array] + shift
         for place, array, shift in self.maps:
-            values[place] = _at(values[place], addresses[array] + shift)
+            values[place] = values[place].at(addresses[array] + shift)
         self.repeat.placed.launch(self.repeat.config._replace(stream=stream), values)
 
 
@@ -98,12 +98,8 @@ def moving_launch(
     return MovingLaunch(repeat, pointers, maps)
 
 
-def _at(like: TensorMap, address: int) -> TensorMap:
-    return TensorMap(address, like.element, like.dims, like.strides, like.box, like.swizzle)
-
-
 def _encoded(like: TensorMap, address: int, known: dict[int, bytes]) -> bytes:
     if len(known) >= REMEMBERED:
         known.clear()
-    found = known[address] = encode(_at(like, address))
+    found = known[address] = encode(like.at(address))
     return found

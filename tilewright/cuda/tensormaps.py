@@ -1,4 +1,4 @@
-"""Tensor maps as the GPU reads them: 128 bytes that the driver makes (``cuTensorMapEncodeTiled``)."""
+"""Tensor maps as the GPU reads them: 128 bytes that the driver makes (``cuTensorMapEncodeTiled``, ``Im2col``)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def encoded(tensor_map: TensorMap | bytes) -> bytes:
 
 @functools.cache
 def words_of(numbers: tuple[int, ...]) -> Any:
-    """A C array that nothing changes; boxes are few."""
+    """A C array that nothing changes; boxes are few. Negative numbers are those of an ``int``."""
     return (ctypes.c_uint32 * len(numbers))(*numbers)
 
 
@@ -57,20 +57,16 @@ def encode(tensor_map: TensorMap) -> bytes:
     start = -(-ctypes.addressof(buffer) // ALIGNMENT) * ALIGNMENT
     dims = (ctypes.c_uint64 * rank)(*tensor_map.dims)
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*tensor_map.strides)  # of rank 1 the driver wants a pointer, too
-    code = libcuda.library().cuTensorMapEncodeTiled(
-        start,
-        DATA_TYPE_CODES[tensor_map.element.tensor_map],
-        rank,
-        tensor_map.address,
-        dims,
-        strides,
-        words_of(tensor_map.box),
-        words_of((1,) * rank),  # no elements are skipped inside the box
-        INTERLEAVE_NONE,
-        SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)],
-        L2_128B,
-        FILL_ZEROS,
-    )
+    kind = DATA_TYPE_CODES[tensor_map.element.tensor_map]
+    tensor = (start, kind, rank, tensor_map.address, dims, strides)
+    how = (INTERLEAVE_NONE, SWIZZLE_CODES[swizzle_name(tensor_map.swizzle)], L2_128B, FILL_ZEROS)
+    driver, im2col = libcuda.library(), tensor_map.im2col
+    if im2col is None:
+        whole = words_of((1,) * rank)  # no elements are skipped inside the box
+        code = driver.cuTensorMapEncodeTiled(*tensor, words_of(tensor_map.box), whole, *how)
+    else:
+        corners, steps = (words_of(im2col.lower), words_of(im2col.upper)), words_of((1, *im2col.steps, 1))
+        code = driver.cuTensorMapEncodeIm2col(*tensor, *corners, *tensor_map.box, steps, *how)
     if code:
         libcuda.check(code, f"encoding the {tensor_map}")
     return ctypes.string_at(start, BYTES)

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.atoms import tensormap
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.atoms.tma_im2col import TmaIm2colLoad
 from tilewright.atoms.tma_rows import TmaGather, TmaScatter
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
@@ -40,6 +41,11 @@ __all__ = [
     "prefetch_tensormap",
     "store_ext",
 ]
+_LOADS: dict[choices.TMALoadMode, type[TmaLoad]] = {
+    choices.TMALoadMode.TILE: TmaLoad,
+    choices.TMALoadMode.TILE_GATHER4: TmaGather,
+    choices.TMALoadMode.IM2COL: TmaIm2colLoad,
+}
 cp_async_commit_group = barriers.cp_async_commit_group
 cp_async_wait_group = barriers.cp_async_wait_group
 
@@ -67,12 +73,13 @@ def cp_async_bulk_tensor_shared_cta_global(
 ) -> None:
     """Load the box at ``coordinates`` (the contiguous mode first) to this block's shared memory; its bytes count at the
     mbarrier. One thread issues it. ``mode="tile_gather4"`` (sm_100 on): four rows of a matrix, at the coordinates of
-    a column and of four rows; the tensor map's box is of one row.
+    a column and of four rows; the tensor map's box is of one row. ``mode="im2col"``: pixels of images, of a tensor map
+    that ``create_tensor_map_im2col`` makes, each at ``im2col_offsets`` (W first) from where a filter begins.
 
-    >>> cp_async_bulk_tensor_shared_cta_global(None, None, (0, 0, 0), None, mode="im2col")
+    >>> cp_async_bulk_tensor_shared_cta_global(None, None, (0, 0, 0), None, [1])
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cta_global: copies of tiles and ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_shared_cta_global: im2col_offsets are for mode="im2col"
     """
     _load(
         "cp_async_bulk_tensor_shared_cta_global",
@@ -126,14 +133,14 @@ def _load(
     pair: bool = False,
 ) -> None:
     taken = chosen(choices.TMALoadMode, mode, what)
-    if offsets or taken is choices.TMALoadMode.IM2COL:
-        raise ConstraintError(f"{what}: copies of tiles and of four rows are here, not im2col")
+    if offsets and taken is not choices.TMALoadMode.IM2COL:
+        raise ConstraintError(f'{what}: im2col_offsets are for mode="im2col"')
     shared = [place_operand(mbar, what, I64, 8)]
     if mask is not None:
         shared.append(Int16(mask).ir_value())
-    kind = TmaGather if taken is choices.TMALoadMode.TILE_GATHER4 else TmaLoad
-    load = kind(U8.width, multicast=mask is not None, pair=pair)
-    bulk_tensors.issue_boxes(what, load, tensor_map, shared, [bulk_tensors.box_operand(dst, what)], coordinates, hint)
+    load = _LOADS[taken](U8.width, multicast=mask is not None, pair=pair)
+    box = [bulk_tensors.box_operand(dst, what)]
+    bulk_tensors.issue_boxes(what, load, tensor_map, shared, box, coordinates, hint, offsets)
 
 
 def cp_async_bulk_tensor_global_shared_cta(

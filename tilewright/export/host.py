@@ -231,6 +231,8 @@ def template_text(label: str, template: TensorMapTemplate) -> str:
         ends.append(str(total))
     where = ", ".join(string(template.where(i)) for i in range(len(template.modes)))
     box = ", ".join(map(str, template.box))
+    if template.im2col is not None:
+        raise ArgumentError(f"export_to_c: {template.name} is for im2col copies, whose tensor maps have no C form")
     if template.source.packed:
         raise ArgumentError(
             f"export_to_c: {template.name} copies numbers of {template.source.width} bits, whose tensor maps have no C "

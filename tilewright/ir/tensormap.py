@@ -33,6 +33,9 @@ SWIZZLE_SPANS = (0, 32, 64, 128, 128)
 ATOM_32B = 4
 GROUP = 128
 """Numbers of 4 and 6 bits that TMA expands (``EXPANDED``): a box is so many wide, and they come in multiples of it."""
+CORNER_BITS = {3: 16, 4: 8, 5: 5}
+"""Of im2col copies, by the rank: the bits of a corner (signed) and of an offset (unsigned)."""
+MOST_CHANNELS, MOST_PIXELS, LONGEST_STEP = 256, 1024, 8
 REMEMBERED = 1024
 _ELEMENTS = (*SCALARS.values(), B4X16, *EXPANDED.values())
 
@@ -56,16 +59,35 @@ def alignment_of(element: ScalarType) -> int:
     return 32 if expands(element) else 16
 
 
+class Im2col(NamedTuple):
+    """How an im2col copy goes through the pixels of images, by mode, W first: from ``lower`` to the last pixel plus
+    ``upper``, in ``steps`` (PTX ISA, "im2col mode"). The box of such a map is (channels of a pixel, pixels).
+
+    >>> Im2col((-1, -1), (-1, -1), (1, 1)).pixels((64, 9, 14, 2))
+    (9, 14)
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def pixels(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """How many pixels there are along each mode, of a tensor (C, W, H.., N)."""
+        modes = zip(dims[1:-1], self.lower, self.upper, self.steps, strict=True)
+        return tuple((n + upper - lower - 1) // step + 1 for n, lower, upper, step in modes)
+
+
 class TensorMap:
     """One tensor in global memory as TMA sees it: ``dims`` elements along each mode, ``strides`` in bytes for all modes
     but the first, which is contiguous; ``box`` elements move at a time. ``swizzle`` 0 to 4: see ``SWIZZLE_SPANS``.
+    ``im2col``: of a map for im2col copies.
 
     >>> from tilewright.ir.types import F16
     >>> TensorMap(0x1000, F16, (64, 8), (128,), (32, 8), 2)
     tensor map of (64,8) x f16 at 0x1000, strides (128) bytes, box (32,8), swizzle 64B
     """
 
-    __slots__ = ("box", "dims", "element", "encoded", "pointer", "strides", "swizzle")
+    __slots__ = ("box", "dims", "element", "encoded", "im2col", "pointer", "strides", "swizzle")
 
     def __init__(
         self,
@@ -75,13 +97,18 @@ class TensorMap:
         strides: Sequence[int],
         box: Sequence[int],
         swizzle: int = 0,
+        im2col: Im2col | None = None,
     ) -> None:
         self.pointer = pointer
         self.element = element
         self.dims, self.strides, self.box = tuple(dims), tuple(strides), tuple(box)
-        self.swizzle = swizzle
+        self.swizzle, self.im2col = swizzle, im2col
         self.encoded: bytes | None = None
         """The encoded descriptor; filled in by the GPU machine."""
+
+    def at(self, address: int) -> TensorMap:
+        """The same of a tensor at another address."""
+        return TensorMap(address, self.element, self.dims, self.strides, self.box, self.swizzle, self.im2col)
 
     @property
     def rank(self) -> int:
@@ -119,6 +146,10 @@ class TensorMap:
         words[STRIDES : STRIDES + self.rank - 1] = self.strides
         for i, n in enumerate(self.box):
             words[BOX + i // 4] |= np.uint64(n << 16 * (i % 4))
+        if self.im2col is not None:
+            words[KIND] |= np.uint64(_IM2COL)
+            for word, numbers in zip((*PIXELS, BOX + 1), self.im2col, strict=True):
+                words[word] = sum((n & 0xFFFF) << 16 * i for i, n in enumerate(numbers))
         return words
 
     @staticmethod
@@ -129,20 +160,32 @@ class TensorMap:
         if kind >> 32 << 32 != _MAGIC or not 1 <= rank <= RANK:
             return None
         element = _ELEMENTS[kind >> 16 & 0xFF]
-        box = [int(words[BOX + i // 4]) >> 16 * (i % 4) & 0xFFFF for i in range(rank)]
+        im2col = _im2col_of(words, rank - 2) if kind & _IM2COL else None
+        extents = rank if im2col is None else 2
+        box = [int(words[BOX + i // 4]) >> 16 * (i % 4) & 0xFFFF for i in range(extents)]
         dims, strides = words[DIMS : DIMS + rank].tolist(), words[STRIDES : STRIDES + rank - 1].tolist()
-        return TensorMap(int(words[ADDRESS]), element, dims, strides, box, kind >> 8 & 0xFF)
+        return TensorMap(int(words[ADDRESS]), element, dims, strides, box, kind >> 8 & 0xFF, im2col)
 
     def __repr__(self) -> str:
         dims, strides, box = (f"({','.join(map(str, x))})" for x in (self.dims, self.strides, self.box))
         return (
             f"tensor map of {dims} x {self.element} at {self.address:#x}, strides {strides} bytes, box {box}, "
-            f"swizzle {swizzle_name(self.swizzle)}"
+            f"swizzle {swizzle_name(self.swizzle)}{f', {self.im2col}' if self.im2col else ''}"
         )
 
 
+def _im2col_of(words: np.ndarray[Any, Any], modes: int) -> Im2col:
+    """What an image says of an im2col copy."""
+    found = [
+        tuple((int(words[word]) >> 16 * i & 0xFFFF ^ 0x8000) - 0x8000 for i in range(modes))
+        for word in (*PIXELS, BOX + 1)
+    ]
+    return Im2col(*found)
+
+
 # Words of the image. The extent that takes 33 bits (2^32) is the reason for whole words.
-ADDRESS, KIND, DIMS, STRIDES, BOX = 0, 1, 2, 7, 11
+ADDRESS, KIND, DIMS, STRIDES, BOX, PIXELS = 0, 1, 2, 7, 11, (13, 14)
+_IM2COL = 1 << 24
 _MAGIC = 0x7E50A3A9 << 32
 
 
@@ -183,6 +226,7 @@ class TensorMapTemplate:
     swizzle: int
     scales: tuple[ModePart, ...] = ()
     tensor: str = ""
+    im2col: Im2col | None = None
     known: dict[tuple[int, ...], tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What was made for (address, *values) on a GPU; the generated host code looks here first."""
 
@@ -211,7 +255,7 @@ class TensorMapTemplate:
         problem = problem or self.problem(kept if isinstance(kept, int) else kept.address, dims, strides)
         if problem:
             raise ArgumentError(f"{self.name}: {problem}")
-        made = TensorMap(kept, self.element, dims, strides[1:], self.box, self.swizzle)
+        made = TensorMap(kept, self.element, dims, strides[1:], self.box, self.swizzle, self.im2col)
         return (made, *(self.scale(part, values, strides[-1]) for part in self.scales))
 
     def dims_and_strides(self, values: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -138,6 +138,19 @@ int cuTensorMapEncodeTiled(void* out, int kind, unsigned rank, void* address, co
   ++maps;
   return 0;
 }
+// That of im2col copies: extents, corners, channels and pixels, steps.
+int cuTensorMapEncodeIm2col(void* out, int kind, unsigned rank, void* address, const size_t* dims, const size_t* strides,
+                            const int* lower, const int* upper, unsigned channels, unsigned pixels, const unsigned* steps,
+                            int interleave, int swizzle, int l2, int fill) {
+  int numbers[4] = {kind, (int)rank, swizzle, l2 + interleave + fill};
+  if ((size_t)out % 64 || rank < 3 || rank > 5) return 1;
+  memset(out, 0, 128);
+  memcpy(out, &address, 8), memcpy((char*)out + 8, dims, 32), memcpy((char*)out + 40, strides, 24);
+  memcpy((char*)out + 64, lower, 4 * (rank - 2)), memcpy((char*)out + 72, upper, 4 * (rank - 2));
+  memcpy((char*)out + 80, &channels, 4), memcpy((char*)out + 84, &pixels, 4), memcpy((char*)out + 88, steps, 4 * rank);
+  memcpy((char*)out + 108, numbers, 16);
+  return 0;
+}
 int cuGetErrorName(int code, const char** text) {
   *text = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : "CUDA_ERROR";
   return 0;

@@ -10,7 +10,18 @@ from typing import Any
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.tensormap import TENSOR_MAP, Leaf, ModePart, TensorMapTemplate
+from tilewright.ir.tensormap import (
+    CORNER_BITS,
+    LONGEST_STEP,
+    MOST_CHANNELS,
+    MOST_PIXELS,
+    SWIZZLE_SPANS,
+    TENSOR_MAP,
+    Im2col,
+    Leaf,
+    ModePart,
+    TensorMapTemplate,
+)
 from tilewright.ir.types import B4X16, EXPANDED, U8, MemSpace, PtrType, ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import Int64, as_numeric, unwrap
 from tilewright.lang.staging.location import here
@@ -23,6 +34,7 @@ __all__ = [
     "TensorMapFloatOOBFill",
     "TensorMapL2Promotion",
     "TensorMapSwizzle",
+    "create_tensor_map_im2col",
     "create_tensor_map_tiled",
     "create_tensor_map_tiled_from_tensor",
     "create_tensor_map_tiled_from_view",
@@ -177,6 +189,77 @@ def create_tensor_map_tiled(
     return _make(what, pointer, source, element, modes, [int(unwrap(n)) for n in box_dims], swizzle, "the tensor")
 
 
+def create_tensor_map_im2col(
+    tensor: Tensor,
+    *,
+    pixel_box_lower_corner: Sequence[int],
+    pixel_box_upper_corner: Sequence[int],
+    channels_per_pixel: int,
+    pixels_per_column: int,
+    element_strides: Sequence[int] | None = None,
+    swizzle: TensorMapSwizzle = TensorMapSwizzle.none,
+    l2_promotion: Any = None,
+    oob_fill: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> TensorMap:
+    """The tensor map of images ``(N, W, C)``, ``(N, H, W, C)`` or ``(N, D, H, W, C)`` for im2col copies of
+    ``pixels_per_column`` pixels of ``channels_per_pixel`` channels.
+
+    The corners and ``element_strides`` have a number for W, H and D, in this order, as coordinates and offsets of the
+    copies do. A filter may begin from ``lower`` to the last pixel plus ``upper``, every ``element_strides`` pixels: of
+    a convolution with padding p and a filter of s elements from -p to p - (s - 1). ConstraintError for numbers that
+    TMA does not have.
+
+    >>> create_tensor_map_im2col(None, pixel_box_lower_corner=(0,), pixel_box_upper_corner=(0,), channels_per_pixel=8,
+    ...     pixels_per_column=8)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: create_tensor_map_im2col takes a tensor in global memory, not None
+    """
+    what = "create_tensor_map_im2col"
+    _check_fill(what, oob_fill)
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
+        raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
+    shape, stride = tensor.layout.shape, tensor.layout.stride
+    rank = len(shape) if isinstance(shape, tuple) else 1
+    if rank not in CORNER_BITS:
+        raise ConstraintError(f"{what}: images have 3 to 5 modes, (N, W, C) to (N, D, H, W, C), not {tensor.layout}")
+    steps = (1,) * (rank - 2) if element_strides is None else element_strides
+    given = [pixel_box_lower_corner, pixel_box_upper_corner, steps]
+    im2col = Im2col(*(tuple(int(unwrap(n)) for n in numbers) for numbers in given))
+    box = [int(unwrap(channels_per_pixel)), int(unwrap(pixels_per_column))]
+    element = _element(tensor.element_type, None, what)
+    _check_im2col(what, im2col, rank, box, element, swizzle)
+    modes = [(f"mode {i}", shape[i], stride[i]) for i in reversed(range(rank))]
+    source = scalar_of(tensor.element_type)
+    return _make(what, tensor.engine.value(), source, element, modes, box, swizzle, str(tensor), im2col)
+
+
+def _check_im2col(
+    what: str, im2col: Im2col, rank: int, box: list[int], element: ScalarType, swizzle: TensorMapSwizzle
+) -> None:
+    """ConstraintError for numbers that ``cuTensorMapEncodeIm2col`` refuses (CUDA driver API)."""
+    half = 1 << CORNER_BITS[rank] - 1
+    for name, numbers in zip(("lower corner", "upper corner", "element_strides"), im2col, strict=True):
+        least, most = (1, LONGEST_STEP) if name == "element_strides" else (-half, half - 1)
+        if len(numbers) != rank - 2 or not all(least <= n <= most for n in numbers):
+            raise ConstraintError(
+                f"{what}: of images of {rank} modes {name} has {rank - 2} numbers from {least} to {most}, not {numbers}"
+            )
+    channels, pixels = box
+    if not (1 <= channels <= MOST_CHANNELS and 1 <= pixels <= MOST_PIXELS):
+        raise ConstraintError(
+            f"{what}: a copy has 1 to {MOST_CHANNELS} channels of 1 to {MOST_PIXELS} pixels, not {channels} of {pixels}"
+        )
+    row, span = channels * element.width // 8, SWIZZLE_SPANS[swizzle.value]
+    if row % 16 or (span and row > span):
+        raise ConstraintError(
+            f"{what}: {channels} channels are {row} bytes; they are a multiple of 16"
+            + (f", and at most the {span} bytes of the swizzle" if span else "")
+        )
+
+
 def _check_fill(what: str, fill: Any) -> None:
     if fill is not None and fill is not TensorMapFloatOOBFill.none:
         raise ConstraintError(f"{what}: oob_fill={fill!r}: elements outside of the tensor are zeros here, leave it out")
@@ -210,11 +293,12 @@ def _make(
     box: list[int],
     swizzle: TensorMapSwizzle,
     tensor: str,
+    im2col: Im2col | None = None,
 ) -> TensorMap:
     builder = Builder.current()
     if not hasattr(builder, "kernels"):
         raise StagingError(f"{what} makes the tensor map on the host: call it in the @cute.jit function that launches")
-    if not 1 <= len(modes) <= 5 or not all(1 <= n <= 256 for n in box):
+    if im2col is None and (not 1 <= len(modes) <= 5 or not all(1 <= n <= 256 for n in box)):
         raise ConstraintError(
             f"{what}: a tensor map has 1 to 5 modes, and its box 1 to 256 elements of each, not {box}"
         )
@@ -230,11 +314,20 @@ def _make(
     parts = tuple((ModePart(name, leaf(n), leaf(d), i == 0),) for i, (name, n, d) in enumerate(modes))
     if (first := unwrap(modes[0][2])) != 1 and isinstance(first, int):
         raise ConstraintError(
-            f"{what}: the first mode of stride_order has the stride {first} in {tensor}, and must have 1"
+            f"{what}: the {'channels have' if im2col else 'first mode of stride_order has'} the stride {first} in "
+            f"{tensor}, and must have 1"
         )
     where = here(3)
     template = TensorMapTemplate(
-        f"{what}{f' at {where}' if where else ''}", source, element, parts, tuple(box), swizzle.value, (), tensor
+        f"{what}{f' at {where}' if where else ''}",
+        source,
+        element,
+        parts,
+        tuple(box),
+        swizzle.value,
+        (),
+        tensor,
+        im2col,
     )
     operands = [pointer, *(x.ir_value() for x in leaves)]
     (made,) = builder.emit("tensormap", operands, (TENSOR_MAP,), {"template": template}).results

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.atoms.tma import ALIGNMENT, TmaCopy, TmaLoad, TmaPrefetch, TmaStore
+from tilewright.atoms.tma_im2col import TmaIm2colLoad
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -50,14 +51,16 @@ def load_tensor(
 ) -> None:
     """Copy the box at ``coordinates`` (the contiguous mode first) of the tensor map in memory at ``tma_descriptor`` to
     shared memory, 128 bytes aligned; its bytes complete transactions of the mbarrier ``mbar``. ``multicast_mask``: into
-    the same place of these blocks of the cluster. Each thread that is here issues a copy."""
+    the same place of these blocks of the cluster. ``im2col_offsets``: pixels of images, of a tensor map for that; see
+    :mod:`tilewright.atoms.tma_im2col`. Each thread that is here issues a copy."""
     what = "cp_async_bulk_tensor_shared_cluster_global"
-    _tiles_only(what, im2col_offsets, predicate)
+    _tiles_only(what, (), predicate)
     shared = [place_operand(mbar, what, I64, 8)]
     if multicast_mask is not None:
         shared.append(Int16(multicast_mask).ir_value())
-    load = TmaLoad(U8.width, multicast=multicast_mask is not None)
-    issue_boxes(what, load, tma_descriptor, shared, [box_operand(dst_mem, what)], coordinates, l2_cache_hint)
+    kind = TmaIm2colLoad if im2col_offsets else TmaLoad
+    load, box = kind(U8.width, multicast=multicast_mask is not None), [box_operand(dst_mem, what)]
+    issue_boxes(what, load, tma_descriptor, shared, box, coordinates, l2_cache_hint, im2col_offsets)
 
 
 def store_tensor(
@@ -131,15 +134,22 @@ def issue_boxes(
     box: list[Value],
     coordinates: Sequence[Any],
     hint: Any,
+    offsets: Sequence[Any] = (),
 ) -> None:
-    """Emit ``instruction`` for one box at ``coordinates``, by each thread that is here."""
+    """Emit ``instruction`` for one box at ``coordinates``, by each thread that is here. ``offsets``: of im2col copies,
+    one for each mode of the images."""
     if not 1 <= len(coordinates) <= 5:
         raise ConstraintError(
             f"nvvm.{what}: a tensor map has 1 to 5 modes, and {len(coordinates)} coordinates are given"
         )
     place = _map_operand(tensor_map, what)
     instruction = replace(instruction, rank=len(coordinates), hint=hint is not None, each=True)
-    numbers = [Int32(c).ir_value() for c in coordinates]
+    if len(offsets) != instruction.numbers - instruction.rank:
+        raise ConstraintError(
+            f"{what}: an im2col copy of {len(coordinates)} coordinates has an offset for each mode between the "
+            f"channels and the images, {instruction.numbers - instruction.rank}, not {len(offsets)}"
+        )
+    numbers = [Int32(c).ir_value() for c in (*coordinates, *offsets)]
     Builder.current().call(instruction, [place, *shared, *hint_operand(hint), *box, *numbers], count=1)
 
 
