@@ -1,16 +1,26 @@
-"""``Permuted``: D's modes in another order, in every family of kernels; gradients; refusals."""
+"""``Permuted`` and ``PermutedOperand``: modes in another order, in every family of kernels; gradients; refusals."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.covering import covering
 from tests.gemm.test_hopper import sized
 from tilewright.errors import ArgumentError
-from tilewright.gemm import matmul
+from tilewright.gemm import (
+    Bias,
+    ColumnMajorInterleaved,
+    PermutedOperand,
+    RowMajorInterleaved,
+    gemm,
+    matmul,
+)
 from tilewright.gemm.epilogue.permute import Permuted
 
 RNG = np.random.default_rng(0)
@@ -80,6 +90,77 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
     given = {"matrix": np.empty((2, 12, 37, 8), np.float16), **change}
     with pytest.raises(ArgumentError, match=message):
         matmul(A, B, epilogue=Permuted(**given))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [(None, "matrix, the array that is written, is missing"), (np.empty((2, 12, 37, 4)), "D is 74 x 96, and matrix")],
+)
+def test_plain_arrays_are_checked(matrix: Any, message: str) -> None:
+    """``gemm`` takes arrays as they are, without from_dlpack."""
+    with pytest.raises(ArgumentError, match=message):
+        gemm(A, B, epilogue=Permuted(matrix))
+    with pytest.raises(ArgumentError, match="a vector of 96 elements"):
+        gemm(A, B, epilogue=Bias(np.ones(7, np.float32)))
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.data())
+def test_operands(data: st.DataObject) -> None:
+    """Any order of up to five modes, as A, as B, and as a result."""
+    whole = data.draw(st.lists(st.sampled_from([1, 2, 3, 8]), min_size=2, max_size=5))
+    order = tuple(data.draw(st.permutations(range(len(whole)))))
+    rows = data.draw(st.integers(1, len(whole) - 1))
+    matrix = RNG.integers(-3, 4, (math.prod(whole[:rows]), math.prod(whole[rows:]))).astype(np.float32)
+    operand = PermutedOperand(np.ascontiguousarray(matrix.reshape(whole).transpose(order)), order, rows)
+    m, k = matrix.shape
+    left, right = (RNG.integers(-3, 4, shape).astype(np.float32) for shape in ((5, m), (k, 16)))
+    np.testing.assert_array_equal(matmul(operand, right), matrix @ right)
+    np.testing.assert_array_equal(matmul(left, operand), left @ matrix)
+    found = np.empty_like(operand.array)
+    matmul(matrix, np.eye(k, dtype=np.float32), epilogue=Permuted(found, order, rows))
+    np.testing.assert_array_equal(found, operand.array)
+
+
+def test_interleaved_operands_of_int8() -> None:
+    """As CUTLASS's interleaved products have them: A by columns, B by rows, the result by columns."""
+    a, b = (RNG.integers(-9, 10, shape).astype(np.int8) for shape in ((48, 96), (96, 64)))
+    A32 = ColumnMajorInterleaved(np.ascontiguousarray(a.reshape(48, 3, 32).transpose(1, 0, 2)))
+    B32 = RowMajorInterleaved(np.ascontiguousarray(b.reshape(3, 32, 64).transpose(0, 2, 1)))
+    d = np.empty((2, 48, 32), np.int32)
+    assert matmul(A32, B32, epilogue=Permuted(d, (1, 0, 2), 1)) is d
+    exact = a.astype(np.int32) @ b
+    np.testing.assert_array_equal(d.transpose(1, 0, 2).reshape(48, 64), exact)
+
+
+def test_views_and_gradients_of_operands() -> None:
+    torch = pytest.importorskip("torch")
+    heads = torch.from_numpy(RNG.integers(-3, 4, (2, 4, 5, 8)).astype(np.float32)).requires_grad_()
+    weight = torch.from_numpy(RNG.integers(-3, 4, (32, 16)).astype(np.float32))
+    matmul(PermutedOperand(heads), weight).sum().backward()
+    wanted = weight.sum(1).reshape(4, 1, 8).expand(2, 4, 5, 8)
+    assert torch.equal(heads.grad, wanted)
+    tokens = heads.detach().transpose(1, 2).contiguous().transpose(1, 2)
+    assert PermutedOperand(tokens).view().data_ptr() == tokens.data_ptr()
+    with pytest.raises(ArgumentError, match="no matrix with one stride for its rows"):
+        PermutedOperand(heads.detach()).view()
+
+
+@pytest.mark.parametrize(
+    ("operand", "message"),
+    [
+        (PermutedOperand(A), "array has 4 modes, as order has, not shape"),
+        (PermutedOperand(A, (1, 1), 1), "PermutedOperand: order is a tuple of the modes"),
+        (PermutedOperand(A, (1, 0), 2), "PermutedOperand: order is a tuple of the modes"),
+        (PermutedOperand(None), "the array of a PermutedOperand is builtins.NoneType"),
+        (ColumnMajorInterleaved(np.empty((2, 74, 32), np.float16)), "inner dimensions differ"),
+    ],
+)
+def test_bad_operands_are_refused(operand: Any, message: str) -> None:
+    out = np.full((74, 96), 7, np.float16)
+    with pytest.raises(ArgumentError, match=message):
+        matmul(operand, B, out)
+    assert (out == 7).all()
 
 
 def test_out_beside_it_is_refused() -> None:

@@ -25,6 +25,10 @@ from tilewright.gemm.operators.mixed import (
     PreparedWeight as PreparedWeight, mixed_matmul as mixed_matmul, prepare_weight as prepare_weight,
 )
 from tilewright.gemm.operators.offsets import grouped_matmul as grouped_matmul
+from tilewright.gemm.operators.permuted import (
+    ColumnMajorInterleaved as ColumnMajorInterleaved, PermutedOperand as PermutedOperand,
+    RowMajorInterleaved as RowMajorInterleaved,
+)
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul as scaled_grouped_matmul
 from tilewright.gemm.operators.sparse import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,6 +11,7 @@ from tilewright import Constexpr, cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.lang.arguments.arrays import array_behind
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Permuted(OfWholeSums):
     ((2, 4, 5, 8), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
 
-    matrix: Any  # of any type and strides, a cute.Tensor or an array
+    matrix: Any = None  # of any type and strides, a cute.Tensor or an array; refused where it is missing
     order: Constexpr = (0, 2, 1, 3)
     rows: Constexpr = 2
 
@@ -44,18 +46,16 @@ class Permuted(OfWholeSums):
 
     def check(self, m: int, n: int) -> None:
         """ArgumentError for an array that D's elements do not fill, and for what is no order of its modes."""
-        array = getattr(self.matrix, "array", None)
-        modes = len(self.order) if isinstance(self.order, tuple) else 0
-        if not modes or sorted(self.order) != list(range(modes)) or self.rows not in range(1, modes):
-            raise ArgumentError(
-                f"Permuted: order is a tuple of the modes 0, 1, ... in another order, the first `rows` of which D's "
-                f"rows are cut into; not order {self.order!r} with rows {self.rows!r}"
-            )
+        array = array_behind(self.matrix)
+        check_order("Permuted", self.order, self.rows)
+        if self.matrix is None:
+            raise ArgumentError("Permuted: matrix, the array that is written, is missing")
         if array is None:
             return
+        modes = len(self.order)
         if len(array.shape) != modes:
             raise ArgumentError(f"Permuted: matrix has {modes} modes, as order has, not the shape {tuple(array.shape)}")
-        whole = [array.shape[self.order.index(mode)] for mode in range(modes)]
+        whole = modes_of_matrix(array.shape, self.order)
         if (prod(whole[: self.rows]), prod(whole[self.rows :])) != (m, n):
             raise ArgumentError(
                 f"Permuted: D is {m} x {n}, and matrix of shape {tuple(array.shape)} in order {self.order} stands for "
@@ -75,3 +75,22 @@ class Permuted(OfWholeSums):
             tuple(tuple(x[place] for place in mode) for mode in modes) for x in (shape, stride)
         )
         return cute.make_tensor(self.matrix.iterator, cute.make_layout(nested_shape, stride=nested_stride))
+
+
+def check_order(name: str, order: Any, rows: Any) -> None:
+    """ArgumentError for what is no order of the modes of a matrix's rows and columns."""
+    modes = len(order) if isinstance(order, tuple) else 0
+    if not modes or sorted(order) != list(range(modes)) or rows not in range(1, modes):
+        raise ArgumentError(
+            f"{name}: order is a tuple of the modes 0, 1, ... in another order, the first `rows` of which the matrix's "
+            f"rows are cut into; not order {order!r} with rows {rows!r}"
+        )
+
+
+def modes_of_matrix(shape: Sequence[int], order: tuple[int, ...]) -> list[int]:
+    """The extents of an array of permuted modes in the order of the matrix's.
+
+    >>> modes_of_matrix((2, 4, 5, 8), (0, 2, 1, 3))
+    [2, 5, 4, 8]
+    """
+    return [shape[order.index(mode)] for mode in range(len(order))]

@@ -15,6 +15,7 @@ from tilewright import Constexpr, Float32, Int32, const_expr, cute, range_conste
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.lang.arguments.arrays import array_behind
 
 BLOCK = 128
 """Elements of a block of scales along K, and along M or N where it is square."""
@@ -144,7 +145,7 @@ class Amax(OfWholeSums):
 
     def check(self, m: int, n: int) -> None:
         """ArgumentError for an array of another type or size."""
-        array = getattr(self.amax, "array", None)
+        array = array_behind(self.amax)
         if array is not None and (array.dtype is not Float32 or math.prod(array.shape) != 1):
             raise ArgumentError(
                 f"Amax: one number of Float32 is wanted, not {array.dtype.__name__} of shape {tuple(array.shape)}"

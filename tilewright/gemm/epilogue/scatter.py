@@ -9,6 +9,7 @@ from tilewright import Constexpr, Int32, Int64, cute, range_constexpr
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
+from tilewright.lang.arguments.arrays import array_behind
 from tilewright.lang.numbers.numeric import Float32
 
 
@@ -49,10 +50,10 @@ class ScatterAdd(OfWholeSums):
     def check(self, m: int, n: int) -> None:
         """ArgumentError for arrays of another type, or a matrix with other columns than D."""
         for name, kind in (("matrix", Float32), ("rows", Int32), ("scales", Float32)):
-            array = getattr(getattr(self, name), "array", None)
+            array = array_behind(getattr(self, name))
             if array is not None and array.dtype is not kind:
                 raise ArgumentError(f"ScatterAdd: {name} is of {kind.__name__}, not of {array.dtype.__name__}")
-        array = getattr(self.matrix, "array", None)
+        array = array_behind(self.matrix)
         if array is not None and (len(array.shape) != 2 or array.shape[1] != n):
             raise ArgumentError(f"ScatterAdd: matrix has {n} columns, as D has, not the shape {tuple(array.shape)}")
 

@@ -6,7 +6,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.lang.arguments.arrays import Array
+from tilewright.lang.arguments.arrays import Array, array_behind
 
 
 def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
@@ -22,7 +22,7 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
     for part in parts_of(function):
         name = type(part).__name__
         for tensor, mode in getattr(part, "vectors", ()):
-            if (array := getattr(tensor, "array", None)) is None:
+            if (array := array_behind(tensor)) is None:
                 continue
             extent, lines = (n, "column") if mode else (m, "row")
             if tuple(array.shape) != (extent,):
@@ -32,10 +32,10 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
                 )
             read.append((f"the vector of {name}", array))
         for tensor in getattr(part, "targets", ()):
-            if (array := getattr(tensor, "array", None)) is not None:
+            if (array := array_behind(tensor)) is not None:
                 written.append((f"the matrix of {name}", array))
         for tensor, is_written, *columns in getattr(part, "matrices", ()):
-            if (array := getattr(tensor, "array", None)) is None:
+            if (array := array_behind(tensor)) is None:
                 continue
             if batch != 1 or problem.indirect is not None:
                 raise ArgumentError(

@@ -41,6 +41,7 @@ from tilewright.gemm.operators.epilogues import (
     source_apart,
 )
 from tilewright.gemm.operators.meanwhile import in_place_of, product_of
+from tilewright.gemm.operators.permuted import PermutedOperand, as_arrays
 from tilewright.gemm.operators.planned import by_few_kernels, by_the_model, for_functions
 from tilewright.gemm.operators.prepared import Prepared, is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions, Until, launch_repeated, torch_key
@@ -86,8 +87,8 @@ def matmul(
     ``tune`` found them for this problem.
 
     Args:
-        a: (..., M, K), or a vector of K numbers.
-        b: (..., K, N), or a vector of K numbers; of ``a``'s dtype.
+        a: (..., M, K), or a vector of K numbers; or a :class:`PermutedOperand`, an interleaved one say.
+        b: (..., K, N), or a vector of K numbers, of ``a``'s dtype; or a :class:`PermutedOperand`.
         out: where the result (..., M, N) goes; made if it is None.
         c: of the result's shape; read only where ``beta`` is not 0. It may be ``out`` itself. Where the result is one
             matrix it may be of another type (float32 beside 16 bits, say); its elements are then read one by one.
@@ -121,6 +122,8 @@ def matmul(
     ((2, 3, 5), [0.0, 0.0, 0.0, 1.0, 2.0])
     """
     torch = sys.modules.get("torch")
+    if isinstance(a, PermutedOperand) or isinstance(b, PermutedOperand):
+        a, b = as_arrays(a, b)
     if c is not None and beta and (out is not None or out_dtype is not None):
         c, beta, activation, epilogue = source_apart(a, c, beta, activation, epilogue, out, out_dtype)
     functions = () if epilogue is None else functions_of(epilogue)

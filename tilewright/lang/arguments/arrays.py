@@ -80,6 +80,17 @@ def is_array(x: Any) -> bool:
     return any(hasattr(type(x), name) for name in ("__dlpack__", "__array_interface__", "__cuda_array_interface__"))
 
 
+def array_behind(x: Any) -> Array | None:
+    """The array that an argument is, or that a tensor of ``from_dlpack`` shows; None for one that a kernel has already.
+
+    >>> import numpy as np
+    >>> array_behind(np.zeros((2, 3))).shape, array_behind(7)
+    ((2, 3), None)
+    """
+    found: Array | None = getattr(x, "array", None)
+    return array_of(x) if found is None and is_array(x) else found
+
+
 _WITHOUT_MEMORY = ("FakeTensor", "FunctionalTensor")  # what PyTorch traces with: shapes and dtypes
 
 
