@@ -3,16 +3,14 @@ wgmma do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import tilewright as cutlass
 from tilewright import const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.gemm.blackwell_config import BlackwellConfig
-from tilewright.gemm.epilogue.coming import ComingVectors
-from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 
 
@@ -29,32 +27,15 @@ class TensorMemoryEpilogue(TmaStoreEpilogue):
         return [(i, cute.local_tile(rows, shape, (0, i))) for i in range(self.config.parts)]
 
     @cute.jit
-    def run(
-        self,
-        tiled_mma: cute.TiledMma,
-        tidx: Any,
-        sums: list[tuple[Any, cute.Tensor]],
-        atom: cute.CopyAtom,
-        gD: cute.Tensor,
-        gC: cute.Tensor,
-        cD: cute.Tensor,
-        sD: cute.Tensor,
-        extent: tuple,
-        function: EpilogueFunction,
-        barrier: Any,
-        descriptor: Any = None,
-        outputs: tuple = (),
-        coming: ComingVectors | None = None,
-    ) -> None:
-        """As the base class does, in a loop whose turns fill every buffer once: tensor memory has addresses, which
-        registers have not, and each part that is not written out saves NVRTC a sixth of its time."""
-        write, each = partial(super().run, tiled_mma, tidx), self.config.epilogue_buffers
-        where = (atom, gD, gC, cD, sD, extent, function, barrier, descriptor, outputs, coming)
+    def by_turns(self, sums: list[tuple[Any, cute.Tensor]], write: Callable[[list], None]) -> None:
+        """In a loop whose turns fill every buffer once: tensor memory has addresses, which registers have not, and each
+        part that is not written out saves NVRTC a sixth of its time."""
+        each = self.config.epilogue_buffers
         if const_expr(len(sums) % each != 0 or len(sums) == each):
-            write(sums, *where)
+            write(sums)
         else:
             for turn in cutlass.range(len(sums) // each, unroll=1):
-                write([self.part_at(sums, turn * each + i) for i in range_constexpr(each)], *where)
+                write([self.part_at(sums, turn * each + i) for i in range_constexpr(each)])
 
     def part_at(self, sums: list[tuple[Any, cute.Tensor]], i: Any) -> tuple[Any, cute.Tensor]:
         """Part ``i`` of all ``sums``, whose number is known at run time."""

@@ -8,6 +8,7 @@ the buffer is next, so that each part costs one barrier.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,8 +90,17 @@ class TmaStoreEpilogue:
             and matrix.iterator.alignment % step == 0
         )
 
+    def run(self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], *to: Any, **how: Any) -> None:
+        """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``:
+        :meth:`write_parts` says ``to`` where, and ``how``."""
+        self.by_turns(sums, lambda these: self.write_parts(tiled_mma, tidx, these, *to, **how))
+
+    def by_turns(self, sums: list[tuple[Any, cute.Tensor]], write: Callable[[list], None]) -> None:
+        """``write`` the parts that are written out one after the other: all, where registers hold them."""
+        write(sums)
+
     @cute.jit
-    def run(
+    def write_parts(
         self,
         tiled_mma: cute.TiledMma,
         tidx: Any,
@@ -107,7 +117,7 @@ class TmaStoreEpilogue:
         outputs: tuple = (),
         coming: ComingVectors | None = None,
     ) -> None:
-        """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``.
+        """Write ``sums`` one after the other.
 
         ``tiled_mma`` is the warpgroup's on ``epilogue_columns``; ``gD`` (coordinates), ``gC`` and ``cD`` are the
         warpgroup's part of the output; ``barrier`` is the warpgroup's own; ``descriptor`` points to D's tensor map
