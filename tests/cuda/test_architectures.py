@@ -28,8 +28,10 @@ from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import GemmConfig, HopperConfig
 from tilewright.gemm.family.compile import stage
+from tilewright.gemm.family.sm120 import SM120
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.sm120_config import Sm120Config
 from tilewright.ir.core import Function
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.target import MULTIPROCESSORS, architecture
@@ -204,13 +206,14 @@ def test_the_simulated_gpu_has_the_shared_memory_of_its_architecture() -> None:
     assert out.sum() == 0
 
 
+OWN = {90: HopperConfig, **dict.fromkeys(TCGEN05, BlackwellConfig), **dict.fromkeys(SM120, Sm120Config)}
 SHAPES = [(4096, 4096, 4096), (4096, 8192, 512), (64, 4096, 4096), (100, 300, 5000), (5, 4096, 4096), (8192, 8192, 64)]
 
 
 @pytest.mark.parametrize("arch", TARGETS)
 def test_gemm_takes_sizes_that_fit(arch: str) -> None:
     """Every plan is one that a GPU of the architecture can launch: wgmma on sm_90, tcgen05 on sm_100 and
-    its like, mma.sync on all; tiles by shared memory."""
+    its like, mma.sync with TMA on sm_120, mma.sync on all; tiles by shared memory."""
     capability = architecture(arch).capability
     kinds = [np.float16, ml_dtypes.bfloat16, np.float32, np.int8, np.float64]
     kinds += [ml_dtypes.float8_e4m3fn] if capability >= 89 else []
@@ -221,7 +224,7 @@ def test_gemm_takes_sizes_that_fit(arch: str) -> None:
             with sim.options(arch=arch, sizes="gpu"):
                 plan = Plan.of(Problem.of(a, b, out_dtype=entries[0].config.c.dtype), entries, how, "cpu")
             assert plan.config.smem_bytes <= LIMITS[capability] * 1024, (kind, m, n, k, how)
-            own = {90: HopperConfig, **dict.fromkeys(TCGEN05, BlackwellConfig)}.get(capability, GemmConfig)
+            own = OWN.get(capability, GemmConfig)
             assert isinstance(plan.config, (own, GemmConfig))
             if how == "auto" and kind is np.float16 and min(m, n) >= 4096:
                 assert isinstance(plan.config, own)
@@ -230,11 +233,11 @@ def test_gemm_takes_sizes_that_fit(arch: str) -> None:
 def test_gemm_runs_on_a_simulated_gpu_of_each_kind() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, (96, 96)).astype(np.float16) for _ in range(2))
-    for arch in ("sm_86", "sm_90a", "sm_120a"):
+    for arch, kernel in (("sm_86", "tensorop_f16"), ("sm_90a", "hopper_f16"), ("sm_120a", "sm120_f16")):
         with sim.options(arch=arch, sizes="gpu"):
             report = gemm(a, b)
         assert np.array_equal(report.d.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
-        assert report.kernel.startswith("hopper" if arch == "sm_90a" else "tensorop"), arch
+        assert report.kernel == kernel, arch
         assert arch == "sm_90a" or f"sm_{arch[3:].rstrip('a')} does not" in report.passed_over["hopper_f16"]
 
 

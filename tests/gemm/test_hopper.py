@@ -15,7 +15,7 @@ from tests.gemm.test_epilogue import vector
 from tests.gemm.test_gemm import MACHINES, integers
 from tilewright import Float32, cute, sim
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, StreamK, cross_compile, gemm, kernels
+from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, SplitK, StreamK, cross_compile, gemm, kernels
 from tilewright.gemm.config import HopperConfig
 
 F16 = kernels()["hopper_f16"]
@@ -191,6 +191,15 @@ def test_clusters_that_share_k_tiles_share_no_others() -> None:
     plan = StreamK.of((256, 64, 256), entry.config.tile, multiprocessors=8, occupancy=1, fragments=1, split=2)
     with pytest.raises(ArgumentError, match="take cluster_k=1"):
         gemm(a, b, kernel=entry, decomposition=plan)
+
+
+def test_slices_of_the_largest_size() -> None:
+    """Sums have more bytes than results: parts of the epilogue are narrower, as shared memory has no room for more."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, (128, 128)).astype(np.float16) for _ in range(2))
+    entry = kernels()["hopper_f16"]
+    report = gemm(a, b, kernel=entry.only(entry.config), decomposition=SplitK(2, mode="parallel"))
+    np.testing.assert_array_equal(report.d, a.astype(np.float32) @ b.astype(np.float32))
 
 
 def test_operands_that_tma_cannot_take_go_to_the_ampere_kernel() -> None:

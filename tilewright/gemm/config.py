@@ -262,6 +262,8 @@ class HopperConfig:
     tensor_cores: ClassVar[bool] = True
     deals_by_launch: ClassVar[bool] = False
     persistent: ClassVar[bool] = True
+    least_columns: ClassVar[int] = 8
+    """Columns of the narrowest part of an epilogue."""
     most_batches: ClassVar[int | None] = None
     """No limit for one launch: persistent blocks count the tiles of all batches."""
 
@@ -367,7 +369,7 @@ class HopperConfig:
         """The same for other operands: with narrower parts of the epilogue, then fewer stages, where these need more
         than ``smem`` bytes of shared memory."""
         config = replace(self, a=a, b=b, c=c)
-        while config.smem_bytes > smem and config.epilogue_columns % 16 == 0:
+        while config.smem_bytes > smem and config.epilogue_columns % (2 * self.least_columns) == 0:
             config = replace(config, epilogue_columns=config.epilogue_columns // 2)
         while config.smem_bytes > smem and config.stages > 2:
             config = replace(config, stages=config.stages - 1)

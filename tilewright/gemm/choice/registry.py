@@ -13,6 +13,7 @@ from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, Spars
 from tilewright.gemm.family.blackwell_sizes import blackwell_sizes
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
+from tilewright.gemm.family.sm120_sizes import sm120_sizes
 from tilewright.gemm.small_m_config import SmallMConfig
 
 
@@ -113,6 +114,7 @@ def all_sizes(name: str, title: str, dtype: Any, acc: Any = Float32) -> KernelEn
 TENSOR_CORES = "mma.sync, ldmatrix, cp.async multistage"
 WGMMA = "wgmma, TMA, warp-specialised, persistent"
 TCGEN05 = "tcgen05, TMA, warp-specialised, persistent"
+TMA_MMA = "mma.sync, TMA, warp-specialised, persistent"
 
 
 def hopper(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
@@ -123,6 +125,11 @@ def hopper(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float3
 def blackwell(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
     first, *others = blackwell_sizes(dtype, out or dtype, acc)
     return KernelEntry(name, f"{title}: {TCGEN05}", first, small=tuple(others))
+
+
+def sm120(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
+    first, *others = sm120_sizes(dtype, out or dtype, acc)
+    return KernelEntry(name, f"{title}: {TMA_MMA}", first, small=tuple(others))
 
 
 def promoted(name: str, title: str, dtype: Any) -> KernelEntry:
@@ -181,6 +188,11 @@ KERNELS = Kernels(
     (blackwell, "blackwell_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, {"out": Float16}),
     (blackwell, "blackwell_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, {"out": Float16}),
     (blackwell, "blackwell_i8", "int8 in, int32 out", Int8, I8),
+    (sm120, "sm120_f16", "fp16 tensor cores", Float16, {}),
+    (sm120, "sm120_bf16", "bf16 tensor cores", BFloat16, {}),
+    (sm120, "sm120_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, {"out": Float16}),
+    (sm120, "sm120_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, {"out": Float16}),
+    (sm120, "sm120_i8", "int8 in, int32 out", Int8, I8),
     (all_sizes, "tensorop_f16", "fp16 tensor cores", Float16, {}),
     (all_sizes, "tensorop_bf16", "bf16 tensor cores", BFloat16, {}),
     (all_sizes, "tensorop_f16_f16", "fp16 tensor cores with fp16 accumulators", Float16, {"acc": Float16}),
@@ -189,6 +201,7 @@ KERNELS = Kernels(
     (one_size, "simt_f32", "fp32 FMA: 128x128x8 tiles, cp.async multistage", Float32, {}),
     (hopper, "hopper_tf32", TF32, TFloat32, {"out": Float32}),
     (blackwell, "blackwell_tf32", TF32, TFloat32, {"out": Float32}),
+    (sm120, "sm120_tf32", TF32, TFloat32, {"out": Float32}),
     (warps_of_four, "tensorop_tf32", f"{TF32}: {TENSOR_CORES}", TFloat32, {"out": Float32, "tile": (128, 128, 16)}),
     (one_size, "tensorop_e4m3", f"fp8 e4m3 in, fp16 out: {TENSOR_CORES}", Float8E4M3FN, FP8),
     (one_size, "tensorop_e5m2", f"fp8 e5m2 in, fp16 out: {TENSOR_CORES}", Float8E5M2, FP8),

@@ -90,7 +90,9 @@ class TmaStoreEpilogue:
             and matrix.iterator.alignment % step == 0
         )
 
-    def run(self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], *to: Any, **how: Any) -> None:
+    def run(
+        self, tiled_mma: cute.TiledMma, tidx: Any, sums: list[tuple[Any, cute.Tensor]], *to: Any, **how: Any
+    ) -> None:
         """Write the ``sums``, pairs of a part's number and its accumulators, of a warpgroup, whose thread is ``tidx``:
         :meth:`write_parts` says ``to`` where, and ``how``."""
         self.by_turns(sums, lambda these: self.write_parts(tiled_mma, tidx, these, *to, **how))
@@ -230,15 +232,27 @@ class TmaStoreEpilogue:
 
     def parts(self, acc: cute.Tensor) -> list[tuple[Any, cute.Tensor]]:
         """All parts of a warpgroup's accumulators ((2, 2, part's columns / 8), MMA_M, 1)."""
-        apart = self.config.part[1] // 2
-        return [(i, self.part(acc, i, apart)) for i in range(self.config.parts)]
+        return [(i, self.part(acc, i)) for i in range(self.config.parts)]
 
-    def part(self, acc: cute.Tensor, i: int, apart: int) -> cute.Tensor:
-        """The accumulators of part ``i``, ((2, 2, columns / 8), MMA_M, 1), where rows of the instruction are ``apart``
-        registers apart."""
-        columns = self.config.epilogue_columns
-        layout = cute.make_layout(((2, 2, columns // 8), self.config.part[0] // 64, 1), stride=((1, 2, 4), apart, 0))
-        return cute.make_tensor(acc.iterator + i * (columns // 2), layout)
+    @property
+    def apart(self) -> int:
+        """Of every so many accumulators of a thread, those of 64 rows, each part has as many that are neighbours."""
+        return self.config.part[1] // 2
+
+    @property
+    def run_length(self) -> int:
+        """Accumulators of one part that are neighbours."""
+        return self.apart // self.config.parts
+
+    def part(self, acc: cute.Tensor, i: int) -> cute.Tensor:
+        """The accumulators of part ``i``, ((2, 2, columns / 8), MMA_M, 1)."""
+        return self.of_part(acc.iterator + i * self.run_length, self.apart)
+
+    def of_part(self, first: Any, apart: int) -> cute.Tensor:
+        """The accumulators of one part from ``first`` on: ((2, 2, columns / 8), MMA_M, 1), those of the next 64 rows
+        ``apart`` registers after these."""
+        columns, rows = self.config.epilogue_columns // 8, self.config.part[0] // 64
+        return cute.make_tensor(first, cute.make_layout(((2, 2, columns), rows, 1), stride=((1, 2, 4), apart, 0)))
 
     def read_source(self, tCgC: cute.Tensor, tCcD: cute.Tensor, extent: tuple) -> Any:
         """C's elements of one part, straight into registers; pairs where two columns are neighbours in memory."""

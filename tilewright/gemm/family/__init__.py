@@ -9,6 +9,7 @@ from tilewright.gemm.family.base import FAMILIES, KernelFamily
 from tilewright.gemm.family.blackwell import Blackwell
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.multistage import Multistage
+from tilewright.gemm.family.sm120 import Sm120
 from tilewright.gemm.family.small_m import SmallM
 from tilewright.gemm.family.sparse import SparseHopper, SparseMultistage
 
@@ -20,6 +21,7 @@ FAMILIES.update(
     wgmma_sparse=SparseHopper(),
     tensorop_sparse=SparseMultistage(),
     tcgen05=Blackwell(),
+    sm120=Sm120(),
 )
 
 __all__ = ["FAMILIES", "KernelFamily"]

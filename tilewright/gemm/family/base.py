@@ -36,6 +36,9 @@ class KernelFamily(ABC):
     """Estimates the time of all sizes of a kernel at once."""
     parts: ClassVar[tuple[int, ...]] = ()
     """Into how many equal parts the model may cut each tile along K."""
+    built_for: ClassVar[int] = 90
+    """The compute capability that the kernels are compiled for, and their sizes made for, where nothing else is
+    said."""
     takes_shares: ClassVar[bool] = True
     """Whether blocks can share tiles by a plan that the user gives."""
     whole_rows: ClassVar[bool] = True

@@ -19,6 +19,7 @@ class Blackwell(Hopper):
     """It takes what the Hopper kernels take, on sm_100a and its like; its blocks make whole tiles."""
 
     model = BlackwellModel
+    built_for = 100
     takes_shares = False
     grouped: ClassVar[Any] = None
 

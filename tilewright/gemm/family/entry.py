@@ -11,8 +11,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.config import AnyConfig, Operand
 from tilewright.gemm.family.base import KernelFamily, family_of
 from tilewright.gemm.family.compile import cross_compile, cross_print
-from tilewright.gemm.family.hopper_sizes import SMEM
 from tilewright.gemm.family.plan_options import Limits, Problem
+from tilewright.ir.target import architecture
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class KernelEntry:
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
         """The configuration for other majors, vector widths and output types."""
-        return self.config.with_operands(a, b, c, SMEM)
+        return self.config.with_operands(a, b, c, architecture(self.arch).smem)
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters of the configuration do not fit together."""
@@ -127,8 +127,8 @@ class KernelEntry:
 
     @property
     def arch(self) -> str:
-        """The architecture that the kernel is for: sm_90a, unless it needs a later one."""
-        return "sm_90a" if self.min_arch <= 90 else f"sm_{self.min_arch}a"
+        """The architecture that the kernel is for: sm_90a, unless its family is made for a later one."""
+        return f"sm_{self.family.built_for}a"
 
     def printed(self, arch: str | None = None) -> dict[str, str]:
         """The kernel for ``arch`` (its own by default) as text: ``"ir"`` and ``"cuda"`` (CUDA C++). Needs neither a GPU

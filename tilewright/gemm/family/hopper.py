@@ -36,6 +36,7 @@ class Hopper(KernelFamily):
     """It takes what TMA reads: rows that begin at multiples of 16 bytes, on sm_90 alone."""
 
     model: ClassVar[type[CostModel]] = HopperModel
+    mainloop: ClassVar[type[TmaMainloop]] = TmaMainloop
     whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
     mixes_types = True
@@ -72,7 +73,7 @@ class Hopper(KernelFamily):
         return None if version == 90 else f"it needs wgmma, which sm_90 has and sm_{version} does not"
 
     def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
-        return operand_accesses(product, TmaMainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
+        return operand_accesses(product, self.mainloop.access(config.a.dtype), TmaStoreEpilogue.ACCESS)
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         if product.indirect is not None:

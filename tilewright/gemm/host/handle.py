@@ -24,6 +24,7 @@ from tilewright.gemm.host.transfer import uploader_beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.schedule.launch_arguments import decomposition_of, padded, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
+from tilewright.ir.target import architecture
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.arguments.streams import StreamHandle, stream_handle
@@ -100,7 +101,8 @@ class Handle:
                 config,
                 (C, D),
             )
-            function, config, C, D = sums_as_they_are(config.acc_dtype), replace(config, c=kept), slices, slices
+            function, C, D = sums_as_they_are(config.acc_dtype), slices, slices
+            config = config.with_operands(config.a, config.b, kept, architecture(plan.entry.arch).smem)
         objects: tuple[Any, ...] = function, how
         if seen.indirect is not None:
             addressing = seen.indirect.addressing(uploader_beside(target, D))

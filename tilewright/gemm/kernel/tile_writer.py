@@ -126,14 +126,14 @@ class TileWriter:
         sD = sD[None, None, None, mine]
         write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine)
         sums = SumPartition.of(
-            self.partials, 128, config.parts, config.part[1] // 2, scratch, config.stages * config.stage_bytes
+            self.partials, 128, config.parts, self.epilogue.apart, scratch, config.stages * config.stage_bytes
         )
         self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write, where))
 
     def write_reduced(self, write: Any, where: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
         """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
         part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
-        write(part, where(tile), [(index, self.epilogue.part(sums, 0, self.config.epilogue_columns // 2))])
+        write(part, where(tile), [(index, self.epilogue.of_part(sums.iterator, self.epilogue.run_length))])
 
     @cute.jit
     def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
@@ -152,10 +152,10 @@ class TileWriter:
                 config.cluster_k,
                 tidx,
                 index,
-                config.epilogue_columns // 2,
-                config.part[1] // 2,
+                self.epilogue.run_length,
+                self.epilogue.apart,
             )
-            parts.append((index, self.epilogue.part(sums, 0, config.epilogue_columns // 2)))
+            parts.append((index, self.epilogue.of_part(sums.iterator, self.epilogue.run_length)))
         cute.arch.cluster_arrive()  # a block stays until the others have read its sums
         write(parts)
         cute.arch.cluster_wait()

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import cute, pipeline
@@ -113,10 +113,13 @@ class TmaMainloop:
     ACCESS = AccessRequirement("TMA", step=VECTOR, least_stride=1)
     """The requirement on 16-bit operands. TMA fills with zeros past the ends of rows, so rows may have any length."""
 
+    BY: ClassVar[str] = "wgmma with TMA"
+    """What reads the stages."""
+
     @classmethod
     def access(cls, dtype: Any) -> AccessRequirement:
-        """The requirement on an operand of ``dtype``: wgmma transposes only 16-bit elements."""
-        return cls.ACCESS if dtype.width == 16 else replace(cls.ACCESS, by="wgmma with TMA", along=(Major.K,))
+        """The requirement on an operand of ``dtype``: only 16-bit elements are transposed on the way from a stage."""
+        return cls.ACCESS if dtype.width == 16 else replace(cls.ACCESS, by=cls.BY, along=(Major.K,))
 
     def tma(self, matrix: Any, smem_layout: Any, sharers: int) -> tuple[Any, Any]:
         """The TMA atom of an operand, and its (MN, K, L) coordinate tensor; ``sharers`` blocks of a cluster use the
