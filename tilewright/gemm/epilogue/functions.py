@@ -42,6 +42,7 @@ class EpilogueFunction(Protocol):
     the transposed product. ``writes_always`` is true of one that writes its matrices of D's shape in each call,
     whatever the values are: kernels may store them as they store D. ``stores_result`` is false of one after which the
     sums are not wanted: kernels leave D as it is, and ``matmul`` gives the first matrix that the function writes.
+    ``one_product`` is true of one that uses the coordinates of elements, which stacks and groups of products repeat.
     """
 
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> Any: ...

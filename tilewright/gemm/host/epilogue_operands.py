@@ -21,6 +21,14 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
     read: list[tuple[str, Array]] = []
     for part in parts_of(function):
         name = type(part).__name__
+        if getattr(part, "one_product", False) and (batch != 1 or problem.indirect is not None):
+            raise ArgumentError(
+                f"{name} goes by the places of elements, which those of a stack of products share, and rows by index "
+                "change: it is for one product of matrices"
+            )
+        for tensor in getattr(part, "numbers", ()):
+            if (array := array_behind(tensor)) is not None:
+                read.append((f"the number of {name}", array))
         for tensor, mode in getattr(part, "vectors", ()):
             if (array := array_behind(tensor)) is None:
                 continue

@@ -22,6 +22,7 @@ from tilewright.gemm.epilogue.activations import (
     activation_of,
     check_activation,
 )
+from tilewright.gemm.epilogue.dropout import Dropout
 from tilewright.gemm.epilogue.functions import EpilogueFunction, Residual, parts_of
 from tilewright.gemm.host.epilogue_state import states_of
 from tilewright.gemm.host.scales import check_scale
@@ -166,6 +167,8 @@ def tensor_of(array: Any) -> Any:
 def is_long(functions: tuple[Any, ...], result: Any) -> bool:
     """Whether one of the functions has many instructions for each element of type ``result``."""
     for part in functions:
+        if isinstance(part, Dropout):
+            return True
         row = ACTIVATIONS.get(getattr(part, "name", ""))
         if isinstance(part, (Activation, Gated)) and row is not None and row.is_long(result):
             return True

@@ -97,6 +97,11 @@ def grouped_matmul(
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
     functions = () if epilogue is None else functions_of(epilogue)
+    for part in functions:
+        if getattr(part, "one_product", False):
+            raise ArgumentError(
+                f"epilogue: {type(part).__name__} goes by the places of elements in one product, not in groups"
+            )
     instead = in_place_of_result(functions, out)
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
     given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}

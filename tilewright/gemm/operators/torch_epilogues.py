@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
+from tilewright.gemm.epilogue.dropout import Dropout, keeps
 from tilewright.gemm.epilogue.functions import Bias, Relu, Residual, RowBias, Store
 from tilewright.gemm.epilogue.permute import Permuted
 from tilewright.gemm.epilogue.scales import Scales
@@ -30,6 +31,12 @@ def scattered(part: ScatterAdd, y: Tensor) -> Tensor:
     return y
 
 
+def dropped(part: Dropout, y: Tensor) -> Tensor:
+    rows, columns = (torch.arange(x, device=y.device) for x in (y.numel() // max(1, y.shape[-1]), y.shape[-1]))
+    kept = keeps(rows[:, None], columns, *(getattr(x, "value", x) for x in (part.seed, part.offset)), part.p)
+    return torch.where(kept.reshape(y.shape), y * (1 / (1 - part.p)), 0)
+
+
 def permuted(part: Permuted, y: Tensor) -> Tensor:
     modes = len(part.order)
     whole = [part.matrix.shape[part.order.index(mode)] for mode in range(modes)]
@@ -45,6 +52,7 @@ def stored(part: Store, y: Tensor) -> Tensor:
 RULES: dict[type, Callable[[Any, Tensor], Tensor]] = {
     Activation: lambda part, y: ACTIVATIONS[part.name].of_torch(functional, y),
     Bias: lambda part, y: y + part.vector,
+    Dropout: dropped,
     Gated: gated,
     Permuted: permuted,
     Relu: lambda part, y: functional.relu(y),
