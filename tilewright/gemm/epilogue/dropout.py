@@ -158,7 +158,7 @@ class Dropout(OfWholeSums):
                 m, n = (Uint32(x) for x in tile.of_user(tile.coordinates[block * held]))
                 counter = *offset, n >> 1, (m >> 4 << 3) + (m & 7)
                 # The keys of the rounds are computed again for each block: 20 registers would hold them.
-                key = tuple(Uint32(rematerialize(word)) for word in seed)
+                key = Uint32(rematerialize(seed[0])), Uint32(rematerialize(seed[1]))
                 words = philox(counter, key, product, lambda a, b: a + Uint32(b))
                 for i in range_constexpr(held):
                     word = words[i] if const_expr(held == 4) else chosen(words, m >> 3 & 1, (n & 1) + i)

@@ -33,7 +33,8 @@ def scattered(part: ScatterAdd, y: Tensor) -> Tensor:
 
 def dropped(part: Dropout, y: Tensor) -> Tensor:
     rows, columns = (torch.arange(x, device=y.device) for x in (y.numel() // max(1, y.shape[-1]), y.shape[-1]))
-    kept = keeps(rows[:, None], columns, *(getattr(x, "value", x) for x in (part.seed, part.offset)), part.p)
+    seed, offset = (getattr(x, "value", x) for x in (part.seed, part.offset))
+    kept = keeps(rows[:, None], columns, seed, offset, part.p)
     return torch.where(kept.reshape(y.shape), y * (1 / (1 - part.p)), 0)
 
 
