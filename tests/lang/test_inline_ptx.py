@@ -56,6 +56,19 @@ INTEGERS: list[tuple[str, Any]] = [
     ("or.b32 $0, $1, 0xFF00;", lambda a, b, c: a | 0xFF00),
     ("xor.b32 $0, $1, $2;", lambda a, b, c: a ^ b),
     ("not.b32 $0, $1;", lambda a, b, c: ~a),
+    # Constants of floats are bits where an instruction takes bits; names inside of braces hide those around.
+    ("xor.b32 $0, $1, 0f80000000;", lambda a, b, c: a ^ 1 << 31),
+    ("{ .reg .b32 t; mov.b32 t, 0f3F800000; add.u32 $0, $1, t; }", lambda a, b, c: a + 0x3F800000),
+    (
+        "{ .reg .b64 t; mov.b64 t, 0dBFF0000000000001; shr.u64 t, t, 32; cvt.u32.u64 $0, t; }",
+        lambda a, b, c: 0xBFF00000,
+    ),
+    ("add.u32 $0, $1, 017U;", lambda a, b, c: a + 15),
+    (
+        "{ .reg .b32 t; mov.b32 t, $1; { .reg .b32 t; mov.b32 t, $2; { .reg .b32 t; mov.b32 t, 5; } "
+        "add.u32 $0, t, 1; } add.u32 $0, $0, t; }",
+        lambda a, b, c: a + b + 1,
+    ),
     ("shl.b32 $0, $1, $2;", lambda a, b, c: a << b if b < 32 else 0),
     ("shr.u32 $0, $1, $2;", lambda a, b, c: a >> b),
     ("shr.s32 $0, $1, $2;", lambda a, b, c: signed(a) >> min(b, 31)),

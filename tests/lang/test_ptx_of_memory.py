@@ -73,6 +73,14 @@ def test_loads(text: str, expected: int) -> None:
         ),
         ("{ .reg .b32 old; atom.global.exch.b32 old, [$0+4], $1; }", {1: 9}),
         ("atom.relaxed.gpu.global.inc.u32 _, [$0+4], $1;", {1: 3}),
+        ("st.global.b32 [$0], 0f3F800000;", {0: 0x3F800000}),
+        ("st.global.f32 [$0], 1.0;", {0: 0x3F800000}),
+        ("st.global.v2.b64 [$0], {0d3FF0000000000000, -1};", {0: 0, 1: 0x3FF00000, 2: 0xFFFFFFFF, 3: 0xFFFFFFFF}),
+        ("st.global.s32 [$0+010], 0xfffffffe;", {2: 0xFFFFFFFE}),
+        ("st.global.u32 [$0+8], 12U;", {2: 12}),
+        ("st.global.u8 [$0+ 0x4], 300;", {1: 44}),
+        ("red.global.add.f32 [$0+28], 0f3F800000;", {7: 0x3F800000}),
+        ("{ .reg .b32 a; mov.b32 a, 7; { .reg .b32 a; mov.b32 a, 5; } st.global.b32 [$0], a; }", {0: 7}),
     ],
 )
 def test_stores_and_atomics(text: str, changed: dict[int, int]) -> None:
@@ -81,6 +89,15 @@ def test_stores_and_atomics(text: str, changed: dict[int, int]) -> None:
         lambda t, p: (asm(None, text, "l,r", p.toint(), Uint32(9)), Uint32(t))[1], 1, dtype=Uint32, memory=memory
     )
     assert list(after) == [changed.get(i, word) for i, word in enumerate(WORDS)]
+
+
+def test_bytes_before_the_address() -> None:
+    def body(t: Any, p: Any) -> Any:
+        asm(None, "{ st.global.u32 [$0+-4], $1; st.global.u32 [$0-8], 3; }", "l,r", (p + 3).toint(), Uint32(9))
+        return Uint32(t)
+
+    _, after = per_thread(body, 1, dtype=Uint32, memory=np.array(WORDS, np.uint32))
+    assert list(after[:4]) == [WORDS[0], 3, 9, WORDS[3]]
 
 
 def test_numbers_of_floats_keep_their_bits() -> None:
@@ -169,6 +186,9 @@ def test_an_mbarrier() -> None:
         "{ .reg .u64 a; add.u64 a, $1, 4; ld.global.u32 $0, [a]; }",  # an address that the text makes
         "ld.shared.u32 $0, [$1];",  # of another memory
         "atom.global.add.u32 $0, [$1];",
+        "ld.global.u32 $0, [$1+word];",
+        "{ st.global.u32 [$1], %laneid; mov.b32 $0, 1; }",
+        "{ st.global.b32 [$1], 0d3FF0000000000000; mov.b32 $0, 1; }",
         "{ ld.global.u32 $0, [$1]; unknown.b32 $0, $0; }",
     ],
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.ptx.text import immediate
 from tilewright.errors import ConstraintError
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
@@ -20,7 +20,6 @@ UNSIGNED = {
     64: np.dtype("u8"),
     128: np.dtype("V16"),
 }
-_HEX_FLOAT = {"0f": ("u4", "f4"), "0d": ("u8", "f8")}
 
 
 def to_bits(numbers: Array) -> Array:
@@ -122,22 +121,11 @@ class Registers:
         return seen.reshape(self.count, kind.count) if kind.count > 1 else seen
 
     def _immediate(self, token: str, kind: Kind) -> Array:
-        text = token.rstrip("U")
-        layout = _HEX_FLOAT.get(text[:2].lower())
-        try:
-            if layout is not None and len(text) in (10, 18):
-                number: Any = np.array(int(text[2:], 16), layout[0]).view(layout[1])[()]
-            elif re.search(r"[.eE]", text) and not text.lower().startswith("0x"):
-                number = float(text)
-            else:
-                number = int(text, 8) if re.fullmatch(r"-?0[0-7]+", text) else int(text, 0)
-        except ValueError:
-            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number") from None
-        if kind.elem.is_float and isinstance(number, int) and kind.count == 1:
-            number = float(number)
+        number = immediate(token, kind.elem if kind.count == 1 else SCALARS[f"u{kind.width}"])
+        if number is None:
+            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number")
         if isinstance(number, int):
-            bits = np.full(self.count, number & ((1 << kind.width) - 1), UNSIGNED[kind.width])
-            return self._typed(bits, kind)
+            return self._typed(np.full(self.count, number, UNSIGNED[kind.width]), kind)
         return np.full(self.count, number).astype(kind.elem.dtype)
 
     # -- writing -------------------------------------------------------------------------------------------------------

@@ -67,6 +67,9 @@ class Text(Protocol):
     def constant(self, token: Operand) -> int | None:
         """The number of a register or in the text, if it is known while staging."""
 
+    def is_number(self, token: Operand, kind: ScalarType) -> bool:
+        """Whether ``token`` is a register of numbers, or a number of this type in the text."""
+
     def number(self, token: Operand, kind: ScalarType) -> Value:
         """The bits of a register, or a number in the text, as a number of this type."""
 
@@ -138,7 +141,9 @@ class MemoryOpcode:
         if len(operands) != 1 + numbers:
             return False
         values = [parts(o) for i, o in enumerate(operands) if i != self.address]
-        targets = values[0] if self.address else ()
+        targets, sources = (values[0], values[1:]) if self.address else ((), values)
+        if not all(text.is_number(part, self.kind) for value in sources for part in value):
+            return False
         return all(len(v) == self.count for v in values) and all(map(text.declares, targets))
 
     def emit(self, text: Text, operands: tuple[Operand, ...]) -> None:

@@ -8,17 +8,17 @@ Registers that a text declares outside of braces belong to the function: other t
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.atoms.ptx.step import ACTIONS
-from tilewright.atoms.ptx.text import Operand, Program, Statement, parse
+from tilewright.atoms.ptx.text import Operand, Program, Statement, immediate, parse
 from tilewright.atoms.tcgen05_described import DescribedMma
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.tensor_memory_shift import TmemShift
 from tilewright.errors import ConstraintError
+from tilewright.ir.arithmetic import normalise
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import BOOL, I32, I64, U8, U16, U32, U64, MemSpace, PtrType, ScalarType
@@ -50,10 +50,8 @@ WAIT = "mbarrier.wait.parity"
 _CANDIDATE = re.compile(
     r"tcgen05\.|\b(?:ld|st|atom|red|bar|barrier|mbarrier|fence|membar|griddepcontrol|setmaxnreg|elect|cp\.async|cp\.reduce|ldmatrix|stmatrix|mma\.sync)\b"
 )
-_PLACE = re.compile(r"\[\s*([\w$]+)\s*(?:\+\s*(\w+)\s*)?\]")
-"""``[register + bytes]``"""
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
-_FLOAT = re.compile(r"0[fF][0-9a-fA-F]{8}")
+_PLACE = re.compile(r"\[\s*([\w$]+)\s*(?:(\+|-|\+\s*-)\s*(\w+)\s*)?\]")
+"""``[register + bytes]``, ``[register + -bytes]``"""
 _WITHOUT_RESULTS = {"nanosleep", "prefetch", "prefetchu"}
 _OF_WARPS = ("shfl", "vote", "redux", "activemask")
 _UNSIGNED = {8: U8, 16: U16, 32: U32, 64: U64}
@@ -297,17 +295,26 @@ class _Text:
             raise ConstraintError(f"inline PTX: a register is needed, not the vector {{{', '.join(token)}}}")
         if token in self.widths:
             return self._as(self._value(token), kind)
-        try:
-            number = struct.unpack(">f", bytes.fromhex(token[2:]))[0] if _FLOAT.fullmatch(token) else int(token, 0)
-        except ValueError:
-            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number") from None
-        return Constant(kind, bool(number) if kind == BOOL else number)
+        number = immediate(token, kind)
+        if number is None:
+            raise ConstraintError(f"inline PTX: {token!r} is neither a declared register nor a number")
+        return Constant(kind, normalise(kind, number))
 
     # -- what statements of memory ask for -------------------------------------------------------------------------
 
+    def is_number(self, token: Operand, kind: ScalarType) -> bool:
+        if not isinstance(token, str):
+            return False
+        return immediate(token, kind) is not None if token not in self.widths else self.widths[token] != "pred"
+
     def reaches(self, token: Operand, space: str | None) -> bool:
         found = _PLACE.fullmatch(str(token))
-        if found is None or found[1] not in self.values or any(found[1] in _written(s) for s in self.statements):
+        if (
+            found is None
+            or _offset(found) is None
+            or found[1] not in self.values
+            or any(found[1] in _written(s) for s in self.statements)
+        ):
             return False
         return reaches(self.values[found[1]], space)
 
@@ -317,7 +324,7 @@ class _Text:
     def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
         found = _PLACE.fullmatch(str(token))
         assert found is not None
-        return place_of(self.values[found[1]], element, align, int(found[2] or "0", 0))
+        return place_of(self.values[found[1]], element, align, _offset(found) or 0)
 
     def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
         found = _PLACE.fullmatch(str(token))
@@ -328,7 +335,8 @@ class _Text:
     def constant(self, token: Operand) -> int | None:
         if isinstance(token, str) and token in self.widths:
             return constant_of(self.values[token]) if token in self.values else None
-        return int(token, 0) if isinstance(token, str) and _NUMBER.fullmatch(token) else None
+        number = immediate(token, I64) if isinstance(token, str) else None
+        return number if isinstance(number, int) else None
 
     def write(self, token: str, value: Value) -> None:
         kind = value.type
@@ -366,6 +374,12 @@ def _names(statement: Statement) -> list[str]:
     """The registers that a statement names, and what looks like one."""
     tokens = [statement.guard, *(part for o in statement.operands for part in _parts(o))]
     return [name for token in tokens for name in _NAME.findall(token)]
+
+
+def _offset(place: re.Match[str]) -> int | None:
+    """The bytes of ``[register + bytes]``; None where they are not a number in the text."""
+    number = immediate(place[3] or "0", U32)
+    return None if number is None else int(number) * (-1 if "-" in (place[2] or "") else 1)
 
 
 def _written(statement: Statement) -> list[str]:
