@@ -101,7 +101,7 @@ def test_a_layout_with_stages_makes_a_tma_atom() -> None:
     ("module", "name"),
     [
         ("base_dsl.ast_preprocessor", "DSLPreprocessor"),
-        ("experimental.primitives", "red"),
+        ("experimental.primitives", "stmatrix"),
         ("base_dsl.dsl", "set_dynamic_debug"),
         ("experimental.primitives", "LoadShape"),
         ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
+from tests.cuda.build import needs_nvrtc
 from tilewright import Float32, cute
+from tilewright.cuda import emit
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.experimental import primitives as prims
 from tilewright.testing import per_thread
@@ -159,3 +161,104 @@ def test_tensor_maps_fill_with_zeros_alone() -> None:
 
     with pytest.raises(ConstraintError, match="oob_fill='nan': elements outside of the tensor are zeros here"):
         cute.compile(host, np.zeros((16, 16), np.float16))
+
+
+def test_fences_of_tensor_maps_and_prefetches_as_text() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        place = x.iterator.align(128)
+        prims.cp_async_bulk_prefetch(place, 64)
+        prims.cp_async_bulk_prefetch(place, 64, l2_cache_hint=cutlass.Int64(7))
+        prims.fence_proxy_release(prims.MemScope.GPU)
+        prims.fence_proxy_acquire(prims.MemScope.CTA, place, 128)
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    built = cute.compile(host, np.zeros(64, np.float32)).kernels[0]
+    text = emit(built, "sm_90a").text
+    assert [line.split('"')[1] for line in text.splitlines() if 'asm volatile("' in line] == [
+        "cp.async.bulk.prefetch.L2.global [%0], 64;",
+        "cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], 64, %1;",
+        "fence.proxy.tensormap::generic.release.gpu;",
+        "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;",
+    ]
+    needs_nvrtc()
+    from tilewright.cuda import compile as build
+
+    assert any("UBLKPF" in name for name in build(built, "sm_90a").mnemonics())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t, p: prims.cp_async_bulk_prefetch(p, 24), "multiple of 16 bytes, not 24"),
+        (lambda t, p: prims.cp_async_bulk_prefetch(p, t), "known while staging"),
+        (lambda t, p: prims.fence_proxy_release("sys"), "CTA, CLUSTER and GPU"),
+        (lambda t, p: prims.fence_proxy_release("gpu", to_proxy="async"), "from GENERIC to ASYNC"),
+        (lambda t, p: prims.fence_proxy_acquire("gpu", p, 64), "size is 128"),
+        (lambda t, p: prims.cp_async_bulk_shared_cluster_shared_cta(p, p, p, 16), r"mapa\(ptr, rank\)"),
+    ],
+)
+def test_what_the_bytes_and_fences_refuse(call: Any, message: str) -> None:
+    with pytest.raises(ConstraintError, match=message):
+        per_thread(call, 1, memory=[0] * 4)
+
+
+def test_a_prefetch_from_between_two_multiples_of_16_bytes_is_a_fault() -> None:
+    with pytest.raises(SimulationError, match="not a multiple of 16 bytes"):
+        per_thread(lambda t, p: prims.cp_async_bulk_prefetch(p + 1, 16), 1, memory=[0] * 8)
+
+
+@pytest.mark.parametrize("rank_of_bar", [None, 0])
+def test_bytes_to_another_block_and_its_mbarrier(rank_of_bar: int | None) -> None:
+    @cute.jit
+    def body(t: Any) -> Any:
+        own = cute.arch.block_idx_in_cluster()
+        sent, got = (cute.arch.alloc_smem(cutlass.Int32, 32, 16) for _ in range(2))
+        bar = cute.arch.alloc_smem(cutlass.Int64, 1, 8)
+        cute.arch.store(sent + t, 100 * own + t)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        if t == 0:
+            prims.mbarrier_init(bar, 1)
+            prims.mbarrier_arrive_expect_tx(bar, 64)
+        prims.fence_mbarrier_init()
+        prims.barrier_cluster_arrive()
+        prims.barrier_cluster_wait()
+        other = own ^ 1
+        if t == 0:
+            to, at = prims.mapa(got + 8, other), prims.mapa(bar, other if rank_of_bar is None else rank_of_bar)
+            prims.cp_async_bulk_shared_cluster_shared_cta(to, sent + 4, at, 64)
+        while not prims.mbarrier_try_wait_parity(bar, 0):
+            pass
+        prims.barrier_cluster_arrive()
+        prims.barrier_cluster_wait()
+        value = cutlass.Int32(-1)
+        if t >= 8 and t < 24:
+            value = cute.arch.load(got + t)
+        return value
+
+    if rank_of_bar is not None:
+        with pytest.raises(ConstraintError, match="with one rank"):
+            per_thread(body, 32, blocks=2, cluster=2)
+        return
+    rows = np.array(per_thread(body, 32, blocks=2, cluster=2)).reshape(2, 32)
+    for own, row in enumerate(rows):
+        assert row[8:24].tolist() == [100 * (1 - own) + i for i in range(4, 20)]
+
+
+@pytest.mark.parametrize("space", [None, prims.SharedSpace.shared_cta])
+def test_red_of_shared_memory(space: Any) -> None:
+    @cute.jit
+    def body(t: Any) -> Any:
+        sums = cute.arch.alloc_smem(Float32, 2, 8)
+        if t < 2:
+            cute.arch.store(sums + t, Float32(0))
+        prims.barrier()
+        how = {"mem_order": prims.MemOrder.RELAXED, "mem_scope": prims.MemScope.CTA, "shared_space": space}
+        prims.red(prims.ReductionOp.ADD, prims.ReductionType.F32, sums + t % 2, Float32(t), **how)
+        prims.barrier(1, 64)
+        return cutlass.Int32(cute.arch.load(sums + t % 2))
+
+    assert per_thread(body, 64)[:2] == [sum(range(0, 64, 2)), sum(range(1, 64, 2))]

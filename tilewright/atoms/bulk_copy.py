@@ -22,7 +22,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
-from tilewright.ir.instruction import Emitter, Lanes
+from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import I16, I32, I64, SCALARS, MemSpace, PtrType, ScalarType, Type
 from tilewright.layout import Layout
@@ -68,8 +68,7 @@ class BulkCopy(CopyInstruction):
     def verify(self, op: Op) -> None:
         where = f" at {op.loc}" if op.loc else ""
         what, size = self.mnemonic(), op.attrs["bytes"]
-        if size % ALIGNMENT or not size:
-            raise ConstraintError(f"{what}: copies a multiple of 16 bytes, not {size}{where}")
+        _check_size(what, size, where)
         shared, copies = self.parts(op.operands)
         if len(copies) != op.attrs["count"] or op.results:
             raise ConstraintError(f"{what}: {len(op.operands)} operands for {op.attrs['count']} copies{where}")
@@ -261,6 +260,36 @@ class BulkToBlock(BulkCopy):
         return ()
 
 
+@dataclass(frozen=True, repr=False)
+class BulkPrefetch(Instruction):
+    """Contiguous bytes from global memory to the L2 cache. Operands: the source, then the cache policy if ``hint``.
+
+    A program cannot see what it does: no data moves to where a thread could read it, so it is no read of the source."""
+
+    hint: bool = False
+
+    name = "cp.async.bulk.prefetch"
+    min_arch = 90
+    accesses = ()
+
+    def verify(self, op: Op) -> None:
+        where = f" at {op.loc}" if op.loc else ""
+        _check_size(self.name, op.attrs["bytes"], where)
+        _check_side(self.name, "source", op.operands[0], GLOBAL, where)
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        torn = (lanes.addresses(operands[0]) % ALIGNMENT != 0) & lanes.active()
+        if torn.any():
+            raise lanes.fault(f"{self.name} from an address that is not a multiple of {ALIGNMENT} bytes", torn)
+        return ()
+
+    def emit(self, out: Emitter, op: Op) -> None:
+        arguments = ", ".join(_constraint(out, "source", value) for value in op.operands)
+        hint, policy = (".L2::cache_hint", ", %1") if self.hint else ("", "")
+        text = f"cp.async.bulk.prefetch.L2.global{hint} [%0], {op.attrs['bytes']}{policy};"
+        out.line(f'asm volatile("{text}" :: {arguments} : "memory");')
+
+
 _TYPES = {
     "add": {
         "u32": "u32",
@@ -338,6 +367,11 @@ class _Store:
             data = reduced(self.instruction.reduction, old, new).view(np.uint8)
         target[:] = data
         self.data = np.zeros(0, np.uint8)
+
+
+def _check_size(what: str, size: int, where: str) -> None:
+    if size % ALIGNMENT or size <= 0:
+        raise ConstraintError(f"{what}: copies a multiple of 16 bytes, not {size}{where}")
 
 
 def _check_side(what: str, role: str, value: Value, spaces: tuple[MemSpace, ...], where: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.atoms import tensormap
+from tilewright.atoms.bulk_copy import BulkPrefetch, BulkToBlock
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
 from tilewright.atoms.tma_im2col import TmaIm2colLoad
@@ -15,12 +16,15 @@ from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import CTAGroup, chosen
 from tilewright.experimental.cuda.tensor_map import MapPointer
+from tilewright.experimental.synchronise import own_place
+from tilewright.ir.builder import Builder
 from tilewright.ir.types import I64, U8
 from tilewright.lang.device import barriers, bulk_tensors
 from tilewright.lang.device.array import Array
 from tilewright.lang.device.atomic import pointer_of
-from tilewright.lang.device.bulk_bytes import place_operand
+from tilewright.lang.device.bulk_bytes import bytes_of, hint_operand, place_operand
 from tilewright.lang.device.calls import call
+from tilewright.lang.device.ptx_instructions import same_number
 from tilewright.lang.numbers.numeric import Boolean, Int16, Int32, Uint8, unwrap
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.pointer import Pointer
@@ -30,6 +34,8 @@ from tilewright.tiled import staged_copy
 from tilewright.tiled.atom import CopyAtom
 
 __all__ = [
+    "cp_async_bulk_prefetch",
+    "cp_async_bulk_shared_cluster_shared_cta",
     "cp_async_bulk_tensor_global_shared_cta",
     "cp_async_bulk_tensor_reduce",
     "cp_async_bulk_tensor_shared_cluster_global",
@@ -193,6 +199,77 @@ def _store(what: str, kind: str, tensor_map: Any, src: Any, coordinates: Any, mo
     store = TmaScatter(U8.width) if taken is choices.TMAStoreMode.TILE_SCATTER4 else TmaStore(U8.width)
     store = replace(store, reduction=kind) if kind else store
     bulk_tensors.issue_boxes(what, store, tensor_map, [], [bulk_tensors.box_operand(src, what)], coordinates, hint)
+
+
+def cp_async_bulk_shared_cluster_shared_cta(
+    dst_mem: Any, src_mem: Any, mbar: Any, size: Any, *, loc: Any = None, ip: Any = None
+) -> None:
+    """Copy ``size`` bytes from the own shared memory to that of another block of the cluster; they complete
+    transactions of an mbarrier of that block. :func:`mapa` gives ``dst_mem`` and ``mbar``, both of the same rank.
+
+    Both addresses and ``size`` are multiples of 16 bytes. Each thread that is here issues a copy.
+
+    >>> from tilewright import Int32, Int64, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.experimental.synchronise import mapa
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def exchange(t):
+    ...     own = arch.block_idx_in_cluster()
+    ...     sent, got = arch.alloc_smem(Int32, 32, 16), arch.alloc_smem(Int32, 32, 16)
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     arch.store(sent + t, 100 * own + t)
+    ...     if t == 0:
+    ...         arch.mbarrier_init(bar, 1)
+    ...         arch.mbarrier_init_fence()
+    ...         arch.mbarrier_arrive_and_expect_tx(bar, 128)
+    ...     arch.fence_proxy("async.shared", space="cta")
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     if t == 0:
+    ...         other = own ^ 1
+    ...         cp_async_bulk_shared_cluster_shared_cta(mapa(got, other), sent, mapa(bar, other), 128)
+    ...     arch.mbarrier_wait(bar, 0)
+    ...     value = arch.load(got + t)
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     return value
+    >>> per_thread(exchange, 32, blocks=2, cluster=2)[31:34]
+    [131, 0, 1]
+    """
+    what = "cp_async_bulk_shared_cluster_shared_cta"
+    (to, rank), (bar, other) = own_place(dst_mem, what), own_place(mbar, what)
+    ranks = [Int32(x).ir_value() for x in (rank, other) if x is not None]
+    if to is None or bar is None or len(ranks) < 2 or not same_number(*ranks):
+        raise ConstraintError(
+            f"{what}: dst_mem and mbar are mapa(ptr, rank) of pointers to shared memory, with one rank; add an offset "
+            "to the pointer before it is mapped"
+        )
+    shared = [place_operand(bar, what, I64, 8), ranks[0]]
+    sides = [place_operand(to, what), place_operand(src_mem, what)]
+    Builder.current().call(BulkToBlock(U8.width), [*shared, *sides], count=1, bytes=bytes_of(size, what))
+
+
+def cp_async_bulk_prefetch(
+    src_mem: Any, size: Any, *, l2_cache_hint: Any = None, loc: Any = None, ip: Any = None
+) -> None:
+    """Bring ``size`` bytes of global memory to the L2 cache. The address and ``size`` are multiples of 16 bytes.
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def kernel(t, p):
+    ...     if t == 0:
+    ...         cp_async_bulk_prefetch(p, 128)
+    ...     return arch.load(p + t)
+    >>> per_thread(kernel, 32, memory=list(range(32)))[0][:3]
+    [0, 1, 2]
+    """
+    what = "cp_async_bulk_prefetch"
+    prefetch = BulkPrefetch(hint=l2_cache_hint is not None)
+    operands = [place_operand(src_mem, what), *hint_operand(l2_cache_hint)]
+    Builder.current().call(prefetch, operands, bytes=bytes_of(size, what))
 
 
 def cp_async_shared_global(

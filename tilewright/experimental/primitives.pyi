@@ -13,6 +13,8 @@ from tilewright.experimental.choices import (
     Tcgen05Wait as Tcgen05Wait, VoteSync as VoteSync,
 )
 from tilewright.experimental.copies import (
+    cp_async_bulk_prefetch as cp_async_bulk_prefetch,
+    cp_async_bulk_shared_cluster_shared_cta as cp_async_bulk_shared_cluster_shared_cta,
     cp_async_bulk_tensor_global_shared_cta as cp_async_bulk_tensor_global_shared_cta,
     cp_async_bulk_tensor_reduce as cp_async_bulk_tensor_reduce,
     cp_async_bulk_tensor_shared_cluster_global as cp_async_bulk_tensor_shared_cluster_global,
@@ -26,12 +28,13 @@ from tilewright.experimental.descriptors import (
     Tcgen05MxOmmaInstrDesc as Tcgen05MxOmmaInstrDesc, Tcgen05SmemDesc as Tcgen05SmemDesc,
 )
 from tilewright.experimental.synchronise import (
-    bar_warp_sync as bar_warp_sync, barrier_cluster_arrive as barrier_cluster_arrive,
+    bar_warp_sync as bar_warp_sync, barrier as barrier, barrier_cluster_arrive as barrier_cluster_arrive,
     barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
     barrier_cta_arrive as barrier_cta_arrive, barrier_cta_sync as barrier_cta_sync,
     barrier_cta_sync_aligned as barrier_cta_sync_aligned, cp_async_mbarrier_arrive as cp_async_mbarrier_arrive,
     cluster_ctarank as cluster_ctarank, elect_sync as elect_sync, fence_mbarrier_init as fence_mbarrier_init,
-    fence_proxy as fence_proxy, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
+    fence_proxy as fence_proxy, fence_proxy_acquire as fence_proxy_acquire,
+    fence_proxy_release as fence_proxy_release, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
     mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
     mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init, mbarrier_inval as mbarrier_inval,
     mbarrier_try_wait_parity as mbarrier_try_wait_parity, mbarrier_wait_parity as mbarrier_wait_parity,
@@ -54,7 +57,9 @@ from tilewright.experimental.instructions import (
     cp_reduce_async_bulk_global_shared_cta as cp_reduce_async_bulk_global_shared_cta,
     griddepcontrol as griddepcontrol, mov_b32 as mov_b32, prmt as prmt, redux_sync as redux_sync,
 )
-from tilewright._mlir.dialects.nvvm import AtomicOpKind, atomicrmw as atomicrmw
+from tilewright._mlir.dialects.nvvm import (
+    AtomicOpKind, ReductionOp as ReductionOp, ReductionType as ReductionType, atomicrmw as atomicrmw, red as red,
+)
 from tilewright.lang.device.bulk import (
     cp_async_bulk_commit_group as cp_async_bulk_commit_group, cp_async_bulk_wait_group as cp_async_bulk_wait_group,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.atoms.cluster import Mapa
 from tilewright.atoms.mbarrier import MbarrierInval
+from tilewright.atoms.tensormap import FenceTensorMapAcquire, FenceTensorMapRelease
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import chosen
@@ -19,6 +20,7 @@ from tilewright.lang.tensors.pointer import Pointer, recast_ptr
 
 __all__ = [
     "bar_warp_sync",
+    "barrier",
     "barrier_cluster_arrive",
     "barrier_cluster_arrive_relaxed",
     "barrier_cluster_wait",
@@ -30,6 +32,8 @@ __all__ = [
     "elect_sync",
     "fence_mbarrier_init",
     "fence_proxy",
+    "fence_proxy_acquire",
+    "fence_proxy_release",
     "fence_sync_restrict",
     "mapa",
     "mbarrier_arrive",
@@ -73,6 +77,16 @@ def barrier_cta_sync(
 
 
 barrier_cta_sync_aligned = barrier_cta_sync
+
+
+def barrier(barrier_id: Any = None, number_of_threads: Any = None, *, loc: Any = None, ip: Any = None) -> None:
+    """:func:`barrier_cta_sync` as the operation ``nvvm.barrier`` names its operands.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (barrier(1, 64), t)[-1], 64)[:2]
+    [0, 1]
+    """
+    barrier_cta_sync(barrier_id, number_of_threads)
 
 
 def barrier_cta_arrive(
@@ -334,6 +348,58 @@ def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None
     barriers.fence_proxy(proxy, space=where if proxy == "async.shared" else None)
 
 
+def fence_proxy_acquire(
+    scope: Any,
+    addr: Any,
+    size: int = 128,
+    *,
+    from_proxy: Any = choices.Proxy.GENERIC,
+    to_proxy: Any = choices.Proxy.TENSORMAP,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """``cute.nvgpu.cpasync.fence_tma_desc_acquire``: TMA copies that follow read the tensor map at ``addr`` (``size``
+    is 128 bytes, in global memory) as other threads have released it. A scope below the GPU is fenced as the GPU is.
+
+    >>> fence_proxy_acquire(choices.MemScope.SYS, None)
+    Traceback (most recent call last):
+        ...
+    tilewright.errors.ConstraintError: fence_proxy_acquire: the scopes are CTA, CLUSTER and GPU, not SYS
+    """
+    _tensormap_fence("fence_proxy_acquire", scope, from_proxy, to_proxy)
+    if size != 128:
+        raise ConstraintError(f"fence_proxy_acquire: size is 128, the bytes of a tensor map, not {size!r}")
+    call(FenceTensorMapAcquire(), pointer_of(addr, "fence_proxy_acquire"))
+
+
+def fence_proxy_release(
+    scope: Any,
+    *,
+    from_proxy: Any = choices.Proxy.GENERIC,
+    to_proxy: Any = choices.Proxy.TENSORMAP,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """``cute.nvgpu.cpasync.fence_tma_desc_release``: other threads may acquire (:func:`fence_proxy_acquire`) the tensor
+    maps that this thread has written. A scope below the GPU is fenced as the GPU is.
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (fence_proxy_release("gpu"), t)[-1], 64)[:2]
+    [0, 1]
+    """
+    _tensormap_fence("fence_proxy_release", scope, from_proxy, to_proxy)
+    call(FenceTensorMapRelease())
+
+
+def _tensormap_fence(what: str, scope: Any, from_proxy: Any, to_proxy: Any) -> None:
+    proxies = tuple(chosen(choices.Proxy, proxy, what) for proxy in (from_proxy, to_proxy))
+    if proxies != (choices.Proxy.GENERIC, choices.Proxy.TENSORMAP):
+        names = " to ".join(proxy.name for proxy in proxies)
+        raise ConstraintError(f"{what}: PTX orders from GENERIC to TENSORMAP this way, not from {names}")
+    if chosen(choices.MemScope, scope, what) is choices.MemScope.SYS:
+        raise ConstraintError(f"{what}: the scopes are CTA, CLUSTER and GPU, not SYS")
+
+
 def fence_sync_restrict(order: Any, *, loc: Any = None, ip: Any = None) -> None:
     """``fence.acquire.sync_restrict`` or ``fence.release.sync_restrict``: order this thread's accesses before a relaxed
     arrival, or after a relaxed wait, as seen by the cluster. Here it is a whole fence.
@@ -413,6 +479,15 @@ def vote_sync(mask: Any, pred: Any, kind: Any, *, loc: Any = None, ip: Any = Non
 
 def _mbarrier(x: Any, what: str) -> tuple[Pointer, Any]:
     """A pointer to an mbarrier in the block's own shared memory, and the rank of the block whose it is (None: own)."""
+    pointer, rank = own_place(x, what)
+    if pointer is None:
+        raise ConstraintError(f"{what}: an mbarrier is an Int64 in shared memory, not at {pointer_of(x, what)}")
+    return recast_ptr(pointer, dtype=Int64), rank
+
+
+def own_place(x: Any, what: str) -> tuple[Pointer | None, Any]:
+    """(the place of the block's own shared memory that ``x`` points to or that :func:`mapa` mapped to ``x``, the rank
+    that it was mapped to or None). The place is None where ``x`` is neither."""
     pointer = pointer_of(x, what)
     value, rank = pointer.value(), None
     op = value.op
@@ -421,7 +496,5 @@ def _mbarrier(x: Any, what: str) -> tuple[Pointer, Any]:
     if op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], Mapa):
         value, rank = op.operands[0], wrap(op.operands[1])
     if not isinstance(value.type, PtrType) or value.type.space is not MemSpace.SMEM:
-        raise ConstraintError(f"{what}: an mbarrier is an Int64 in shared memory, not at {pointer}")
-    return recast_ptr(Pointer(value, Int64), dtype=Int64) if rank is not None else recast_ptr(
-        pointer, dtype=Int64
-    ), rank
+        return None, rank
+    return Pointer(value, Int64) if rank is not None else pointer, rank

@@ -90,7 +90,11 @@ class AtomicOpKind(Enum):
 
 
 class ReductionOp(Enum):
-    """The operation of :func:`red`; its type says whether an integer has a sign."""
+    """The operation of :func:`red`; its type says whether an integer has a sign.
+
+    >>> ReductionOp.ADD.name
+    'ADD'
+    """
 
     AND = "and"
     OR = "or"
@@ -103,7 +107,11 @@ class ReductionOp(Enum):
 
 
 class ReductionType(Enum):
-    """How :func:`red` reads the bits of its operand."""
+    """How :func:`red` reads the bits of its operand.
+
+    >>> ReductionType.F32.value
+    Float32
+    """
 
     S32 = Int32
     U32 = Uint32
@@ -217,18 +225,27 @@ def atomicrmw(
 
 
 def red(
-    *,
     op: Any,
     type_: Any,
     a: Any,
     b: Any,
+    *,
     mem_order: Any = None,
     shared_space: Any = None,
     mem_scope: Any = None,
     loc: Any = None,
     ip: Any = None,
 ) -> None:
-    """``*a = *a op b`` at once, without the old value; ``type_`` says what the bits of ``b`` are."""
+    """``*a = *a op b`` at once, without the old value; ``type_`` says what the bits of ``b`` are.
+
+    >>> from tilewright import Int32
+    >>> from tilewright.testing import per_thread
+    >>> def count(t, p):
+    ...     red(ReductionOp.ADD, ReductionType.S32, p, Int32(t))
+    ...     red(ReductionOp.MAX, ReductionType.S32, p + 1, Int32(t), mem_order=MemOrderKind.RELAXED)
+    >>> per_thread(count, 32, memory=[0, 7])[1]
+    [496, 31]
+    """
     if not isinstance(op, ReductionOp) or not isinstance(type_, ReductionType):
         raise ConstraintError("nvvm.red takes a ReductionOp, a ReductionType, a pointer a and a value b")
     value, dtype = _number(b), type_.value
@@ -236,7 +253,8 @@ def red(
     if value.width != width:
         raise ConstraintError(f"nvvm.red: {type_.name} is of {width} bits, and the value a {type(value)}")
     if shared_space is not None:
-        atomic.in_space(atomic.pointer_of(a, "nvvm.red"), SharedSpace(shared_space).value, "nvvm.red")
+        space = SharedSpace(getattr(shared_space, "value", shared_space)).value
+        atomic.in_space(atomic.pointer_of(a, "nvvm.red"), space, "nvvm.red")
     atomic.update(
         op.value,
         a,

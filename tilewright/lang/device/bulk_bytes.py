@@ -61,7 +61,7 @@ def load_bytes(
     shared += hint_operand(l2_cache_hint)
     load = BulkLoad(U8.width, hint=l2_cache_hint is not None, multicast=multicast_mask is not None)
     sides = [place_operand(dst_mem, what), place_operand(src_mem, what)]
-    Builder.current().call(load, [*shared, *sides], count=1, bytes=_bytes(size, what))
+    Builder.current().call(load, [*shared, *sides], count=1, bytes=bytes_of(size, what))
 
 
 def store_bytes(
@@ -88,7 +88,7 @@ def store_bytes(
     what = "cp_async_bulk_global_shared_cta"
     store = BulkStore(U8.width, hint=l2_cache_hint is not None)
     sides = [place_operand(dst_mem, what), place_operand(src_mem, what)]
-    Builder.current().call(store, [*hint_operand(l2_cache_hint), *sides], count=1, bytes=_bytes(size, what))
+    Builder.current().call(store, [*hint_operand(l2_cache_hint), *sides], count=1, bytes=bytes_of(size, what))
 
 
 def hint_operand(policy: Any) -> list[Value]:
@@ -104,7 +104,8 @@ def place_operand(x: Any, what: str, element: ScalarType = U8, align: int = ALIG
     return value if value.type == kind else Builder.current().emit("ptr.cast", (value,), (kind,)).result
 
 
-def _bytes(size: Any, what: str) -> int:
+def bytes_of(size: Any, what: str) -> int:
+    """``size`` as a number, if it is known while staging."""
     value = i32(size)
     if not isinstance(value, Constant):
         raise ConstraintError(
