@@ -18,12 +18,12 @@ import numpy as np
 from tilewright.atoms.mma import active_warps, make_plan
 from tilewright.atoms.mma_sync import MmaSync, operand_layout
 from tilewright.atoms.sparse_mma import SparseMma
-from tilewright.atoms.sparsity import CHUNK, METADATA_K, SPARSITY, stored_places, written_out
+from tilewright.atoms.sparsity import chunk_of, misplaced, stored_places, written_out
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
-from tilewright.ir.types import TF32, MemSpace
+from tilewright.ir.types import MemSpace
 from tilewright.layout import Layout
 
 if TYPE_CHECKING:
@@ -69,10 +69,6 @@ class SparseMmaSync(SparseMma, MmaSync):
         return (*MmaSync.accesses, Access("read", "E", (MemSpace.RMEM,), 3))
 
     @property
-    def word_k(self) -> int:
-        return METADATA_K // 2 if self.type_a == TF32 else METADATA_K
-
-    @property
     def cute_name(self) -> str:
         return super().cute_name.replace("_", "_SPARSE_", 1)
 
@@ -103,22 +99,15 @@ class SparseMmaSync(SparseMma, MmaSync):
         held = words[:, :, np.array(self.metadata_registers(op))].transpose(0, 2, 3, 1)  # [warps, RestM, words, lanes]
         places = stored_places(held, warp_metadata_layout(self.type_a.width))
         places = places.reshape(len(stored), stored.shape[1], -1, 2)  # [warps, rows, groups of four, 2]
-        if self.type_a != TF32:
-            nonzero = (stored.reshape(places.shape) != 0).any(-1)
-            self.check_places(lanes, places, (places[..., 0] >= places[..., 1]) & nonzero, "which must rise")
-            return written_out(stored, places)
-        pairs = (places[..., 0] % 2 == 0) & (places[..., 1] == places[..., 0] + 1)
-        self.check_places(lanes, places, ~pairs & (stored != 0), "which must be 0 and 1, or 2 and 3")
-        whole = np.zeros((*stored.shape, 2), stored.dtype)
-        np.put_along_axis(whole, places[..., :1] // 2, stored[..., None], axis=-1)
-        return whole.reshape(*stored.shape[:-1], SPARSITY * stored.shape[-1])
+        self.check_places(lanes, places, *misplaced(stored, places, self.type_a.width))
+        return written_out(stored, places, self.type_a.width)
 
     def check_places(self, lanes: Lanes, places: Array, wrong: Array, rule: str) -> None:
         """An error for metadata that name places which the instruction does not take."""
         if wrong.any():
             warp, row, group = np.argwhere(wrong)[0].tolist()
             first, second = places[warp, row, group].tolist()
-            width = CHUNK // 2 if self.type_a == TF32 else CHUNK
+            width = chunk_of(self.type_a.width)
             raise lanes.fault(
                 f"{self.mnemonic()}: the metadata of row {row}, elements {width * group} to "
                 f"{width * group + width - 1} of A name the places {first} and {second}, {rule}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tilewright.atoms.mma import Mma
-from tilewright.atoms.sparsity import METADATA_K, SPARSITY
+from tilewright.atoms.sparsity import SPARSITY, word_k
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.types import I32, FragType
@@ -24,7 +24,7 @@ class SparseMma(Mma):
     @property
     def word_k(self) -> int:
         """Elements of K that a register of all threads serves."""
-        return METADATA_K
+        return word_k(self.type_a.width)
 
     @property
     def instructions_a_word(self) -> int:

@@ -218,7 +218,6 @@ def is_known(atom: WgmmaAtom) -> bool:
         and (atom.type_a.width == 16 or atom.majors == ("K", "K"))
         and (atom.source == "SS" or atom.majors[0] == "K")
         and (not atom.saturate or atom.type_d == I32)
-        and (atom.sparsity == 1 or atom.type_a != TF32)
     )
 
 
@@ -233,8 +232,6 @@ def check_known(atom: WgmmaAtom) -> WgmmaAtom:
         why = f"no instruction for {what}"
     elif atom.type_d not in sums:
         why = f"{what} accumulates in {' or '.join(map(shown, sums))}, not in {shown(atom.type_d)}"
-    elif atom.sparsity > 1 and atom.type_a == TF32:
-        why = "sparse operands of 32 bits are not here"
     elif m != 64 or k != instruction_k(atom.type_a) * atom.sparsity:
         why = f"its shape is 64xNx{instruction_k(atom.type_a) * atom.sparsity} for {what}"
     elif not (8 <= n <= 256 and n % 8 == 0):

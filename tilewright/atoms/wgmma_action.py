@@ -18,7 +18,7 @@ from tilewright.atoms.matrix_descriptor import WGMMA
 from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.mma import active_warps
-from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
+from tilewright.atoms.sparsity import chunk_of, metadata_layout, misplaced, stored_places, written_out
 from tilewright.atoms.tables import offsets, owners
 from tilewright.atoms.warpgroups import Array, Issue, Warpgroup, WarpgroupOperation, Warpgroups
 from tilewright.atoms.wgmma_registers import AccumulatorRegisters, deliver, into_flight
@@ -265,17 +265,18 @@ class _Product:
         words = held.reshape(len(self.steps), 128, -1)[:, :, registers].transpose(0, 2, 3, 1)
         places = stored_places(words, metadata_layout(atom.type_a.width))  # [units, RestM, 64, K / 4, 2]
         places = places.reshape(len(self.steps), -1, *places.shape[3:])
-        falls = places[..., 0] >= places[..., 1]
-        if falls.any() and (falls & (stored.reshape(places.shape) != 0).any(-1)).any():
-            unit, row, chunk = np.argwhere(falls & (stored.reshape(places.shape) != 0).any(-1))[0].tolist()
+        wrong, rule = misplaced(stored, places, atom.type_a.width)
+        if wrong.any():
+            (unit, row, chunk), width = np.argwhere(wrong)[0].tolist(), chunk_of(atom.type_a.width)
+            first_element = width * chunk
             first, second = places[unit, row, chunk].tolist()
             raise self.lanes.fault(
-                f"{atom.mnemonic()}: the metadata of row {row}, elements {4 * chunk} to {4 * chunk + 3} of A "
-                f"name the places {first} and {second}, which must rise",
+                f"{atom.mnemonic()}: the metadata of row {row}, elements {first_element} to "
+                f"{first_element + width - 1} of A name the places {first} and {second}, {rule}",
                 None,
                 "make values and metadata with tilewright.gemm.compress_2_4",
             )
-        return written_out(stored, places)
+        return written_out(stored, places, atom.type_a.width)
 
     def _shared(self, role: str, call: int, rows: int, type_: ScalarType, reads: list[Array]) -> Array:
         """``[units, RestMN * rows, RestK * k]`` of an operand in shared memory, as numbers that multiply exactly; adds

@@ -1,7 +1,7 @@
 """``wgmma.mma_async.sp``: wgmma whose A is 2:4 sparse, so that K is twice as long in the same time.
 
 A in shared memory or in registers has the stored elements alone, 64 x K / 2; its metadata comes in a register of each
-thread (``sparsity``). Of 16-bit elements one register serves two instructions along K, one after the other: the
+thread (``sparsity``). Of 16- and 32-bit elements one register serves two instructions along K, one after the other: the
 selector, a constant of the instruction, is the number of the instruction modulo 2.
 """
 
@@ -23,7 +23,8 @@ from tilewright.layout import Layout
 @dataclass(frozen=True, repr=False)
 class SparseWgmmaAtom(SparseMma, WgmmaAtom):
     """The data of one sparse wgmma instruction; K of ``shape_mnk`` is that of B. Operands ``[d, a, b, accumulate, e]``:
-    ``e`` is a fragment of Int32 with the metadata, ``e_layout (1, RestM, K / 64)`` and ``e_offset`` count registers.
+    ``e`` is a fragment of Int32 with the metadata, ``e_layout (1, RestM, K / 64)`` (K / 32 of tf32) and ``e_offset``
+    count registers.
 
     >>> from tilewright.ir.types import F16, F32
     >>> atom = SparseWgmmaAtom((64, 128, 32), F32, F16, F16)
@@ -42,7 +43,7 @@ class SparseWgmmaAtom(SparseMma, WgmmaAtom):
 
     @property
     def layout_e(self) -> Layout:
-        """(thread, bit) -> (row, k) of the metadata."""
+        """(thread, bit) -> (row, k) of the metadata; of tf32 k counts halves."""
         return instruction_metadata_layout(self.type_a.width)
 
     @property

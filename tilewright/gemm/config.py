@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from tilewright import Float32
-from tilewright.atoms.sparsity import METADATA_K, SPARSITY
+from tilewright.atoms.sparsity import SPARSITY, halves, word_k
 from tilewright.errors import ConstraintError
 from tilewright.ir.target import MOST_GRID, MOST_THREADS, REGISTERS, SMEM_RESERVED
 
@@ -183,11 +183,11 @@ class SparseGemmConfig(GemmConfig):
 
     def check(self) -> None:
         """ConstraintError when the parameters do not fit together."""
-        (bM, _, bK), block = self.tile, METADATA_K
-        fits = self.a.major is Major.K and self.a.dtype.width in (8, 16) and not self.granules
+        (bM, _, bK), block = self.tile, word_k(self.a.dtype.width)
+        fits = self.a.major is Major.K and self.a.dtype.width in (8, 16, 32) and not self.granules
         if not fits or bK % block or bK < 2 * block or bM % (16 * self.warps[0]):
             raise ConstraintError(
-                f"a sparse GEMM by mma.sp takes an A of 8 or 16 bits in rows along K, a K tile in steps of {block} of "
+                f"a sparse GEMM by mma.sp takes an A of 8 to 32 bits in rows along K, a K tile in steps of {block} of "
                 f"at least {2 * block}, and 16 rows for each of its warps along M; not {self.a}, tile {self.tile}, "
                 f"warps {self.warps}"
             )
@@ -479,19 +479,20 @@ class SparseHopperConfig(HopperConfig):
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of A, B and the metadata in one stage: a bit for each element of A."""
-        return super().stage_bytes + self.tile[0] * self.tile[2] // 8
+        """Bytes of A, B and the metadata in one stage: a bit for each element of A, or for each half of 32 bits."""
+        return super().stage_bytes + self.tile[0] * self.tile[2] * halves(self.a.dtype.width) // 8
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
-        if self.a.major is not Major.K or self.a.dtype.width not in (8, 16):
+        if self.a.major is not Major.K or self.a.dtype.width not in (8, 16, 32):
             raise ConstraintError(
-                f"a sparse A has elements of 8 or 16 bits, in rows along K; not {self.a.dtype.__name__}, "
+                f"a sparse A has elements of 8 to 32 bits, in rows along K; not {self.a.dtype.__name__}, "
                 f"{self.a.major.name}-major"
             )
-        if self.tile[2] % METADATA_K or not self.producers or self.promote or self.transposed or self.boxes(0) > 1:
+        step = word_k(self.a.dtype.width)
+        if self.tile[2] % step or not self.producers or self.promote or self.transposed or self.boxes(0) > 1:
             raise ConstraintError(
-                f"a sparse Hopper GEMM takes a K tile in steps of {METADATA_K}, at most 256 rows, a warpgroup that "
+                f"a sparse Hopper GEMM takes a K tile in steps of {step}, at most 256 rows, a warpgroup that "
                 "loads, no promotion of sums and no transposed product, whose A would be dense; not tile "
                 f"{self.tile}, roles {self.roles!r}, promote {self.promote}, transposed {self.transposed}"
             )

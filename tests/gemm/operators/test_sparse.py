@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright import Float32, sim
-from tilewright.atoms.sparsity import metadata_layout, stored_places, written_out
+from tilewright.atoms.sparsity import chunk_of, metadata_layout, stored_places, written_out
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import CompressedMatrix, SplitK, compress_2_4, cross_compile, gemm, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
@@ -25,10 +25,10 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def sparse(seed: int, m: int, k: int, dtype: Any = F16) -> np.ndarray:
-    """Small integers, at most two of four that are not zero."""
-    rng = np.random.default_rng(seed)
-    chunks = rng.integers(-3, 4, (m, k // 4, 4))
-    chunks[rng.random(chunks.shape).argsort(-1) < 2] = 0
+    """Small integers, at most two of four that are not zero; of 32 bits one of two."""
+    rng, each = np.random.default_rng(seed), 2 if np.dtype(dtype).itemsize == 4 else 4
+    chunks = rng.integers(-3, 4, (m, k // each, each))
+    chunks[rng.random(chunks.shape).argsort(-1) < each // 2] = 0
     return chunks.reshape(m, k).astype(dtype)
 
 
@@ -40,7 +40,7 @@ def integers(seed: int, shape: Any, dtype: Any = F16) -> np.ndarray:
 @given(
     st.integers(1, 130),
     st.integers(1, 20),
-    st.sampled_from([F16, BF16, E4M3, ml_dtypes.float8_e5m2, np.int8]),
+    st.sampled_from([F16, BF16, np.float32, E4M3, ml_dtypes.float8_e5m2, np.int8]),
     st.integers(0, 99),
 )
 def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, seed: int) -> None:
@@ -50,10 +50,12 @@ def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, s
     blocks = metadata.reshape(metadata.shape[0], -1, 128).transpose(1, 0, 2)  # (M / 64, K / 64, threads)
     places = stored_places(blocks, metadata_layout(8 * values.itemsize))
     assert (places[..., 0] < places[..., 1]).all()
-    places = places.reshape(-1, *places.shape[2:])[:m, : 8 * k]
-    np.testing.assert_array_equal(written_out(values, places).astype(np.float64), a.astype(np.float64))
+    places = places.reshape(-1, *places.shape[2:])[:m, : 32 * k // chunk_of(8 * values.itemsize)]
+    whole = written_out(values, places, 8 * values.itemsize)
+    np.testing.assert_array_equal(whole.astype(np.float64), a.astype(np.float64))
+    np.testing.assert_array_equal(compress_2_4(a).to_dense().astype(np.float64), a.astype(np.float64))
     torch = pytest.importorskip("torch")
-    if dtype in (F16, np.int8):
+    if dtype in (F16, np.float32, np.int8):
         again = compress_2_4(torch.from_numpy(a))
         np.testing.assert_array_equal(again.values.numpy(), values)
         np.testing.assert_array_equal(again.metadata.numpy(), metadata)
@@ -64,7 +66,7 @@ def test_compressed_matrix_expands_to_the_original(m: int, k: int, dtype: Any, s
     st.integers(1, 200),
     st.integers(1, 150),
     st.integers(1, 20),
-    st.sampled_from([F16, BF16]),
+    st.sampled_from([F16, BF16, np.float32]),
     st.booleans(),
     st.integers(0, 99),
 )
@@ -84,6 +86,28 @@ def test_eight_bits(name: str, device: str) -> None:
     given_a, given_b = (torch.from_numpy(x).to(device, getattr(torch, name)) for x in (a, b))
     result = sparse_matmul(compress_2_4(given_a), given_b.T, out_dtype=torch.int32 if name == "int8" else torch.float32)
     np.testing.assert_array_equal(result.cpu().numpy(), a.astype(np.float64) @ b.T)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", ["hopper_sparse_tf32", "tensorop_sparse_tf32"])
+def test_tf32(kernel: str, device: str) -> None:
+    """One of two neighbours is stored. Integers of 10 bits are tf32's own; the gradients are dense products."""
+    torch = pytest.importorskip("torch")
+    for m, n, k in ((136, 72, 320), (64, 8, 32)):
+        a, b = sparse(m, m, k, np.float32), integers(1, (k, n), np.float32) * 100
+        given_a, given_b = (torch.from_numpy(x).to(device) for x in (a, b))
+        compressed = compress_2_4(given_a)
+        assert torch.equal(compressed.to_dense(), given_a)
+        result = sparse_matmul(compressed, given_b, kernel=kernel, activation="relu")
+        np.testing.assert_array_equal(result.cpu().numpy(), np.maximum(a.astype(np.float64) @ b, 0))
+    values = compressed.values.clone().requires_grad_()
+    given_b.requires_grad_()
+    weights = torch.from_numpy(integers(2, (64, 8), np.float32)).to(device)
+    product = sparse_matmul(CompressedMatrix(values, compressed.metadata), given_b)
+    of_values, of_b = torch.autograd.grad((product * weights).sum(), (values, given_b))
+    assert torch.equal(of_b, given_a.T @ weights)
+    whole = (weights @ given_b.detach().T).view(64, 16, 2)
+    assert torch.equal(of_values, whole.gather(2, compressed.places()).view(64, 16))
 
 
 SIZES: dict[str, Any] = {
@@ -161,8 +185,12 @@ B = np.ones((64, 8), F16)
         (lambda: compress_2_4(np.ones((64, 64), F16)), "row 0 has 4 elements that are not zero in columns 0 to 3"),
         (lambda: compress_2_4(np.eye(40, dtype=F16)[:, :40]), "K in 16s, not Float16 of shape"),
         (
-            lambda: compress_2_4(np.zeros((64, 64), np.float32)),
-            "of Float16, BFloat16, Float8E4M3FN, Float8E5M2, Int8, K in 16s|8s",
+            lambda: compress_2_4(np.zeros((64, 64), np.float64)),
+            "of Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2, Int8, K in",
+        ),
+        (
+            lambda: compress_2_4(np.ones((64, 64), np.float32)),
+            "a is not 1:2 sparse: row 0 has 2 elements that are not zero in columns 0 to 1",
         ),
         (lambda: sparse_matmul(A, B), "a is ndarray: compress it with compress_2_4 first"),
         (lambda: sparse_matmul(COMPRESSED, B[:32]), r"a of shape \(64, 64\), of which half is stored, and b of shape"),

@@ -188,7 +188,8 @@ class MmaF16BF16Op:
 
 @dataclass(frozen=True)
 class MmaTF32Op:
-    """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8; A and B K-major.
+    """``wgmma`` on TFloat32 (Float32 arrays serve), accumulating in Float32: 64xNx8 (``sparse``: 64xNx16, one of two
+    neighbours of A is stored); A and B K-major.
 
     >>> from tilewright import Float32
     >>> MmaTF32Op(Float32, (64, 128, 8), OperandSource.SMEM).instruction()
@@ -200,6 +201,7 @@ class MmaTF32Op:
     a_src: OperandSource
     a_major_mode: OperandMajorMode = OperandMajorMode.K
     b_major_mode: OperandMajorMode = OperandMajorMode.K
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         self.instruction()

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
+from tilewright.atoms.sparsity import word_k
 from tilewright.errors import ArgumentError
 from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SparseGemmConfig, SparseHopperConfig
 from tilewright.gemm.family.blackwell_sizes import blackwell_sizes
@@ -220,11 +221,12 @@ def sparse(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float3
 
 
 def sparse_tensorop(name: str, title: str, dtype: Any, out: Any = None, acc: Any = Float32) -> KernelEntry:
-    """Two k blocks of 64 elements a tile, so that one is multiplied while registers are filled with the other."""
+    """Two words of metadata along K a tile, so that one is multiplied while registers are filled with the other."""
     b_major = Major.MN if dtype.width == 16 else Major.K
     a, b, c = Operand(dtype, Major.K, 128), Operand(dtype, b_major, 128), Operand(out or dtype, Major.K, 128)
-    first = SparseGemmConfig(a, b, c, acc, tile=(128, 128, 128), warps=(2, 4), stages=3)
-    others = replace(first, stages=2), replace(first, tile=(64, 64, 128), warps=(2, 2), stages=2)
+    depth = 2 * word_k(dtype.width)
+    first = SparseGemmConfig(a, b, c, acc, tile=(128, 128, depth), warps=(2, 4), stages=3)
+    others = replace(first, stages=2), replace(first, tile=(64, 64, depth), warps=(2, 2), stages=2)
     return KernelEntry(name, f"{title}, 2:4 sparse A: mma.sp, cp.async multistage", first, small=others)
 
 
@@ -240,11 +242,13 @@ def sparse_kernels() -> dict[str, KernelEntry]:
         sparse("hopper_sparse_bf16", "bf16 tensor cores", BFloat16),
         sparse("hopper_sparse_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
         sparse("hopper_sparse_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
+        sparse("hopper_sparse_tf32", TF32, TFloat32, Float32),
         sparse("hopper_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
         sparse_tensorop("tensorop_sparse_f16", "fp16 tensor cores", Float16),
         sparse_tensorop("tensorop_sparse_bf16", "bf16 tensor cores", BFloat16),
         sparse_tensorop("tensorop_sparse_e4m3", "fp8 e4m3 in, fp16 out", Float8E4M3FN, Float16),
         sparse_tensorop("tensorop_sparse_e5m2", "fp8 e5m2 in, fp16 out", Float8E5M2, Float16),
+        sparse_tensorop("tensorop_sparse_tf32", TF32, TFloat32, Float32),
         sparse_tensorop("tensorop_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
     )
     return {entry.name: entry for entry in entries}

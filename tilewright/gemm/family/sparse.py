@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright import Int32
-from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
+from tilewright.atoms.sparsity import METADATA_ROWS, word_k
 from tilewright.gemm.arrays import Matrix, SparseMatrix
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.family.accesses import ProductOperands
@@ -31,7 +31,7 @@ class TakesSparseA(KernelFamily):
 
     def stand_in(self, matrix: Matrix) -> SparseMatrix:
         m, k, _ = matrix.shape
-        metadata = np.zeros((k // METADATA_K, 128 * -(-m // METADATA_ROWS)), np.int32)
+        metadata = np.zeros((k // word_k(matrix.dtype.width), 128 * -(-m // METADATA_ROWS)), np.int32)
         stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])
         return SparseMatrix(stored.name, stored.source, stored.array, Matrix.of("the metadata", metadata))
 
@@ -64,6 +64,7 @@ class SparseMultistage(TakesSparseA, Multistage):
         return SparseMultistageGemm(config)
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
-        if product.shape[2] % METADATA_K:
-            return f"K is {product.shape[2]}, not a multiple of {METADATA_K}: fill A and B up with zeros"
+        step = word_k(config.a.dtype.width)
+        if product.shape[2] % step:
+            return f"K is {product.shape[2]}, not a multiple of {step}: fill A and B up with zeros"
         return super().product_refusal(config, product, decomposition)

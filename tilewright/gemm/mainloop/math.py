@@ -12,12 +12,14 @@ from tilewright.gemm.tiles import smem_padded, smem_swizzled
 
 def tensor_core_op(dtype: Any, acc_dtype: Any, sparse: bool = False) -> Any:
     """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64. With
-    a ``sparse`` A, of 8 or 16 bits, it is mma.sp, which has twice the elements of K of B, and of A those that are
+    a ``sparse`` A, of 8 to 32 bits, it is mma.sp, which has twice the elements of K of B, and of A those that are
     stored."""
     warp = cute.nvgpu.warp
     if sparse:
         if dtype in (Float16, BFloat16):
             return warp.MmaF16BF16Op(dtype, acc_dtype, (16, 8, 32), sparse=True)
+        if dtype is TFloat32:
+            return warp.MmaTF32Op((16, 8, 16), sparse=True)
         if dtype.is_float:
             return warp.MmaFP8Op(dtype, acc_dtype, (16, 8, 64), sparse=True)
         return warp.MmaI8Op(dtype, dtype, (16, 8, 64), sparse=True)

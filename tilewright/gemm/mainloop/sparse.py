@@ -14,7 +14,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute
-from tilewright.atoms.sparsity import METADATA_K, METADATA_ROWS
+from tilewright.atoms.sparsity import METADATA_ROWS, word_k
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.mainloop.staged_mma import StagedMma
@@ -25,8 +25,10 @@ WORDS = 128
 
 
 def metadata_stages(config: HopperConfig) -> Any:
-    """(128, bK / 64, 64 rows of A each, stages): where the metadata are in shared memory."""
-    return cute.make_layout((WORDS, config.tile[2] // METADATA_K, config.tile[0] // METADATA_ROWS, config.stages))
+    """(128, words along K, 64 rows of A each, stages): where the metadata are in shared memory."""
+    return cute.make_layout(
+        (WORDS, config.tile[2] // word_k(config.a.dtype.width), config.tile[0] // METADATA_ROWS, config.stages)
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The multistage main loop for a 2:4 sparse A: mma.sp, with the metadata from global memory to registers.
 
-A word of metadata of each lane serves 16 rows and 64 elements of K, and lies beside those of the other lanes: a warp
-loads 128 bytes for them, one k tile ahead of their multiplication, and nothing goes through shared memory.
+A word of metadata of each lane serves 16 rows and 64 elements of K (32 of tf32), and lies beside those of the other
+lanes: a warp loads 128 bytes for them, one k tile ahead of their multiplication, and nothing goes through shared
+memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute
-from tilewright.atoms.sparsity import METADATA_K
+from tilewright.atoms.sparsity import word_k
 from tilewright.gemm.mainloop.multistage import MultistageMainloop, OperandSlices
 
 ROWS, LANES = 16, 32
@@ -48,7 +49,11 @@ class SparseMultistageMainloop(MultistageMainloop):
     @property
     def steps(self) -> int:
         """Instructions along K that a word of metadata serves."""
-        return METADATA_K * self.config.a.dtype.width // 512
+        return self.word_k * self.config.a.dtype.width // 512
+
+    @property
+    def word_k(self) -> int:
+        return word_k(self.config.a.dtype.width)
 
     def fill(self, copy: Any, source: cute.Tensor, target: cute.Tensor, block: int, stage: Any) -> None:
         for step in range(block * self.steps, (block + 1) * self.steps):
@@ -59,10 +64,10 @@ class SparseMultistageMainloop(MultistageMainloop):
     ) -> ComingMetadata:
         (bM, _, bK), (warps, _) = self.config.tile, self.config.warps
         matrix, tile_m = A.metadata
-        shape = 1, bM // (ROWS * warps), bK // METADATA_K
+        shape = 1, bM // (ROWS * warps), bK // self.word_k
         now, following = cute.make_rmem_tensor(shape, Int32), cute.make_rmem_tensor(shape, Int32)
         K = cute.size(B.matrix, mode=[1])
-        shift = K // METADATA_K - cute.ceil_div(K, bK) * (bK // METADATA_K)
+        shift = K // self.word_k - cute.ceil_div(K, bK) * (bK // self.word_k)
         first = (tile_m * (bM // ROWS) + tidx // LANES % warps) * LANES
         found = ComingMetadata(now, following, matrix, first, warps * LANES, shift)
         found.load(found.now, k_begin)

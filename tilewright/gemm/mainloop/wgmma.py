@@ -25,7 +25,7 @@ def wgmma_op(config: HopperConfig, columns: int) -> Any:
     if dtype in (Float16, BFloat16):
         return warpgroup.MmaF16BF16Op(dtype, config.acc_dtype, shape, source, *more)
     if dtype is TFloat32:
-        return warpgroup.MmaTF32Op(config.acc_dtype, shape, source)
+        return warpgroup.MmaTF32Op(config.acc_dtype, shape, source, *more)
     if dtype in (Float8E4M3FN, Float8E5M2):
         return warpgroup.MmaF8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *more)
     return warpgroup.MmaI8Op(dtype, config.b.dtype, config.acc_dtype, shape, source, *more)

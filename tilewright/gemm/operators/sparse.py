@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8, Int32
-from tilewright.atoms.sparsity import CHUNK, METADATA_K, METADATA_ROWS, SPARSITY, metadata_layout
+from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Int8, Int32
+from tilewright.atoms.sparsity import (
+    CHUNK,
+    METADATA_K,
+    METADATA_ROWS,
+    SPARSITY,
+    chunk_of,
+    metadata_layout,
+    word_k,
+)
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, SparseMatrix
@@ -30,7 +38,7 @@ from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.layout import offsets
 
-TYPES = (Float16, BFloat16, Float8E4M3FN, Float8E5M2, Int8)
+TYPES = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2, Int8)
 THREADS, CHUNKS = 128, 8
 """Threads that hold the metadata of 64 x 64 elements, and the groups of four elements in the word of each."""
 
@@ -54,10 +62,11 @@ class CompressedMatrix(NamedTuple):
         return int(self.values.shape[0]), SPARSITY * int(self.values.shape[1])
 
     def places(self) -> Any:
-        """Where the stored elements are in their groups of four: (M, K / 4, 2) of int64."""
+        """Where the stored elements are in their groups of four, (M, K / 4, 2) of int64; of Float32 in their pairs,
+        (M, K / 2, 1)."""
         kind, width = framework(self.values), array_of(self.values).dtype.width
         (m, k), library = self.shape, namespace(self.values)
-        down, across = -(-m // METADATA_ROWS), -(-k // METADATA_K)
+        down, across = -(-m // METADATA_ROWS), -(-k // word_k(width))
         rows, columns, shifts = word_places(width, self.values, kind, library)
         words = self.metadata.reshape(across, down, THREADS)
         of_threads = words.permute(2, 1, 0) if kind == "torch" else words.transpose(2, 1, 0)
@@ -68,7 +77,9 @@ class CompressedMatrix(NamedTuple):
             **({"device": self.values.device} if kind == "torch" else {}),
         )
         blocks[:, rows, :, columns] = of_threads
-        codes = blocks.reshape(down * METADATA_ROWS, across * METADATA_K // CHUNK)[:m, : k // CHUNK]
+        codes = blocks.reshape(down * METADATA_ROWS, across * METADATA_K // CHUNK)[:m, : k // chunk_of(width)]
+        if width == 32:
+            return (codes & 3)[..., None] // 2
         return library.stack((codes & 3, codes >> 2), -1)
 
     def to_dense(self) -> Any:
@@ -80,25 +91,27 @@ class CompressedMatrix(NamedTuple):
         True
         """
         (m, k), places, kind = self.shape, self.places(), framework(self.values)
+        chunk = chunk_of(array_of(self.values).dtype.width)
         if kind == "torch":
-            bits = sys.modules["torch"].uint8 if self.values.element_size() == 1 else sys.modules["torch"].int16
-            stored = self.values.contiguous().view(bits).reshape(m, k // CHUNK, 2)
-            whole = stored.new_zeros(m, k // CHUNK, CHUNK).scatter_(2, places, stored)
+            stored = self.values.contiguous().view(bits_of(self.values)).reshape(places.shape)
+            whole = stored.new_zeros(m, k // chunk, chunk).scatter_(2, places, stored)
             return whole.view(self.values.dtype).reshape(m, k)
         library = namespace(self.values)
-        whole = library.zeros((m, k // CHUNK, CHUNK), self.values.dtype)
-        library.put_along_axis(whole, places, self.values.reshape(m, k // CHUNK, 2), 2)
+        whole = library.zeros((m, k // chunk, chunk), self.values.dtype)
+        library.put_along_axis(whole, places, self.values.reshape(places.shape), 2)
         return whole.reshape(m, k)
 
 
 def compress_2_4(a: Any) -> CompressedMatrix:
-    """A matrix with at most two elements that are not zero in each four neighbours of a row, compressed on its device.
+    """A matrix with at most two elements that are not zero in each four neighbours of a row, compressed on its device;
+    of Float32, which the tensor cores read as TFloat32, with at most one in each two.
 
     Args:
-        a: (M, K) of Float16, BFloat16, Float8E4M3FN, Float8E5M2 or Int8, K a multiple of 16 (of 32 for 8 bits): a
-            PyTorch tensor, or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours.
+        a: (M, K) of Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2 or Int8, K a multiple of 16 (of 32 for 8 bits,
+            of 8 for 32): a PyTorch tensor, or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours, of
+            Float32 2i and 2i + 1.
 
-    Raises ArgumentError for others, with the first place that has three or four.
+    Raises ArgumentError for others, with the first place that has too many.
 
     >>> import numpy as np
     >>> a = np.zeros((64, 64), np.float16)
@@ -122,22 +135,28 @@ def compress_2_4(a: Any) -> CompressedMatrix:
         )
     (m, k), library = found.shape, namespace(a)
     whole = materialised(a)
-    nonzero = magnitudes(whole, found.dtype).reshape(m, k // CHUNK, CHUNK) != 0
+    each = chunk_of(found.dtype.width)
+    nonzero = magnitudes(whole, found.dtype).reshape(m, k // each, each) != 0
     count = nonzero.sum(-1)
-    if m and k and int(count.max()) > 2:
-        at = int((count > 2).reshape(-1).argmax() if kind != "torch" else (count > 2).reshape(-1).int().argmax())
-        row, chunk = divmod(at, k // CHUNK)
+    if m and k and int(count.max()) > each // SPARSITY:
+        many = (count > each // SPARSITY).reshape(-1)
+        row, chunk = divmod(int(many.argmax() if kind != "torch" else many.int().argmax()), k // each)
         raise ArgumentError(
-            f"a is not 2:4 sparse: row {row} has {int(count[row, chunk])} elements that are not zero in columns "
-            f"{CHUNK * chunk} to {CHUNK * chunk + CHUNK - 1}"
+            f"a is not {each // SPARSITY}:{each} sparse: row {row} has {int(count[row, chunk])} elements that are not "
+            f"zero in columns {each * chunk} to {each * chunk + each - 1}"
         )
-    places = first_two(nonzero, kind)
-    chunks = whole.reshape(m, k // CHUNK, CHUNK)
+    places = first_places(nonzero, kind)
+    chunks = whole.reshape(m, k // each, each)
     if kind == "torch":
-        as_bits = chunks.view({1: library.uint8, 2: library.int16}[chunks.element_size()])
-        values = as_bits.gather(2, places).view(whole.dtype)
+        values = chunks.view(bits_of(chunks)).gather(2, places).view(whole.dtype)
     else:
         values = library.take_along_axis(chunks, places, 2)
+    if each == 2:  # the halves of an element
+        places = (
+            library.cat((2 * places, 2 * places + 1), -1)
+            if kind == "torch"
+            else library.concatenate((2 * places, 2 * places + 1), -1)
+        )
     return CompressedMatrix(values.reshape(m, k // SPARSITY), words_of(places, found.dtype.width, kind, library))
 
 
@@ -148,15 +167,22 @@ def magnitudes(a: Any, dtype: Any) -> Any:
     return a.view(namespace(a).uint8) & 0x7F
 
 
-def first_two(nonzero: Any, kind: str) -> Any:
-    """The places of the elements that are stored of each four, (..., 2), rising: those that are not zero, and as many
-    others as are missing, the first ones."""
-    library = namespace(nonzero)
-    where = library.arange(CHUNK, dtype=library.uint8, **({"device": nonzero.device} if kind == "torch" else {}))
-    keys = where + CHUNK * (nonzero == 0)  # elements that are zero come last
+def bits_of(tensor: Any) -> Any:
+    """The integers of PyTorch that are as long as a tensor's elements."""
+    torch = sys.modules["torch"]
+    return {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()]
+
+
+def first_places(nonzero: Any, kind: str) -> Any:
+    """The places of the elements that are stored of each group, (..., half of it), rising: those that are not zero, and
+    as many others as are missing, the first ones."""
+    library, each = namespace(nonzero), nonzero.shape[-1]
+    stored = each // SPARSITY
+    where = library.arange(each, dtype=library.uint8, **({"device": nonzero.device} if kind == "torch" else {}))
+    keys = where + each * (nonzero == 0)  # elements that are zero come last
     if kind == "torch":
-        return (keys.to(library.uint8).sort(-1).values[..., :2] % CHUNK).sort(-1).values.long()
-    return library.sort(library.sort(keys, -1)[..., :2] % CHUNK, -1).astype(library.int64)
+        return (keys.to(library.uint8).sort(-1).values[..., :stored] % each).sort(-1).values.long()
+    return library.sort(library.sort(keys, -1)[..., :stored] % each, -1).astype(library.int64)
 
 
 def word_places(width: int, beside: Any, kind: str, library: Any) -> tuple[Any, Any, Any]:
@@ -209,18 +235,19 @@ def sparse_matmul(
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
 ) -> Any:
     """activation(alpha * a @ b + beta * c + bias), for a 2:4 sparse ``a`` on sparse tensor cores: by wgmma.sp on
-    Hopper, by mma.sp from sm_80 on (8-bit floats: sm_89) with a K in 64s.
+    Hopper, by mma.sp from sm_80 on (8-bit floats: sm_89) with a K in 64s (of
+    Float32 in 32s). Float32 is multiplied as TFloat32, with 10-bit mantissas.
 
     Args:
         a: what :func:`compress_2_4` gives for an (M, K) matrix. Of a layer whose weight (N, K) is sparse, ``a`` is the
             weight, ``b`` the transposed rows of the layer's input, and the result is transposed, too.
-        b: (K, N) of the type of ``a``; 8-bit elements have contiguous columns.
+        b: (K, N) of the type of ``a``; of 8 and 32 bits it is copied where its columns are not contiguous.
         kernel: a name or an entry of ``gemm.choice.registry.sparse_kernels()``, in place of the choice.
 
     The other arguments are those of :func:`matmul`. ``torch.compile`` keeps the call as one node,
-    ``torch.ops.tilewright.sparse_matmul``. Of 16-bit elements it has gradients, by dense products: of ``b``, ``c``, the
-    bias, the arrays of the epilogue, which is PyTorch's there, and of the stored elements ``a.values``, whose places
-    stay.
+    ``torch.ops.tilewright.sparse_matmul``. Of 16- and 32-bit elements it has gradients, by dense products: of
+    ``b``, ``c``, the bias, the arrays of the epilogue, which is PyTorch's there, and of the stored elements
+    ``a.values``, whose places stay.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -274,7 +301,7 @@ class SparseRequest(Request):
         return {**super().given(), "the metadata": self.metadata}
 
     def operands(self) -> Operands:
-        """The stored elements and B: two matrices."""
+        """The stored elements and B: two matrices; B of 8 and 32 bits is contiguous along K, as instructions read it."""
         a, b = materialised(self.a), materialised(self.b)
         if len(a.shape) == 2 and not TmaMainloop.access(array_of(a).dtype).takes(Matrix.of("a", a), Major.K):
             a = a.contiguous() if framework(a) == "torch" else a.copy(order="C")
@@ -284,13 +311,15 @@ class SparseRequest(Request):
                 f"sparse_matmul multiplies two matrices: a of shape {whole}, of which half is stored, and b of shape "
                 f"{tuple(b.shape)}"
             )
+        if array_of(b).dtype.width != 16 and Matrix.of("b", b).transposed().major() is not Major.K:
+            b = b.T.contiguous().T if framework(b) == "torch" else b.T.copy(order="C").T
         shape = int(a.shape[0]), int(b.shape[1])
         return Operands(a, b, shape, shape)
 
     def operand_a(self, matrices: Operands) -> SparseMatrix:
         stored, metadata = Matrix.of("a", matrices.a), Matrix.of("the metadata", self.metadata)
         m, k = stored.shape[0], SPARSITY * stored.shape[1]
-        wanted = -(-k // METADATA_K), THREADS * -(-m // METADATA_ROWS)
+        wanted = -(-k // word_k(stored.dtype.width)), THREADS * -(-m // METADATA_ROWS)
         array = metadata.array
         rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1
         if array.dtype is not Int32 or metadata.shape[:2] != wanted or not rows_follow:

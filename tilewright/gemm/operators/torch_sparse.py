@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tilewright import Float32
-from tilewright.atoms.sparsity import CHUNK, SPARSITY
+from tilewright.atoms.sparsity import SPARSITY, chunk_of
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, check_activation
 from tilewright.gemm.operators.epilogues import arrays_of
@@ -65,11 +65,11 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Of the stored elements, b and the bias."""
     values, metadata, b = ctx.saved_tensors
     a = CompressedMatrix(values, metadata)
-    scaled, (m, k) = grad.to(b.dtype), a.shape
+    scaled, (m, _) = grad.to(b.dtype), a.shape
     wanted = (*ctx.needs_input_grad, False, False)
     of_values = of_b = of_bias = None
     if wanted[0]:
-        whole = matmul(scaled, b.mT).view(m, k // CHUNK, CHUNK)
+        whole = matmul(scaled, b.mT).view(m, -1, chunk_of(8 * values.element_size()))
         of_values = whole.gather(2, a.places()).view(values.shape)
     if wanted[2]:
         of_b = matmul(a.to_dense().mT, scaled)
@@ -96,7 +96,7 @@ def recorded(
     and beta (``scales``), c and the epilogue wherever they are given."""
     tensors = a.values, b, bias, out, c, *arrays_of(functions)
     graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
-    if graded and a.values.element_size() != 2:
+    if graded and a.values.element_size() == 1:
         need_no_gradient("sparse_matmul of 8-bit elements", tensors)
     if (graded or functions) and out is not None:
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
@@ -108,7 +108,7 @@ def recorded(
     if dtype is None and c is not None:  # as outside of PyTorch's records
         dtype = c.dtype
     elif dtype is None and not plain:
-        dtype = a.values.dtype if a.values.element_size() == 2 else torch.float16
+        dtype = torch.float16 if a.values.element_size() == 1 else a.values.dtype
     result: Tensor = torch.ops.tilewright.sparse_matmul(
         a.values, a.metadata, b, bias if plain else None, fused, dtype if plain else torch.float32
     )
