@@ -301,7 +301,7 @@ class SparseRequest(Request):
         return {**super().given(), "the metadata": self.metadata}
 
     def operands(self) -> Operands:
-        """The stored elements and B: two matrices; B of 8 and 32 bits is contiguous along K, as instructions read it."""
+        """The stored elements and B: two matrices, of which B of 8 and 32 bits is contiguous along K."""
         a, b = materialised(self.a), materialised(self.b)
         if len(a.shape) == 2 and not TmaMainloop.access(array_of(a).dtype).takes(Matrix.of("a", a), Major.K):
             a = a.contiguous() if framework(a) == "torch" else a.copy(order="C")
