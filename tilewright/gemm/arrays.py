@@ -107,6 +107,17 @@ class Matrix:
         places = sum(np.ix_(*(np.arange(extent) * step for step, extent in modes)))
         return len(np.unique(places)) < math.prod(self.shape)
 
+    def check_written(self) -> None:
+        """ArgumentError where it cannot take a result, which a kernel writes or which is copied into it."""
+        if self.array.readonly:
+            raise ArgumentError(f"{self.name} is read-only: give an array that can be written")
+        if self.overlaps_itself():
+            extents, strides = (" x ".join(map(str, modes)) for modes in (self.shape, self.stride))
+            raise ArgumentError(
+                f"several elements of {self.name} share one place: it is {extents} with strides {strides} (0 is a "
+                "broadcast mode). Give it memory of its own"
+            )
+
     def same_view(self, other: Matrix) -> bool:
         return (self.array.address, self.shape, self.stride) == (other.array.address, other.shape, other.stride)
 

@@ -281,13 +281,7 @@ def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple
     # Each element of D is written by the thread that has read the same element of C: one matrix for both is safe.
     if C is not None and D.overlaps(C) and not D.same_view(C):
         raise ArgumentError("out overlaps c without being the same matrix; give it memory of its own or pass c itself")
-    if D.array.readonly:
-        raise ArgumentError("out is read-only: give an array that can be written")
-    if D.overlaps_itself():
-        raise ArgumentError(
-            f"several elements of out share one place: it is {_shape(shape)} with strides {_shape(D.stride)} (0 is a "
-            "broadcast mode). Give it memory of its own"
-        )
+    D.check_written()
     devices = {matrix.device for matrix in (A, B, C, D) if matrix is not None}
     if len(devices) > 1:
         raise ArgumentError(f"the matrices are on different devices: {', '.join(sorted(devices))}")

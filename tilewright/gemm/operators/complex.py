@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.operators.arrays import framework, namespace
 from tilewright.gemm.operators.matmul import PRECISIONS, matmul
 from tilewright.gemm.operators.torch_state import any_recorded
+from tilewright.lang.arguments.arrays import array_of
 
 
 class ComplexTransform(Enum):
@@ -118,6 +120,8 @@ def complex_matmul(
             return recorded(a, b, out, c, alpha, beta, *names, math, precision)
     run = by_four if math == MATH[0] else by_three
     made = form(framework(part(a), "a"), namespace(part(a)))
+    if out is not None:
+        made.check_written(out)
     with made.without_autocast(a):
         return run(made, a, b, out, c, factors, precision)
 
@@ -241,6 +245,17 @@ class Interleaved:
     def of_parts(self, real: Any, imag: Any) -> Any:
         return self.whole(joined(self, (real, imag), -1))
 
+    def check_written(self, out: Any) -> None:
+        """ArgumentError where ``out`` cannot take a result."""
+        if self.library == "torch":
+            plain = out.conj() if out.is_conj() else out
+            plain = self.functions._neg_view(plain) if plain.is_neg() else plain
+            array = array_of(self.functions.view_as_real(plain.detach()))
+        else:
+            real = array_of(out.real)
+            array = real._replace(shape=(*real.shape, 2), stride=(*real.stride, 1))
+        Matrix("out", out, array).check_written()
+
     def into(self, out: Any, result: Any) -> Any:
         out[...] = result
         return out
@@ -272,6 +287,17 @@ class Planar(Interleaved):
 
     def of_parts(self, real: Any, imag: Any) -> PlanarComplex:
         return PlanarComplex(real, imag)
+
+    def check_written(self, out: Any) -> None:
+        real, imag = (Matrix("out", x, array_of(x)) for x in out)
+        apart, rest = divmod(imag.array.address - real.array.address, real.dtype.bytes)
+        if real.overlaps(imag) and (rest or real.stride != imag.stride):
+            raise ArgumentError("the real and imaginary parts of out overlap: give them memory of their own")
+        real.check_written()
+        imag.check_written()
+        if real.stride == imag.stride:  # parts of one layout may take turns in memory
+            both = real.array._replace(shape=(*real.shape, 2), stride=(*real.stride, apart))
+            Matrix("out", out, both).check_written()
 
     def into(self, out: Any, result: Any) -> Any:
         for target, x in zip(out, result, strict=True):

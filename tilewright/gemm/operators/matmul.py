@@ -350,7 +350,11 @@ class Request:
         if name == "out" and asked is not None and array_of(x).dtype is not asked:
             raise ArgumentError(f"out is {array_of(x).dtype}, and out_dtype {self.out_dtype}: give one of them")
         view = view_of(x, matrices.stack)
-        return (view, False) if view is not None else (x.reshape(matrices.stack), True)
+        if view is not None:
+            return view, False
+        if name == "out":  # the result is copied into it
+            Matrix(name, x, array_of(x)).check_written()
+        return x.reshape(matrices.stack), True
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:

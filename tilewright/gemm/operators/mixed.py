@@ -247,6 +247,8 @@ def mixed_matmul(
     if rows > MOST_ROWS:
         return matmul(a, written_out(weight, a).T, result, bias=bias, activation=activation)
     flat, made = a.reshape(rows, a.shape[-1]), view_of(result, (rows, shape[-1]))
+    if made is None:
+        Matrix("out", result, array_of(result)).check_written()
     written = new_result(a, (rows, shape[-1]), dtype) if made is None else made
     FewRows.of(flat, weight, bias, written, activation).run()
     if made is None:
