@@ -114,6 +114,60 @@ def operands_refilled_before_the_commit_arrived(bug: bool) -> None:
     run(bug, refill="before" if bug else "behind")
 
 
+@pair("data-race", "a[k] = cutlass.Float16(2.0)", "cute.gemm(mma, sums, part_a, part_b, sums)")
+def operands_refilled_after_the_first_commit_alone(bug: bool) -> None:
+    """Warp 1 has waited for the first of two commits. Warp 0 waits for the second, and tells warp 1 in a way that
+    orders nothing, unless it releases and warp 1 acquires."""
+    release, acquire = ("relaxed", "relaxed") if bug else ("release", "acquire")
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        done = cute.arch.alloc_smem(cutlass.Int64, 1)
+        told = cute.arch.alloc_smem(cutlass.Int32, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+            cute.make_tensor(told, 1)[0] = 0
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(OP)
+        a, b = operand(mma, "A", ROWS), operand(mma, "B", COLUMNS)
+        fill(a, 1.0, t)
+        fill(b, 1.0, t)
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((ROWS, COLUMNS))).layout)
+        part_a, part_b = mma.make_fragment_A(a), mma.make_fragment_B(b)
+        mma.set(tcgen05.Field.ACCUMULATE, False)
+        for turn in cutlass.range_constexpr(2):
+            if warp == 0:
+                cute.gemm(mma, sums, part_a, part_b, sums)
+                with cute.arch.elect_one():
+                    tcgen05.commit(done)
+            if cutlass.const_expr(turn == 0):
+                cute.arch.mbarrier_wait(done, 0)
+                cute.arch.sync_threads()
+        if warp == 0:
+            cute.arch.mbarrier_wait(done, 1)
+            if t == 0:
+                cute.arch.store(told, cutlass.Int32(1), sem=release, scope="cta")
+        if t == 32:
+            while cute.arch.load(told, cutlass.Int32, sem=acquire, scope="cta") == 0:
+                pass
+            for k in range(4):
+                a[k] = cutlass.Float16(2.0)
+        cute.arch.sync_threads()
+        cute.arch.tcgen05_fence_after_thread_sync()
+        load_tile, part, taken = parts(base, t)
+        cute.copy(load_tile, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        freed(base, warp, COLUMNS)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=128)
+    if not bug:
+        np.testing.assert_array_equal(y, COLUMNS * DEPTH)
+
+
 @pair(
     "tcgen05.mma.cta_group::1.kind::f16 overwrites tensor memory that a tcgen05.ld still reads",
     "cute.gemm(mma, sums, part_a, part_b, sums)",

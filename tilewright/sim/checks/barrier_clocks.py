@@ -300,8 +300,8 @@ class MbarrierClocks:
         whole = [(int(warp), place, None) for place, mine in whole_warps.items() for warp in mine]
         for warp, place, lane in [*whole, *single_lanes]:
             clock, gathered = int(opened[rows[warp], agent]), self._at(place)
-            if lane is None:
-                # The copies of a whole warp have a column; those of one lane have none, and go beside the row.
+            if lane is None or clocks.issues_alone(warp, lane, agent):
+                # The copies of a whole warp have a column; those of single lanes have none, and go beside the row.
                 column = clocks.layout.agent_unit(int(clocks.own[warp]), warp, agent)
                 gathered.row[column] = max(gathered.row[column], clock)
             else:

@@ -158,12 +158,12 @@ class Clocks:
             else:
                 know.lanes[unit * WARP + lane] = int(self.now[warp])
             for a in range(len(self.layout.agents)):
-                if self.layout.by_warpgroup[a]:
+                waited = self.waited_by(warp, a, lane)
+                if waited and (self.layout.by_warpgroup[a] or self.issues_alone(warp, lane, a)):
                     column = self.layout.agent_unit(int(self.own[warp]), warp, a)
-                    row[column] = max(row[column], self.waited_by(warp, a, lane))
-                elif self.issued[a][warp, lane]:
-                    agent = self.layout.agent_unit(int(self.unit[warp]), warp, a) * WARP + lane
-                    know.lanes[agent] = self.waited_by(warp, a, lane)
+                    row[column] = max(row[column], waited)
+                elif waited and self.issued[a][warp, lane]:
+                    know.lanes[self.layout.agent_unit(unit, warp, a) * WARP + lane] = waited
         mine = know.rows.get(cluster)
         know.rows[cluster] = row if mine is None else np.maximum(mine, row)
         return know
@@ -295,10 +295,20 @@ class Clocks:
         self.issued[agent][warps] = np.where(some, self.open[warps, agent][:, None], self.issued[agent][warps])
         self.unfinished[warps, agent] |= np.any(some, axis=-1)
 
-    def issue_one(self, warp: int, lane: int, agent: int) -> None:
-        """The same of one lane of a warp."""
-        self.issued[agent][warp, lane] = self.open[warp, agent]
-        self.unfinished[warp, agent] = True
+    def issue_one(self, warp: int, lane: int, agent: int) -> bool:
+        """The same of one lane of a warp; whether it is the first that the lane hands over in this group."""
+        issued, opened = self.issued[agent], self.open[warp, agent]
+        first = bool(issued[warp, lane] != opened)
+        if first:
+            issued[warp, lane] = opened
+            self.unfinished[warp, agent] = True
+        return first
+
+    def issues_alone(self, warp: int, lane: int, agent: int) -> bool:
+        """Whether no other lane of the warp has ever handed anything to the agent, so that a group of the lane which is
+        over is over for the whole warp. Invariant: what others hand over from now on is of groups that are open."""
+        issued = self.issued[agent][warp]
+        return bool(np.count_nonzero(issued) == np.count_nonzero(issued[lane]))
 
     def waited_by(self, warp: int, agent: int, lane: int) -> int:
         """The last group of the agent that a lane has waited for."""

@@ -114,12 +114,14 @@ class HappensBefore(Observer):
         self.landing: list[Effect] = []
         self.agents: dict[int, tuple[int, list[int]]] = {}  # by an op's id: bits of roles, agents of groups
         self.orders: dict[int, tuple[Ordering, ...]] = {}  # by an op's id: what it orders
+        self.closes: dict[int, list[int]] = {}  # by an op's id: the agents whose groups it closes
         self.snapshots: WeakSet[Snapshot] = WeakSet()  # of effects that may still take place
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
     def begin(self, launch: Launch) -> None:
         known = kernel_facts(launch.program)
         self.sites, self.results_unused = known.sites, known.results_unused
+        self.without_groups = known.without_groups
         self.layout = ClockColumns(launch.geometry, known.agents, known.mbarriers)
         self.flags = Flags(self.layout)
         if known.polling_loops:
@@ -280,6 +282,17 @@ class HappensBefore(Observer):
             self._mark(clocks, group, effect)
         assert self.issuing is not None
         effect.notes = self.issuing[2]
+        for agent in self._closes(effect.op):
+            clocks.commit(*acting_warps(group), agent)
+
+    def _closes(self, op: Op) -> list[int]:
+        """The agents whose open groups an asynchronous arrival closes: it stands for what they have been handed so far,
+        and not for what comes later."""
+        found = self.closes.get(id(op))
+        if found is None:
+            names = [o.agent for o in self._orders(op) if o.release and o.agent in self.without_groups]
+            found = self.closes[id(op)] = [self.layout.agents.index(name) for name in names]
+        return found
 
     def _mark(self, clocks: Clocks, group: Group, effect: Effect) -> None:
         """Note that these lanes have something unfinished in the open groups of the op's agents."""
@@ -295,8 +308,8 @@ class HappensBefore(Observer):
             if roles:
                 clocks.does[warp] |= roles
             for agent in groups:
-                clocks.issue_one(warp, lane, agent)
-                self._note_issue(clocks, group, agent, np.array([warp]))
+                if clocks.issue_one(warp, lane, agent):
+                    self._note_issue(clocks, group, agent, np.array([warp]))
             return
         warps, lanes = acting_warps(group)
         if roles:

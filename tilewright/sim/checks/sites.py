@@ -171,6 +171,8 @@ class KernelFacts:
         self.calls = [op for op in ops if op.opcode == "call"]
         orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
         self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
+        # Agents that only mbarriers are told of: no wait counts their groups, so each arrival may close one.
+        self.without_groups = set(self.agents) - {o.agent for o in orders if o.through == "group"}
         self.mbarriers = any(o.through == "mbarrier" for o in orders)
         self.tensor_memory = any(MemSpace.TMEM in a.spaces for op in self.calls for a in op.attrs["atom"].accesses)
         # The columns of tensor memory that a block has at once, as far as numbers in the program say: the least of it.
