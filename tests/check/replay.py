@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "tests/data/checks.json"
 SHORT_CUTS: dict[Any, tuple[str, ...]] = {
     PendingAccesses: (
-        "add_similar_load",
+        "add_similar_loads",
         "cannot_race",
         "_maybe_same_lines",
         "_last_writers",

@@ -30,7 +30,7 @@ from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.checks.tensor_memory import TensorMemoryOrder
 from tilewright.sim.checks.uninitialised import Uninitialised
 from tilewright.sim.checks.written_cells import WrittenCells
-from tilewright.sim.events import Events
+from tilewright.sim.events import Events, Observer
 from tilewright.sim.group import Group
 
 
@@ -157,8 +157,8 @@ def all_fragments_watched(check: Uninitialised, launch: Any) -> None:
 
 
 SHORT_CUTS = [
-    ShortCut("accesses kept without a look at their cells", PendingAccesses, ("cannot_race", "add_similar_load"), no),
-    ShortCut("loads like the one before", PendingAccesses, ("add_similar_load",), no),
+    ShortCut("accesses kept without a look at their cells", PendingAccesses, ("cannot_race", "add_similar_loads"), no),
+    ShortCut("loads like the one before", PendingAccesses, ("add_similar_loads",), no),
     ShortCut("writes to other lines", PendingAccesses, ("_maybe_same_lines",), lambda _, reach, met: met),
     ShortCut("last writers of lines", PendingAccesses, ("_last_writers",), lambda _, reach, met: met),
     ShortCut("warps that reach the same bytes", PendingAccesses, ("_after_by_warp",), no),
@@ -172,11 +172,13 @@ SHORT_CUTS = [
     ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
     ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
     ShortCut("reads before a barrier", Shadow, ("has_newer_reads",), yes),
+    ShortCut("accesses told together", [Races, Uninitialised], ("pointed_together",), Observer.pointed_together),
     ShortCut("stores of whole rows", Races, ("_fills_rows",), no),
     ShortCut("entries of a warp from one", Accessors, ("by_mask",), no),
     ShortCut("facts of a group found once", Group, ("__init__",), forgetful),
     ShortCut("lanes with something unfinished", Clocks, ("agents_of",), agents_of),
     ShortCut("columns of elected lanes", ClockColumns, ("elect",), no),
+    ShortCut("lanes that issue alone", Clocks, ("issues_alone",), no),
     ShortCut("barriers that are reached together", BarrierClocks, ("arrive",), barrier_by_barrier),
     ShortCut("rows that clocks share", SparseClock, ("join",), joined),
     ShortCut("one snapshot for the copies of an op", HappensBefore, ("issue",), issued_alone),

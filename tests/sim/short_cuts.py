@@ -17,16 +17,16 @@ from tests.check.short_cuts import ShortCut, no, nothing
 from tilewright.gemm.host import handle
 from tilewright.sim import direct_copies, forwarding, fusion, lowering, matrix_form, moves
 from tilewright.sim.direct_copies import DirectCopies
-from tilewright.sim.events import Events
+from tilewright.sim.events import Observer
 from tilewright.sim.forwarding import Fragment
 from tilewright.sim.fusion import MatrixRun
 from tilewright.sim.group import Group
 from tilewright.sim.memory import Buffer
 from tilewright.sim.offsets import Offsets
-from tilewright.sim.profiling import WavefrontCounter, wavefronts
+from tilewright.sim.profiling import LaunchProfiler, WavefrontCounter, wavefronts
 from tilewright.sim.thread_products import ThreadProducts
 
-_hear, _items, _arranged, _rows = Events._hear, Offsets.items, Offsets.arranged, Offsets.rows
+_items, _arranged, _rows = Offsets.items, Offsets.arranged, Offsets.rows
 _range: Any = Offsets.range
 
 
@@ -59,11 +59,6 @@ def alone(ops: list[Any]) -> list[MatrixRun]:
     ]
 
 
-def loads_one_by_one(events: Events, observers: Any) -> None:
-    _hear(events, observers)
-    events.together = None
-
-
 SHORT_CUTS = [
     ShortCut("registers that a stretch stored", lowering, ("forward",), nothing),
     ShortCut("views in place of loads", Fragment, ("view_loads",), nothing),
@@ -90,7 +85,7 @@ SHORT_CUTS = [
     ShortCut("accesses of whole warps as rows", Offsets, ("rows",), nothing),
     ShortCut("offsets of an index made once", Group, ("in_bytes",), in_bytes),
     ShortCut("patterns of banks counted once", WavefrontCounter, ("count",), lambda _, *access: wavefronts(*access)),
-    ShortCut("loads reported together", Events, ("_hear",), loads_one_by_one),
+    ShortCut("loads reported together", LaunchProfiler, ("pointed_together",), Observer.pointed_together),
     ShortCut("registers released when a group ends", Group, ("retire",), nothing),
 ]
 

@@ -12,7 +12,7 @@ is and orders, its class says (``ir/effects.py``). Without observers a launch ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,21 @@ class Observer:
         ``values`` has what a store writes for all of them. Accesses are faster when every observer of ``access``
         defines it."""
 
+    def pointed_together(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointer: Any,
+        distances: Sequence[int],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        """:meth:`pointed` of all lanes for each of ``distances`` in bytes from the pointer; ``values(k)``: what the
+        k-th one stores. An observer may say once for all of them what it would say of each."""
+        for k, at in enumerate(distances):
+            self.pointed(verb, buffer, group, pointer.plus(at), access, None, values(k))
+
     def stretch(
         self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
     ) -> None:
@@ -152,9 +167,7 @@ class Events:
     def __init__(self, observers: list[Observer]) -> None:
         self.listened: set[str] = set()
         self.quick: Callable[..., None] | None = None
-        # ``pointed_together(verb, buffer, group, pointer, distances, access, values)`` of the only observer that hears
-        # of accesses, if it has that: ``pointed`` for each of ``distances``; ``values(k)``: what the k-th one stores.
-        self.together: Callable[..., None] | None = None
+        self.together: Callable[..., None] | None = None  # ``pointed_together``, where there is ``quick``
         self.effects = False  # whether an observer follows asynchronous effects
         self._hear(observers)
 
@@ -190,21 +203,25 @@ class Events:
             ears = [getattr(o, name) for o in defined if name not in o.asleep]
             if ears:
                 self.listened.add(name)
-            setattr(self, name, ears[0] if len(ears) == 1 else _fan(ears))
+            setattr(self, name, _fan(ears))
         self.effects = not self.listened.isdisjoint({"issue", "land"})
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
         wanting = [o for o in observers if type(o).access is not Observer.access]
         content = all(type(o).pointed is not Observer.pointed for o in wanting)
         self.quick = self.pointed if content else None
-        hear = [o for o in observers if o in wanting or type(o).pointed is not Observer.pointed]
-        self.together = getattr(hear[0], "pointed_together", None) if content and len(hear) == 1 else None
+        hear = [o for o in observers if type(o).pointed is not Observer.pointed]
+        hear.sort(key=lambda o: not o.asleep)
+        self.together = _fan([o.pointed_together for o in hear]) if content else None
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)
 
 
 def _fan(ears: list[Callable[..., None]]) -> Callable[..., None]:
+    if len(ears) == 1:
+        return ears[0]
+
     def tell(*what: Any) -> None:
         for ear in ears:
             ear(*what)

@@ -96,7 +96,7 @@ def move_by_plan(
 ) -> bool:
     """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside. The
     copies' pointers are ``distances`` in bytes from ``pointer``, and of these ``kinds``: element type and alignment."""
-    tell = None if group.events is None else group.events.quick
+    tell = None if group.events is None else group.events.together
     root, buf, add = pointer.root, pointer.buf, pointer.add
     if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
         return False
@@ -116,17 +116,14 @@ def move_by_plan(
     if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
         return False
     for part in plan.parts:
-        if group.events is not None and group.events.together is not None and store:
+        if tell is not None:
 
-            def values(k: int, first: int = part.first) -> Array:
-                return _read(fragment, registers[first + k])
+            def values(k: int, first: int = part.first) -> Array | None:
+                return _read(fragment, registers[first + k]) if store else None
 
-            group.events.together("store", buf, group, pointer, distances[part.first : part.stop], part.each, values)
-        elif tell is not None and store:
-            for k in range(part.first, part.stop):
-                tell("store", buf, group, pointer.plus(distances[k]), part.each, None, _read(fragment, registers[k]))
-        elif tell is not None:
-            tell_loads(group, pointer, distances[part.first : part.stop], part.each)
+            tell(
+                "store" if store else "load", buf, group, pointer, distances[part.first : part.stop], part.each, values
+            )
         items, index = buf.place(group, root, add + part.at, part.access, True)
         if store:
             items[index] = part.access.encode_as(items.dtype, _read(fragment, part.chosen))
@@ -205,11 +202,7 @@ def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess,
 def tell_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: VectorAccess) -> None:
     """Tell the observers of loads by all lanes at these distances from a pointer, known to be inside and aligned."""
     events: Any = group.events
-    if events.together is not None:
-        events.together("load", pointer.buf, group, pointer, distances, access, _no_values)
-        return
-    for at in distances:
-        events.quick("load", pointer.buf, group, pointer.plus(at), access, None, None)
+    events.together("load", pointer.buf, group, pointer, distances, access, _no_values)
 
 
 def _no_values(k: int) -> None:
@@ -222,10 +215,14 @@ def scatter_arranged(
     """Store items ``[warps, pointers * 32]``, those of each pointer side by side; False where it cannot be done so."""
     if pointers[0].buf.read_only or not _inside(group, pointers, access):
         return False
-    tell: Any = None if group.events is None else group.events.quick
-    if tell is not None:
-        for pointer, values in zip(pointers, by_pointer(items, access, len(pointers)), strict=True):
-            tell("store", pointer.buf, group, pointer, access, None, values)
+    if group.events is not None:
+        tell: Any = group.events.together
+        distances = [p.add - pointers[0].add for p in pointers]
+
+        def values(k: int) -> Array:
+            return by_pointer(items, access, len(pointers))[k]
+
+        tell("store", pointers[0].buf, group, pointers[0], distances, access, values)
     target, index = _arranged(group, pointers, access, order)
     target[index] = items
     return True

@@ -90,11 +90,8 @@ class Races(Checker):
                 off = Threads(group, pointer, access.nbytes, mask).offsets()
                 self._global(verb, buffer, group, off, access, mask, _active(values, mask))
             return
-        if verb == "load":
-            number = self.plain_loads.get(id(group.lanes.op))
-            if number is not None and not self.order.landing:
-                if self.pending[group.wave].add_similar_load(group, pointer, access.nbytes, mask, number):
-                    return
+        if verb == "load" and self._like_those_before(group, pointer, (0,), access, mask):
+            return
         self._shared(verb, buffer, group, _reach(group, pointer, access, mask), access, values)
 
     def pointed_together(
@@ -107,14 +104,26 @@ class Races(Checker):
         access: Any,
         values: Callable[[int], Any],
     ) -> None:
-        """:meth:`pointed` of all lanes for each of ``distances`` from the pointer."""
+        if self.stopped:
+            return
         if not isinstance(buffer, SharedBuffer):
-            if self.stopped or (verb == "load" and buffer not in self.writable):
+            if verb == "load" and buffer not in self.writable:
                 return
             if verb == "store" and self._fills_rows(buffer, group, pointer, distances, access):
                 return
-        for k, at in enumerate(distances):
-            self.pointed(verb, buffer, group, pointer.plus(at), access, None, values(k))
+        elif verb == "load" and self._like_those_before(group, pointer, distances, access, None):
+            return
+        super().pointed_together(verb, buffer, group, pointer, distances, access, values)
+
+    def _like_those_before(
+        self, group: Group, pointer: Any, distances: Sequence[int], access: Any, mask: Array | None
+    ) -> bool:
+        """Whether threads load shared memory as they have just done; then the loads are kept."""
+        number = self.plain_loads.get(id(group.lanes.op))
+        if number is None or self.order.landing:
+            return False
+        pending = self.pending[group.wave]
+        return pending.add_similar_loads(group, pointer, distances, access.nbytes, mask, number)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any

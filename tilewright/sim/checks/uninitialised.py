@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,25 +115,47 @@ class Uninitialised(RegisterOrigins):
     def pointed(
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
-        if not isinstance(buffer, SharedBuffer):
-            if buffer in self.arrays.held and verb != "store":
-                off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
-                self.read_array(verb, buffer, group, off if mask is None else off[mask], access, mask)
+        if isinstance(buffer, SharedBuffer):
+            if not self._changes_nothing(verb, group, pointer, (0,), access):
+                super().pointed(verb, buffer, group, pointer, access, mask, values)
+        elif buffer in self.arrays.held and verb != "store":
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            self.read_array(verb, buffer, group, off if mask is None else off[mask], access, mask)
+
+    def pointed_together(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointer: Any,
+        distances: Sequence[int],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        if isinstance(buffer, SharedBuffer):
+            if self._changes_nothing(verb, group, pointer, distances, access):
+                return
+        elif not self.arrays:
             return
+        super().pointed_together(verb, buffer, group, pointer, distances, access, values)
+
+    def _changes_nothing(self, verb: str, group: Group, pointer: Any, distances: Sequence[int], access: Any) -> bool:
+        """Whether accesses to shared memory find or change nothing. Invariant: True only where all bytes between the
+        first and the last that they reach are written in all blocks: loads find nothing there, and only stores of
+        undefined values change anything."""
+        if self.landing is not None:
+            return False
         if access.width >> self.shift == 0:
             self._divide_cells(access.width)
         low, high, _ = pointer.root.range
-        low, high = low + pointer.add, high + pointer.add + access.nbytes
-        # Where all is written, loads find nothing, and only stores of undefined values change anything.
+        low, high = low + pointer.add + min(distances), high + pointer.add + max(distances) + access.nbytes
+        if high >> RANK_SHIFT:  # in other blocks of the cluster
+            return False
         first, stop = low >> self.shift, -(-high >> self.shift)
-        if self.landing is None and not high >> RANK_SHIFT:
-            written, op = self.written_cells[group.wave], group.lanes.op
-            if verb == "load":
-                if written.has(first, stop):
-                    return
-            elif written.known(first, stop) and not (op.opcode == "store" and self.registers[group.wave].held):
-                return
-        super().pointed(verb, buffer, group, pointer, access, mask, values)
+        written = self.written_cells[group.wave]
+        if verb == "load":
+            return written.has(first, stop)
+        return written.known(first, stop) and not (group.lanes.op.opcode == "store" and self.registers[group.wave].held)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any

@@ -10,6 +10,8 @@ import numpy as np
 
 from tilewright.ir.lanes import Array
 
+CLEAN = -1
+
 
 class WrittenCells:
     """Which places of a block's shared memory are written in all blocks of a wave; found when it is asked for."""
@@ -18,25 +20,27 @@ class WrittenCells:
         self.memory = memory[: blocks * cells].reshape(blocks, cells)
         self.dirty = np.ones(cells, bool)
         self.writes = 0  # that may have made places clean
-        self.looked: dict[tuple[int, int], int] = {}
+        self.looked: dict[tuple[int, int], int] = {}  # the writes before the last look, CLEAN: nothing is dirty there
 
     def has(self, start: int, stop: int) -> bool:
         """Whether the cells from ``start`` to ``stop`` are."""
+        looked = self.looked.get((start, stop))
+        if looked == CLEAN or looked == self.writes:
+            return looked == CLEAN
         here = self.dirty[start:stop]
-        if not here.any():
-            return True
-        if self.looked.get((start, stop)) == self.writes:
-            return False
-        self.looked[start, stop] = self.writes
-        # The greatest number of a place: NumPy's any() of numbers takes ten times as long.
-        here[:] = np.maximum.reduce(self.memory[:, start:stop], axis=0) != 0
-        return not here.any()
+        if here.any():
+            # The greatest number of a place: NumPy's any() of numbers takes ten times as long.
+            here[:] = np.maximum.reduce(self.memory[:, start:stop], axis=0) != 0
+        found = not here.any()
+        self.looked[start, stop] = CLEAN if found else self.writes
+        return found
 
     def known(self, start: int, stop: int) -> bool:
         """Whether the cells are known to be, without a look at them."""
-        return not self.dirty[start:stop].any()
+        return self.looked.get((start, stop)) == CLEAN or not self.dirty[start:stop].any()
 
     def forget(self) -> None:
         """Something undefined may have been stored anywhere."""
         self.dirty[:] = True
+        self.looked.clear()
         self.writes += 1
