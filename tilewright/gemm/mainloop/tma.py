@@ -153,10 +153,12 @@ class TmaMainloop:
         batch: Any,
         k_begin: Any,
         k_end: Any,
+        empty: bool | None = None,
     ) -> Any:
-        """Issue the loads of one output tile; gives the pipeline's state after them. One warp."""
+        """Issue the loads of one output tile; gives the pipeline's state after them. One warp. ``empty``: the stages
+        are, without a wait for each."""
         for k_tile in cutlass.range(k_begin, k_end, unroll=1):
-            ring.producer_acquire(state)
+            ring.producer_acquire(state, empty)
             full = ring.producer_get_barrier(state)
             for operand in operands:
                 self.load_operand(operand, full, state.index, (tile_m, tile_n)[operand.mode], k_tile, batch)

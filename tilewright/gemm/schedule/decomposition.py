@@ -77,6 +77,11 @@ class StaticSchedule:
         """Those of an output tile."""
         return cute.ceil_div(K, bK)
 
+    def first(self, k_tiles: Any) -> tuple[Any, Any] | None:
+        """[begin, end) of the k tiles of the first piece of every worker, where that is of the tile that has the
+        worker's number; None: workers begin with other tiles, or it takes longer to know."""
+        return None
+
     def place(self, raster: Raster, tile: Any, tiles_m: Any, tiles_n: Any) -> tuple[Any, Any]:
         """(tile_m, tile_n) of a tile's number: the kernel's raster says, unless the decomposition has its own."""
         return raster.tile(tile, tiles_m, tiles_n)
@@ -85,6 +90,9 @@ class StaticSchedule:
 @dataclass(frozen=True)
 class DataParallel(StaticSchedule):
     """One block for each output tile."""
+
+    def first(self, k_tiles: Any) -> tuple[Any, Any] | None:
+        return 0, k_tiles
 
     @cute.jit
     def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
@@ -108,6 +116,9 @@ class PersistentTiles(StaticSchedule):
     def fills(self, tiles: Any) -> Any:
         return tiles >= self.workers - self.workers // 8
 
+    def first(self, k_tiles: Any) -> tuple[Any, Any] | None:
+        return 0, k_tiles
+
     @cute.jit
     def run(self, worker: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
         workers = self.blocks(tiles)
@@ -129,6 +140,9 @@ class DynamicTiles(PersistentTiles):
     """
 
     counter: cute.Tensor
+
+    def first(self, k_tiles: Any) -> tuple[Any, Any] | None:
+        return None
 
     def feed(self, config: HopperConfig, rank: Any) -> Any:
         return TileFeed.create(rank, config.cluster_size, config.consumer_warps)

@@ -30,8 +30,11 @@ class SerialSplitK(StaticSchedule):
 
     @cute.jit
     def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
-        begin, end = slice_of(k_tiles, self.slices, self.turn())
+        begin, end = self.first(k_tiles)
         return piece(block, begin, end, state)
+
+    def first(self, k_tiles: Any) -> tuple[Any, Any]:
+        return slice_of(k_tiles, self.slices, self.turn())
 
     def turn(self) -> Any:
         """Which of the tile's blocks this is."""
@@ -72,5 +75,8 @@ class KeptSlices(StaticSchedule):
 
     @cute.jit
     def run(self, block: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY) -> Any:
-        begin, end = slice_of(k_tiles, self.slices, cute.arch.block_idx()[1])
+        begin, end = self.first(k_tiles)
         return piece(block, begin, end, state)
+
+    def first(self, k_tiles: Any) -> tuple[Any, Any]:
+        return slice_of(k_tiles, self.slices, cute.arch.block_idx()[1])

@@ -69,10 +69,13 @@ class ClusterSlices(StaticSchedule):
 
     slices: cutlass.Constexpr
 
+    def first(self, k_tiles: Any) -> tuple[Any, Any]:
+        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+        return slice_of(k_tiles, self.slices, rank)
+
     @cute.jit
     def run(
         self, cluster: Any, tiles: Any, k_tiles: Any, piece: Piece, state: Any = None, caller: Caller = ONLY
     ) -> Any:
-        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-        begin, end = slice_of(k_tiles, self.slices, rank)
+        begin, end = self.first(k_tiles)
         return piece(cluster, begin, end, state)
