@@ -231,8 +231,8 @@ class HopperConfig:
     first warp of those that multiply, a few k tiles ahead. ``cluster`` (m, n) blocks share their operands by multicast;
     or ``cluster_k`` blocks of a cluster share a tile's k tiles (split-K), and add up their sums through the shared
     memory of each other, every block some columns of the epilogue.
-    A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers. ``raster`` is the order
-    of tiles: ``group`` tiles of M ("m") or of N ("n") are walked together, or all along the Hilbert curve ("hilbert").
+    A warpgroup writes D in parts of ``epilogue_columns`` through ``epilogue_buffers`` buffers or more. ``raster`` is
+    the order of tiles: ``group`` of M ("m") or of N ("n") are walked together, or all on the Hilbert curve ("hilbert").
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
     is the N of the instruction. ``promote``: the wgmma accumulators are added to Float32 accumulators of their own, and
     started again, every this many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.

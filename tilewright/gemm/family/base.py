@@ -80,6 +80,11 @@ class KernelFamily(ABC):
         """Whether this size runs epilogues beside main loops, with registers left for them."""
         return False
 
+    def buffered(self, config: AnyConfig, smem: int) -> AnyConfig:
+        """The configuration, whose operands are known, with more buffers for the epilogue where ``smem`` bytes of
+        shared memory have room for them."""
+        return config
+
     def simulated_rate(self, config: AnyConfig) -> float:
         """Multiply-adds a second of the simulator for large products, on a core of a server, with the default
         checks."""

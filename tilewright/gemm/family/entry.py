@@ -114,7 +114,8 @@ class KernelEntry:
 
     def with_operands(self, a: Operand, b: Operand, c: Operand) -> AnyConfig:
         """The configuration for other majors, vector widths and output types."""
-        return self.config.with_operands(a, b, c, architecture(self.arch).smem)
+        smem = architecture(self.arch).smem
+        return self.family.buffered(self.config.with_operands(a, b, c, smem), smem)
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters of the configuration do not fit together."""

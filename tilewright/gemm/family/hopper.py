@@ -26,6 +26,8 @@ JOINING_COLUMNS = (64, 96, 128, 144, 160, 192, 224, 256)
 LEAST_JOINED = 64 * 128
 """Clusters, columns and elements of a tile, for the sizes whose blocks add up together."""
 
+SPARED = 5
+"""Stages of which one may go to the epilogue: products of 2 to 127 k tiles were as fast or faster with one less."""
 
 HIDING_COLUMNS, SHORT_K = 128, 2048
 """Columns of a tile that leave registers for a long epilogue beside the other warpgroup's main loop, and the most K at
@@ -56,6 +58,22 @@ class Hopper(KernelFamily):
 
     def hides_epilogue(self, config: AnyConfig) -> bool:
         return bool(config.pingpong and config.tile[1] <= HIDING_COLUMNS)
+
+    def buffered(self, config: AnyConfig, smem: int) -> AnyConfig:
+        """A buffer for each part of the epilogue, or as many as there is memory for: a part need not wait then until
+        TMA has read the one before it, 0.05 us for each at the end of a small product. One of at least ``SPARED``
+        stages is given up where that brings a buffer for all. Where warpgroups take turns, the other one multiplies
+        meanwhile."""
+        assert isinstance(config, HopperConfig)
+        if config.pingpong or config.cluster_k > 1 or config.parts <= config.epilogue_buffers:
+            return config
+        whole = replace(config, epilogue_buffers=config.parts)
+        fewer = replace(whole, stages=config.stages - 1)
+        if whole.smem_bytes > smem and config.stages >= SPARED and fewer.smem_bytes <= smem:
+            return fewer
+        while whole.smem_bytes > smem and whole.epilogue_buffers > config.epilogue_buffers:
+            whole = replace(whole, epilogue_buffers=whole.epilogue_buffers - 1)
+        return whole if whole.smem_bytes <= smem else config
 
     def simulated_rate(self, config: AnyConfig) -> float:
         return 2e9
