@@ -47,13 +47,29 @@ def again(*elements: int) -> float:
 
 def test_full_waves_of_whole_tiles() -> None:
     """8192^3 has 64 x 32 tiles of 128 x 256: 16 waves on 132 multiprocessors. A k tile is 64 elements of K; its loads
-    take longer than the tensor cores, which need 36.5 columns more for each instruction of 256."""
+    take longer than the tensor cores, which need 36.5 columns more for each instruction of 256. Of so large a product
+    half of the ends of tiles is won back by the clock."""
     config = hopper(128, 256)
     loads = (128 + 256) * 64 * 2 / 6.84e4
     assert loads > 2 * 128 * 256 * 64 / 7.73e6 * (256 + 36.5) / 256
     end = 8.62e-5 * 128 * 256 + 0.0526 * config.parts
-    expected = 16 * (128 * loads + end) + again(8192 * 8192, 8192 * 8192)
+    expected = 16 * (128 * loads + end / 2) + again(8192 * 8192, 8192 * 8192)
     assert times_of("hopper_f16", (8192, 8192, 8192, 1), 1, **ALONE) == pytest.approx(expected)
+
+
+def test_power_holds_large_products_up() -> None:
+    """Of 1e11 FLOPs and more: 4096 x 14336 are 2,624 tiles of 128 x 176 in turns, 20 waves whose k tiles take
+    longer than their loads; the end of the last tile takes 0.1 us a part there."""
+    turns = ALONE | {"tile": (128, 176, 64), "cluster": (2, 1), "pingpong": True}
+    config = next(c for c in sizes("hopper_f16") if all(getattr(c, name) == value for name, value in turns.items()))
+    assert isinstance(config, HopperConfig)
+    k_tile = 2 * 128 * 176 * 64 / 6.2e6
+    assert k_tile > hopper_cost.loads_us(config)
+    expected = 20 * (64 * k_tile + 0.2) + 0.0805 + 0.1 * config.parts + again(4096 * 4096, 14336 * 4096)
+    assert times_of("hopper_f16", (4096, 14336, 4096, 1), 1, **turns) == pytest.approx(expected)
+    one = times_of("hopper_f16", (4096, 14336, 832, 1), 1, **turns)  # of 9.8e10 FLOPs
+    one -= times_of("hopper_f16", (4096, 14336, 768, 1), 1, **turns)
+    assert one == pytest.approx(20 * hopper_cost.loads_us(config) + again(14336 * 64), rel=1e-3)
 
 
 def test_large_operands_that_clusters_read_apart() -> None:
@@ -113,7 +129,7 @@ def test_rows_that_begin_anywhere_are_read_and_written_slower() -> None:
     loads = 1.27 * hopper_cost.loads_us(config)
     k_tile = max(loads, hopper_cost.loop_us(config))
     read = times_of("hopper_f16", (8192, 8192, 8184, 1), 1, **ALONE)
-    expected = 16 * (128 * k_tile + hopper_cost.ends_us(config, False)) + again(8192 * 8184, 8192 * 8184)
+    expected = 16 * (128 * k_tile + hopper_cost.ends_us(config, False) / 2) + again(8192 * 8184, 8192 * 8184)
     assert read == pytest.approx(expected)
     written = times_of("hopper_f16", (8192, 8184, 8192, 1), 1, **ALONE)
     assert written > times_of("hopper_f16", aligned, 1, **ALONE), "sectors are written twice"

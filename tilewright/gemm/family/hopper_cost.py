@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,8 @@ from tilewright.gemm.family.plan_options import INFEASIBLE_US, Limits, PlanOptio
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 7.73e6  # of one multiprocessor at its full clock, 16-bit operands
-POWERED = 11.7e6  # the same of 8-bit floats in large products, where power sets the clock (37 timings of 5 products)
-POWERED_COLUMNS, POWERED_TOGETHER = 20, 1.045  # there: cost of issuing one wgmma, in columns; factor without turns
-POWERED_LAST, LARGE = 0.1, 1024  # there: the end of the last tile, a part; least rows and columns of such products
+POWERED_LAST, LARGE = 0.1, 1024  # in large products, where power sets the clock: the end of the last tile, a part; the
+# least rows and columns of such products
 INSTRUCTION = 36.5  # cost of issuing one wgmma, in columns
 TURNS = 1.11  # factor on the FLOPs of a k tile where warpgroups take turns: one issues while the other waits
 ALONE = 1.08  # one warpgroup does not keep the tensor cores busy between its groups of wgmma
@@ -54,6 +54,23 @@ SOME_FREE = 0.716  # lost where it finds room for some, for each part of a wave 
 FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and so not in the model's times
 
 
+class Power(NamedTuple):
+    """What power leaves of the tensor cores in large products: FLOPs a microsecond of one multiprocessor, the cost of
+    issuing one wgmma, in columns; without turns, the factor, and the part of the ends of tiles after which the clock is
+    faster; the least FLOPs of such a product."""
+
+    rate: float
+    columns: float
+    together: float
+    ends: float
+    least: float
+
+
+POWER = {8: Power(11.7e6, 20, 1.045, 0.0, 0.0), 16: Power(6.2e6, 0, 1.02, 0.5, 1e11)}
+"""By the bits of floats: from 37 timings of 5 products; from those of 19, and 18 of 3 on a GPU that is slower, where
+every size multiplies at 5.3e6 to 5.5e6, so that what counts is how full the waves are."""
+
+
 class HopperModel(CostModel):
     """The ``options`` of one kernel, whose operands have the same types, on a GPU of ``limits``."""
 
@@ -64,8 +81,9 @@ class HopperModel(CostModel):
         self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
         self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
-        self.powered, self.hidden = of_each(powered_us), of_each(hidden_us)
+        self.powered, self.hidden, self.hidden_ends = map(of_each, (powered_us, hidden_us, hidden_ends_us))
         self.is_powered = bool(self.powered.any())
+        self.least_powered = POWER[options[0].config.a.dtype.width].least if self.is_powered else 0.0
         self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
         self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
@@ -85,7 +103,7 @@ class HopperModel(CostModel):
         misaligned = MISALIGNED if k * self.bytes_in % 128 else 1.0
         loads = self.loads * (misaligned / CROWD + misaligned * (CROWD - 1) / CROWD * working)
         k_tile = np.maximum(loads, self.loop)
-        powered = self.is_powered and m >= LARGE and n >= LARGE
+        powered = self.is_powered and m >= LARGE and n >= LARGE and 2 * m * n * k * batch >= self.least_powered
         if powered:
             k_tile = np.maximum(k_tile, self.powered * working)
         loop = k_tile * k_tiles  # of a tile
@@ -93,7 +111,7 @@ class HopperModel(CostModel):
         own = slice(0, self.unshared)
         time = [self.whole_us(loop[own], waves[own], working[own], partial)]
         if powered:
-            time[0] -= self.hidden[own]
+            time[0] -= self.hidden[own] + np.ceil(waves[own]) * self.hidden_ends[own]
         if can_share(problem, sharing):
             own = self.even_shares
             time.append(self.even_us(problem, loop[own], waves[own], partial))
@@ -162,8 +180,9 @@ def powered_us(config: HopperConfig) -> float:
     if not is_powered(config):
         return 0.0
     (bM, bN, bK), columns = config.tile, config.part[1]
-    flops = 2 * bM * bN * bK / POWERED * (columns + POWERED_COLUMNS) / columns
-    return flops if config.pingpong else flops * POWERED_TOGETHER
+    power = POWER[config.a.dtype.width]
+    flops = 2 * bM * bN * bK / power.rate * (columns + power.columns) / columns
+    return flops if config.pingpong else flops * power.together
 
 
 def hidden_us(config: HopperConfig) -> float:
@@ -171,10 +190,17 @@ def hidden_us(config: HopperConfig) -> float:
     return (LAST_PART - POWERED_LAST) * config.parts if config.pingpong and is_powered(config) else 0.0
 
 
+def hidden_ends_us(config: HopperConfig) -> float:
+    """Microseconds of the end of each tile that are won back there, by a faster clock, where no turns hide it."""
+    if config.pingpong or not is_powered(config):
+        return 0.0
+    return POWER[config.a.dtype.width].ends * ends_us(config, partial=False)
+
+
 def is_powered(config: HopperConfig) -> bool:
-    """Whether the tensor cores are busy enough for power to hold them up: those of 8-bit floats, unless sums are
-    promoted in between."""
-    return config.a.dtype.is_float and config.a.dtype.width == 8 and not config.promote and config.sparsity == 1
+    """Whether the tensor cores are busy enough for power to hold them up: those of floats of 8 and 16 bits, unless sums
+    are promoted in between."""
+    return config.a.dtype.is_float and config.a.dtype.width in POWER and not config.promote and config.sparsity == 1
 
 
 def doublings(config: HopperConfig) -> float:
