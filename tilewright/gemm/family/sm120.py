@@ -36,6 +36,9 @@ class Sm120(Hopper):
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         return False  # no size has been measured with one
 
+    def buffered(self, config: AnyConfig, smem: int) -> AnyConfig:
+        return config  # not measured
+
     def min_arch(self, config: AnyConfig) -> int:
         return SM120[0]
 
