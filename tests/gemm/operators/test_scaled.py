@@ -131,6 +131,32 @@ def test_results_of_eight_bits_have_a_scale(name: str, kernel: str, device: str)
         np.testing.assert_array_equal(
             result.float().cpu().numpy().astype(np.float64), wanted.astype(np.float32).astype(dtype).astype(np.float64)
         )
+        how = {"kernel": kernel, "scale_result": scale_result, "saturate": False}
+        result = scaled_matmul(*given, out_dtype=getattr(torch, name), **how)
+        unlimited = (exact * factor).astype(np.float32).astype(dtype).astype(np.float64)  # as ml_dtypes converts
+        np.testing.assert_array_equal(result.float().cpu().numpy().astype(np.float64), unlimited)
+
+
+@pytest.mark.parametrize("dtype", [E4M3, E5M2], ids=["e4m3", "e5m2"])
+def test_where_results_of_eight_bits_overflow(dtype: Any) -> None:
+    """Around the number between the largest one and the next, from which on it depends; infinity and NaN."""
+    middle = 464.0 if dtype == E4M3 else 61440.0
+    around = [
+        middle,
+        np.nextafter(np.float32(middle), np.float32(0)),
+        np.nextafter(np.float32(middle), np.float32(1e9)),
+    ]
+    factors = np.array([*around, 1e-9, 1e30, np.inf, np.nan, middle - 16], np.float32)
+    rows = np.concatenate([factors, -factors])
+    a, b = np.zeros((16, 128), E4M3), np.zeros((128, 16), E4M3).T
+    a[:, 0], b = 1, np.eye(1, 128, dtype=np.float32).repeat(16, 0).astype(E4M3).T
+    one = np.ones((), np.float32)
+    result = scaled_matmul(a, b, rows, one, out_dtype=dtype, saturate=False)[:, 0]
+    np.testing.assert_array_equal(result.astype(np.float64), rows.astype(dtype).astype(np.float64))
+    largest = float(ml_dtypes.finfo(dtype).max)
+    result = scaled_matmul(a, b, rows, one, out_dtype=dtype)[:, 0]
+    wanted = np.clip(rows, -largest, largest).astype(dtype).astype(np.float64)
+    np.testing.assert_array_equal(result.astype(np.float64), wanted)
 
 
 @pytest.mark.parametrize("dtypes", [(E4M3, E5M2), (E5M2, E4M3)], ids=["e4m3 e5m2", "e5m2 e4m3"])
@@ -207,6 +233,8 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
         ({"b": np.ones((256, 32), E4M3), "kernel": "hopper_e4m3"}, "along K only, and b is not contiguous along K"),
         ({"out_dtype": np.int32}, "writes floats of 16 or 32 bits, e4m3 or e5m2, not Int32"),
         ({"out": np.ones((64, 32), np.float64)}, "writes floats of 16 or 32 bits, e4m3 or e5m2, not Float64"),
+        ({"saturate": False}, "saturate=False is for results of 8 bits, not for BFloat16"),
+        ({"saturate": 0, "out_dtype": E4M3}, "saturate is True or False, not 0"),
         ({"scale_result": np.ones((), np.float32)}, "scale_result is for results of 8 bits, not for BFloat16"),
         ({"scale_result": np.ones(2, np.float32), "out_dtype": E4M3}, r"scale_result is one number, not of shape \(2,"),
         ({"scale_result": np.ones(1), "out_dtype": E4M3}, "scale_result must be float32, got Float64"),

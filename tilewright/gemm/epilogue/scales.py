@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright import Constexpr, Float32, Int32, const_expr, cute, range_constexpr
+from tilewright import Constexpr, Float8E4M3FN, Float8E5M2, Float32, Int32, Uint8, const_expr, cute, range_constexpr
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
@@ -122,6 +122,41 @@ class ResultScale(OfWholeSums):
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
         acc.store(acc.load() * tile.number(self.scale))
+
+
+OVERFLOW = {Float8E4M3FN: (464.0, False, 0x7F), Float8E5M2: (61440.0, True, 0x7C)}
+"""Of 8-bit floats the number between the largest finite one and the next that there would be, whether it is rounded up,
+and the bits of what is beyond: NaN, or infinity."""
+
+
+@dataclass(frozen=True)
+class NonSaturating(OfWholeSums):
+    """acc rounded to ``dtype``, an 8-bit float, without saturation: what is beyond its largest finite number becomes
+    NaN in e4m3, which has no infinity, and infinity in e5m2. Conversions saturate by themselves (PTX ``satfinite``).
+    The function is the last one, and the result of its type.
+
+    >>> import ml_dtypes
+    >>> import numpy as np
+    >>> from tilewright.gemm import scaled_matmul
+    >>> a, one = np.ones((16, 128), ml_dtypes.float8_e4m3fn), np.ones((), np.float32)
+    >>> how = {"scale_b": one, "out_dtype": a.dtype, "saturate": False}
+    >>> [float(scaled_matmul(a, a.T, np.float32(scale) * one, **how)[0, 0]) for scale in (3.5, 3.625, 3.75)]
+    [448.0, 448.0, nan]
+    """
+
+    dtype: Constexpr
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> cute.Tensor:
+        limit, included, beyond = OVERFLOW[self.dtype]
+        rounded, sums = cute.make_rmem_tensor(acc.shape, self.dtype), acc.load()
+        rounded.store(sums.to(self.dtype))
+        bits = cute.recast_tensor(rounded, Uint8)
+        magnitude = cute.where(sums < 0, -sums, sums)
+        over = magnitude >= limit if const_expr(included) else magnitude > limit
+        held = bits.load()
+        bits.store(cute.where(over, held & 0x80 | beyond, held))
+        return rounded
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
-from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, ResultScale, Scales
+from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturating, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
@@ -64,6 +64,7 @@ def scaled_matmul(
     kernel: str | KernelEntry | None = None,
     scale_result: Any = None,
     amax: Any = None,
+    saturate: bool = True,
 ) -> Any:
     """activation((scale_a * a) @ (scale_b * b) + bias): matrices of 8 bits in, one of floats of 8, 16 or 32 bits out.
 
@@ -83,10 +84,11 @@ def scaled_matmul(
         use_fast_accum: leave sums of floats in the tensor cores, which keep 14 bits of them or so; else they are
             promoted to float32 every 128 elements of K. Scales of blocks always promote.
         kernel: the name or the entry of a kernel, in place of the choice.
-        scale_result: one float32 number, by which results of 8 bits are multiplied last, before they are rounded. What
-            is beyond the largest finite number of 8 bits becomes that, NaN stays.
+        scale_result: one float32 number, by which results of 8 bits are multiplied last, before they are rounded.
         amax: one float32 number, which is raised to the largest magnitude of the results before ``scale_result``:
             give 0 for theirs alone. Not of JAX, whose arrays are immutable.
+        saturate: what is beyond the largest finite number of a result of 8 bits becomes that (NaN stays). False: it
+            becomes NaN in e4m3 and infinity in e5m2, as PyTorch's conversions have it.
 
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 
@@ -121,9 +123,10 @@ def scaled_matmul(
                 kernel,
                 scale_result,
                 amax,
+                saturate,
             )
         try:
-            options = activation, out_dtype, use_fast_accum, kernel
+            options = activation, out_dtype, use_fast_accum, kernel, saturate
             key = torch_key(*tensors), options, simulated_gpu() if a.is_cpu else None
             repeated = remembered_product(key)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
@@ -149,6 +152,7 @@ def scaled_matmul(
         use_fast_accum=use_fast_accum,
         scale_result=scale_result,
         amax=amax,
+        saturate=saturate,
     ).run(key)
 
 
@@ -161,6 +165,7 @@ class ScaledRequest(Request):
     use_fast_accum: bool
     scale_result: Any
     amax: Any
+    saturate: bool
 
     def given(self) -> dict[str, Any]:
         return {**super().given(), **self.scales}
@@ -197,6 +202,12 @@ class ScaledRequest(Request):
             raise ArgumentError(f"scaled_matmul writes floats of 16 or 32 bits, e4m3 or e5m2, not {d}")
         if self.scale_result is not None and d.width != 8:
             raise ArgumentError(f"scale_result is for results of 8 bits, not for {d}: leave it out")
+        if not isinstance(self.saturate, bool):
+            raise ArgumentError(f"saturate is True or False, not {self.saturate!r}")
+        if not self.saturate and d.width != 8:
+            raise ArgumentError(
+                f"saturate=False is for results of 8 bits, not for {d}, which never saturate: leave it out"
+            )
 
     def result_dtype(self, entry: KernelEntry) -> Any:
         return BFloat16 if self.out_dtype is None else numeric_class(self.out_dtype)
@@ -272,6 +283,7 @@ class ScaledRequest(Request):
         if self.activation is not None:
             parts.append(activation_of(self.activation, Float32, problem.D.dtype))  # integer sums are scaled by then
         parts += [*map(Amax, amax), *map(ResultScale, others)]
+        parts += [] if self.saturate else [NonSaturating(problem.D.dtype)]
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:

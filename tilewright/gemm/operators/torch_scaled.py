@@ -20,7 +20,8 @@ from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 ARGUMENTS = (
     "Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, Tensor? bias=None, str? activation=None, "
-    "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None"
+    "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None, "
+    "bool saturate=True"
 )
 """Of both operators, as PyTorch's schemas have them."""
 
@@ -37,6 +38,7 @@ def multiplied(
     use_fast_accum: bool = False,
     kernel: str | None = None,
     scale_result: Tensor | None = None,
+    saturate: bool = True,
 ) -> Tensor:
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
     with torch.no_grad():
@@ -52,6 +54,7 @@ def multiplied(
             kernel=kernel,
             scale_result=scale_result,
             amax=amax,
+            saturate=saturate,
         )
     return result
 
@@ -102,11 +105,12 @@ def recorded(
     kernel: str | None,
     scale_result: Tensor | None = None,
     amax: Tensor | None = None,
+    saturate: bool = True,
 ) -> Tensor:
     """:func:`scaled_matmul` through the operator."""
     need_no_gradient("scaled_matmul", (scale_a, scale_b, bias, out, scale_result, amax), "scales and bias")
     dtype = result_dtype(out_dtype, out)
-    arguments = a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result
+    arguments = a, b, scale_a, scale_b, bias, activation, dtype, use_fast_accum, kernel, scale_result, saturate
     operators = torch.ops.tilewright
     result: Tensor = (
         operators.scaled_matmul(*arguments) if amax is None else operators.scaled_matmul_amax(amax, *arguments)
