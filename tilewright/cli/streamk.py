@@ -50,6 +50,10 @@ def run(
     m, n, k = problem
     timed = f"{iterations} timing iterations of" if where == "gpu" else "Modelled times and simulated results of"
     console.print(f"{timed} {m} x {n} x {k} matrix-matrix multiply", soft_wrap=True)
+    config = comparison.entry.config
+    shape, sums = "x".join(map(str, config.tile)), config.acc_dtype.__name__
+    other = "" if sums == "Float16" else "; CUTLASS's example adds in half, as tensorop_f16_f16 does"
+    console.print(f"{comparison.entry.name}, tiles of {shape}, sums in {sums}{other}", markup=False, soft_wrap=True)
     outcomes: dict[str, Outcome] = {}
     with ProgressBar("simulating") as progress:
         for outcome in comparison.run(iterations, progress):
@@ -58,7 +62,6 @@ def run(
     if picture is not None:
         from tilewright.viz import gantt
 
-        shape = "x".join(map(str, comparison.entry.config.tile))
         title = f"{m} x {n} x {k} in tiles of {shape} on {comparison.sms} multiprocessors"
         gantt([(one.variant.name, one.schedule) for one in outcomes.values()], title).save(picture)
         console.print(f"\ndrawn into {picture}", markup=False, soft_wrap=True)
