@@ -29,6 +29,7 @@ ONLY_ALL = ("overflow", "shift", "conversion", "tcgen05-registers", "mbarrier-ar
 
 # By default reads of shared memory are followed alone, not those of registers and of the caller's arrays.
 REGISTERS = (
+    "accumulators_of_a_tile_that_is_not_multiplied",
     "accumulators_that_are_not_cleared",
     "an_accumulator_that_is_not_cleared",
     "an_index_that_is_not_written",
@@ -38,6 +39,7 @@ REGISTERS = (
     "a_product_of_two_operands_that_were_not_loaded",
     "a_shuffle_from_a_lane_that_takes_no_part",
     "factors_in_registers_that_nothing_wrote",
+    "one_of_two_blocks_adds_to_accumulators_never_written",
 )
 
 

@@ -163,3 +163,59 @@ def a_first_product_without_a_fence(bug: bool) -> None:
 def ends(bug: bool, hangs: bool = False, fence: bool = True) -> None:
     a = from_dlpack(np.ones((64, 16), np.float16), assumed_align=16)
     Ends(bug, hangs, fence)(a, from_dlpack(np.zeros((64, 64), np.float32), assumed_align=16))
+
+
+class Begins:
+    """Two blocks, each with two tiles of accumulators: the first block adds to zeros, the second one begins anew.
+    ``anew``: whether it does; ``tiles``: how many of them are multiplied."""
+
+    def __init__(self, anew: bool = True, tiles: int = 2):
+        self.anew, self.tiles = anew, tiles
+        self.atom = WgmmaAtom((64, 64, 16), F32, F16, F16, "SS")
+
+    @cute.jit
+    def __call__(self, a: cute.Tensor, c: cute.Tensor):
+        self.kernel(a, c, cute.make_tiled_mma(self.atom, (1, 1, 1))).launch(grid=(2, 1, 1), block=(128, 1, 1))
+
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, c: cute.Tensor, mma: cute.TiledMma):
+        t, _, _ = cute.arch.thread_idx()
+        block, _, _ = cute.arch.block_idx()
+        layout = swizzled_layout("K", "SW32", 16, (128, 16), (0, 1))
+        s = utils.SmemAllocator().allocate_tensor(cutlass.Float16, layout, 1024)
+        for i in cutlass.range(t, 2048, 128):
+            s[i] = a[i]
+        cute.arch.fence_view_async_shared()
+        cute.arch.sync_threads()
+        part = mma.get_slice(t)
+        rA, rB = mma.make_fragment_A(part.partition_A(s)), mma.make_fragment_B(part.partition_B(s))
+        acc = mma.make_fragment_C(part.partition_C(c[None, None, 0]))  # (V, M, N): two tiles of M
+        if block == 0:
+            acc.fill(0.0)
+        mma.set(warpgroup.Field.ACCUMULATE, block == 0 or cutlass.const_expr(not self.anew))
+        warpgroup.fence()
+        for m in cutlass.range_constexpr(self.tiles):
+            cute.gemm(mma, acc[None, m, 0], rA[None, m, 0], rB[None, 0, 0], acc[None, m, 0])
+        warpgroup.commit_group()
+        warpgroup.wait_group(0)
+        cute.autovec_copy(acc, part.partition_C(c[None, None, block]))
+
+
+def begins(bug: bool, **how) -> None:
+    a = from_dlpack(np.ones((128, 16), np.float16), assumed_align=16)
+    c = np.zeros((128, 64, 2), np.float32, order="F")
+    Begins(**how)(a, from_dlpack(c, assumed_align=16))
+    assert bug or (c == 16).all()
+
+
+RESULT = "cute.autovec_copy(acc, part.partition_C(c[None, None, block]))"
+
+
+@pair("uninitialised", RESULT, "acc = mma.make_fragment_C(part.partition_C(c[None")
+def one_of_two_blocks_adds_to_accumulators_never_written(bug: bool) -> None:
+    begins(bug, anew=not bug)
+
+
+@pair("uninitialised", RESULT, "acc = mma.make_fragment_C(part.partition_C(c[None")
+def accumulators_of_a_tile_that_is_not_multiplied(bug: bool) -> None:
+    begins(bug, tiles=1 if bug else 2)

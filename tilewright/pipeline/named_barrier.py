@@ -116,7 +116,8 @@ def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
 class NamedBarrier(SyncObject):
     """Barrier ``barrier_id`` (0 to 15) for ``num_threads`` threads: whole warps, those that only arrive included.
 
-    Raises ConstraintError for other ids, or threads that are not whole warps.
+    Raises ConstraintError for other ids, or threads that are not whole warps. Programs may make one of 0 threads, for a
+    role that a kernel leaves out; whoever arrives there is refused.
 
     >>> NamedBarrier(1, 64)  # of two warps; then barrier.arrive_and_wait() in each of them
     NamedBarrier(1, 64)
@@ -128,7 +129,7 @@ class NamedBarrier(SyncObject):
     def __post_init__(self) -> None:
         if isinstance(self.barrier_id, int) and not 0 <= self.barrier_id <= 15:
             raise ConstraintError(f"NamedBarrier: barrier {self.barrier_id} does not exist; ids are 0 to 15")
-        if isinstance(self.num_threads, int) and (self.num_threads < 32 or self.num_threads % 32):
+        if isinstance(self.num_threads, int) and (self.num_threads < 0 or self.num_threads % 32):
             raise ConstraintError(
                 f"NamedBarrier: {self.num_threads} threads; a barrier counts whole warps, so give a multiple of 32"
             )

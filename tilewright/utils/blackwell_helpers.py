@@ -307,10 +307,13 @@ def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: 
     held = tiled_mma.instruction.stored_type(which)
     dtype = class_of(held) if held.width != scalar_of(dtype).width else dtype
     major = OperandMajorMode.K if tiled_mma.instruction.major_of(which) == "K" else OperandMajorMode.MN
-    atom = make_smem_layout_atom(get_smem_layout_atom_ab(major, dtype, tile), dtype)
+    shape = tiled_mma.partition_shape(which, tile)
+    # The atom must divide what one block holds: of a pair, half of the tile's rows or columns.
+    held_tile = size(shape[0][0]) * size(shape[1]), size(shape[0][1]) * size(shape[2])
+    atom = make_smem_layout_atom(get_smem_layout_atom_ab(major, dtype, held_tile), dtype)
     # The contiguous mode is filled last where it is MN: its atoms are repeated along K first.
     order = (0, 1, 2) if major is OperandMajorMode.K else (1, 0, 2)
-    tiled = tile_to_mma_shape(atom, (*tiled_mma.partition_shape(which, tile), stages), order)
+    tiled = tile_to_mma_shape(atom, (*shape, stages), order)
     outer = tiled.outer if isinstance(tiled, ComposedLayout) else tiled
     plain = Layout((*outer.shape[:3], coalesce(outer[3]).shape), (*outer.stride[:3], coalesce(outer[3]).stride))
     return ComposedLayout(tiled.inner, tiled.offset, plain) if isinstance(tiled, ComposedLayout) else plain

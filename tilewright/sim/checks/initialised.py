@@ -88,13 +88,14 @@ def touched(op: Op) -> tuple[Touches, Touches]:
 def _product(op: Op) -> tuple[Touches, Touches]:
     d, a, b = op.operands[:3]
     roles = [("d", d), ("a", a), ("b", b), *zip("e", op.operands[4:], strict=False)]
-    named = {role: _registers(op, role) for role, value in roles if isinstance(value.type, FragType)}
+    named = {role: product_registers(op, role) for role, value in roles if isinstance(value.type, FragType)}
     fresh = len(op.operands) > 3 and isinstance(op.operands[3], Constant) and not op.operands[3].value
     reads = [(v, named[role]) for role, v in roles if role in named]
     return (reads[1:], [(d, named["d"])]) if fresh and "d" in named else (reads, [])
 
 
-def _registers(op: Op, role: str) -> frozenset[int]:
+def product_registers(op: Op, role: str) -> frozenset[int]:
+    """The registers of a fragment that a product names as its operand ``d``, ``a`` or ``b``."""
     start = int(op.attrs.get(f"{role}_offset", 0))
     return frozenset(start + int(o) for o in offsets(op.attrs[f"{role}_layout"]).reshape(-1))
 

@@ -15,6 +15,7 @@ from tilewright.ir.target import WARP
 from tilewright.ir.types import BOOL, FragType, PtrType, VecType
 from tilewright.sim.checks.actors import lanes_of
 from tilewright.sim.checks.from_arrays import FromArrays
+from tilewright.sim.checks.initialised import product_registers
 from tilewright.sim.checks.places import flat_offsets
 from tilewright.sim.checks.shadow_run import ShadowLanes, run_copy, run_product
 from tilewright.sim.checks.sites import SHARED_SPACES
@@ -173,14 +174,22 @@ class RegisterOrigins(FromArrays):
         return None
 
     def _wgmma(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+        """Accumulators of lanes that do not accumulate are as defined as the operands; what a warp brings in registers
+        reaches all accumulators of its lanes."""
         slot, kind = self.slots[op.operands[0]], op.operands[0].type
         assert isinstance(kind, FragType)
-        accumulate = np.asarray(self._value(group, op.operands[3]))
-        if found[0] is not None and not accumulate.any():
-            registers.put(group, slot, None)
-        if found[1] is not None and isinstance(op.operands[1].type, FragType):
-            warps = found[1].reshape(group.warps.size, -1).max(1)
-            registers.put(group, slot, np.repeat(np.repeat(warps, WARP)[:, None], kind.n, axis=1))
+        of_a = found[1] if isinstance(op.operands[1].type, FragType) else None
+        if found[0] is None and of_a is None:
+            return
+        new = np.zeros((group.lanes_count, kind.n), ORIGIN) if found[0] is None else found[0].copy()
+        acts = np.ones(group.lanes_count, bool) if group.mask is None else group.mask
+        written = sorted(product_registers(op, "d"))
+        fresh = acts & ~np.broadcast_to(np.asarray(self._value(group, op.operands[3])), acts.shape).astype(bool)
+        new[np.ix_(fresh, written)] = 0
+        if of_a is not None:
+            warps = np.where(acts, np.repeat(of_a.reshape(group.warps.size, -1).max(1), WARP), 0)
+            new[:, written] = np.maximum(new[:, written], warps[:, None])
+        registers.put(group, slot, new if new.any() else None)
 
     def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
         """Run the copy on booleans in place of values ('comes from uninitialised memory'), so that each value keeps
