@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 import pytest
 
@@ -112,11 +113,28 @@ def test_static_object_changes_in_loop(staged):
         mode = "first"
         total = n
         for _ in range(n):
-            total += 1 if mode == "first" else 2
+            total += 1 if mode == "first" else 2  # here
             mode = "other"
         return total
 
-    refuse(program, staged, 3, match="'mode' changes its type in the run-time for loop .* 'first' against 'other'")
+    why = "'mode' has no value here: the run-time for loop at line .* leaves it as 'other', before it was 'first'"
+    refuse(program, staged, 3, match=why)
+
+
+def test_static_object_that_each_iteration_assigns_first(staged):
+    def program(n):
+        i, total, more, flag = 0, n, True, True
+        while more:  # known in the first iteration, run-time in the others
+            if cutlass.const_expr(flag):
+                step = partial(lambda a, b, c: a + b + c, i, n)
+            if cutlass.const_expr(flag):
+                total = step(total)
+            i += 1
+            more = i < n
+        return total
+
+    for n in range(5):
+        assert staged(program, n) == (program(n),)
 
 
 def test_use_of_a_variable_of_one_branch(staged):

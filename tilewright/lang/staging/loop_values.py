@@ -21,7 +21,7 @@ from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import CompoundSpec, KeptObjectSpec, ShapeMismatch, Spec
+from tilewright.lang.staging.values import CompoundSpec, KeptObjectSpec, ShapeMismatch, Spec, StaticSpec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
@@ -47,7 +47,8 @@ class LoopCarriedValue:
         try:
             return self.spec.conform(value, self.label)
         except ShapeMismatch as found:
-            if not self.temporary:
+            # What is known only while staging may be another object in each iteration that assigns it first.
+            if not self.temporary and not isinstance(self.spec, StaticSpec):
                 raise changed_type(found, region) from None
             self.lost = f"the {region} leaves it as {found.got}, before it was {found.expected}"
             return self.spec.conform(self.init, self.label)
@@ -119,7 +120,9 @@ class LoopValues:
                 carried, again = self.carry(carried.index), True
                 self.carried[i] = carried
             again |= carried.spec is not None and carried.spec.weaken(value)
+            had = carried.lost
             found += carried.conform(value, self.region)
+            again |= carried.lost != had and not carried.temporary
         if not again:
             return found
         self.state.restore()

@@ -236,6 +236,8 @@ class MemRange:
         """How many elements."""
         return self._kind.count
 
+    _size = size  # the name by which FlashAttention 4 asks
+
     @property
     def elem_width(self) -> int:
         """Bits of an element."""
