@@ -16,8 +16,9 @@ def draw(*shape: int, dtype: torch.dtype = torch.float16, grad: bool = False) ->
     return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=grad)
 
 
-def reference(q, k, v, causal=False, window=None, softcap=0.0):
-    """In single precision. ``window``: how many columns to the left and to the right of its own a row sees."""
+def reference(q, k, v, causal=False, window=None, softcap=0.0, sink=None):
+    """In single precision. ``window``: how many columns to the left and to the right of its own a row sees; ``sink``: a
+    score for each head that takes weight and has no value."""
     group = q.shape[2] // k.shape[2]
     q, k, v = (x.float().transpose(1, 2) for x in (q, k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)))
     scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
@@ -29,15 +30,38 @@ def reference(q, k, v, causal=False, window=None, softcap=0.0):
         scores = scores.masked_fill(apart > 0, float("-inf"))
     elif window is not None:
         scores = scores.masked_fill((apart < -window[0]) | (apart > window[1]), float("-inf"))
-    return (torch.softmax(scores, -1) @ v).transpose(1, 2)
+    if sink is not None:
+        extra = sink.float()[None, :, None, None].expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, extra], -1)
+    return (torch.softmax(scores, -1)[..., : v.shape[2]] @ v).transpose(1, 2)
 
 
-def forward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16, columns=None, **options) -> bool:
-    q = draw(1, rows, heads, depth, dtype=dtype)
-    k, v = (draw(1, columns or rows, heads // shared, depth, dtype=dtype) for _ in range(2))
+def forward(
+    rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16, columns=None, values=None, **options
+) -> bool:
+    """``values``: the depth of V, that of K by default."""
+    q, k, v = (
+        draw(1, n, h, d, dtype=dtype)
+        for n, h, d in (
+            (rows, heads, depth),
+            (columns or rows, heads // shared, depth),
+            (columns or rows, heads // shared, values or depth),
+        )
+    )
     out, *_ = flash_attn_func(q, k, v, causal=causal, **options)
-    wanted = reference(q, k, v, causal, options.get("window_size"), options.get("softcap", 0.0))
+    window, softcap = options.get("window_size"), options.get("softcap", 0.0)
+    wanted = reference(q, k, v, causal, window, softcap, options.get("learnable_sink"))
     return bool((out.float() - wanted).abs().max() < 5e-3)
+
+
+def pages(size: int, table: list[int], used: int) -> bool:
+    """The last 8 rows of a sequence of ``used`` columns, whose K and V lie in pages of ``size`` columns."""
+    q = draw(1, 8, 4, 128, dtype=torch.bfloat16)
+    k, v = (draw(len(table) + 2, size, 2, 128, dtype=torch.bfloat16) for _ in range(2))
+    given, count = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([table], [used]))
+    out, *_ = flash_attn_varlen_func(q, k, v, page_table=given, seqused_k=count, causal=True)
+    k, v = (x[given[0].long()].reshape(1, -1, 2, 128)[:, :used] for x in (k, v))
+    return bool((out.float() - reference(q, k, v, True)).abs().max() < 1e-2)
 
 
 def lengths(heads=2, shared=1, causal=False, train=False) -> bool:
@@ -59,10 +83,13 @@ def lengths(heads=2, shared=1, causal=False, train=False) -> bool:
     return right
 
 
-def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16) -> bool:
-    given = [draw(1, rows, n, depth, dtype=dtype, grad=True) for n in (heads, heads // shared, heads // shared)]
+def backward(rows=128, heads=2, shared=1, depth=64, causal=False, dtype=torch.float16, values=None, **options) -> bool:
+    given = [
+        draw(1, rows, n, d, dtype=dtype, grad=True)
+        for n, d in ((heads, depth), (heads // shared, depth), (heads // shared, values or depth))
+    ]
     exact = [x.detach().float().requires_grad_() for x in given]
-    out, *_ = flash_attn_func(*given, causal=causal)
+    out, *_ = flash_attn_func(*given, causal=causal, **options)
     weight = torch.randn_like(out)
     out.backward(weight)
     reference(*exact, causal).backward(weight.float())
@@ -84,6 +111,13 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, 40 rows, 200 columns": lambda: forward(40, columns=200),
     "forward, a window": lambda: forward(200, window_size=(20, 10)),
     "forward, softcap": lambda: forward(softcap=5.0),
+    "forward, a sink for each head": lambda: forward(
+        learnable_sink=draw(2, dtype=torch.bfloat16), dtype=torch.bfloat16
+    ),
+    "forward, packed heads": lambda: forward(40, 8, 4, 128, causal=True, columns=200, pack_gqa=True),
+    "forward, depth 192 and 128, causal": lambda: forward(256, depth=192, values=128, causal=True),
+    "forward, pages of 128": lambda: pages(128, [2, 0], 200),
+    "forward, pages of 16, -proxies": lambda: without("-proxies", lambda: pages(16, [2, 0, 1, 3], 50)),
     "forward, depth 96": lambda: forward(depth=96),
     "forward, depth 96, -races,-proxies": lambda: without("-races,-proxies", lambda: forward(depth=96)),
     "forward, lengths": lengths,
@@ -91,6 +125,10 @@ FORMS: dict[str, Callable[[], bool]] = {
     "backward": backward,
     "backward, causal": lambda: backward(causal=True),
     "backward, causal, grouped heads": lambda: backward(heads=4, shared=2, causal=True),
+    "backward, deterministic, causal, -bounds": lambda: without(
+        "-bounds", lambda: backward(256, causal=True, deterministic=True)
+    ),
+    "backward, depth 192 and 128, -bounds": lambda: without("-bounds", lambda: backward(depth=192, values=128)),
     "backward, lengths": lambda: lengths(train=True),
     "backward, lengths, causal, grouped heads": lambda: lengths(4, 2, causal=True, train=True),
     "backward, bf16, 200 rows of 128": lambda: backward(200, 1, depth=128, dtype=torch.bfloat16),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from flash_attention import backward, forward, lengths, run, without
+from flash_attention import backward, draw, forward, lengths, pages, run, without
 
 DEFAULT = "default,-exits"
 """The last bulk stores of the backward are not waited for before a block ends."""
@@ -26,6 +26,17 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, 40 rows, 200 columns": of("default", lambda: forward(40, columns=200)),
     "forward, a window": of("default", lambda: forward(200, window_size=(20, 10))),
     "forward, lengths": of("default", lengths),
+    "forward, a sink for each head": of(
+        "default", lambda: forward(learnable_sink=draw(2, dtype=torch.bfloat16), dtype=torch.bfloat16)
+    ),
+    "forward, packed heads": of("default", lambda: forward(40, 8, 4, 128, causal=True, columns=200, pack_gqa=True)),
+    "forward, split columns": of("default", lambda: forward(16, 4, depth=128, columns=512, num_splits=2)),
+    "forward, one row, split columns": of(
+        "default", lambda: forward(1, 8, 4, 128, columns=700, num_splits=3, dtype=torch.bfloat16)
+    ),
+    "forward, depth 192 and 128, causal": of("default", lambda: forward(256, depth=192, values=128, causal=True)),
+    "forward, pages of 128": of("default", lambda: pages(128, [2, 0], 200)),
+    "forward, pages of 16, -proxies": of("default,-proxies", lambda: pages(16, [2, 0, 1, 3], 50)),
     "backward, -exits": of(DEFAULT, backward),
     "backward, causal, -exits": of(DEFAULT, lambda: backward(causal=True)),
     "backward, lengths, -exits": of(DEFAULT, lambda: lengths(train=True)),
@@ -35,6 +46,10 @@ FORMS: dict[str, Callable[[], bool]] = {
     "backward, bf16, 256 rows of 128, causal, -exits,-bounds": of(
         BROAD, lambda: backward(256, 2, 2, depth=128, causal=True, dtype=torch.bfloat16)
     ),
+    "backward, deterministic, causal, -exits,-bounds": of(
+        BROAD, lambda: backward(256, causal=True, deterministic=True)
+    ),
+    "backward, depth 192 and 128, -exits,-bounds": of(BROAD, lambda: backward(depth=192, values=128)),
     "backward, bf16, 128 rows of 256, -exits,-bounds,-divergence,-races": of(
         f"{BROAD},-divergence,-races", lambda: backward(128, 1, depth=256, dtype=torch.bfloat16)
     ),
