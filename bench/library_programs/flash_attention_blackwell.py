@@ -6,12 +6,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from flash_attention import backward, draw, forward, lengths, pages, run, without
+from flash_attention import backward, draw, forward, lengths, pages, reference, run, without
+from flash_attn.cute.interface import flash_attn_func
 
 DEFAULT = "default,-exits"
 """The last bulk stores of the backward are not waited for before a block ends."""
 BROAD = f"{DEFAULT},-bounds"
 """Besides, the step before it reads beyond its tile where the tile has fewer rows than the block has threads."""
+
+
+def latent(rows: int, heads: int, causal: bool = False) -> bool:
+    """Latent attention: every head multiplies 64 numbers of its own and 512 that all share, which are V, too."""
+    q, k, v, of_v = (
+        draw(1, n, h, d, dtype=torch.bfloat16)
+        for n, h, d in ((rows, heads, 64), (128, 1, 64), (128, 1, 512), (rows, heads, 512))
+    )
+    out, *_ = flash_attn_func(q, k, v, qv=of_v, causal=causal)
+    both, keys = torch.cat([q, of_v], -1), torch.cat([k, v], -1)
+    return bool(
+        (out.float() - reference(both, keys.repeat(1, 1, heads, 1), v.repeat(1, 1, heads, 1), causal)).abs().max()
+        < 2e-2
+    )
 
 
 def of(checks: str, form: Callable[[], bool]) -> Callable[[], bool]:
@@ -37,6 +52,8 @@ FORMS: dict[str, Callable[[], bool]] = {
     "forward, depth 192 and 128, causal": of("default", lambda: forward(256, depth=192, values=128, causal=True)),
     "forward, pages of 128": of("default", lambda: pages(128, [2, 0], 200)),
     "forward, pages of 16, -proxies": of("default,-proxies", lambda: pages(16, [2, 0, 1, 3], 50)),
+    "latent attention, 128 heads, -divergence": of("default,-divergence", lambda: latent(8, 128)),
+    "latent attention, 64 heads, causal, -divergence": of("default,-divergence", lambda: latent(4, 64, True)),
     "backward, -exits": of(DEFAULT, backward),
     "backward, causal, -exits": of(DEFAULT, lambda: backward(causal=True)),
     "backward, lengths, -exits": of(DEFAULT, lambda: lengths(train=True)),

@@ -135,6 +135,26 @@ def test_wrong_turns_at_the_barrier(body: Any, text: str) -> None:
         simulate(body)
 
 
+def test_two_arrivals_and_two_waits_count_once_without_the_check() -> None:
+    @cute.jit
+    def body(out: Any, rank: Any, tidx: Any, buffer: Any):
+        buffer[tidx] = cutlass.Int64(tidx + 100 * rank)
+        for _ in cutlass.range_constexpr(2):
+            cute.arch.cluster_arrive()
+        for _ in cutlass.range_constexpr(2):
+            cute.arch.cluster_wait()
+        theirs = cute.make_tensor(cute.arch.mapa(buffer.iterator, rank ^ 1), buffer.layout)
+        out[rank, tidx] = theirs[tidx].to(cutlass.Int32)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    for seed in range(4):
+        with sim.options(check="default,-divergence", seed=seed):
+            assert (simulate(body) == [np.arange(32) + 100, np.arange(32)]).all()
+    with pytest.raises(SimulationError, match="'default,-divergence' takes both for one arrival"):
+        simulate(body)
+
+
 def test_a_rank_outside_the_cluster() -> None:
     @cute.jit
     def body(out: Any, rank: Any, tidx: Any, buffer: Any):
