@@ -322,7 +322,8 @@ def test_a_captured_launch_overlaps_behind_kernels_that_let_the_next_begin(
     machine = gpu.machine()
     how = config((4, 1, 1), stream=7, attributes=("use_pdl",))
     kernel = machine.load(small())
-    launch = kernel.repeat("cuda:0", how, (16, 5)) if repeated else lambda: kernel.on("cuda:0")(how, (16, 5))
+    again = kernel.moving("cuda:0", how, (16, 5), (16, 5), (), {})
+    launch = (lambda: again(7, ())) if repeated else (lambda: kernel.on("cuda:0")(how, (16, 5)))
     nodes = (ctypes.c_void_p * 4).in_dll(driver.library, "nodes")
 
     def overlaps(*before: int) -> bool:
@@ -513,9 +514,15 @@ def test_a_repeated_launch_is_the_launch_whatever_was_launched_in_between(driver
 
     kernel.on("cuda:0")(how, (16, 5))
     plain = seen()
-    again = kernel.repeat("cuda:0", how, (16, 5))
+    move = kernel.moving("cuda:0", how, (48, 5), (58, 5), (40,), {10: 0})
+
+    def again() -> None:
+        move(7, (8,))
+
     for other in (how._replace(stream=9), how._replace(grid=(8, 1, 1)), config()):
         kernel.on("cuda:0")(other, (32, 6))
+        assert seen() != plain
+        move(9, (32,))
         assert seen() != plain
         again()
         assert seen() == plain
@@ -530,7 +537,7 @@ def test_a_repeated_launch_is_the_launch_whatever_was_launched_in_between(driver
 
 def test_the_first_launch_may_be_one_to_repeat(driver: Driver) -> None:
     driver.expect(8, 4)
-    gpu.machine().load(small()).repeat("cuda:0", config((3, 1, 1)), (16, 5))()
+    gpu.machine().load(small()).moving("cuda:0", config((3, 1, 1)), (16, 5), (16, 5), (), {})(0, ())
     assert tuple(driver.last.grid) == (3, 1, 1) and driver.last.launches == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,18 +13,18 @@ import pytest
 
 from tilewright.cuda import moving, parameters
 from tilewright.cuda.libcuda import LaunchConfiguration
-from tilewright.cuda.machine import Repeat
 from tilewright.cuda.moving import MovingLaunch, moving_launch
 from tilewright.cuda.parameters import Parameters
+from tilewright.errors import MachineError
 from tilewright.gemm import SplitK, matmul
 from tilewright.gemm.host import handle
 from tilewright.gemm.operators import prepared
-from tilewright.gemm.operators.matmul import REPEATED_PRODUCTS
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.tensormap import TensorMap
 from tilewright.lang.launch.machine import register_machine
 
 torch = pytest.importorskip("torch")
+products = importlib.import_module("tilewright.gemm.operators.matmul")  # the package has a function of that name
 
 
 def described(tensor_map: TensorMap) -> bytes:
@@ -49,18 +50,15 @@ class Kernel:
     def configuration(self, config: LaunchConfig) -> LaunchConfiguration:
         return LaunchConfiguration(config.grid, config.block, 0)
 
-    def submission(self, own: LaunchConfiguration, block: Parameters) -> Any:
-        def submit() -> int:
+    def driver_call(self, own: LaunchConfiguration, block: Parameters) -> Any:
+        def call() -> int:
             self.log.append(("moved", tuple(own.grid), bytes(block.buffer)))
             return 0
 
-        return submit
-
-    def repeat(self, device: str, config: LaunchConfig, values: Any) -> Repeat:
-        return Repeat(self, config, values)
+        return call
 
     def moving(self, device: str, config: Any, values: Any, moved: Any, addresses: Any, distances: Any) -> Any:
-        return moving_launch(self.repeat(device, config, values), moved, addresses, distances)
+        return moving_launch(self, config, values, moved, addresses, distances)
 
 
 @pytest.fixture
@@ -77,9 +75,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(moving, "encode", described)
     monkeypatch.setattr(parameters, "encoded", described)
     monkeypatch.setattr(prepared, "current_stream", lambda device, apart: 7)
-    REPEATED_PRODUCTS.clear()
+    monkeypatch.setattr(products, "REPEATED_PRODUCTS", {})
+    monkeypatch.setattr(products, "_ROWS", {})
     yield found
-    REPEATED_PRODUCTS.clear()
     register_machine("cpu", "tilewright.sim.machine")
 
 
@@ -95,11 +93,13 @@ CASES = [
 def test_moving_launches_are_the_plain_ones(
     kernel: str, dtype: Any, bias: bool, log: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = [[torch.zeros(n, dtype=dtype) for n in ((64, 128), (128, 64), (64, 64), (64,))] for _ in range(9)]
+    sets = [[torch.zeros(n, dtype=dtype) for n in ((64, 128), (128, 64), (64, 64), (64,))] for _ in range(8)]
+    sets += sets[-1:] + sets[:1]  # at the addresses of the launch before, and at others again
 
     def launches(moving_after: int) -> list[Any]:
         monkeypatch.setattr(prepared, "MOVING_AFTER", moving_after)
-        REPEATED_PRODUCTS.clear()
+        products.REPEATED_PRODUCTS.clear()
+        products._ROWS.clear()
         log.clear()
         for a, b, out, vector in sets:
             matmul(a, b, out, bias=vector if bias else None, kernel=kernel)
@@ -122,11 +122,32 @@ def test_other_differences_than_addresses_have_no_such_launch() -> None:
     params = [Value(PtrType(F16, MemSpace.GMEM, 2)), Value(I32)]
     kernel = Kernel(SimpleNamespace(name="k", params=params), [])
     config = LaunchConfig((1, 1, 1), (32, 1, 1), (1, 1, 1), None, 7, ())
-    first = kernel.repeat("cuda:0", config, (0x1000, 3))
-    assert isinstance(moving_launch(first, (0x1100, 3), (0x0FF0,), {0x100: 0}), MovingLaunch)
-    assert moving_launch(first, (0x1100, 4), (0x1000,), {0x100: 0}) is None, "a number follows the address"
-    assert moving_launch(first, (0x1200, 3), (0x1000,), {0x100: 0}) is None, "twice as far as the array"
-    assert ctypes.sizeof(first.parameters.buffer) == 12
+
+    def launch(moved: tuple[int, int], at: int) -> MovingLaunch | None:
+        return moving_launch(kernel, config, (0x1000, 3), moved, (at,), {0x100: 0})
+
+    found = launch((0x1100, 3), 0x0FF0)
+    assert found is not None and ctypes.sizeof(found.parameters.buffer) == 12
+    assert launch((0x1100, 4), 0x1000) is None, "a number follows the address"
+    assert launch((0x1200, 3), 0x1000) is None, "twice as far as the array"
+
+
+def test_a_refused_tensor_map_leaves_no_half_written_arguments(log: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    first, other = ([torch.zeros(n, dtype=torch.bfloat16) for n in ((64, 128), (128, 64), (64, 64))] for _ in range(2))
+    for _ in range(8):
+        matmul(*first, kernel="hopper_bf16")
+
+    def refuse_the_result(tensor_map: TensorMap) -> bytes:
+        if tensor_map.address == other[2].data_ptr():
+            raise MachineError("refused")
+        return described(tensor_map)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "encode", refuse_the_result)
+        with pytest.raises(MachineError, match="refused"):
+            matmul(*other, kernel="hopper_bf16")
+    matmul(*first, kernel="hopper_bf16")
+    assert log[-1] == log[-2] and log[-1][0] == "moved"
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ from tests.keys.spy import Path, Spy, check, components
 from tilewright import cute
 from tilewright.gemm import gemm_grouped, grouped_matmul
 from tilewright.gemm.choice.registry import KERNELS
-from tilewright.gemm.operators import group_launch, matmul, prepared
+from tilewright.gemm.operators import group_launch, prepared
 from tilewright.gemm.operators import repeated as repeats
 from tilewright.gemm.operators.prepared import CAPTURED, Prepared, PreparedLaunch, Slot
 from tilewright.gemm.operators.repeated import RepeatedProduct
@@ -36,9 +36,6 @@ class Code:
     def body(self, kernels: Any, device: Any, *values: Any) -> None:
         self.log.append(values)
 
-    def repeats(self, device: str, values: list[Any], stream: Any) -> list[Any]:
-        return [partial(self.log.append, (stream, *values))]
-
     def moving(self, device: str, values: list[Any], moved: Any, stream: Any, *_: Any) -> list[Any]:
         return [lambda stream, addresses: self.log.append((stream, values[0], *addresses))]
 
@@ -53,7 +50,8 @@ class Launch(NamedTuple):
 def stand_in(log: list[Any], workspace: bool) -> Any:
     """A Prepared that binds steps which tell the stream whose workspace they have."""
     made = object.__new__(Prepared)
-    made.device, made.workspace, made.bindings, made.repeats, made.moving = "cuda:0", workspace, {}, {}, {}
+    made.device, made.number, made.workspace = "cuda:0", 0, workspace
+    made.bindings, made.launches, made.moving = {}, {}, {}
 
     def bind(stream: Any) -> list[PreparedLaunch]:
         slots = [Slot(3 + i, i, 0, 64, 0) for i in range(5)]
@@ -73,12 +71,12 @@ def launched(attribute: str, times: int, spy: Spy, *cases: Launch) -> list[Any]:
     setattr(product, attribute, spy)
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared, "KEPT_AFTER", 1)
+        patch.setattr(prepared, "MOVING_AFTER", 1)
         for case in cases:
             patch.setattr(prepared, "current_stream", lambda device, apart, case=case: case.stream)
             log.clear()
             for _ in range(times):
-                product.launch(*case.addresses)
+                product.launch(case.addresses)
             outcomes.append(list(log))
     return outcomes
 
@@ -87,22 +85,10 @@ def moved(operand: int) -> tuple[int, ...]:
     return tuple(address + 0x100 * (i == operand) for i, address in enumerate(ADDRESSES))
 
 
-REPEATS: dict[Path, Launch] = {(0,): Launch(stream=8), **{(1, i): Launch(addresses=moved(i)) for i in range(5)}}
-
-
-@pytest.mark.parametrize("path", REPEATS, ids=["stream", "A", "B", "C", "D", "bias"])
-def test_key_of_repeated_launches_has_each_component(path: Path) -> None:
-    check(partial(launched, "repeats", 3), Launch(), REPEATS[path], path, {(), (1,)})
-
-
-def test_a_stream_tells_bindings_apart() -> None:
-    check(partial(launched, "bindings", 1), Launch(), Launch(stream=8), (), set())
-
-
-def test_every_component_has_its_case() -> None:
-    spy = Spy()
-    launched("repeats", 1, spy, Launch())
-    assert {path for path, _ in components(spy.asked[0], {(), (1,)})} == REPEATS.keys()
+@pytest.mark.parametrize(("attribute", "times"), [("bindings", 1), ("launches", 2), ("moving", 4)])
+def test_a_stream_tells_bindings_apart(attribute: str, times: int) -> None:
+    needed = attribute != "launches"  # a number of launches decides only when they begin to move
+    check(partial(launched, attribute, times), Launch(), Launch(stream=8), (), set(), needed)
 
 
 @pytest.mark.parametrize("workspace", [False, True])
@@ -118,26 +104,15 @@ def test_repeated_launches_are_the_launches(workspace: bool) -> None:
             patch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)
             for product in (kept, stand_in(log, workspace)):
                 log.clear()
-                product.launch(*addresses)
+                product.launch(addresses)
                 found = log[0][-6:]
                 assert found[1:] == addresses and (not workspace or found[0] == f"workspace of {stream}")
-    assert kept.repeats and CAPTURED not in {key[0] for key in kept.repeats} | set(kept.bindings)
-
-
-def test_repeats_are_forgotten_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "REPEATED", 3)
-    monkeypatch.setattr(prepared, "current_stream", lambda device, apart: 7)
-    product = stand_in([], workspace=False)
-    sizes = []
-    for operand in range(5):
-        product.launch(*moved(operand))
-        sizes.append(len(product.repeats))
-    assert sizes == [1, 2, 3, 1, 2]
+    assert kept.moving and CAPTURED not in {*kept.moving, *kept.bindings}
 
 
 def repeated(shape: tuple[int, ...] = (4, 8)) -> RepeatedProduct:
     """A product whose operands take 64 bytes each from their addresses on."""
-    return RepeatedProduct(None, shape, torch.float32, ((0, 64),) * 5, same=True)
+    return RepeatedProduct(SimpleNamespace(device="cpu"), shape, torch.float32, ((0, 64),) * 5, same=True)
 
 
 def test_overlap_checks_are_remembered_by_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +132,7 @@ def test_overlap_checks_are_remembered_by_addresses(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("shape", [(), (3,), (4, 8), (2, 3, 5), (4, 0), (0, 4), (2, 0, 3)])
 def test_a_new_result_is_what_new_empty_makes(shape: tuple[int, ...]) -> None:
     like = torch.empty(1)
-    made, plain = repeated(shape).empty(device=like.device), like.new_empty(shape, dtype=torch.float32)
+    made, plain = repeated(shape).empty(), like.new_empty(shape, dtype=torch.float32)
     assert (made.shape, made.stride(), made.dtype) == (plain.shape, plain.stride(), plain.dtype)
 
 
@@ -166,9 +141,9 @@ def test_tensors_of_two_devices_have_keys_of_their_own() -> None:
         like = SimpleNamespace(dtype="f16", shape=(4, 8), stride=lambda: (8, 1), data_ptr=lambda: 0x1000)
         return SimpleNamespace(**vars(like), get_device=lambda: device, is_neg=lambda: False)
 
-    first = matmul.torch_key(*[tensor(0)] * 5)
+    first = repeats.torch_key(*[tensor(0)] * 5)
     for operand in range(5):
-        other = matmul.torch_key(*(tensor(int(i == operand)) for i in range(5)))
+        other = repeats.torch_key(*(tensor(int(i == operand)) for i in range(5)))
         assert [i for i in range(5) if first[i] != other[i]] == [operand]
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any
 
 from tilewright.cuda import libcuda
-from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
+from tilewright.cuda.libcuda import LaunchConfiguration
 
 NOT_CAPTURING = 0
 KERNEL_NODE = 0
@@ -42,10 +43,18 @@ def remember_triggering(function: int) -> None:
     _triggering.add(function)
 
 
-def submit(go: Callable[[], int], config: LaunchConfiguration, serialization: LaunchAttribute) -> int:
-    """Launch by ``go``, with or without leave to overlap; gives the driver's code. ``serialization`` is the attribute
-    of ``config`` that grants it."""
-    serialization.value[0] = may_overlap(config.stream)
+def leave_to_overlap(config: LaunchConfiguration) -> Any:
+    """The words of a configuration whose first says whether the launch may begin before the one before it has ended;
+    None where it never may."""
+    found = (x for x in config.attributes[: config.count] if x.id == libcuda.PROGRAMMATIC_STREAM_SERIALIZATION)
+    return next((attribute.value for attribute in found), None)
+
+
+def submit(go: Callable[[], int], config: LaunchConfiguration, leave: Any) -> int:
+    """Launch by ``go``, with or without leave to overlap; gives the driver's code. ``leave``:
+    :func:`leave_to_overlap`."""
+    stream = config.stream
+    leave[0] = may_overlap(stream) if stream else 1
     return go()
 
 

@@ -195,10 +195,6 @@ class CudaKernel:
         """The launch on ``device`` with plain addresses in place of pointers, which are not checked to be of it."""
         return (self._places.get(device) or self.place(device)).launch
 
-    def repeat(self, device: str, config: LaunchConfig, values: Sequence[Any]) -> Repeat:
-        """One launch on ``device``, to be submitted again and again."""
-        return Repeat(self._places.get(device) or self.place(device), config, values)
-
     def moving(
         self,
         device: str,
@@ -209,7 +205,8 @@ class CudaKernel:
         distances: Mapping[int, int],
     ) -> MovingLaunch | None:
         """One launch on ``device``, for arrays at any addresses: see :func:`tilewright.cuda.moving.moving_launch`."""
-        return moving_launch(self.repeat(device, config, values), moved, addresses, distances)
+        placed = self._places.get(device) or self.place(device)
+        return moving_launch(placed, config, values, moved, addresses, distances)
 
     def compiled_for(self, device: Limits) -> Artifact:
         """The kernel compiled for a device."""
@@ -336,13 +333,14 @@ class Placed:
             return (self._configurations.get(config) or self._configure(config))[0]
 
     def submission(self, config: LaunchConfiguration, parameters: Parameters) -> Callable[[], int]:
+        """The driver's launch with arguments that are converted already, which may overlap where that gains."""
+        go, leave = self.driver_call(config, parameters), capture.leave_to_overlap(config)
+        return go if leave is None else functools.partial(capture.submit, go, config, leave)
+
+    def driver_call(self, config: LaunchConfiguration, parameters: Parameters) -> Callable[[], int]:
         """The driver's launch with arguments that are converted already."""
         pointers = map(ctypes.c_void_p.from_param, (self.handle, parameters.pointers.value))
-        go = functools.partial(self._submit, ctypes.byref(config), *pointers, None)
-        for attribute in config.attributes[: config.count]:
-            if attribute.id == libcuda.PROGRAMMATIC_STREAM_SERIALIZATION:
-                return functools.partial(capture.submit, go, config, attribute)
-        return go
+        return functools.partial(self._submit, ctypes.byref(config), *pointers, None)
 
     def _allow(self, smem: int, cluster: int) -> None:
         """Opt in to more than 48 KiB of shared memory and to clusters of more than 8 blocks."""
@@ -354,31 +352,6 @@ class Placed:
         if cluster > PORTABLE_CLUSTER:
             code = driver.cuFuncSetAttribute(self.handle, libcuda.FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
             libcuda.check(code, f"{name}: asking for clusters of {cluster} blocks")
-
-
-class Repeat:
-    """One launch with all its arguments: what :meth:`Placed.launch` does, for those who launch the same once more.
-
-    Nothing changes its parameter block after it is made, and of its configuration a call changes only whether a
-    captured launch may overlap, which no result depends on: so a call is one call of the driver and needs no lock. In a
-    stream other than the default one it asks first whether that is captured. The plain way is :meth:`Placed.launch`
-    behind host code that computes the arguments; tests compare both.
-    """
-
-    def __init__(self, placed: Placed, config: LaunchConfig, values: Sequence[Any]) -> None:
-        self.placed, self.config, self.values = placed, config, values
-        self.parameters = placed.parameters.copy()
-        self.parameters.pack(values)
-        known = placed.configuration(config)
-        attributes = (LaunchAttribute * known.count)(*known.attributes[: known.count])
-        self.own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
-        self.submit = placed.submission(self.own, self.parameters)
-
-    def __call__(self) -> None:
-        if ACTIVE:
-            return self.placed.launch(self.config, self.values)
-        if code := self.submit():
-            self.placed.retry_in_own_context(self.submit, code, self.config)
 
 
 def _lets_next_begin(function: Function) -> bool:

@@ -14,13 +14,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tilewright.cuda.capture import leave_to_overlap, may_overlap
+from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
 from tilewright.cuda.profile import ACTIVE
 from tilewright.cuda.tensormaps import encode
+from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.tensormap import BYTES, TensorMap
 from tilewright.ir.types import PtrType
 
 if TYPE_CHECKING:
-    from tilewright.cuda.machine import Repeat
+    from tilewright.cuda.machine import Placed
 
 REMEMBERED = 256
 """Addresses of a tensor map whose descriptors are kept; more than that are forgotten together."""
@@ -37,49 +40,83 @@ class Follower(NamedTuple):
 
 
 class MovingLaunch:
-    """``repeat`` for arrays at any addresses. Calls of several threads take turns: they share the parameter block."""
+    """One launch with all its arguments, for arrays at any addresses. Calls of several threads take turns: they share
+    the parameter block, which holds the addresses of the call before."""
 
-    def __init__(self, repeat: Repeat, pointers: Sequence[Follower], maps: Sequence[Follower]) -> None:
-        self.repeat, self.pointers, self.maps = repeat, pointers, maps
-        buffer, offsets = repeat.parameters.buffer, repeat.parameters.offsets
+    def __init__(
+        self,
+        placed: Placed,
+        config: LaunchConfig,
+        values: Sequence[Any],
+        pointers: Sequence[Follower],
+        maps: Sequence[Follower],
+    ) -> None:
+        self.placed, self.config, self.values, self.pointers, self.maps = placed, config, values, pointers, maps
+        self.parameters = placed.parameters.copy()
+        self.parameters.pack(values)
+        known = placed.configuration(config)
+        attributes = (LaunchAttribute * known.count)(*known.attributes[: known.count])
+        self.own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
+        self._go, self._leave = placed.driver_call(self.own, self.parameters), leave_to_overlap(self.own)
+        buffer, offsets = self.parameters.buffer, self.parameters.offsets
         self._words = [(ctypes.c_uint64.from_buffer(buffer, offsets[p]), a, shift) for p, a, shift in pointers]
         block = ctypes.c_char * BYTES
         self._blocks: list[tuple[Any, int, int, TensorMap, dict[int, bytes]]] = [
-            (block.from_buffer(buffer, offsets[p]), a, shift, repeat.values[p], {}) for p, a, shift in maps
+            (block.from_buffer(buffer, offsets[p]), a, shift, values[p], {}) for p, a, shift in maps
         ]
+        self._written: Sequence[int] | None = None
+        self._stream: int | None = None
         self._lock = threading.Lock()
 
     def __call__(self, stream: int, addresses: Sequence[int]) -> None:
         if ACTIVE:
             return self._plain(stream, addresses)
-        repeat = self.repeat
         with self._lock:
-            for word, array, shift in self._words:
-                word.value = addresses[array] + shift
-            for descriptor, array, shift, like, known in self._blocks:
-                at = addresses[array] + shift
-                descriptor.raw = known.get(at) or _encoded(like, at, known)
-            repeat.own.stream = stream
-            if code := repeat.submit():
-                repeat.placed.retry_in_own_context(repeat.submit, code, repeat.config)
+            if addresses != self._written:
+                self._write(addresses)
+            if stream != self._stream or stream:  # the default stream, 0, is never captured
+                self._choose(stream)
+            if code := self._go():
+                self.placed.retry_in_own_context(self._go, code, self.config)
+
+    def _choose(self, stream: int) -> None:
+        """Make ``stream`` the one that is launched on; with leave to overlap, unless a graph captures it."""
+        self.own.stream = self._stream = stream
+        if self._leave is not None:
+            self._leave[0] = may_overlap(stream)
+
+    def _write(self, addresses: Sequence[int]) -> None:
+        self._written = None  # should the driver refuse a tensor map, a part of the block is that of other addresses
+        for word, array, shift in self._words:
+            word.value = addresses[array] + shift
+        for descriptor, array, shift, like, known in self._blocks:
+            at = addresses[array] + shift
+            descriptor.raw = known.get(at) or _encoded(like, at, known)
+        self._written = addresses
 
     def _plain(self, stream: int, addresses: Sequence[int]) -> None:
-        values = list(self.repeat.values)
+        values = list(self.values)
         for place, array, shift in self.pointers:
             values[place] = addresses[array] + shift
         for place, array, shift in self.maps:
             values[place] = values[place].at(addresses[array] + shift)
-        self.repeat.placed.launch(self.repeat.config._replace(stream=stream), values)
+        self.placed.launch(self.config._replace(stream=stream), values)
 
 
 def moving_launch(
-    repeat: Repeat, moved: Sequence[Any], addresses: Sequence[int], distances: Mapping[int, int]
+    placed: Placed,
+    config: LaunchConfig,
+    values: Sequence[Any],
+    moved: Sequence[Any],
+    addresses: Sequence[int],
+    distances: Mapping[int, int],
 ) -> MovingLaunch | None:
-    """``repeat``, made with arrays at ``addresses``, for other addresses; None where that is not possible. ``moved``:
-    its arguments where each array is ``distances`` bytes further on, by distance the number of the array."""
+    """The launch with ``values``, the arguments where arrays are at ``addresses``, for other addresses; None where that
+    is not possible. ``moved``: the arguments where each array is ``distances`` bytes further on, by distance the number
+    of the array."""
     pointers: list[Follower] = []
     maps: list[Follower] = []
-    for place, (param, before, after) in enumerate(zip(repeat.parameters.params, repeat.values, moved, strict=True)):
+    for place, (param, before, after) in enumerate(zip(placed.parameters.params, values, moved, strict=True)):
         if isinstance(before, TensorMap):
             if any(getattr(before, name) != getattr(after, name) for name in FIELDS):
                 return None
@@ -95,7 +132,7 @@ def moving_launch(
             if array is None:
                 return None
             found.append(Follower(place, array, first - addresses[array]))
-    return MovingLaunch(repeat, pointers, maps)
+    return MovingLaunch(placed, config, values, pointers, maps)
 
 
 def _encoded(like: TensorMap, address: int, known: dict[int, bytes]) -> bytes:

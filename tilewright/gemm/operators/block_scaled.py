@@ -130,7 +130,7 @@ def block_scaled_matmul(
             raise ArgumentError(f"a is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
     if kind == "torch":
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
+        if any_recorded(torch, *given.values()):
             raise ArgumentError(
                 "PyTorch cannot record block_scaled_matmul: call it outside of torch.compile and without gradients"
             )

@@ -52,7 +52,7 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
             raise ArgumentError(f"source is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
     if kind == "torch":
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, source, weights, out):
+        if any_recorded(torch, source, weights, out):
             from tilewright.gemm.operators.torch_combine import recorded
 
             return recorded(source, places, weights, out)

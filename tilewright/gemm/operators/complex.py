@@ -113,7 +113,7 @@ def complex_matmul(
     factors = Factors(complex(alpha), complex(beta), *turned.values())
     torch = sys.modules.get("torch")
     if form is Interleaved and torch is not None and isinstance(a, torch.Tensor):
-        if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
+        if any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_complex import recorded
 
             names = (ComplexTransform(x).value for x in (transform_a, transform_b))

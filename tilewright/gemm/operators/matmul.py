@@ -44,7 +44,14 @@ from tilewright.gemm.operators.meanwhile import in_place_of, product_of
 from tilewright.gemm.operators.permuted import PermutedOperand, as_arrays
 from tilewright.gemm.operators.planned import by_few_kernels, by_the_model, for_functions
 from tilewright.gemm.operators.prepared import Prepared, is_captured
-from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions, Until, launch_repeated, torch_key
+from tilewright.gemm.operators.repeated import (
+    RepeatedProduct,
+    Repetitions,
+    Until,
+    geometry,
+    launch_repeated,
+    torch_key,
+)
 from tilewright.gemm.operators.rows import LaunchesByRows, plan_for_rows, rows_are_free, rows_key, rows_of
 from tilewright.gemm.operators.torch_state import any_recorded, autocast, materialised
 from tilewright.gemm.schedule.splitk import SplitK
@@ -126,13 +133,16 @@ def matmul(
         a, b = as_arrays(a, b)
     if c is not None and beta and (out is not None or out_dtype is not None):
         c, beta, activation, epilogue = source_apart(a, c, beta, activation, epilogue, out, out_dtype)
-    functions = () if epilogue is None else functions_of(epilogue)
-    more = arrays_of(functions) if functions else ()
-    instead = in_place_of_result(functions, out)
+    functions: tuple[Any, ...] = ()
+    more: tuple[Any, ...] = ()
+    instead = None
+    if epilogue is not None:
+        functions = functions_of(epilogue)
+        more, instead = tuple(arrays_of(functions)), in_place_of_result(functions, out)
     if torch is not None and isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         if out is None and torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(a.device.type):
             a, b, c, bias = autocast(torch, a, b, c, bias)
-        if torch.compiler.is_compiling() or any_recorded(torch, a, b, c, bias, *more):
+        if any_recorded(torch, a, b, c, bias, *more):
             if (kernel, decomposition, precision) != (None, "auto", "ieee"):
                 raise ArgumentError(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
@@ -165,7 +175,7 @@ def matmul(
 
 def multiplied(
     a: Any, b: Any, out: Any, c: Any, bias: Any, options: Any, functions: tuple[Any, ...] = (),
-    more: Sequence[Any] = (),
+    more: tuple[Any, ...] = (),
 ) -> Any:  # fmt: skip
     """The product of PyTorch tensors that nothing records: as it was launched before, if it was. ``options`` are those
     of :func:`matmul`, from alpha to decomposition; ``functions`` its epilogue, whose arrays are ``more``."""
@@ -174,12 +184,19 @@ def multiplied(
     if kernel is None or isinstance(kernel, str):
         try:
             asked = (*options, key_of(functions, torch_key)) if functions else options
-            key = torch_key(a, b, out, c, bias), asked, simulated_gpu() if a.is_cpu else None
+            tensors = (  # what torch_key gives, in three quarters of the time
+                geometry(a),
+                geometry(b),
+                None if out is None else geometry(out),
+                None if c is None else geometry(c),
+                None if bias is None else geometry(bias),
+            )
+            key = tensors, asked, simulated_gpu() if a.is_cpu else None
             repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
         if repeated is not None:
-            result = launch_repeated(repeated, a, b, out, c, *(() if bias is None else (bias,)), *more)
+            result = launch_repeated(repeated, a, b, out, c, more if bias is None else (bias, *more))
             if result is not None:
                 return result
     alpha, beta, activation, out_dtype, precision, kernel, decomposition = options
@@ -251,7 +268,7 @@ class Request:
         else:
             prepared = Prepared(problem, plan, given.function)
             addresses = [matrix.array.address for matrix in problem.matrices]
-            prepared.launch(*addresses, *(array_of(vector).address for vector in given.vectors))
+            prepared.launch((*addresses, *(array_of(vector).address for vector in given.vectors)))
         if given.copied:
             result[...] = given.D.reshape(matrices.shape)
         elif key is not None and given.may_be_repeated(self):

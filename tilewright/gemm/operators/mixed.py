@@ -233,7 +233,7 @@ def mixed_matmul(
     if framework(a, "a") == "torch":
         torch = sys.modules["torch"]
         tensors = a, weight.words, weight.scales, weight.zeros, bias, out
-        if torch.compiler.is_compiling() or any_recorded(torch, *(x for x in tensors if x is not None)):
+        if any_recorded(torch, *tensors):
             from tilewright.gemm.operators.torch_mixed import recorded
 
             return recorded(a, weight, bias, out, activation, out_dtype)

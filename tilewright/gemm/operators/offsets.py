@@ -113,7 +113,7 @@ def grouped_matmul(
             )
     if kind == "torch" and (kernel is None or isinstance(kernel, str)):
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, *given.values()):
+        if any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_offsets import recorded
 
             result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)

@@ -32,14 +32,9 @@ from tilewright.lang.launch.machine import machine_of
 Zeros = Callable[[int, Any], Any]
 MOST_VECTORS = 16
 """Arrays that an epilogue function of ``matmul`` and similar operators reads beside C."""
-REPEATED = 512
-"""Launches that a geometry keeps with their addresses; more than that are forgotten together."""
 MOVING_AFTER = 4
 """Launches of a binding by its host code before its arguments are only moved: that takes some 100 us, and saves 8 to
 20 us a launch."""
-KEPT_AFTER = 40
-"""Launches of operands at the same addresses before theirs are kept: that takes 45 us, and saves 1 us a launch."""
-
 DISTANCE = 1 << 24
 """Bytes; a multiple of every alignment that host code may ask for."""
 
@@ -130,11 +125,13 @@ class Prepared:
         """``rows``: other ones than the problem's."""
         self._problem, self._rows, self.plan, self.function = problem, rows, plan, function
         self.device = problem.D.device
+        self.number = int(self.device.partition(":")[2] or 0)
         self.workspace = plan.shares is not None or plan.dynamic or plan.packing is not None
         self.bindings: dict[Any, Binding] = {}
-        self.repeats: dict[tuple[Any, tuple[int, ...]], list[Callable[[], None]] | int] = {}
-        self.moving: dict[Any, list[Callable[[int, Sequence[int]], None]] | int] = {}
-        """By binding: its launches for operands at any addresses; before, how often it has been launched."""
+        self.launches: dict[Any, int] = {}
+        """By binding: how often its host code has run."""
+        self.moving: dict[Any, list[Callable[[int, Sequence[int]], None]]] = {}
+        """By binding: its launches for operands at any addresses; none where there can be no such launch."""
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     @property
@@ -144,45 +141,27 @@ class Prepared:
             self._problem, self._rows = self._problem.with_rows(self._rows), None
         return self._problem
 
-    def launch(self, *addresses: int) -> None:
+    def launch(self, addresses: tuple[int, ...]) -> None:
         """Launch with the addresses of A, B, C (D's without a C), D and the vectors of the epilogue in the order of
         its fields, on PyTorch's current stream, or the default one without PyTorch."""
-        stream = current_stream(self.device, self.workspace)
-        again = self.repeats.get((stream, addresses), 0)
-        if again.__class__ is list:
-            for launch in again:
-                launch()
-            return
-        moving = self.moving.get(stream if self.workspace else 0, 0)
-        if moving and moving.__class__ is list:
+        stream = current_stream(self.number, self.workspace)
+        of_binding = stream if self.workspace else 0
+        if moving := self.moving.get(of_binding):
             for move in moving:
                 move(stream, addresses)
-        else:
-            for step in self.bindings.get(stream if self.workspace else 0) or self.bind(stream):
-                step.code.body(*step.at(addresses))
-        if stream is not CAPTURED:
-            self.repeat(stream, addresses)
+            return
+        for step in self.bindings.get(of_binding) or self.bind(stream):
+            step.code.body(*step.at(addresses))
+        if stream is not CAPTURED and of_binding not in self.moving:
+            self.count(stream, of_binding, addresses)
 
-    def repeat(self, stream: Any, addresses: tuple[int, ...]) -> None:
-        """Keep the launches themselves of operands that come again and again, as those of a model do: its weights
-        stay, and allocators give the same memory to its activations in each step."""
-        binding = self.bindings[stream if self.workspace else 0]
-        if any(step.values[1] is not None for step in binding):
-            return
-        of_binding = stream if self.workspace else 0
-        launches = self.moving.get(of_binding, 0)
-        if not isinstance(launches, list):
-            enough = launches >= MOVING_AFTER
-            self.moving[of_binding] = self.moved(binding, stream, addresses) if enough else launches + 1
-        key = stream, addresses
-        before: Any = self.repeats.get(key, 0)
-        if before >= KEPT_AFTER:
-            steps = ((step.code, step.at(addresses)[2:]) for step in binding)
-            self.repeats[key] = [x for code, values in steps for x in code.repeats(self.device, values, stream)]
-            return
-        if not before and len(self.repeats) >= REPEATED:
-            self.repeats.clear()
-        self.repeats[key] = before + 1
+    def count(self, stream: Any, of_binding: Any, addresses: tuple[int, ...]) -> None:
+        """A launch by host code on a GPU is the last of its binding after a few."""
+        binding, before = self.bindings[of_binding], self.launches.get(of_binding, 0)
+        self.launches[of_binding] = before + 1
+        if before >= MOVING_AFTER:
+            checked = any(step.values[1] is not None for step in binding)  # by a machine that looks at bounds
+            self.moving[of_binding] = [] if checked else self.moved(binding, stream, addresses)
 
     def moved(self, binding: Binding, stream: Any, addresses: tuple[int, ...]) -> list[Any]:
         """The launches of a binding for operands at any addresses, without running host code: that saves some 20 us of
@@ -299,14 +278,14 @@ def captured(like: Any) -> Zeros:
     return zeros
 
 
-def current_stream(device: str, apart: bool) -> Any:
-    """The handle of PyTorch's current stream; with ``apart``, CAPTURED while a graph captures it."""
+def current_stream(device: int, apart: bool) -> Any:
+    """The handle of PyTorch's current stream of a device; with ``apart``, CAPTURED while a graph captures it. The
+    default stream, 0, cannot be captured."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0
-    if apart and is_captured():
-        return CAPTURED
-    return torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0))
+    stream = torch._C._cuda_getCurrentRawStream(device)
+    return CAPTURED if apart and stream and is_captured() else stream
 
 
 def is_captured() -> bool:

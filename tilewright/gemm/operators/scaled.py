@@ -107,7 +107,7 @@ def scaled_matmul(
     key = None
     if framework(a) == "torch" and (kernel is None or isinstance(kernel, str)):
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, *tensors):
+        if any_recorded(torch, *tensors):
             from tilewright.gemm.operators.torch_scaled import recorded
 
             return recorded(
@@ -132,7 +132,7 @@ def scaled_matmul(
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
         vectors = tuple(x for x in (scale_a, scale_b, bias, amax, scale_result) if x is not None)
-        if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, *vectors)) is not None:
+        if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, vectors)) is not None:
             return result
     return ScaledRequest(
         a=a,

@@ -82,7 +82,7 @@ def scaled_grouped_matmul(
             )
     if kind == "torch" and (kernel is None or isinstance(kernel, str)):
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, *(x for x in given.values() if x is not None)):
+        if any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_scaled_offsets import recorded
 
             return recorded(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)

@@ -262,7 +262,7 @@ def sparse_matmul(
     instead = in_place_of_result(functions, out)
     if framework(a.values, "a.values") == "torch":
         torch = sys.modules["torch"]
-        if torch.compiler.is_compiling() or any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
+        if any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
             if (kernel, decomposition) != (None, "auto"):
                 raise ArgumentError(
                     "kernel and decomposition cannot be given where PyTorch records the call: by torch.compile, or for "

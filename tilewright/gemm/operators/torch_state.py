@@ -14,16 +14,17 @@ def autocast(torch: Any, *tensors: Any) -> list[Any]:
 
 
 def any_recorded(torch: Any, *tensors: Any) -> bool:
-    """Whether PyTorch has to see what is done with one of the tensors: it asks for a gradient, or stands for something
-    else than memory of its own (DTensor, tensors of torch.compile, of torch.vmap). Operands that are not given are
-    None."""
-    if torch._C._are_functorch_transforms_active():
+    """Whether PyTorch has to see what is done with one of the tensors: torch.compile traces the call, a tensor asks for
+    a gradient, or stands for something else than memory of its own (DTensor, tensors of torch.compile, of torch.vmap).
+    Operands that are not given are None."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return True
     graded, tensor, parameter = torch.is_grad_enabled(), torch.Tensor, torch.nn.Parameter
     for x in tensors:
         if x is None:
             continue
-        if graded and x.requires_grad if type(x) is tensor or type(x) is parameter else isinstance(x, tensor):
+        kind = x.__class__
+        if graded and x.requires_grad if kind is tensor or kind is parameter else isinstance(x, tensor):
             return True
     return False
 

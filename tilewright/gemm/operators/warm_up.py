@@ -68,7 +68,7 @@ def warm_up(
             plan = call.plan(given.problem, given.entries)
             found.setdefault((n == 1, launch_key(plan), plan.packing), Prepared(given.problem, plan, given.function))
     for one in found.values():  # one after the other: staging holds Python's lock, and threads made it slower
-        one.bind(current_stream(one.device, one.workspace))
+        one.bind(current_stream(one.number, one.workspace))
     return len(found)
 
 

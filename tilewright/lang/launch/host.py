@@ -116,12 +116,6 @@ class HostCode:
             return [kernel.on(device) for kernel in kernels], None
         return kernels, device
 
-    def repeats(self, device: str, values: Sequence[Any], stream: int) -> list[Callable[[], None]]:
-        """The launches that ``body`` makes with these values on ``device``, on ``stream`` where the program names
-        none, each to be made again by a call; for host code that is :meth:`ready` by plain addresses."""
-        launched = self.launched(device, values, stream)
-        return [kernel.repeat(device, config, arguments) for kernel, config, arguments in launched]
-
     def moving(
         self,
         device: str,
@@ -131,8 +125,9 @@ class HostCode:
         addresses: Sequence[int],
         distances: Mapping[int, int],
     ) -> list[Callable[[int, Sequence[int]], None]]:
-        """As :meth:`repeats`, for arrays at any addresses: each is called with a stream and the arrays' addresses.
-        Empty where the launches depend on addresses in another way than by pointing there.
+        """The launches that ``body`` makes on ``stream``, each to be called with any stream and the addresses of arrays
+        anywhere. For host code that is :meth:`ready` by plain addresses and names no stream. Empty where the launches
+        depend on addresses in another way than by pointing there.
 
         ``values`` are those of arrays at ``addresses``, ``moved`` those where each of them is further on by a distance
         of its own; ``distances`` says by the distance which array it is.
