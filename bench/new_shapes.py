@@ -4,8 +4,9 @@
 
 Each of them multiplies the first m rows of one matrix for m = 1, 2, ... 1499 (n = k = 4096, bf16) and waits for the
 results. The first multiplies by PyTorch, the second finds an empty disk cache and calls ``warm_up`` before, the third
-finds another empty one, the last what that one left. Then shapes of 1500 to 3499 rows in a drawn order are timed one by
-one: the host's time of the first call of each, of those whose kernel was there, and of the second.
+finds another empty one, the last what that one left. Then each of the last three times shapes of 1500 to 3499 rows in a
+drawn order one by one, by PyTorch in turns: the host's time of the first call of each, of those whose kernel was there,
+and of the second. Compare calls within a process: the speed of a host may halve from one to the next.
 """
 
 from __future__ import annotations
@@ -58,18 +59,32 @@ def process(name: str) -> None:
         multiply(x[:rows], w)
     torch.cuda.synchronize()
     figures["loop_s"] = time.perf_counter() - start
+    if name not in ("preparation", "torch"):
+        figures |= further(x, w)
+    print(json.dumps(figures))
+
+
+def further(x: Any, w: Any) -> dict[str, float]:
+    """Figures of the first and the second call of each further shape."""
+    import torch
+
+    from tilewright.gemm import matmul
+
+    figures: dict[str, float] = {}
     order = list(FURTHER)
     random.Random(0).shuffle(order)
-    first = [host_us(multiply, x, w, rows) for rows in order]
-    there = [us for us in first if us < COMPILING_US]
-    second = [host_us(multiply, x, w, rows) for rows in order]
-    figures |= {
-        "first_call_us": statistics.median(there),
-        "first_call_p90_us": sorted(there)[len(there) * 9 // 10],
-        "with_a_new_kernel": len(first) - len(there),
-        "second_call_us": statistics.median(second),
-    }
-    print(json.dumps(figures))
+    sides = {"": matmul, "torch_": torch.matmul}
+    for call in ("first", "second"):
+        times: dict[str, list[float]] = {side: [] for side in sides}
+        for rows in order:
+            for side, product in sides.items():
+                times[side].append(host_us(product, x, w, rows))
+        for side, found in times.items():
+            there = sorted(us for us in found if us < COMPILING_US)
+            figures |= {f"{side}{call}_call_us": statistics.median(there)}
+            figures |= {f"{side}{call}_call_p90_us": there[len(there) * 9 // 10]}
+            figures |= {f"{side}{call}_with_a_new_kernel": len(found) - len(there)}
+    return figures
 
 
 def main() -> None:
@@ -90,16 +105,9 @@ def main() -> None:
                 shutil.rmtree(empty)
                 continue
             records.append({"process": name, **json.loads(done.stdout.splitlines()[-1])})
-    names = (
-        "process",
-        "warm_up_s",
-        "loop_s",
-        "first_call_us",
-        "first_call_p90_us",
-        "with_a_new_kernel",
-        "second_call_us",
-    )
-    shown = [[r["process"], *(f"{r[name]:.3g}" for name in names[1:])] for r in records]
+    names = ["process", "warm_up_s", "loop_s", "first_with_a_new_kernel"]
+    names += [f"{side}{call}_call_us" for call in ("first", "second") for side in ("", "torch_")]
+    shown = [[r["process"], *(f"{r[name]:.3g}" if name in r else "" for name in names[1:])] for r in records]
     table("new shapes, n = k = 4096, bf16", [tuple(row) for row in shown], names)
     if "--write" in sys.argv:
         print(write_results("new_shapes", gpu_model(), records, Path(sys.argv[sys.argv.index("--write") + 1])))
