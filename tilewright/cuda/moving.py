@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REMEMBERED = 256
 """Addresses of a tensor map whose descriptors are kept; more than that are forgotten together."""
-FIELDS = ("element", "dims", "strides", "box", "swizzle")
+FIELDS = ("element", "dims", "strides", "box", "swizzle", "im2col")
 
 
 class Follower(NamedTuple):
