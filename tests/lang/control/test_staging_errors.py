@@ -498,6 +498,15 @@ def test_texts_that_are_made_while_staging(staged, capfd):
         cute.printf(label.rjust(10))  # here
         return n
 
+    def counted(n):
+        return len(str(n))  # here
+
+    def compared(n):
+        return n if repr((n, 1)) == "(3, 1)" else 0  # here
+
+    def searched(n):
+        return 1 if "3" in format(n, "03d") else 0  # here
+
     def too_many_fields(n):
         cute.printf(f"n = {n} {{}}")  # here
         return n
@@ -512,9 +521,11 @@ def test_texts_that_are_made_while_staging(staged, capfd):
             label = f"{n + 5}"
             cute.printf(label)
         print(f"{n} is not known")
+        cute.printf("str gives " + str(n) + " and " + format(n + 1, "03d") + str(2) + repr("x"))
         return n
 
-    refuse(of_another_length, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
+    for program in (of_another_length, counted, compared, searched):
+        refuse(program, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
     with pytest.raises(ArgumentError, match=r"has more fields than its 1 values\n  at .*# here"):
         staged(too_many_fields, 3)
 
@@ -532,6 +543,7 @@ def test_texts_that_are_made_while_staging(staged, capfd):
         "n =   3 4 of 8",
         "n =   3 5 of 8; 1.50 {of} n=3 (3,2)",
         "8",
+        "str gives 3 and 0042'x'",
     ]
 
 

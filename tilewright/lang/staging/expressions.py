@@ -17,6 +17,7 @@ from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, can_speculate, decide
+from tilewright.lang.staging.text import text
 from tilewright.lang.staging.undefined import Undefined
 
 Thunk = Callable[[], Any]
@@ -184,12 +185,30 @@ def _bool(*args: Any) -> Any:
     return Boolean(args[0]) if args and is_dynamic(args[0]) else bool(*args)
 
 
+def _shown(function: Callable[..., str], conversion: int) -> Callable[..., str]:
+    """``str``, ``repr`` and ``format``: of run-time numbers what an f-string gives, whose text is not known."""
+
+    def shown(*args: Any, **options: Any) -> str:
+        if args and not options and _holds_dynamic(args[0]):
+            return text((args[0], conversion, *(args[1:] or ("",))))
+        return function(*args, **options)
+
+    return shown
+
+
+def _holds_dynamic(value: Any) -> bool:
+    return is_dynamic(value) or isinstance(value, (tuple, list)) and any(map(_holds_dynamic, value))
+
+
 _BUILTINS: dict[Any, Any] = {
     builtins.min: _extreme("min", builtins.min),
     builtins.max: _extreme("max", builtins.max),
     builtins.any: functools.partial(_quantifier, "or"),
     builtins.all: functools.partial(_quantifier, "and"),
     builtins.bool: _bool,
+    builtins.str: _shown(str, ord("s")),
+    builtins.repr: _shown(repr, ord("r")),
+    builtins.format: _shown(format, -1),
 }
 
 

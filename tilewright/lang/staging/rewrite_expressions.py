@@ -20,7 +20,7 @@ _IN_COMPREHENSION = (
 )
 _PLAIN = (ast.Name, ast.Constant, ast.Lambda, ast.expr_context, ast.arguments)
 """What runs no code of the user's; all else may: calls, methods of operators, the items of a generator."""
-BUILTINS = frozenset(("min", "max", "any", "all", "bool", "globals"))
+BUILTINS = frozenset(("min", "max", "any", "all", "bool", "str", "repr", "format", "globals"))
 CHANGES_FROZEN = ("object.__setattr__", "object.__delattr__")
 
 
