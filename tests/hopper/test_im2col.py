@@ -40,6 +40,21 @@ PTX = Copy((64, 14, 9, 64), (-1, -1), (-1, -1), (8, 7, 4, 7), (0, 0), pixels=64)
 """PTX's first example, which begins at W = 7, H = 4 of image 7."""
 
 
+def map_of(how: Copy, x: Any) -> Any:
+    if how.tiled:
+        order = tuple(reversed(range(len(how.shape))))
+        box = (*(1,) * (len(how.shape) - 1), how.channels)
+        return cuda.create_tensor_map_tiled_from_view(x, box_dims=box, stride_order=order)
+    return cuda.create_tensor_map_im2col(
+        x,
+        pixel_box_lower_corner=how.lower,
+        pixel_box_upper_corner=how.upper,
+        element_strides=how.steps or None,
+        channels_per_pixel=how.channels,
+        pixels_per_column=how.pixels,
+    )
+
+
 def copying(how: Copy) -> Any:
     """A host function that brings a copy's pixels to shared memory and from there to z."""
 
@@ -63,20 +78,7 @@ def copying(how: Copy) -> Any:
 
     @cute.jit
     def host(x: cute.Tensor, z: cute.Tensor) -> None:
-        if cutlass.const_expr(how.tiled):
-            order = tuple(reversed(range(len(how.shape))))
-            box = (*(1,) * (len(how.shape) - 1), how.channels)
-            load = cuda.create_tensor_map_tiled_from_view(x, box_dims=box, stride_order=order)
-        else:
-            load = cuda.create_tensor_map_im2col(
-                x,
-                pixel_box_lower_corner=how.lower,
-                pixel_box_upper_corner=how.upper,
-                element_strides=how.steps or None,
-                channels_per_pixel=how.channels,
-                pixels_per_column=how.pixels,
-            )
-        kernel(load, z).launch(grid=(1, 1, 1), block=(32, 1, 1))
+        kernel(map_of(how, x), z).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
     return host
 
@@ -171,6 +173,73 @@ def test_a_tensor_map_in_memory_is_the_same() -> None:
     assert made.im2col is not None and made.im2col.pixels(made.dims) == (13, 10)
 
 
+def storing(how: Copy, reduction: str = "", waits: bool = True) -> Any:
+    """A host function that stores the numbers of x, a row for each pixel, to a copy's pixels of z."""
+
+    @cute.kernel
+    def kernel(store: Any, x: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        count = how.pixels * how.channels
+        tile = cutlass.Array(cutlass.Float16, count, space=cutlass.AddressSpace.smem, alignment=1024)
+        for i in range(t, count, 32):
+            tile[i] = x[i]
+        prims.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if t == 0:
+            if cutlass.const_expr(reduction):
+                prims.cp_async_bulk_tensor_reduce(store.get_ptr(), tile, reduction, how.at, mode=how.mode)
+            else:
+                prims.cp_async_bulk_tensor_global_shared_cta(store.get_ptr(), tile, how.at, mode=how.mode)
+            prims.cp_async_bulk_commit_group()
+            if cutlass.const_expr(waits):
+                prims.cp_async_bulk_wait_group(0)
+
+    @cute.jit
+    def host(x: cute.Tensor, z: cute.Tensor) -> None:
+        kernel(map_of(how, z), x).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    return host
+
+
+def stored(how: Copy, reduction: str) -> tuple[Any, Any, Any]:
+    """Numbers to store, images, and what the images are afterwards."""
+    x = (np.arange(how.pixels * how.channels) % 1024 + 1).astype(np.float16)
+    z = aligned(np.full(how.shape, 3, np.float16))
+    numbered = np.arange(1, z.size + 1).reshape(how.shape)
+    where = pixels(how, numbered).astype(np.int64).reshape(-1)
+    expected = z.reshape(-1).copy()
+    into, values = where[where > 0] - 1, x[where > 0]
+    expected[into] = {"": values, "add": expected[into] + values, "max": np.maximum(expected[into], values)}[reduction]
+    return x, z, expected.reshape(how.shape)
+
+
+STORES = [how._replace(offsets=(0,) * len(how.offsets)) for how in COPIES]
+
+
+@pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), (STORES[3], "add"), (STORES[6], "max")])
+def test_stores(how: Copy, reduction: str) -> None:
+    x, z, expected = stored(how, reduction)
+    with sim.options(check="all", arch="sm_90a"):
+        storing(how, reduction)(from_dlpack(x), from_dlpack(z, assumed_align=16))
+    np.testing.assert_array_equal(z, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "waits", "message"),
+    [
+        ({"at": (0, 8, 4, 7)}, True, "begins at W = 8, and the tensor map's pixels go from -1 to 7"),
+        ({"at": (0, 7, 4)}, True, "the tensor map has 4 modes, and the copy is an im2col copy of 3"),
+        ({"at": (0, 7)}, True, "an im2col copy takes 3 to 5 coordinates"),
+        ({"mode": "tile"}, True, "tma.store.4d: the tensor map is for im2col copies"),
+        ({}, False, "bulk"),
+    ],
+)
+def test_mistakes_of_stores(change: Any, waits: bool, message: str) -> None:
+    x, z, _ = stored(PTX, "")
+    with pytest.raises((ConstraintError, SimulationError), match=message), sim.options(check="all", arch="sm_90a"):
+        storing(PTX._replace(**change), waits=waits)(from_dlpack(x), from_dlpack(z, assumed_align=16))
+
+
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_120a"])
 def test_the_text_is_assembled(arch: str) -> None:
     needs_nvrtc()
@@ -181,6 +250,12 @@ def test_the_text_is_assembled(arch: str) -> None:
         kernel = cute.compile(copying(how), from_dlpack(x, assumed_align=16), from_dlpack(z)).kernels[0]
         names = build(kernel, arch).mnemonics()
         assert any("UTMALDG" in name and "IM2COL" in name for name in names), names
+    for reduction, opcode in (("", "UTMASTG"), ("add", "UTMAREDG")):
+        x, z, _ = stored(COPIES[5], reduction)
+        arguments = from_dlpack(x), from_dlpack(z, assumed_align=16)
+        kernel = cute.compile(storing(COPIES[5], reduction), *arguments).kernels[0]
+        names = build(kernel, arch).mnemonics()
+        assert any(opcode in name and "IM2COL" in name for name in names), names
 
 
 @pytest.mark.gpu
@@ -190,3 +265,13 @@ def test_on_a_gpu(how: Copy) -> None:
     x, z = (torch.from_numpy(a.copy()).cuda() for a in images(how))
     copying(how)(from_dlpack(x, assumed_align=16), from_dlpack(z))
     np.testing.assert_array_equal(z.cpu().numpy().reshape(how.pixels, how.channels), pixels(how, x.cpu().numpy()))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), (STORES[3], "add"), (STORES[6], "max")])
+def test_stores_on_a_gpu(how: Copy, reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    given, images_of, expected = stored(how, reduction)
+    x, z = (torch.from_numpy(a.copy()).cuda() for a in (given, images_of))
+    storing(how, reduction)(from_dlpack(x), from_dlpack(z, assumed_align=16))
+    np.testing.assert_array_equal(z.cpu().numpy(), expected)

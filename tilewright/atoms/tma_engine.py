@@ -189,6 +189,10 @@ class _Load:
 
 
 class StoreEngine(Engine):
+    def write(self, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
+        """Write the bytes of a box, combined with what is there."""
+        write_box(self.lanes, tensor_map, coordinates, block, reduction)
+
     def store(self, copies: list[list[Any]], reduction: str) -> None:
         sources = [self.lanes.places(address) for address, *_ in copies]
         for leader, tensor_map in self.maps():
@@ -203,7 +207,7 @@ class _Store:
     """The two moments of a store: shared memory is read, global memory is written."""
 
     def __init__(
-        self, engine: Engine, tensor_map: TensorMap, boxes: list[tuple[int, ...]], place: int, reduction: str
+        self, engine: StoreEngine, tensor_map: TensorMap, boxes: list[tuple[int, ...]], place: int, reduction: str
     ) -> None:
         self.engine, self.map, self.boxes = engine, tensor_map, boxes
         self.place, self.reduction = place, reduction
@@ -219,7 +223,7 @@ class _Store:
         self.read()
         assert self.block is not None
         for coordinates, block in zip(self.boxes, np.split(self.block, len(self.boxes)), strict=True):
-            write_box(self.engine.lanes, self.map, coordinates, block, self.reduction)
+            self.engine.write(self.map, coordinates, block, self.reduction)
         self.block = np.zeros(0, np.uint8)  # it may be kept for long, its bytes need not
 
 
@@ -276,7 +280,11 @@ def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...],
     if inside is None:
         return
     target = _view(lanes, tensor_map, coordinates, *inside, writes=True)
-    part = _part(tensor_map, block, *inside)
+    combine(tensor_map, target, _part(tensor_map, block, *inside), reduction)
+
+
+def combine(tensor_map: TensorMap, target: Array, part: Array, reduction: str) -> None:
+    """Write the bytes ``part`` to ``target``, combined with what is there as elements of the tensor map."""
     if reduction:
         dtype = tensor_map.element.dtype
         old, new = (np.ascontiguousarray(x).view(dtype) for x in (target, part))

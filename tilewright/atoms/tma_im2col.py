@@ -3,8 +3,9 @@ include/cute/atom/copy_traits_sm90_im2col.hpp).
 
 The tensor map has the modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), a box of channels of a pixel and of pixels, and
 for W, H, D the pixels where a filter may begin: from ``lower`` to the last one plus ``upper``, in ``steps``. A copy
-takes the coordinates of the first, then goes through W, H, D and N, and reads each pixel at a further offset, the place
-in the filter. What is outside of the images is zeros.
+takes the coordinates of the first, then goes through W, H, D and N. A load reads each pixel at a further offset, the
+place in the filter, and what is outside of the images is zeros. A store (``im2col_no_offs``) has no offsets, and what
+is outside of the images is not written.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.atoms.tma import TmaLoad
-from tilewright.atoms.tma_engine import LoadEngine
+from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaStore
+from tilewright.atoms.tma_engine import Engine, LoadEngine, StoreEngine, combine
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -48,12 +49,7 @@ class TmaIm2colLoad(TmaLoad):
         return super().mnemonic().replace("tma.load", "tma.im2col")
 
     def verify(self, op: Op) -> None:
-        if self.rank not in RANKS:
-            where = f" at {op.loc}" if op.loc else ""
-            raise ConstraintError(
-                f"{self.mnemonic()}: an im2col copy takes 3 to 5 coordinates (C, W, N to C, W, H, D, N), not "
-                f"{self.rank}{where}"
-            )
+        _check_rank(self, op)
         super().verify(op)
 
     def form(self) -> str:
@@ -68,16 +64,61 @@ class TmaIm2colLoad(TmaLoad):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
-        engine = Im2colEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine = PixelLoads(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
         engine.load(copies, shared[0], shared[1] if self.multicast else None, self.pair)
         return ()
 
 
-class Im2colEngine(LoadEngine):
-    """A box is the pixels of a copy: its coordinates, then its offsets."""
+@dataclass(frozen=True, repr=False)
+class TmaIm2colStore(TmaStore):
+    """Shared memory to pixels of images, in a bulk group. ``reduction``: combined with those in global memory.
+
+    >>> TmaIm2colStore(8, rank=4).mnemonic(), TmaIm2colStore(8, reduction="add").mnemonic()
+    ('tma.im2col_store.4d', 'tma.im2col_reduce.add.3d')
+    """
+
+    rank: int = 3
+
+    @property
+    def cute_name(self) -> str:
+        return f"{super().cute_name}_IM2COL"
+
+    def mnemonic(self) -> str:
+        return super().mnemonic().replace("tma.", "tma.im2col_")
+
+    def verify(self, op: Op) -> None:
+        _check_rank(self, op)
+        super().verify(op)
+
+    def form(self) -> str:
+        tiles, mode = super().form(), "im2col_no_offs"
+        return tiles.replace(".tile.", f".{mode}.") if self.reduction else tiles.replace(".bulk_g", f".{mode}.bulk_g")
+
+    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
+        tensor_map, _, copies = self.parts(operands)
+        engine = PixelStores(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine.store(copies, self.reduction)
+        return ()
+
+
+def _check_rank(copy: TmaCopy, op: Op) -> None:
+    if copy.rank not in RANKS:
+        where = f" at {op.loc}" if op.loc else ""
+        raise ConstraintError(
+            f"{copy.mnemonic()}: an im2col copy takes 3 to 5 coordinates (C, W, N to C, W, H, D, N), not "
+            f"{copy.rank}{where}"
+        )
+
+
+class Pixels(Engine):
+    """A box is the pixels of a copy: its coordinates, then its offsets, which are zeros of copies ``without`` them."""
+
+    without = False
 
     def boxes(self, values: list[Any], leader: int, tensor_map: TensorMap) -> list[tuple[int, ...]]:
         found = self.coordinates(values, leader, tensor_map)
+        if self.without:
+            found += (0,) * (len(found) - 2)
         rank, im2col = len(found) // 2 + 1, tensor_map.im2col
         if im2col is None or tensor_map.rank != rank:
             what = f"has {tensor_map.rank} modes" if im2col is not None else "is for copies of tiles"
@@ -101,21 +142,39 @@ class Im2colEngine(LoadEngine):
                 )
         return [found]
 
+
+class PixelLoads(Pixels, LoadEngine):
     def read(self, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
         """``[pixels * bytes]`` with zeros outside of the images."""
-        channels, pixels = tensor_map.box
-        width = tensor_map.element.width
-        block = np.zeros((pixels, channels * width // 8), np.uint8)
-        first = coordinates[0]
-        start, end = max(0, -first), min(channels, tensor_map.dims[0] - first)
-        if start >= end:
-            return block.reshape(-1)
-        inside = slice(start * width // 8, end * width // 8)
-        for row, count, step, offset in runs(tensor_map, coordinates):
-            address = (tensor_map.address + offset + (first + start) * width // 8) % (1 << 64)
-            part = self.lanes.global_bytes(address, [count, (end - start) * width // 8], [step, 1], False)
-            block[row : row + count, inside] = part
+        block = np.zeros((tensor_map.box[1], tensor_map.box[0] * tensor_map.element.width // 8), np.uint8)
+        for inside, address, shape, strides in parts(tensor_map, coordinates):
+            block[inside] = self.lanes.global_bytes(address, shape, strides, False)
         return block.reshape(-1)
+
+
+class PixelStores(Pixels, StoreEngine):
+    without = True
+
+    def write(self, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
+        rows = block.reshape(tensor_map.box[1], -1)
+        for inside, address, shape, strides in parts(tensor_map, coordinates):
+            target = self.lanes.global_bytes(address, shape, strides, True)
+            combine(tensor_map, target, rows[inside], reduction)
+
+
+def parts(
+    tensor_map: TensorMap, coordinates: tuple[int, ...]
+) -> Iterator[tuple[tuple[slice, slice], int, list[int], list[int]]]:
+    """The parts of a copy that are in the images: the place in the copy's bytes ``[pixels, bytes of a pixel]``, and the
+    address, the shape and the strides of the bytes there."""
+    channels, first, width = tensor_map.box[0], coordinates[0], tensor_map.element.width
+    start, end = max(0, -first), min(channels, tensor_map.dims[0] - first)
+    if start >= end:
+        return
+    inside = slice(start * width // 8, end * width // 8)
+    for row, count, step, offset in runs(tensor_map, coordinates):
+        address = (tensor_map.address + offset + (first + start) * width // 8) % (1 << 64)
+        yield (slice(row, row + count), inside), address, [count, (end - start) * width // 8], [step, 1]
 
 
 def runs(tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tilewright.atoms import tensormap
 from tilewright.atoms.bulk_copy import BulkPrefetch, BulkToBlock
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
-from tilewright.atoms.tma_im2col import TmaIm2colLoad
+from tilewright.atoms.tma_im2col import TmaIm2colLoad, TmaIm2colStore
 from tilewright.atoms.tma_rows import TmaGather, TmaScatter
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
@@ -51,6 +50,11 @@ _LOADS: dict[choices.TMALoadMode, type[TmaLoad]] = {
     choices.TMALoadMode.TILE: TmaLoad,
     choices.TMALoadMode.TILE_GATHER4: TmaGather,
     choices.TMALoadMode.IM2COL: TmaIm2colLoad,
+}
+_STORES: dict[choices.TMAStoreMode, type[TmaStore]] = {
+    choices.TMAStoreMode.TILE: TmaStore,
+    choices.TMAStoreMode.TILE_SCATTER4: TmaScatter,
+    choices.TMAStoreMode.IM2COL: TmaIm2colStore,
 }
 cp_async_commit_group = barriers.cp_async_commit_group
 cp_async_wait_group = barriers.cp_async_wait_group
@@ -160,12 +164,13 @@ def cp_async_bulk_tensor_global_shared_cta(
     ip: Any = None,
 ) -> None:
     """Store a box of shared memory to ``coordinates``, as part of this thread's next bulk group. With
-    ``mode="tile_scatter4"`` (sm_100a) four rows, to the coordinates of a column and of four rows.
+    ``mode="tile_scatter4"`` (sm_100a) four rows, to the coordinates of a column and of four rows; with ``"im2col"``
+    pixels, from that of the coordinates on, by the tensor map of :func:`create_tensor_map_im2col`.
 
-    >>> cp_async_bulk_tensor_global_shared_cta(None, None, (0, 0, 0), mode="im2col")
+    >>> cp_async_bulk_tensor_global_shared_cta(None, None, (0, 0, 0), mode="im2row")
     Traceback (most recent call last):
         ...
-    tilewright.errors.ConstraintError: cp_async_bulk_tensor_global_shared_cta: copies of tiles and ...
+    tilewright.errors.ConstraintError: cp_async_bulk_tensor_global_shared_cta: 'im2row' is not a TMAStoreMode; ...
     """
     _store("cp_async_bulk_tensor_global_shared_cta", "", tensor_map, src, coordinates, mode, l2_cache_hint)
 
@@ -194,10 +199,7 @@ def cp_async_bulk_tensor_reduce(
 
 def _store(what: str, kind: str, tensor_map: Any, src: Any, coordinates: Any, mode: Any, hint: Any) -> None:
     taken = chosen(choices.TMAStoreMode, mode, what)
-    if taken is choices.TMAStoreMode.IM2COL or (kind and taken is not choices.TMAStoreMode.TILE):
-        raise ConstraintError(f"{what}: copies of tiles and of four rows are here, not {taken.value}")
-    store = TmaScatter(U8.width) if taken is choices.TMAStoreMode.TILE_SCATTER4 else TmaStore(U8.width)
-    store = replace(store, reduction=kind) if kind else store
+    store = _STORES[taken](U8.width, reduction=kind)
     bulk_tensors.issue_boxes(what, store, tensor_map, [], [bulk_tensors.box_operand(src, what)], coordinates, hint)
 
 
