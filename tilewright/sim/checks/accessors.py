@@ -173,7 +173,7 @@ class Accessors:
         """The rows of the warps that act, and the number of each one's cluster in the wave."""
         rows: Any = slice(None)
         if self.listed and self.lanes.size <= WARP:
-            rows = np.unique(self.lanes // WARP)
+            rows = np.array(sorted(set((self.lanes // WARP).tolist())))
         clusters = self.clocks.cluster
         return rows, clusters[self.group.warps[rows]] - clusters[0]
 

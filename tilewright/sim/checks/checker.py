@@ -51,5 +51,7 @@ class SharedChecker(Checker):
 
     def pointed(self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Mask, values: Any) -> None:
         if isinstance(buffer, SharedBuffer):
-            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+            off = np.asarray(pointer.off, np.int64)
+            if off.ndim == 0:  # broadcasting takes longer than all the rest
+                off = np.broadcast_to(off, (group.lanes_count,))
             self.access(verb, buffer, group, off if mask is None else off[mask], access, mask, None)

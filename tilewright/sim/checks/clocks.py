@@ -336,6 +336,7 @@ class Clocks:
             skipped = self.skipped[warps, agent]
             reached = np.where(skipped > 0, np.maximum(before, np.minimum(reached, skipped - 1)), reached)
         now = reached if lanes is None else np.where(lanes, reached, before)
+        self.waited[agent] = self.waited[agent].copy()  # the array as it was may be in a snapshot
         self.waited[agent][warps] = now
         self.unfinished[warps, agent] = (self.issued[agent][warps] > now).any(1)
         if self.layout.by_warpgroup[agent]:  # the wait is one of the whole warp

@@ -110,7 +110,7 @@ class Stages:
     def issue(self, wave: Wave, agent: int, warps: Array, groups: Array, clocks: Array) -> None:
         """Warps of the wave have handed something to an agent that may read shared memory."""
         kept = self.issued.setdefault(wave, deque(maxlen=KEPT))
-        kept.append(Issue(agent, warps, groups.copy(), clocks.copy()))
+        kept.append(Issue(agent, warps, groups, clocks))
 
     # -- what it means -------------------------------------------------------------------------------------------------
 

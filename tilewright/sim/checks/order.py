@@ -55,14 +55,14 @@ class Snapshot:
         self.clocks, self.warps = clocks, warps
         self.rows = clocks.clocks[warps]
         self.now, self.open = clocks.now[warps], clocks.open[warps]
-        self.waited = [waited[warps] for waited in clocks.waited]
+        self.waited = list(clocks.waited)
         self.lane_clocks = LaneClocksAtIssue(clocks, group) if clocks.lane_clocks else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
         self.phases: tuple[Array, Array] | None = None  # that were complete then: see mbarriers.py
 
     def waited_by(self, row: int, agent: int, lane: int) -> int:
         """As :meth:`Clocks.waited_by`, of a row of the group."""
-        return int(self.waited[agent][row, lane])
+        return int(self.waited[agent][self.warps[row], lane])
 
 
 class LaneClocksAtIssue:

@@ -134,9 +134,10 @@ class PendingAccesses:
         after the writes that are left comes after it, too."""
         if not self.whole_lines or any(record.parts is None for record in met):
             return met
-        here = set(np.unique(self.lines[reach.lines()]).tolist())
-        first = min(here)
-        return [r for r in met if (r.last >= first if r.load else not here.isdisjoint(r.numbers))]
+        here = self.lines[reach.lines()]
+        first = int(np.minimum.reduce(here))
+        writes = set((np.flatnonzero(np.bincount(here - first)) + first).tolist())
+        return [r for r in met if (r.last >= first if r.load else not writes.isdisjoint(r.numbers))]
 
     def _after_by_warp(self, met: list[AccessRecord], reach: Reach, acting: Accessors) -> bool:
         """Whether the clocks of those warps that reach the same bytes say that an access happens after the others.

@@ -78,6 +78,11 @@ class WarpInFlight:
         flying = (group for groups in self.agents.values() for group in (*groups.committed, groups.open))
         return [flight for group in flying for flight in group.get(value, {}).values()]
 
+    @property
+    def in_flight(self) -> bool:
+        """Whether anything is in flight."""
+        return any(groups.open or groups.committed for groups in self.agents.values())
+
     def groups(self, agent: str) -> Groups:
         if agent not in self.agents:
             self.agents[agent] = Groups()
@@ -107,7 +112,9 @@ class RegistersInFlight(Checker):
             known.missing_fences = missing_fences(known.function)
         self.unfenced = dict(known.missing_fences)
         self.flights: dict[tuple[Wave, int], WarpInFlight] = {}
-        self.issued: dict[Op, list[tuple[Value, InFlight]]] = {}  # what a wgmma puts in flight
+        self.issued: dict[
+            Op, tuple[str, list[tuple[Value, InFlight]]]
+        ] = {}  # what an op puts in flight, by which agent
         self.touches: dict[Op, tuple[list[tuple[Value, frozenset[int]]], list[tuple[Value, frozenset[int]]]]] = {}
 
     def _of(self, group: Group) -> list[tuple[int, WarpInFlight]]:
@@ -207,17 +214,20 @@ class RegistersInFlight(Checker):
             issued = self.issued.get(op)
             if issued is None:
                 d = op.operands[0]
-                issued = self.issued[op] = [(v, InFlight(op, registers, v is d)) for v, registers in {*reads, *writes}]
+                (agent,) = op.attrs["atom"].agents
+                flying = [(v, InFlight(op, registers, v is d)) for v, registers in {*reads, *writes}]
+                issued = self.issued[op] = agent, flying
             # The static analysis finds the missing fences of a kernel; what does not run is not reported.
             if op in self.unfenced:
                 self._unfenced(group, op, self.unfenced.pop(op))
-            (agent,) = op.attrs["atom"].agents
+            agent, flying = issued
             for _, flights in self._of(group):
-                for value, flight in issued:
-                    flights.groups(agent).open.setdefault(value, {})[id(flight)] = flight
+                opened = flights.groups(agent).open
+                for value, flight in flying:
+                    opened.setdefault(value, {})[id(flight)] = flight
             return
         for row, flights in self._of(group):
-            if not flights.agents:
+            if not flights.in_flight:
                 continue
             for does, side in (("read", reads), ("write", writes)):
                 for value, registers in side:

@@ -67,6 +67,7 @@ class Uninitialised(RegisterOrigins):
         self.written_cells: dict[Wave, WrittenCells] = {}
         self.pending: Origins = None  # of what the op that is executed has read from memory
         self.stored: dict[Op, deque[tuple[int, int, int]]] = {}
+        self.within_shared: dict[Op, bool] = {}
         self.carried: dict[Op, Array] = {}  # cells on their way from one block's shared memory to another's
 
     def wave(self, wave: Wave) -> None:
@@ -137,7 +138,8 @@ class Uninitialised(RegisterOrigins):
                 return
         elif not self.arrays:
             return
-        super().pointed_together(verb, buffer, group, pointer, distances, access, values)
+        for at in distances:  # the registers of an op, not what it stores, say what is undefined
+            self.pointed(verb, buffer, group, pointer.plus(at), access, None, None)
 
     def _changes_nothing(self, verb: str, group: Group, pointer: Any, distances: Sequence[int], access: Any) -> bool:
         """Whether accesses to shared memory find or change nothing. Invariant: True only where all bytes between the
@@ -241,7 +243,7 @@ class Uninitialised(RegisterOrigins):
                     self.written_cells[group.wave].forget()
                 if self.landing is not None:
                     self.landing.append(np.arange(where.start, where.stop))
-            elif _copies_into_shared(op):
+            elif self._within_shared(op):
                 self.carried[op] = cells.copy()
             else:
                 undefined = int(np.count_nonzero(cells)) << self.shift
@@ -251,6 +253,14 @@ class Uninitialised(RegisterOrigins):
             if undefined > whole - size:  # more than a box that hangs over the edge leaves behind
                 every = np.full(group.lanes_count, origin if origin != UNWRITTEN else self._origin(op), ORIGIN)
                 self._report("result", group, op, every)
+
+    def _within_shared(self, op: Op) -> bool:
+        """Whether an asynchronous copy that reads shared memory ends there, too."""
+        found = self.within_shared.get(op)
+        if found is None:
+            ends = [a for a in op.attrs["atom"].accesses if a.role == "destination"]
+            found = self.within_shared[op] = any(MemSpace.SMEM in a.memories for a in ends)
+        return found
 
     def pieces(self, group: Group, start: Array, rows: Array) -> None:
         """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
@@ -305,8 +315,3 @@ class Uninitialised(RegisterOrigins):
                     who = actor_in_wave(wave, first // WARP, first % WARP)
                     origin = self.origins[int(lanes[first])]
                     self.findings.add(finding_of("address", error.op, who, origin, int(np.count_nonzero(lanes))))
-
-
-def _copies_into_shared(op: Op) -> bool:
-    """Whether an asynchronous copy ends in shared memory."""
-    return any(a.role == "destination" and MemSpace.SMEM in a.memories for a in op.attrs["atom"].accesses)
