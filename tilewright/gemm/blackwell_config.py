@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig, Rule, require
 
 
@@ -38,9 +37,14 @@ class BlackwellConfig(HopperConfig):
         return (bM * self.a.dtype.width + bN // self.ctas * self.b.dtype.width) * bK // 8
 
     @property
+    def places(self) -> int:
+        """Tiles whose sums have a place in tensor memory."""
+        return 2
+
+    @property
     def columns(self) -> int:
-        """Columns of tensor memory that hold the sums of two tiles, as they are allocated."""
-        return max(32, 1 << (2 * self.tile[1] - 1).bit_length())
+        """Columns of tensor memory that hold the sums, as they are allocated."""
+        return max(32, 1 << (self.places * self.tile[1] - 1).bit_length())
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
@@ -83,41 +87,3 @@ class BlackwellConfig(HopperConfig):
             plain and self.cluster[0] % self.ctas == 0,
             f"a cluster of 1 to 8 blocks, whole MMAs along M, not {self.cluster} x {self.cluster_k}",
         )
-
-
-FACTORS = 4
-"""Factors of a row that are next to each other in memory: with those of 128 rows they are a block of 512 bytes."""
-
-
-@dataclass(frozen=True)
-class BlockScaledConfig(BlackwellConfig):
-    """A kernel of tcgen05 (``kernel.block_scaled``) whose operands have a factor of type ``factor`` for each ``vector``
-    elements of K in a row."""
-
-    factor: Any = None
-    vector: int = 32
-
-    @property
-    def factor_blocks(self) -> int:
-        """Blocks of 512 bytes with the factors of a tile's rows, of A or of B."""
-        return self.tile[2] // (FACTORS * self.vector)
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of A, B and their factors in one stage of a block."""
-        return super().stage_bytes + 2 * 512 * self.factor_blocks
-
-    @property
-    def columns(self) -> int:
-        """Columns of tensor memory for the sums of two tiles and the factors of one stage."""
-        return 1 << (2 * self.tile[1] + 8 * self.factor_blocks - 1).bit_length()
-
-    def check(self) -> None:
-        """Raise ConstraintError when the parameters do not fit together."""
-        if self.tile[1] != 128 or self.tile[2] % (FACTORS * self.vector) or self.cluster != (self.ctas, 1):
-            raise ConstraintError(
-                f"a block-scaled Blackwell GEMM takes 128 columns, a K tile in steps of {FACTORS * self.vector} "
-                f"({FACTORS} factors) and a cluster of the blocks of one MMA, not tile {self.tile} and cluster "
-                f"{self.cluster}"
-            )
-        super().check()

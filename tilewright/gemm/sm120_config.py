@@ -33,6 +33,11 @@ class Sm120Config(HopperConfig):
         return None
 
     @property
+    def smem_bytes(self) -> int:
+        """With 1 KiB for mbarriers: all else begins at multiples of that."""
+        return super().smem_bytes - 1024
+
+    @property
     def apart(self) -> int:
         """Sums of a thread."""
         return self.part[0] * self.part[1] // 128

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright import Float32
 from tilewright.gemm.config import HopperConfig, Major, Operand
@@ -49,6 +49,8 @@ FIRST_PROMOTED = (128, 128, 128)
 
 FIRST = (128, 256)
 MOST_STAGES = 16
+
+Config = TypeVar("Config", bound=HopperConfig)
 
 
 def hopper_sizes(dtype: Any, out: Any, acc: Any, kind: type[HopperConfig] = HopperConfig) -> list[HopperConfig]:
@@ -122,12 +124,20 @@ def sized(
     """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
     columns = bN if pingpong else bN // consumers[1]
-    options = []
-    for part in (64, 32, 16, 8):
-        if columns % part == 0:
-            config = kind(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
-            stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
-            options.append(replace(config, stages=stages))
+    options = [
+        kind(a, b, c, acc, (bM, bN, bK), 2, consumers, pingpong=pingpong, epilogue_columns=part)
+        for part in (64, 32, 16, 8)
+        if columns % part == 0
+    ]
     if pingpong:
         options = [c for c in options if bM * bN + bM * c.epilogue_columns * c.c.dtype.width // 32 <= 128 * REGISTERS]
-    return max(options, key=lambda config: (min(config.stages, 4), config.epilogue_columns))
+    return most_stages(options, SMEM, MOST_STAGES)
+
+
+def most_stages(options: list[Config], smem: int, most: int) -> Config:
+    """Of ``options`` of two stages, which differ in the parts of the epilogue, that which leaves most stages, four of
+    them being enough: with as many as fit ``smem`` bytes, up to ``most``."""
+    filled = [
+        replace(config, stages=min(most, 2 + (smem - config.smem_bytes) // config.stage_bytes)) for config in options
+    ]
+    return max(filled, key=lambda config: (min(config.stages, 4), config.epilogue_columns))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.gemm.config import Major, Operand
+from tilewright.gemm.family.hopper_sizes import most_stages
 from tilewright.gemm.sm120_config import MOST_SUMS, PERMUTATION, Sm120Config
 from tilewright.ir.target import architecture
 
@@ -42,12 +43,13 @@ def staged(
     operands: tuple[Operand, Operand, Operand], acc: Any, tile: tuple[int, int], consumers: tuple[int, int], turns: bool
 ) -> Iterator[Sm120Config]:
     """A tile with as many stages as fit, of the depth that leaves enough of them; nothing where no depth does."""
-    columns = 2 * PERMUTATION[1] if tile[1] % (2 * PERMUTATION[1]) == 0 else PERMUTATION[1]
+    parts = [n * PERMUTATION[1] for n in (2, 1) if tile[1] % (n * PERMUTATION[1]) == 0]
     for bits in DEPTHS:
-        for part in dict.fromkeys((columns, PERMUTATION[1])):
-            bK = bits // operands[0].dtype.width
-            config = Sm120Config(*operands, acc, (*tile, bK), 2, consumers, pingpong=turns, epilogue_columns=part)
-            stages = min(MOST_STAGES, 2 + (SMEM - config.smem_bytes) // config.stage_bytes)
-            if stages >= ENOUGH:
-                yield replace(config, stages=stages)
-                return
+        shape = *tile, bits // operands[0].dtype.width
+        options = [
+            Sm120Config(*operands, acc, shape, 2, consumers, pingpong=turns, epilogue_columns=part) for part in parts
+        ]
+        fits = [config for config in options if config.smem_bytes + config.stage_bytes * (ENOUGH - 2) <= SMEM]
+        if fits:
+            yield most_stages(fits, SMEM, MOST_STAGES)
+            return

@@ -1,39 +1,28 @@
 """The GEMM of sm_100 for operands with a factor for each 16 or 32 elements of K in a row: mxf8, mxf4, nvf4.
 
-What changes is what is loaded, the factors beside A and B, and how a stage is multiplied (``mainloop.block_scaled``);
-schedule, ring, roles and epilogues are those of ``kernel.tensor_memory``.
+What changes is what is loaded, the factors beside A and B (``kernel.factors``), and how a stage is multiplied
+(``mainloop.block_scaled``); schedule, ring, roles and epilogues are those of ``kernel.tensor_memory``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
-from tilewright import Int64, cute
-from tilewright.gemm.blackwell_config import BlockScaledConfig
-from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.kernel.tensor_memory import SUMS, TensorMemoryGemm
-from tilewright.gemm.mainloop.block_scaled import (
-    BlockScaledMainloop,
-    BlockScaledMath,
-    FactorsOperand,
-    ScaledFragments,
-    factor_stages,
-)
+import tilewright as cutlass
+from tilewright import cute
+from tilewright.gemm.block_scaled_config import ROWS, BlockScaledConfig
+from tilewright.gemm.kernel.factors import FactorsGemm
+from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm
+from tilewright.gemm.mainloop.block_scaled import HALF_BLOCK, BlockScaledMainloop, BlockScaledMath, ScaledFragments
 from tilewright.gemm.mainloop.staged_mma import StagedMma
-from tilewright.gemm.schedule.launch_arguments import Decomposition
 
 
-class BlockScaledGemm(TensorMemoryGemm):
-    """D = f((A * factors) @ (B * factors), C) for A (M, K, 1) and B (N, K, 1), contiguous along K, C and D (M, N, 1).
-
-    Numbers of 4 bits are given as bytes of two. ``mSFA`` and ``mSFB`` are the factors as (blocks of 128 rows, words of
-    64 bits, 1), in the order of ``utils.blockscaled_layout``.
-    """
-
-    LOADED: ClassVar[tuple[int, ...]] = (0, 1, 0, 1)
+class BlockScaledGemm(FactorsGemm, TensorMemoryGemm):
+    """As :class:`FactorsGemm`, on sm_100a and its like."""
 
     config: BlockScaledConfig
+    math: BlockScaledMath
 
     def make_math(self) -> BlockScaledMath:
         return BlockScaledMath(self.config)
@@ -41,42 +30,19 @@ class BlockScaledGemm(TensorMemoryGemm):
     def make_mainloop(self) -> BlockScaledMainloop:
         return BlockScaledMainloop(self.config, self.make_math())
 
-    @cute.jit
-    def __call__(  # type: ignore[override]  # factors beside the matrices
-        self,
-        mA: cute.Tensor,
-        mB: cute.Tensor,
-        mSFA: cute.Tensor,
-        mSFB: cute.Tensor,
-        mC: cute.Tensor,
-        mD: cute.Tensor,
-        function: EpilogueFunction,
-        decomposition: Decomposition,
-        stream: Any = None,
-    ) -> None:
-        """Launch the product."""
-        a, b = cute.recast_tensor(mA, self.config.a.dtype), cute.recast_tensor(mB, self.config.b.dtype)
-        self.launch((a, b, mSFA, mSFB), mC, mD, function, decomposition, stream)
-
-    def stage_layouts(self) -> tuple:
-        return *super().stage_layouts(), factor_stages(self.config), factor_stages(self.config)
-
-    def loaded_types(self) -> tuple:
-        return *super().loaded_types(), Int64, Int64
-
-    def operands(self, loads: tuple, stages: tuple, cluster_layout: Any, place: tuple) -> tuple:
-        *matrices, sfa, sfb = super().operands(loads, stages, cluster_layout, place)
-        factors = (FactorsOperand(x.atom, x.g, x.s, x.mask, x.mode) for x in (sfa, sfb))
-        return *matrices, *factors
-
     def fragments(self, tiled_mma: cute.TiledMma, stages: tuple, part: tuple) -> tuple[Any, Any]:
         tCrA, tCrB = super().fragments(tiled_mma, stages[:2], part)
         return ScaledFragments(tCrA, stages[2:]), tCrB
 
+    @cute.jit
     def multiply_into(  # type: ignore[override]  # what it hands on needs no names
-        self, mma: StagedMma, sums: Any, tiles: cute.Tensor, *of_tile: Any
+        self, mma: StagedMma, sums: Any, tiles: cute.Tensor, where: Any, tile: Any, *of_tile: Any
     ) -> tuple:
-        """The factors have their place behind the sums."""
-        behind = replace(mma.a, place=tiles.iterator + SUMS * self.config.tile[1])
-        found: tuple = super().multiply_into(replace(mma, a=behind), sums, tiles, *of_tile)
+        """The factors have their place behind the sums. Those of every other tile of 64 or 192 columns begin in the
+        middle of a block."""
+        shift = cutlass.Int32(0)
+        if cutlass.const_expr(self.config.tile[1] % ROWS != 0):
+            shift = HALF_BLOCK * (where(tile)[1] % 2)
+        behind = replace(mma.a, place=tiles.iterator + self.config.factors_at, shift=shift)
+        found: tuple = super().multiply_into(replace(mma, a=behind), sums, tiles, where, tile, *of_tile)
         return found

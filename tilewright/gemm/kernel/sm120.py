@@ -49,4 +49,4 @@ class Sm120Gemm(WarpSpecializedGemm):
     def fragment(self, copy: cute.TiledCopy, stages: cute.Tensor, registers: cute.Tensor) -> Fragment:
         """``registers`` that ``copy`` fills from the ``stages`` (rows, bK, stages)."""
         mine = copy.get_slice(cute.arch.thread_idx()[0] % 128)
-        return Fragment(registers, ((copy, mine.partition_S(stages), copy.retile(registers)),))
+        return Fragment(registers, (copy, mine.partition_S(stages), copy.retile(registers)))

@@ -23,9 +23,6 @@ from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.schedule.launch_arguments import Decomposition
 
-SUMS = 2
-"""Tiles whose sums have a place in tensor memory."""
-
 
 class TensorMemoryGemm(WarpSpecializedGemm):
     """As :class:`WarpSpecializedGemm`, on sm_100a and its like."""
@@ -103,7 +100,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
             two_cta_tmem_dealloc_mbar_ptr=smem.allocate_array(cutlass.Int64, 1),
         )
         sums = pipeline.PipelineUmmaAsync.create(
-            num_stages=SUMS,
+            num_stages=config.places,
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128 * config.ctas),
             cta_layout_vmnk=self.vmnk,
             defer_sync=True,
@@ -116,8 +113,8 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         base = place.retrieve_ptr(config.acc_dtype)
         shape = work.tiled_mma.partition_shape_C((config.tile[0] * config.ctas, config.tile[1]))
         empty = work.tiled_mma.make_fragment_C(shape).layout
-        layout = cute.make_layout(*[empty[i] for i in range(3)], cute.make_layout(SUMS, stride=config.tile[1]))
-        tiles = cute.make_tensor(base, layout)  # (MMA, 1, 1, SUMS)
+        layout = cute.make_layout(*[empty[i] for i in range(3)], cute.make_layout(config.places, stride=config.tile[1]))
+        tiles = cute.make_tensor(base, layout)  # (MMA, 1, 1, places)
         if warp == 0:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
             load = partial(self.load_half, work.ring, work.operands(), rank % config.ctas, work.where)
@@ -128,13 +125,13 @@ class TensorMemoryGemm(WarpSpecializedGemm):
             if rank % config.ctas == 0:
                 states = (
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages),
-                    pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, SUMS),
+                    pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.places),
                 )
-                multiply = partial(self.multiply_into, work.staged_mma((0, 0)), sums, tiles)
+                multiply = partial(self.multiply_into, work.staged_mma((0, 0)), sums, tiles, work.where)
                 _, last = work.walk(multiply, states)
                 sums.producer_tail(last)
         elif warpgroup == 1:
-            state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, SUMS)
+            state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.places)
             work.walk(partial(self.write_tile, sums, tiles, work.where, partial(work.finish, 0, (0, 0))), state)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         pipeline.NamedBarrier(5, config.threads).arrive_and_wait()
@@ -154,6 +151,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         mma: StagedMma,
         sums: Any,
         tiles: cute.Tensor,
+        where: Any,
         tile: Any,
         k_begin: Any,
         k_end: Any,

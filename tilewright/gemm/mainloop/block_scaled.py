@@ -13,20 +13,12 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.nvgpu import tcgen05
-from tilewright.gemm.blackwell_config import BlockScaledConfig
+from tilewright.gemm.block_scaled_config import BLOCK_BYTES, BlockScaledConfig
+from tilewright.gemm.mainloop.factors import FactorsMainloop, FactorsOperand
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.mainloop.tma import TmaOperand
 from tilewright.utils import blackwell_helpers, blockscaled_layout
-
-WORDS = 64
-"""Words (Int64) of a block of factors: TMA sees the factors as a matrix of them, a row for each 128 rows."""
-
-
-def factor_stages(config: BlockScaledConfig) -> Any:
-    """(1, words, 1, stages): where the factors of A or B are in shared memory."""
-    words = WORDS * config.factor_blocks
-    return cute.make_layout((1, words, 1, config.stages), stride=(words, 1, words, words))
 
 
 @dataclass(frozen=True)
@@ -48,32 +40,40 @@ class BlockScaledMath(TensorMemoryMath):
 
 
 @dataclass(frozen=True)
-class FactorsOperand(TmaOperand):
-    """Factors on their way."""
-
-
-@dataclass(frozen=True)
 class ScaledFragments:
     """A as the MMA reads it: the descriptors of its stages, the factors of A and of B in shared memory, and where in
-    tensor memory these go to."""
+    tensor memory these go to; those of the columns of B begin ``shift`` bytes after that."""
 
     stored: cute.Tensor
     factors: tuple[cute.Tensor, cute.Tensor]
     place: Any = None
+    shift: Any = 0
+
+
+HALF_BLOCK = 8
+"""Bytes between the factors of a row and of the 64th row after it, in one lane of tensor memory."""
 
 
 @dataclass(frozen=True)
-class BlockScaledMainloop(TensorMemoryMainloop):
+class BlockScaledMainloop(FactorsMainloop, TensorMemoryMainloop):
     """sums = (A * factors) @ (B * factors) of k tiles."""
 
     config: BlockScaledConfig
     math: BlockScaledMath
 
-    def load_operand(self, operand: TmaOperand, full: Any, stage: Any, tile: Any, k_tile: Any, batch: Any) -> None:
+    def first_box(self, operand: TmaOperand, tile: Any) -> Any:
         """Both blocks of a pair load the factors of all columns of B."""
-        if isinstance(operand, FactorsOperand) and operand.mode == 1:
-            tile = tile // self.config.ctas
-        super().load_operand(operand, full, stage, tile, k_tile, batch)
+        of_pair = isinstance(operand, FactorsOperand) and operand.mode == 1
+        return super().first_box(operand, tile // self.config.ctas if of_pair else tile)
+
+    def stages_of_factors(self, layout: Any) -> Any:
+        """A layout of ``blockscaled_layout``, whose blocks follow each other along the rows first, for the order in
+        which TMA fills a stage: along K first."""
+        ((of_row, blocks), of_k), of_tile, (inner, along_k), stages = layout.shape
+        ((row, _), k), tile, (step, _), _ = layout.stride
+        each = BLOCK_BYTES * self.config.factor_blocks
+        stride = ((row, each), k), tile, (step, BLOCK_BYTES), each * blocks
+        return cute.make_layout((((of_row, blocks), of_k), of_tile, (inner, along_k), stages), stride=stride)
 
     def in_tensor_memory(self, mma: cute.TiledMma, part: ScaledFragments) -> tuple[tuple, tuple]:
         """Of the factors of A and of B: the copy to tensor memory with what it reads and writes, and what the MMA
@@ -87,7 +87,7 @@ class BlockScaledMainloop(TensorMemoryMainloop):
             (part.factors[0], blockscaled_layout.make_smem_layout_sfa, blockscaled_layout.make_tmem_layout_sfa),
             (part.factors[1], blockscaled_layout.make_smem_layout_sfb, blockscaled_layout.make_tmem_layout_sfb),
         ):
-            layout = in_shared(mma, tile, vector, config.stages)
+            layout = self.stages_of_factors(in_shared(mma, tile, vector, config.stages))
             held = cute.make_tensor(cute.recast_ptr(stages.iterator, dtype=config.factor), layout)
             of_stage = cute.slice_(layout, (None, None, None, 0))
             taken = cute.make_tensor(
@@ -118,7 +118,7 @@ class BlockScaledMainloop(TensorMemoryMainloop):
             for k_block in cutlass.range_constexpr(cute.size(stored, mode=[2])):
                 here = (None, None, k_block, state.index)
                 mma.set(tcgen05.Field.SFA, of_a[None, None, k_block].iterator)
-                mma.set(tcgen05.Field.SFB, of_b[None, None, k_block].iterator)
+                mma.set(tcgen05.Field.SFB, of_b[None, None, k_block].iterator + staged.a.shift)
                 cute.gemm(mma, sums, stored[here], staged.b[here], sums)
                 mma.set(tcgen05.Field.ACCUMULATE, True)
             ring.consumer_release(state)

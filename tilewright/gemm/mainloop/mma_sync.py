@@ -46,17 +46,16 @@ class MmaSyncMath(WgmmaMath):
 
 @dataclass(frozen=True)
 class Fragment:
-    """What a thread multiplies: ``registers`` (MMA, MMA_MN, MMA_K), and the copies that fill them. Each copy is (tiled
-    copy, source (CPY, CPY_MN, CPY_K, stages), target (CPY, CPY_MN, CPY_K)): the operand's, and those of what belongs to
-    it."""
+    """What a thread multiplies: ``registers`` (MMA, MMA_MN, MMA_K), and what fills them: (tiled copy, source (CPY,
+    CPY_MN, CPY_K, stages), target (CPY, CPY_MN, CPY_K))."""
 
     registers: Any
-    copies: tuple
+    copy: tuple
 
     def fill(self, k_block: int, stage: Any) -> None:
         """Bring one step of K to registers."""
-        for copy, source, target in self.copies:
-            cute.copy(copy, source[None, None, k_block, stage], target[None, None, k_block])
+        copy, source, target = self.copy
+        cute.copy(copy, source[None, None, k_block, stage], target[None, None, k_block])
 
     def step(self, k_block: int) -> Any:
         """What the instruction takes for one step of K."""

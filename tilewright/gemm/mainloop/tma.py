@@ -168,16 +168,20 @@ class TmaMainloop:
 
     def load_operand(self, operand: TmaOperand, full: Any, stage: Any, tile: Any, k_tile: Any, batch: Any) -> None:
         """Issue the copies of one k tile of an operand; ``full`` counts their bytes."""
-        boxes = cute.size(operand.s, mode=[1])
+        boxes, first = cute.size(operand.s, mode=[1]), self.first_box(operand, tile)
         for box in cutlass.range_constexpr(boxes):
             cute.copy(
                 operand.atom,
-                operand.g[None, tile * boxes + box, k_tile, batch],
+                operand.g[None, first + box, k_tile, batch],
                 operand.s[None, box, stage],
                 tma_bar_ptr=full,
                 mcast_mask=operand.mask,
                 tma_desc_ptr=operand.descriptor,
             )
+
+    def first_box(self, operand: TmaOperand, tile: Any) -> Any:
+        """The first of the boxes of a tile."""
+        return tile * cute.size(operand.s, mode=[1])
 
     def landed(self) -> None:
         """What the warps that multiply do when a stage is full: nothing where TMA has filled it."""

@@ -1,24 +1,25 @@
 """``block_scaled_matmul``: products of 8- and 4-bit floats with a factor for each 16 or 32 elements of K, which the
-tensor cores of sm_100 multiply in: the formats mxfp8, mxfp4 and nvfp4."""
+tensor cores of sm_100 and sm_120 multiply in: the formats mxfp8, mxfp4 and nvfp4."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewright import BFloat16, Float4E2M1FN, Float8E4M3FN, Float8E5M2, Float8E8M0FNU, Float16, Float32, Int32, Int64
-from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.blackwell_config import FACTORS, BlockScaledConfig
+from tilewright.gemm.block_scaled_config import BLOCK_BYTES, FACTORS, ROWS
+from tilewright.gemm.choice.choose import fastest
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, LinearCombination
+from tilewright.gemm.family.block_scaled import FORMATS, Format, block_scaled_entry, block_scaled_kernel
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
-from tilewright.gemm.kernel.block_scaled import BlockScaledGemm
-from tilewright.gemm.mainloop.block_scaled import WORDS
+from tilewright.gemm.mainloop.factors import WORDS
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.mixed import run
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -28,29 +29,13 @@ from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.tools.hardware import clusters_at_once
 
-ROWS = 128
-"""Rows of a block of factors."""
 RESULTS = (BFloat16, Float16, Float32)
-
-
-class Format(NamedTuple):
-    """The type of factors, and how many elements of K share one."""
-
-    factor: Any
-    vector: int
-
-
-FORMATS = {
-    (8, Float8E8M0FNU): Format(Float8E8M0FNU, 32),
-    (4, Float8E8M0FNU): Format(Float8E8M0FNU, 32),
-    (4, Float8E4M3FN): Format(Float8E4M3FN, 16),
-}
-"""mxfp8, mxfp4 and nvfp4, by the bits of an element and the type of the factors."""
 
 
 def blocked_scales(scale: Any) -> Any:
     """The factors (rows, K / 32 or K / 16) of a matrix (rows, K), in the order in which tensor cores take them: blocks
-    of 128 rows and four factors, filled up with zeros; rows r, r + 32, r + 64 and r + 96 of a block are neighbours.
+    of 128 rows and four factors, filled up with zeros; rows r, r + 32, r + 64 and r + 96 of a block are neighbours. Of
+    a stack (L, rows, ...) the result is (L, numbers of a matrix).
 
     Args:
         scale: of Float8E8M0FNU or Float8E4M3FN: a PyTorch tensor, or a NumPy or CuPy array.
@@ -62,23 +47,24 @@ def blocked_scales(scale: Any) -> Any:
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0]
     """
     kind, found = framework(scale, "scale"), array_of(scale)
-    if kind == "jax" or len(found.shape) != 2 or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
+    if kind == "jax" or len(found.shape) not in (2, 3) or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
         raise ArgumentError(
-            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, of PyTorch, NumPy or CuPy, not "
+            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, or a stack of such, of PyTorch, NumPy "
+            "or CuPy, not "
             f"{found.dtype.__name__} of shape {tuple(found.shape)}"
         )
-    library, (rows, count) = namespace(scale), map(int, found.shape)
+    library, (*stack, rows, count) = namespace(scale), map(int, found.shape)
     down, across = -(-rows // ROWS), -(-count // FACTORS)
-    shape = down * ROWS, across * FACTORS
     seen = (
         scale.view(library.uint8) if kind == "torch" or scale.flags.c_contiguous else scale.copy().view(library.uint8)
     )
+    shape = *stack, down * ROWS, across * FACTORS
     padded = seen.new_zeros(shape) if kind == "torch" else library.zeros(shape, library.uint8)
-    padded[:rows, :count] = seen
-    blocks = padded.reshape(down, FACTORS, ROWS // FACTORS, across, FACTORS)
-    order = 0, 3, 2, 1, 4
+    padded[..., :rows, :count] = seen
+    blocks = padded.reshape(-1, down, FACTORS, ROWS // FACTORS, across, FACTORS)
+    order = 0, 1, 4, 3, 2, 5
     blocks = blocks.permute(*order) if kind == "torch" else blocks.transpose(*order)
-    return blocks.reshape(-1).view(scale.dtype)
+    return blocks.reshape(*stack, -1).view(scale.dtype)
 
 
 def block_scaled_matmul(
@@ -93,12 +79,13 @@ def block_scaled_matmul(
     activation: str | None = None,
     out_dtype: Any = None,
 ) -> Any:
-    """activation(alpha * (scale_a * a) @ (scale_b * b) + bias) on the tensor cores of sm_100a and its like.
+    """activation(alpha * (scale_a * a) @ (scale_b * b) + bias) on the tensor cores of sm_100a, sm_120a and their like.
 
     Args:
         a: (M, K) of Float8E4M3FN or Float8E5M2, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. Or 4-bit
             floats (e2m1), two in a byte, the first in its low bits: (M, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of
-            uint8. K is a multiple of 16 (8 bits) or 32 (4 bits).
+            uint8. K is a multiple of 16 (8 bits) or 32 (4 bits). Or a stack (L, M, K) of such, as all others then are
+            but for the bias.
         b: (K, N), or (K / 2, N), of as many bits, columns contiguous (the transpose of a weight (N, K)).
         scale_a: (M, ceil(K / 32)) of Float8E8M0FNU, or for 4 bits also (M, ceil(K / 16)) of Float8E4M3FN (nvfp4); or
             what :func:`blocked_scales` gives for that.
@@ -110,8 +97,8 @@ def block_scaled_matmul(
         activation: as for :func:`matmul`.
         out_dtype: BFloat16 (the default), Float16 or Float32.
 
-    It has no gradient, and ``torch.compile`` cannot record it. On other GPUs than sm_100's it raises ArgumentError, as
-    it does, before anything is launched, for operands that do not go together.
+    It has no gradient; ``torch.compile`` keeps it as one operator. On other GPUs it raises ArgumentError, as it does,
+    before anything is launched, for operands that do not go together.
 
     >>> import ml_dtypes
     >>> import numpy as np
@@ -131,36 +118,31 @@ def block_scaled_matmul(
     if kind == "torch":
         torch = sys.modules["torch"]
         if any_recorded(torch, *given.values()):
-            raise ArgumentError(
-                "PyTorch cannot record block_scaled_matmul: call it outside of torch.compile and without gradients"
-            )
-    A, B = elements("a", a), elements("b", transposed(b))
-    m, n, k = A.rows, B.rows, A.extent
-    if (A.width, k) != (B.width, B.extent):
-        raise ArgumentError(
-            f"a has {k} elements of {A.width} bits along K, b {B.extent} of {B.width}: both have as many"
-        )
-    form = format_of(A.width, scale_a, scale_b)
+            from tilewright.gemm.operators.torch_block_scaled import recorded
+
+            return recorded(a, b, scale_a, scale_b, bias, out, alpha, activation, out_dtype)
+    A, B = elements("a", a), elements("b", swapped(b))
+    form = check_product(A, B, scale_a, scale_b)
+    m, n, batch = A.rows, B.rows, A.matrix.shape[2]
     dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
-    result = new_result(a, (m, n), dtype) if out is None else out
+    rank = len(a.shape)
+    result = new_result(a, (m, n) if rank == 2 else (batch, m, n), dtype) if out is None else out
     D = Matrix.of("out", result)
-    check_output(A.matrix, B.matrix, None, D, (m, n, 1))
+    check_output(A.matrix, B.matrix, None, D, (m, n, batch))
     check_result(D)
     problem = Problem(A.matrix, B.matrix, D, D, False)
+    of_b = swapped(scale_b) if len(getattr(scale_b, "shape", ())) == rank else scale_b
     factors = [
-        factors_of(name, x, rows, k, form, problem)
-        for name, x, rows in (("scale_a", scale_a, m), ("scale_b", transposed(scale_b), n))
+        factors_of(name, x, operand, form, problem)
+        for name, x, operand in (("scale_a", scale_a, A), ("scale_b", of_b, B))
     ]
-    version = capability_of(problem.machine)
-    if version not in TCGEN05:
-        known = ", ".join(f"sm_{number}a" for number in TCGEN05)
-        raise ArgumentError(f"block_scaled_matmul needs tcgen05, which {known} have and sm_{version} does not")
+    entry = block_scaled_entry(A.dtype, B.dtype, D.dtype, form, capability_of(problem.machine))
     function = epilogue_of(problem, n, alpha, bias, activation)
-    if 0 in (m, n):
+    if 0 in (m, n, batch):
         return result
-    if k == 0:
+    if A.extent == 0:
         raise ArgumentError("block_scaled_matmul multiplies matrices with K > 0")
-    launch(problem, A, B, factors, form, function)
+    launch(problem, A, B, factors, entry, function)
     return result
 
 
@@ -185,9 +167,23 @@ class Elements:
         return self.matrix.shape[1] * 8 // self.width
 
 
-def transposed(x: Any) -> Any:
-    """A matrix, transposed; vectors as they are."""
-    return x.swapaxes(0, 1) if len(getattr(x, "shape", ())) == 2 else x
+def check_product(A: Elements, B: Elements, scale_a: Any, scale_b: Any) -> Format:
+    """The format of operands that can be multiplied with each other; ArgumentError for others."""
+    if (A.width, A.extent) != (B.width, B.extent):
+        raise ArgumentError(
+            f"a has {A.extent} elements of {A.width} bits along K, b {B.extent} of {B.width}: both have as many"
+        )
+    if A.matrix.shape[2] != B.matrix.shape[2] or len(A.matrix.source.shape) != len(B.matrix.source.shape):
+        shapes = tuple(A.matrix.source.shape), tuple(B.matrix.source.shape)
+        raise ArgumentError(
+            f"a and b, as (N, K), have the shapes {shapes[0]} and {shapes[1]}: stacks of as many matrices"
+        )
+    return format_of(A.width, scale_a, scale_b)
+
+
+def swapped(x: Any) -> Any:
+    """Matrices, transposed; other things as they are."""
+    return x.swapaxes(-1, -2) if len(getattr(x, "shape", ())) in (2, 3) else x
 
 
 def elements(name: str, x: Any) -> Elements:
@@ -198,16 +194,16 @@ def elements(name: str, x: Any) -> Elements:
             x = x.view(torch.uint8)
     matrix = Matrix.of(name, x)
     dtype = matrix.dtype if matrix.dtype in (Float8E4M3FN, Float8E5M2) else Float4E2M1FN
-    if matrix.shape[2] != 1 or (dtype is Float4E2M1FN and matrix.dtype.__name__ != "Uint8"):
+    if dtype is Float4E2M1FN and matrix.dtype.__name__ != "Uint8":
         raise ArgumentError(
             f"{name} is a matrix of Float8E4M3FN, Float8E5M2, or pairs of 4-bit floats (float4_e2m1fn_x2, uint8), not "
             f"{matrix.dtype.__name__} of shape {matrix.shape}"
         )
-    (_, columns, _), (step, unit, _) = matrix.shape, matrix.stride
-    if (unit != 1 and columns > 1) or (step % 16 and matrix.shape[0] > 1) or matrix.array.address % 16 or columns % 16:
+    if not in_rows_of_16(matrix):
         raise ArgumentError(
-            f"{name} has {columns} contiguous bytes along K in rows that begin at multiples of 16 bytes, and 16s of "
-            f"them, not strides {matrix.stride[:2]}, shape {matrix.shape[:2]}"
+            f"{name} has contiguous bytes along K, multiples of 16 of them, in rows and matrices that begin at "
+            f"multiples of 16 bytes and do not share any; not shape {tuple(matrix.source.shape)}, strides "
+            f"{tuple(array_of(matrix.source).stride)}"
         )
     return Elements(matrix, dtype)
 
@@ -223,36 +219,45 @@ def format_of(width: int, scale_a: Any, scale_b: Any) -> Format:
     return FORMATS[width, a]
 
 
-def factors_of(name: str, scale: Any, rows: int, k: int, form: Format, problem: Problem) -> Matrix:
-    """The factors of ``rows`` x ``k`` elements as (blocks of rows, words); those of a matrix are put in order first."""
-    count = -(-k // form.vector)
+def in_rows_of_16(matrix: Matrix) -> bool:
+    """Whether TMA can read and write the rows of a stack: contiguous ones, of and at multiples of 16 bytes."""
+    (_, columns, _), (down, across, apart), size = matrix.shape, matrix.stride, matrix.dtype.bytes
+    if 0 in matrix.shape:
+        return True
+    steps = [step * size for step, extent in ((down, matrix.shape[0]), (apart, matrix.shape[2])) if extent > 1]
+    whole = all(step > 0 and step % 16 == 0 for step in (*steps, columns * size))
+    return whole and (across == 1 or columns == 1) and matrix.array.address % 16 == 0
+
+
+def factors_of(name: str, scale: Any, operand: Elements, form: Format, problem: Problem) -> Matrix:
+    """The factors of an operand's elements as (blocks of rows, words, L); those of matrices are put in order first."""
+    rows, count, batch = operand.rows, -(-operand.extent // form.vector), operand.matrix.shape[2]
+    stack = () if len(operand.matrix.source.shape) == 2 else (batch,)
     down, across = -(-rows // ROWS), -(-count // FACTORS)
     array = array_of(scale)
     if array.device != problem.D.device:
         raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
     check_vector(name, array, problem)
-    if tuple(array.shape) == (rows, count):
+    numbers = BLOCK_BYTES * down * across
+    if tuple(array.shape) == (*stack, rows, count):
         scale = blocked_scales(scale)
-    elif tuple(array.shape) != (512 * down * across,):
+    elif tuple(array.shape) != (*stack, numbers):
         raise ArgumentError(
-            f"{name} has the shape {tuple(array.shape)}; {rows} rows of {k} elements have {count} factors each, "
-            f"{512 * down * across} numbers in the order of blocked_scales"
+            f"{name} has the shape {tuple(array.shape)}; {rows} rows of {operand.extent} elements have {count} factors "
+            f"each, {numbers} numbers in the order of blocked_scales{f', in {batch} matrices' if stack else ''}"
         )
-    elif array.stride[0] != 1 or array.address % 16:
+    elif tuple(array.stride) != (numbers, 1)[-len(array.shape) :] or array.address % 16:
         raise ArgumentError(f"{name} is contiguous and begins at a multiple of 16 bytes: make a copy")
     words = scale.view(namespace(scale).int64)
-    return Matrix.of(name, words.reshape(down, WORDS * across))
+    return Matrix.of(name, words.reshape(*stack, down, WORDS * across))
 
 
 def check_result(D: Matrix) -> None:
-    (_, columns, _), (step, unit, _) = D.shape, D.stride
-    size = D.dtype.bytes
-    aligned = not (step * size % 16 or D.array.address % 16 or columns * size % 16)
-    if D.dtype not in RESULTS or (unit != 1 and columns > 1) or not (aligned or 0 in D.shape):
+    if D.dtype not in RESULTS or not in_rows_of_16(D):
         known = ", ".join(x.__name__ for x in RESULTS)
         raise ArgumentError(
             f"block_scaled_matmul writes {known} in rows that are multiples of 16 bytes and begin there, not "
-            f"{D.dtype.__name__} of shape {D.shape[:2]}, strides {D.stride[:2]}"
+            f"{D.dtype.__name__} of shape {tuple(D.source.shape)}, strides {tuple(array_of(D.source).stride)}"
         )
 
 
@@ -271,32 +276,15 @@ def epilogue_of(problem: Problem, n: int, alpha: float, bias: Any, activation: s
     return Chain(tuple(parts))
 
 
-def config_of(a: Any, b: Any, c: Any, form: Format, rows: int, smem: int) -> BlockScaledConfig:
-    """Tiles of 128 x 128 and 128 bytes of K; a pair of blocks for more rows."""
-    ctas = 2 if rows > ROWS else 1
-    operands = [Operand(x, Major.K, 128) for x in (a, b, c)]
-    config = BlockScaledConfig(
-        a=operands[0],
-        b=operands[1],
-        c=operands[2],
-        acc_dtype=Float32,
-        tile=(ROWS, 128, 1024 // a.width),
-        stages=12,
-        cluster=(ctas, 1),
-        ctas=ctas,
-        factor=form.factor,
-        vector=form.vector,
-    )
-    return config.with_operands(config.a, config.b, config.c, smem)
-
-
-def launch(problem: Problem, A: Elements, B: Elements, factors: list[Matrix], form: Format, function: Any) -> None:
-    """Run the kernel, compiled once for operands of a kind."""
-    multiprocessors, smem = limits(problem.machine)
-    D = problem.D
-    config = config_of(A.dtype, B.dtype, D.dtype, form, D.shape[0], smem)
+def launch(
+    problem: Problem, A: Elements, B: Elements, factors: list[Matrix], entry: KernelEntry, function: Any
+) -> None:
+    """Run the kernel in the size that suits the problem, compiled once for operands of a kind."""
+    gpu, D = limits(problem.machine), problem.D
+    shape = A.rows, B.rows, A.extent, D.shape[2]
+    config = fastest(entry, "data_parallel", shape, gpu)[0].config
     stored = [x.matrix.tensor(replace(operand, dtype=x.matrix.dtype)) for x, operand in ((A, config.a), (B, config.b))]
     words = [x.tensor(Operand(Int64, Major.K, 128)) for x in factors]
     d = D.tensor(config.c)
-    workers = PersistentTiles(Int32(clusters_at_once(multiprocessors, config.cluster_size)))
-    run(config, BlockScaledGemm(config), *stored, *words, d, d, function, workers)
+    workers = PersistentTiles(Int32(clusters_at_once(gpu[0], config.cluster_size)))
+    run(config, block_scaled_kernel(config), *stored, *words, d, d, function, workers)
