@@ -16,10 +16,8 @@ RASTERS = ("m", "n", "hilbert", "identity")
 """Orders of tiles: in groups along M or along N, along the Hilbert curve, or as CUTLASS 2.x's identity threadblock
 swizzle has them (``schedule.raster``)."""
 
-
 LEAST_ASYNCHRONOUS = 32
 """Bits of an access from which on cp.async copies an operand to shared memory."""
-
 
 Rule = tuple[bool, str]
 """Whether a rule holds for a config, and the words of what the kernel takes."""
