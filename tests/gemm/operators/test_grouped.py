@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright import sim
 from tilewright.cuda import compile as cross_compile
 from tilewright.errors import ArgumentError
 from tilewright.gemm import gemm_grouped, kernels
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.operators import group_launch
+from tilewright.gemm.schedule.group_shares import EvenShares
 
 torch = pytest.importorskip("torch")
 
@@ -118,7 +120,7 @@ def test_grouped_kernels_do_not_spill(arch: str) -> None:
     table = from_dlpack(np.zeros((3, COLUMNS), np.int64)).mark_layout_dynamic()
     function = LinearCombination(Float32(1), Float32(0))
     kernel = GroupedGemm(kernels()["tensorop_f16"].config)
-    artifact = cross_compile(cute.compile(kernel, table, Int32(1), HostGroups(), function).kernels[0], arch)
+    artifact = cross_compile(cute.compile(kernel, table, Int32(1), HostGroups(), function, None).kernels[0], arch)
     assert artifact.spills == 0
 
 
@@ -236,3 +238,53 @@ def test_a_bias_of_one_element_has_any_stride() -> None:
     a, b, bias = torch.ones(4, 8).half(), torch.ones(8, 1).half(), torch.full((4, 4), 3.0).half()[:1, 1]
     assert bias.stride() == (4,)
     assert torch.equal(gemm_grouped([(a, b)], bias=[bias])[0], torch.full((4, 1), 11.0).half())
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    st.sampled_from(["tensorop_f16", "hopper_f16", "tensorop_f16_f16"]),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 18), st.integers(0, 70)), min_size=1, max_size=4),
+    st.integers(1, 7),
+    st.booleans(),
+)
+def test_shares_of_all_problems(kernel: str, sizes: Any, sms: int, added: bool) -> None:
+    """Blocks share tiles of problems with other numbers of k tiles, some of which are empty or have no K."""
+    rng, problems = np.random.default_rng(len(sizes)), []
+    for m, n, k in sizes:
+        k = max(k, 1) if kernel == "hopper_f16" else k
+        shapes = ((8 * m, 8 * k), (8 * k, 8 * n), *(((8 * m, 8 * n),) if added else ()))
+        problems.append(tuple(rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes))
+    bias = [rng.integers(-2, 3, 8 * n).astype(np.float16) for _, n, _ in sizes]
+    with sim.options(sms=sms):
+        found = gemm_grouped(
+            problems, alpha=2, beta=-1.0 if added else 0.0, bias=bias, kernel=kernel, decomposition="stream_k"
+        )
+    for d, (a, b, *c), vector in zip(found, problems, bias, strict=True):
+        exact = 2 * (a.astype(float) @ b.astype(float)) + vector - (c[0] if c else 0)
+        np.testing.assert_array_equal(d, exact)
+
+
+@pytest.mark.gpu
+def test_shares_of_all_problems_on_a_gpu() -> None:
+    sizes = ((512, 384, 8192), (64, 64, 128), (128, 2048, 4096), (8, 8, 64))
+    for kernel in ("hopper_f16", "tensorop_f16"):
+        for _ in range(3):
+            problems = [
+                tuple(torch.randint(-2, 3, shape, device="cuda").half() for shape in ((m, k), (k, n)))
+                for m, n, k in sizes
+            ]
+            found = gemm_grouped(problems, kernel=kernel, decomposition="stream_k")
+            for d, (a, b) in zip(found, problems, strict=True):
+                assert torch.equal(d, (a.double() @ b.double()).half())
+
+
+def test_how_k_tiles_are_dealt_out() -> None:
+    """Every iteration is one block's; a decomposition that there is not is refused."""
+    for total, blocks in ((1, 1), (7, 3), (100, 7), (5, 9)):
+        shares = EvenShares(total, blocks)
+        ranges = [range(shares.begin(block), shares.begin(block + 1)) for block in range(blocks)]
+        assert [i for one in ranges for i in one] == list(range(total))
+        assert all(shares.block_of(i) == block for block, one in enumerate(ranges) for i in one)
+    x = np.ones((16, 16), np.float16)
+    with pytest.raises(ArgumentError, match="no decomposition 'split' of groups: it is one of auto, data_parallel"):
+        gemm_grouped([(x, x)], decomposition="split")

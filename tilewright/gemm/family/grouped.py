@@ -42,7 +42,7 @@ class GroupedFamily(ABC):
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
         """The kernel's arguments: the table of the products, and what is in the launch
         (``operators.group_launch``)."""
-        return table, blocks, launch.groups, launch.function
+        return table, blocks, launch.groups, launch.function, launch.shares
 
     def refusal(self, sizes: Sequence[AnyConfig]) -> str | None:
         """Why no size of a kernel can take tiles of several products; None where one can."""
@@ -145,7 +145,7 @@ class HopperGroups(GroupedFamily):
         return GatheredHopperGemm(config) if gathered else GroupedHopperGemm(config)
 
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
-        return *launch.representatives(), table, launch.maps(), blocks, launch.groups, launch.function
+        return *launch.representatives(), table, launch.maps(), blocks, launch.groups, launch.function, launch.shares
 
     def gathers(self, config: AnyConfig) -> bool:
         """Registers of the threads that load have room for eight rows each."""

@@ -20,6 +20,7 @@ from tilewright.gemm.kernel.group_offsets import GatheredRows
 from tilewright.gemm.kernel.group_table import ADDRESS, EXTENT, ORIGIN, PITCH, numbers
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
 from tilewright.gemm.mainloop.tma import TmaMainloop
+from tilewright.gemm.schedule.group_shares import GroupPiece
 from tilewright.gemm.tiles import vectors_along
 
 LOADERS = 128
@@ -89,14 +90,13 @@ class GatheredHopperGemm(GroupedHopperGemm):
         stages: tuple,
         table: cute.Tensor,
         rows: GatheredRows,
-        problem: Any,
-        place: tuple,
-        k_tiles: Any,
+        one: GroupPiece,
         descriptors: tuple,
         state: Any,
     ) -> Any:
         """The part of one output tile of the warps that load."""
         (bM, _, bK), dtype = self.config.tile, self.config.a.dtype
+        problem, place = one.problem, one.place
         (m, n, k), (last_m, _, last_k) = numbers(table, problem, ORIGIN), numbers(table, problem, EXTENT)
         atom, coordinates = loads[1]
         B = self.mainloop.operand(atom, cute.domain_offset((n, k, 0), coordinates), stages[1], 1)
@@ -118,7 +118,7 @@ class GatheredHopperGemm(GroupedHopperGemm):
             index = rows.index[cute.min(row, last_m - 1)]
             found[i] = cute.where((row < last_m) & (index >= 0) & (index < rows.count), index, -1)
         inside = cute.make_rmem_tensor(cute.make_layout((1, columns)), Boolean)
-        for k_tile in cutlass.range(k_tiles, unroll=1):
+        for k_tile in cutlass.range(one.k_tiles, unroll=1):
             begin = k + k_tile * bK
             full = ring.producer_get_barrier(state)
             if warp == 0:

@@ -11,13 +11,15 @@ from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.epilogue.scales import BlockScales, Scales
+from tilewright.gemm.schedule.group_shares import EvenShares
 from tilewright.gemm.tiles import aligned
 
-ADDRESS, PITCH, EXTENT, ORIGIN, FIRST, BIAS, COLUMNS = 0, 4, 8, 11, 14, 15, 16
+ADDRESS, PITCH, EXTENT, ORIGIN, FIRST, BIAS, ITERATION, COLUMNS = 0, 4, 8, 11, 14, 15, 16, 17
 """Columns of the table, of Int64: addresses of A, B, C and D; elements from one row (or column) of each to the next;
 where M, N and K end and where they begin, counted from the addresses; the number of the problem's first tile; the
-address of its bias, or, where offsets on the device cut the groups, the element at which it begins. One more row has
-the number of all tiles as its first. All modes begin at 0 where a kernel reads from any address; TMA, whose addresses
+address of its bias, or, where offsets on the device cut the groups, the element at which it begins; where blocks share
+tiles, its first k tile among those of all problems. One more row has the numbers of all tiles and k tiles as its
+first. All modes begin at 0 where a kernel reads from any address; TMA, whose addresses
 are multiples of 16 bytes, begins at any coordinate."""
 
 ACCESS = AccessRequirement("the table of a group")
@@ -136,6 +138,13 @@ def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, An
 def tiles_of(table: cute.Tensor) -> Any:
     """The number of tiles of all problems."""
     return table[cute.size(table, mode=[0]) - 1, FIRST].to(Int32)
+
+
+def share_of(table: cute.Tensor) -> tuple[EvenShares, Any, Any]:
+    """The shares of all blocks, and where this block's begins and ends."""
+    block, blocks = cute.arch.block_idx()[0], cute.arch.grid_dim()[0]
+    shares = EvenShares(table[cute.size(table, mode=[0]) - 1, ITERATION].to(Int32), blocks)
+    return shares, shares.begin(block), shares.begin(block + 1)
 
 
 def matrices(table: cute.Tensor, problem: Any, config: AnyConfig, whole: bool = True) -> tuple[Any, Any, Any, Any]:

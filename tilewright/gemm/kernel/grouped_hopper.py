@@ -21,10 +21,22 @@ from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.kernel.group_offsets import Groups
-from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ORIGIN, function_of, matrices, numbers, stack, tiles_of
+from tilewright.gemm.kernel.group_table import (
+    EXTENT,
+    FIRST,
+    ITERATION,
+    ORIGIN,
+    function_of,
+    matrices,
+    numbers,
+    share_of,
+    stack,
+    tiles_of,
+)
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
+from tilewright.gemm.schedule.group_shares import GroupPiece, GroupShares, least_iterations
 
 MAPS, MAP_WORDS = 3, 16
 """Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
@@ -55,6 +67,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         blocks: Int32,
         groups: Groups,
         function: EpilogueFunction,
+        shares: Any,
         stream: Any = None,
     ) -> None:
         """Launch ``blocks`` blocks for the tiles of the problems in ``table`` (problems + 1, COLUMNS), which ``groups``
@@ -76,6 +89,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             table,
             maps,
             function,
+            shares,
             stage_layouts,
             self.epilogue.layout,
             self.math.tiled_mma(),
@@ -114,6 +128,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         table: cute.Tensor,
         maps: cute.Tensor,
         function: EpilogueFunction,
+        shares: Any,
         stage_layouts: cutlass.Constexpr,
         sD_layout: cutlass.Constexpr,
         tiled_mma: cute.TiledMma,
@@ -127,6 +142,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         ring = self.ring(stages)
         wait_then_let_next_begin()
         walk = partial(self.walk, table)
+        if cutlass.const_expr(shares is not None):
+            walk = partial(self.walk_shares, table, shares)
         if warpgroup == 0:
             self.set_registers(0)
             self.produce(warp, ring, loads, stages, table, maps, rows, walk)
@@ -179,26 +196,67 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     @cute.jit
     def walk(self, table: cute.Tensor, maps: tuple, piece: Any, state: Any) -> Any:
-        """``state = piece(problem, place, k_tiles, descriptors, state)`` for each tile of this block; ``place`` is
-        (tile_m, tile_n). The warps that call it copy by the tensor maps ``maps(problem)``."""
+        """``state = piece(one, descriptors, state)`` for each tile of this block, a :class:`GroupPiece`. The warps that
+        call it copy by the tensor maps ``maps(problem)``."""
         first, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
-        bM, bN, bK = self.config.tile
         problem, last = Int32(0), Int32(-1)
         for tile in range(first, tiles_of(table), blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
                 problem = problem + 1
-            if problem != last:  # TMA has its own copy of what it has read: tensor maps were made by a kernel before
-                for one in maps:
-                    MANAGER.fence_tensormap_update(one(problem))
+            if problem != last:
+                self.acquire(maps, problem)
                 last = problem
-            ends, origin = numbers(table, problem, EXTENT), numbers(table, problem, ORIGIN)
-            m, n, k = (end - begin for end, begin in zip(ends, origin, strict=True))
             inside = tile - table[problem, FIRST].to(Int32)
-            place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
-            descriptors = tuple(MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps)
-            state = piece(problem, place, cute.max(cute.ceil_div(k, bK), 1), descriptors, state)
+            place, k_tiles = self.place_in(table, problem, inside)
+            one = GroupPiece(problem, inside, place, 0, k_tiles, k_tiles)
+            state = piece(one, self.descriptors(maps, problem), state)
         return state
+
+    @cute.jit
+    def walk_shares(self, table: cute.Tensor, shares: GroupShares, maps: tuple, piece: Any, state: Any) -> Any:
+        """The same of the parts of tiles that are this block's share, from its end."""
+        even, begin, end = share_of(table)
+        problem, last = cute.size(table, mode=[0]) - 2, Int32(-1)
+        while end > begin:
+            while table[problem, ITERATION] >= end:
+                problem = problem - 1
+            if problem != last:
+                self.acquire(maps, problem)
+                last = problem
+            before, k_tiles = table[problem, ITERATION].to(Int32), self.k_tiles(table, problem)
+            inside = (end - 1 - before) // k_tiles
+            start = before + inside * k_tiles
+            place, _ = self.place_in(table, problem, inside)
+            shared = shares.of_problem(even, before, k_tiles)
+            one = GroupPiece(problem, inside, place, cute.max(begin - start, 0), end - start, k_tiles, shared)
+            state = piece(one, self.descriptors(maps, problem), state)
+            end = cute.max(begin, start)
+        return state
+
+    def acquire(self, maps: tuple, problem: Any) -> None:
+        """TMA has its own copy of what it has read, and tensor maps were made by a kernel before."""
+        for one in maps:
+            MANAGER.fence_tensormap_update(one(problem))
+
+    def descriptors(self, maps: tuple, problem: Any) -> tuple:
+        return tuple(MANAGER.get_tensormap_ptr(one(problem), cute.AddressSpace.generic) for one in maps)
+
+    def extents(self, table: cute.Tensor, problem: Any) -> tuple[Any, ...]:
+        """M, N and K of a problem."""
+        ends, origin = numbers(table, problem, EXTENT), numbers(table, problem, ORIGIN)
+        return tuple(end - begin for end, begin in zip(ends, origin, strict=True))
+
+    def k_tiles(self, table: cute.Tensor, problem: Any) -> Any:
+        """Those of a tile of a problem; one of zeros where it has no K."""
+        return least_iterations(cute.ceil_div(self.extents(table, problem)[2], self.config.tile[2]))
+
+    def place_in(self, table: cute.Tensor, problem: Any, inside: Any) -> tuple[Any, Any]:
+        """(tile_m, tile_n) of tile ``inside`` of a problem, and its k tiles."""
+        bM, bN, _ = self.config.tile
+        m, n, _ = self.extents(table, problem)
+        place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
+        return place, self.k_tiles(table, problem)
 
     @cute.jit
     def load_tile(
@@ -207,20 +265,18 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         loads: tuple,
         stages: tuple,
         table: cute.Tensor,
-        problem: Any,
-        place: tuple,
-        k_tiles: Any,
+        one: GroupPiece,
         descriptors: tuple,
         state: Any,
     ) -> Any:
         """The producer's part of one output tile."""
-        m, n, k = numbers(table, problem, ORIGIN)
+        m, n, k = numbers(table, one.problem, ORIGIN)
         operands = []
         for mode in cutlass.range_constexpr(2):  # A and B
             (atom, coordinates), begin = loads[mode], ((m, k, 0), (n, k, 0))[mode]
             operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), stages[mode], mode)
             operands.append(replace(operand, descriptor=descriptors[mode]))
-        return self.mainloop.load(tuple(operands), ring, state, *place, 0, 0, k_tiles)
+        return self.mainloop.load(tuple(operands), ring, state, *one.place, 0, one.k_begin, one.k_end)
 
     @cute.jit
     def multiply_tile(
@@ -229,21 +285,28 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         of_problem: Any,
         ahead: Any,
         finish: Any,
-        problem: Any,
-        place: tuple,
-        k_tiles: Any,
+        one: GroupPiece,
         descriptors: tuple,
         state: Any,
     ) -> Any:
         """A consumer warpgroup's part of one output tile."""
-        acc, function = self.accumulators(mma.tiled_mma), of_problem(problem)
-        scales, coming = ahead(function, problem, place, k_tiles)
+        acc, function = self.accumulators(mma.tiled_mma), of_problem(one.problem)
+        scales, coming = ahead(function, one)
         coming.load()
         if cutlass.const_expr(scales is None):
-            state = self.mainloop.multiply(mma, acc, state, k_tiles)
+            state = self.mainloop.multiply(mma, acc, state, one.multiplied)
         else:
-            state = self.mainloop.multiply_promoted(mma, acc, state, k_tiles, scales)
-        finish(problem, place, descriptors[0], function, coming, acc)
+            state = self.mainloop.multiply_promoted(mma, acc, state, one.multiplied, scales)
+        write = partial(finish, one.problem, one.place, descriptors[0], function, coming)
+        tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
+        if cutlass.const_expr(one.shared is None):
+            write(acc)
+        elif one.k_end < one.k_tiles:
+            self.fixup.give(one.shared, one.inside, one.k_begin, tidx, acc)
+        else:
+            if one.k_begin > 0:
+                self.fixup.take(one.shared, one.inside, tidx, acc)
+            write(acc)
         return state
 
     def ahead_of_group(
@@ -252,21 +315,19 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         table: cute.Tensor,
         part: tuple,
         function: EpilogueFunction,
-        problem: Any,
-        place: tuple,
-        k_tiles: Any,
+        one: GroupPiece,
     ) -> tuple[TileScales | None, ComingVectors]:
         """What a consumer warpgroup's part of an output tile wants of the problem's epilogue ``function`` before its
         sums are complete, as :meth:`ahead_of_tile`."""
-        extent, origin = (numbers(table, problem, column)[:2] for column in (EXTENT, ORIGIN))
-        at = tuple(place[mode] * self.config.split[mode] + part[mode] for mode in range(2))
+        extent, origin = (numbers(table, one.problem, column)[:2] for column in (EXTENT, ORIGIN))
+        at = tuple(one.place[mode] * self.config.split[mode] + part[mode] for mode in range(2))
         first = tuple(origin[mode] + at[mode] * self.config.part[mode] for mode in range(2))
         coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
         if scales is None:
             return None, coming
         whole = cute.domain_offset(origin, cute.make_identity_tensor(extent))
         held = self.held_part(tiled_mma, cute.local_tile(whole, self.config.part, at), extent)
-        return TileScales(scales, held, 0, k_tiles), coming
+        return TileScales(scales, held, one.k_begin, one.k_end), coming
 
     @cute.jit
     def write_tile(

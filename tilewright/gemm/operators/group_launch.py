@@ -18,13 +18,17 @@ from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.plan_options import Limits
+from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.epilogue_state import note_staged, states_of
 from tilewright.gemm.host.problem import Problem, is_torch
+from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.workspace import own_memory
 from tilewright.gemm.kernel.group_offsets import Groups, HostGroups
-from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, PITCH
+from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, ITERATION, PITCH
 from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS
+from tilewright.gemm.schedule.group_shares import GroupShares, blocks_for, least_iterations
+from tilewright.gemm.schedule.launch_arguments import Workspace, tensor
 from tilewright.ir.tensormap import BYTES
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.launch.machine import machine_of
@@ -32,6 +36,7 @@ from tilewright.lang.launch.machine import machine_of
 _COMPILED: dict[Any, Any] = {}
 Shape = tuple[int, int, int, int]
 """M, N, K and the number of products."""
+MOST_ITERATIONS = 2**31
 
 
 class TableLaunch(ABC):
@@ -40,6 +45,8 @@ class TableLaunch(ABC):
 
     groups: Groups
     rows: int
+    shares: GroupShares | None = None
+    """The memory of blocks that share tiles."""
 
     def __init__(self, problems: list[Problem], config: AnyConfig, function: EpilogueFunction, gpu: Limits) -> None:
         self.config, self.function, self.gpu = config, function, gpu
@@ -53,11 +60,11 @@ class TableLaunch(ABC):
     def run(self) -> None:
         config, target = self.config, machine_of(self.problems[0].D.device)
         table, tiles = self.table()
-        blocks = min(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
+        blocks = self.blocks(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
         family = family_of(config).grouped
         args = family.arguments(self, cute.runtime.from_dlpack(table).mark_layout_dynamic(), Int32(blocks))
         read = (argument_of("argument", x).key() for x in (self.function, self.groups))
-        key = config, *read, states_of((self.function,))
+        key = config, *read, self.shares is None, states_of((self.function,))
         if key not in _COMPILED:
             _COMPILED[key] = cute.compile(family.kernel(config, self.groups.rows is not None), *args)
             note_staged((self.function,))
@@ -71,6 +78,10 @@ class TableLaunch(ABC):
                     if address:
                         known.enter_context(exposed.exposed(low, high))
             _COMPILED[key](*args)
+
+    def blocks(self, tiles: int, at_once: int) -> int:
+        """Blocks of the launch, of which ``at_once`` run at the same time."""
+        return min(tiles, at_once)
 
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:
         """Addresses of vectors in the table, and where each begins and ends."""
@@ -109,16 +120,35 @@ class TableLaunch(ABC):
 
 
 class Launch(TableLaunch):
-    """Problems that the host knows. ``biases`` are the addresses of their vectors, 0 where there are none."""
+    """Problems that the host knows. ``biases`` are the addresses of their vectors, 0 where there are none. ``sharing``:
+    the k tiles of all tiles are dealt out in even shares."""
 
     groups = HostGroups()
 
     def __init__(
-        self, problems: list[Problem], entry: KernelEntry, function: Any, biases: list[int], gpu: Limits
+        self,
+        problems: list[Problem],
+        entry: KernelEntry,
+        function: Any,
+        biases: list[int],
+        gpu: Limits,
+        sharing: bool = False,
     ) -> None:
         config = fastest(problems, entry, gpu, problems[0].machine)
         super().__init__(problems, config, function(config.transposed), gpu)
-        self.biases, self.rows = biases, len(problems)
+        self.biases, self.rows, self.sharing = biases, len(problems), sharing
+        self.iterations = 0
+
+    def blocks(self, tiles: int, at_once: int) -> int:
+        """As many as run at the same time where tiles are shared, and the memory through which they do it."""
+        if not self.sharing:
+            return super().blocks(tiles, at_once)
+        config, D = self.config, self.problems[0].D
+        blocks = blocks_for(self.iterations, at_once, MIN_K_TILES)
+        needed = Workspace(blocks * config.tile[0] * config.tile[1], config.acc_dtype, blocks)
+        zeros = own_memory(needed, zeros_beside(machine_of(D.device), D)).parts()
+        self.shares = GroupShares(tensor(zeros(needed.partials, config.acc_dtype)), tensor(zeros(blocks, Int32)))
+        return blocks
 
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:
         """Addresses of the biases, and where each begins and ends."""
@@ -131,7 +161,7 @@ class Launch(TableLaunch):
 
     def table(self) -> tuple[Any, int]:
         """The problems as the kernel reads them, and how many tiles they have."""
-        bM, bN, _ = self.config.tile
+        bM, bN, bK = self.config.tile
         table, tiles = np.zeros((len(self.problems) + 1, COLUMNS), np.int64), 0
         for row, problem, bias in zip(table, self.problems, self.biases, strict=False):
             m, n, k, _ = problem.shape
@@ -140,9 +170,13 @@ class Launch(TableLaunch):
                 row[ADDRESS + i] = matrix.array.address
                 row[PITCH + i] = leading_stride(matrix, operand)
             row[EXTENT : EXTENT + 3] = m, n, k
-            row[FIRST], row[BIAS] = tiles, bias
-            tiles += -(-m // bM) * -(-n // bN)
-        table[-1, FIRST] = tiles
+            row[FIRST], row[BIAS], row[ITERATION] = tiles, bias, self.iterations
+            own = -(-m // bM) * -(-n // bN)
+            tiles += own
+            self.iterations += own * least_iterations(-(-k // bK))
+        table[-1, FIRST], table[-1, ITERATION] = tiles, self.iterations
+        if self.sharing and self.iterations >= MOST_ITERATIONS:
+            raise ArgumentError(f"the problems have {self.iterations} k tiles, more than 32-bit numbers hold")
         return self.on_device(table), tiles
 
     def operands(self) -> tuple[Any, ...]:

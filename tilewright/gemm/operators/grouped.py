@@ -30,6 +30,7 @@ from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.launch.machine import machine_of
 
 MOST_ELEMENTS = 2**31
+DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def gemm_grouped(
     bias: Sequence[Any] | None = None,
     activation: str | None = None,
     kernel: str | KernelEntry | None = None,
+    decomposition: str = "auto",
 ) -> GroupResults:
     """D_i = activation(alpha * A_i @ B_i + beta * C_i + bias_i) for a list of problems of any sizes, in one launch.
 
@@ -77,6 +79,9 @@ def gemm_grouped(
         bias: a vector of N_i numbers for each problem, of one dtype.
         activation: a name, as in :func:`matmul`, applied last, before rounding.
         kernel: a kernel's name, or its entry; by default the one that is chosen.
+        decomposition: "data_parallel": each tile is one block's, "stream_k": the k tiles of all tiles of all problems,
+            laid end to end, are dealt out to the blocks in even shares, and blocks that share a tile add up their sums
+            in a fixed order: for few tiles of long, or very different, K. "auto" is the first.
 
     Raises:
         ArgumentError: operands that do not go together; nothing is launched.
@@ -89,6 +94,9 @@ def gemm_grouped(
     >>> [(launch.kernel, launch.problems) for launch in found.launches]
     [('hopper_f16', (0, 1)), ('tensorop_f16', (2,))]
     """
+    if decomposition not in DECOMPOSITIONS:
+        known = ", ".join(DECOMPOSITIONS)
+        raise ArgumentError(f"there is no decomposition {decomposition!r} of groups: it is one of {known}")
     made = [problem_of(i, one, None if out is None else out[i], kernel) for i, one in enumerate(checked(problems, out))]
     if not made:
         return GroupResults()
@@ -102,7 +110,9 @@ def gemm_grouped(
     before, seen, after = with_contiguous(made)
     for entry, numbers, reasons in kinds_of(seen, entries):
         addresses = [0 if vectors is None else vectors[i].address for i in numbers]
-        launch = Launch([seen[i] for i in numbers], entry, function, addresses, limits(first.machine))
+        launch = Launch(
+            [seen[i] for i in numbers], entry, function, addresses, limits(first.machine), decomposition == "stream_k"
+        )
         launches.append(launch)
         listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons))
     for copy in before:
