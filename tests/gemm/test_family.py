@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.gemm.naive_family import MOST_K, Naive, naive_entry
-from tilewright import Float16, Float32
+from tilewright import Float16, Float32, Int4
 from tilewright.errors import ArgumentError
 from tilewright.gemm import KernelEntry, gemm, gemm_grouped, kernels, stage
-from tilewright.gemm.choice.registry import KERNELS, candidates, sparse_kernels
+from tilewright.gemm.choice.registry import KERNELS, candidates, mixed_entry, sparse_kernels
 from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
@@ -56,7 +56,8 @@ def test_a_new_family_is_staged_without_arrays(naive: KernelEntry) -> None:
 
 
 def test_every_kernel_has_a_family() -> None:
-    assert {entry.config.math for entry in (kernels() | sparse_kernels()).values()} == set(FAMILIES)
+    entries = *(kernels() | sparse_kernels()).values(), mixed_entry(Int4, Float16)
+    assert {entry.config.math for entry in entries} == set(FAMILIES)
 
 
 def test_host_code_asks_the_family() -> None:

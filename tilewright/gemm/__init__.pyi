@@ -21,13 +21,14 @@ from tilewright.gemm.operators.complex import (
 )
 from tilewright.gemm.operators.grouped import gemm_grouped as gemm_grouped
 from tilewright.gemm.operators.matmul import matmul as matmul
-from tilewright.gemm.operators.mixed import (
-    PreparedWeight as PreparedWeight, mixed_matmul as mixed_matmul, prepare_weight as prepare_weight,
-)
+from tilewright.gemm.operators.mixed import mixed_matmul as mixed_matmul
 from tilewright.gemm.operators.offsets import grouped_matmul as grouped_matmul
 from tilewright.gemm.operators.permuted import (
     ColumnMajorInterleaved as ColumnMajorInterleaved, PermutedOperand as PermutedOperand,
     RowMajorInterleaved as RowMajorInterleaved,
+)
+from tilewright.gemm.operators.prepare_weight import (
+    PreparedWeight as PreparedWeight, prepare_weight as prepare_weight,
 )
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul as scaled_grouped_matmul

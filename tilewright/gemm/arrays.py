@@ -69,6 +69,15 @@ class Matrix:
         array = self.moved_to(self.array.address + first * self.stride[2] * self.dtype.bytes).array
         return replace(self, array=array._replace(shape=(*self.shape[:2], last - first)))
 
+    def without_source(self, like: Any) -> Matrix:
+        """The same geometry, without the array; ``like`` stands in for it."""
+        return replace(self, source=like, array=self.array._replace(owner=None))
+
+    @property
+    def parts(self) -> tuple[Matrix, ...]:
+        """Further arrays that a kernel has to be given, and that need not lie at a fixed distance."""
+        return ()
+
     @property
     def dtype(self) -> Any:
         return self.array.dtype
@@ -152,6 +161,43 @@ class SparseMatrix(Matrix):
     def shape(self) -> tuple[int, ...]:
         rows, stored, batch = self.array.shape
         return rows, SPARSITY * stored, batch
+
+
+@dataclass(frozen=True)
+class PreparedMatrix(Matrix):
+    """A weight of numbers of type ``kind`` that was prepared, (N, K) whichever operand it is: ``array`` are its words,
+    (N / 8, words of 8 rows), ``scales`` (N, K / group) and ``zeros`` the same or None."""
+
+    scales: Matrix
+    zeros: Matrix | None
+    kind: Any
+
+    @property
+    def words(self) -> Matrix:
+        return Matrix(self.name, self.source, self.array)
+
+    @property
+    def parts(self) -> tuple[Matrix, ...]:
+        return (self.scales,) if self.zeros is None else (self.scales, self.zeros)
+
+    def without_source(self, like: Any) -> Matrix:
+        bare, *vectors = (x.without_source(like) for x in (self.words, *self.parts))
+        return PreparedMatrix(self.name, like, bare.array, vectors[0], vectors[1] if self.zeros else None, self.kind)
+
+    @property
+    def dtype(self) -> Any:
+        return self.kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        rows, words, batch = self.array.shape
+        return 8 * rows, words * 32 // self.kind.width // 8, batch
+
+    def transposed(self) -> PreparedMatrix:
+        return self
+
+    def read_as(self, dtype: Any) -> PreparedMatrix:
+        return self
 
 
 EIGHT_BIT_FLOATS = (Float8E4M3FN, Float8E5M2)

@@ -140,9 +140,8 @@ def test_bad_input() -> None:
             prepare_weight(weight, scales, **more)
     for other, message in (
         (replace(prepared, bits=4), r"has not the 512 elements of K|rows of scales do not divide"),
-        (replace(prepared, bits=3), "a prepared weight has 4 bits, or 8 without zero points, not 3"),
-        (replace(prepare_weight(weight // 16, scales), floats=True), "a prepared weight has 4 bits, or 8 without"),
-        (replace(prepared, zeros=zeros.T), "a prepared weight has 4 bits, or 8 without zero points, not 8"),
+        (replace(prepared, bits=3), "a prepared weight has 4 bits, or 8 without zero points, .* not 3"),
+        (replace(prepared, zeros=zeros.T), "a prepared weight has 4 bits, or 8 without zero points, .* not 8 with"),
     ):
         with pytest.raises(ArgumentError, match=message):
             mixed_matmul(a, other)

@@ -14,6 +14,7 @@ from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, Spars
 from tilewright.gemm.family.blackwell_sizes import blackwell_sizes
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
+from tilewright.gemm.family.mixed_sizes import mixed_sizes
 from tilewright.gemm.family.sm120_sizes import sm120_sizes
 from tilewright.gemm.small_m_config import SmallMConfig
 
@@ -252,6 +253,22 @@ def sparse_kernels() -> dict[str, KernelEntry]:
         sparse_tensorop("tensorop_sparse_i8", "int8 in, int32 out", Int8, Int32, Int32),
     )
     return {entry.name: entry for entry in entries}
+
+
+@cache
+def mixed_entry(
+    kind: Any, dtype: Any, out: Any = None, scale_dtype: Any = None, scale_k: int = 128, zeros: bool = False
+) -> KernelEntry:
+    """The kernel for a prepared weight of numbers of type ``kind`` and rows of ``dtype``: ``mixed_matmul`` takes it for
+    many rows.
+
+    >>> from tilewright import Int4
+    >>> mixed_entry(Int4, BFloat16).title
+    'Int4 weight, BFloat16 rows: wgmma with A from registers, TMA, persistent'
+    """
+    first, *others = mixed_sizes(kind, dtype, out or dtype, scale_dtype, scale_k, zeros)
+    title = f"{kind.__name__} weight, {dtype.__name__} rows: wgmma with A from registers, TMA, persistent"
+    return KernelEntry(f"hopper_{kind.__name__}_{dtype.__name__}".lower(), title, first, small=tuple(others))
 
 
 def kernels() -> dict[str, KernelEntry]:

@@ -8,6 +8,7 @@ A new family is a module with a :class:`~tilewright.gemm.family.base.KernelFamil
 from tilewright.gemm.family.base import FAMILIES, KernelFamily
 from tilewright.gemm.family.blackwell import Blackwell
 from tilewright.gemm.family.hopper import Hopper
+from tilewright.gemm.family.mixed import MixedHopper
 from tilewright.gemm.family.multistage import Multistage
 from tilewright.gemm.family.sm120 import Sm120
 from tilewright.gemm.family.small_m import SmallM
@@ -18,6 +19,7 @@ FAMILIES.update(
     simt=Multistage(),
     small_m=SmallM(),
     wgmma=Hopper(),
+    wgmma_mixed=MixedHopper(),
     wgmma_sparse=SparseHopper(),
     tensorop_sparse=SparseMultistage(),
     tcgen05=Blackwell(),

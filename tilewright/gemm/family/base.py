@@ -59,7 +59,7 @@ class KernelFamily(ABC):
         loaded = A.tensor(config.a, self.whole_rows), B.tensor(config.b, self.whole_rows)
         return *loaded, *[matrix.tensor(config.c) for matrix in results]
 
-    def stand_in(self, matrix: Matrix) -> Matrix:
+    def stand_in(self, config: AnyConfig, matrix: Matrix) -> Matrix:
         """A matrix A of zeros as the kernel takes it, where it is staged without operands."""
         return matrix
 

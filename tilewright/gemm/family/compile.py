@@ -35,10 +35,11 @@ def stage(config: AnyConfig, decomposition: str = "data_parallel", reduction: st
     shapes = (((bM, bK), config.a), ((bN, bK), config.b), ((bM, bN), config.c), ((bM, bN), config.c))
     matrices = []
     for (rows, columns), operand in shapes:
-        data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), operand.dtype.ir_type.dtype)
+        kept = operand.dtype.ir_type.dtype if operand.dtype.width >= 8 else np.uint8
+        data = np.zeros((rows, columns) if operand.major is Major.K else (columns, rows), kept)
         matrices.append(Matrix.of("operand", data if operand.major is Major.K else data.T))
     family = family_of(config)
-    tensors = family.tensors(config, family.stand_in(matrices[0]), *matrices[1:])
+    tensors = family.tensors(config, family.stand_in(config, matrices[0]), *matrices[1:])
     plan = StreamK.of(config.tile, config.tile, multiprocessors=1, occupancy=1, fragments=1, split=2)
     plan = replace(plan, shared_reduction=reduction == "shared")
     memory = np.zeros(4, config.acc_dtype.ir_type.dtype), np.zeros(4, np.int32)

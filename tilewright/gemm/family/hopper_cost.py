@@ -77,7 +77,7 @@ class HopperModel(CostModel):
     def __init__(self, options: Sequence[PlanOption], limits: Limits) -> None:
         super().__init__(options, limits)
         of_each = self.of_each
-        self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (options[0].config.a, options[0].config.c))
+        self.bytes_in, self.bytes_out = (x.dtype.width / 8 for x in (options[0].config.b, options[0].config.c))
         self.depth = of_each(lambda config: config.tile[2] * config.cluster_k)  # k elements of a k tile of a cluster
         self.workers = of_each(lambda config: clusters_at_once(self.sms, config.cluster_size))
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
@@ -167,7 +167,7 @@ class HopperModel(CostModel):
 def loop_us(config: HopperConfig) -> float:
     """Microseconds of a k tile where loads do not hold it up."""
     (bM, bN, bK), columns = config.tile, config.part[1]
-    flops = 2 * bM * bN * bK / FLOPS_PER_US * config.a.dtype.width / 16
+    flops = 2 * bM * bN * bK / FLOPS_PER_US * 16 * config.sparsity / config.instruction_k
     flops /= SPARSE_RATE if config.sparsity > 1 else 1.0
     flops *= TURNS if config.pingpong else (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
@@ -211,8 +211,9 @@ def doublings(config: HopperConfig) -> float:
 def loads_us(config: HopperConfig) -> float:
     """Microseconds of the bytes of a k tile where all multiprocessors load."""
     (bM, bN, _), (cM, cN) = config.tile, config.cluster
-    elements = bM * config.depth(0) / cN**SHARERS + bN * config.depth(1) / cM**SHARERS
-    return elements * config.a.dtype.width / 8 / BYTES_PER_US
+    bits = bM * config.depth(0) * config.a.dtype.width / cN**SHARERS
+    bits += bN * config.depth(1) * config.b.dtype.width / cM**SHARERS
+    return bits / 8 / BYTES_PER_US
 
 
 def ends_us(config: HopperConfig, partial: bool) -> float:

@@ -29,7 +29,7 @@ class TakesSparseA(KernelFamily):
         stored, *others = super().tensors(config, A, B, *results)
         return SparseOperand(stored, A.metadata.transposed().tensor(METADATA)), *others
 
-    def stand_in(self, matrix: Matrix) -> SparseMatrix:
+    def stand_in(self, config: AnyConfig, matrix: Matrix) -> SparseMatrix:
         m, k, _ = matrix.shape
         metadata = np.zeros((k // word_k(matrix.dtype.width), 128 * -(-m // METADATA_ROWS)), np.int32)
         stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])

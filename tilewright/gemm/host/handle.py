@@ -179,7 +179,9 @@ def handle_of(
 
 def parts_of(argument: Any) -> list[Any]:
     """The tensors of an operand of a kernel: itself, or the fields of a dataclass."""
-    return [getattr(argument, x.name) for x in fields(argument)] if is_dataclass(argument) else [argument]
+    if not is_dataclass(argument):
+        return [argument]
+    return [part for x in fields(argument) if (part := getattr(argument, x.name)) is not None]
 
 
 def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> Any:

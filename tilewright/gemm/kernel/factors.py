@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import Int64, cute
 from tilewright.gemm.epilogue.functions import EpilogueFunction
@@ -18,7 +18,7 @@ class FactorsGemm(WarpSpecializedGemm):
     64 bits, L), in the order of ``utils.blockscaled_layout``.
     """
 
-    LOADED: ClassVar[tuple[int, ...]] = (0, 1, 0, 1)
+    LOADED: tuple[int, ...] = (0, 1, 0, 1)
 
     config: Any
 

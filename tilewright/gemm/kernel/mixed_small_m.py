@@ -27,7 +27,8 @@ from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import GROUP, STEP, VECTOR, SmallMGemm
 from tilewright.gemm.mainloop.math import tensor_core_op
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, LANES, LOW_BITS, WORDS, widened_as
+from tilewright.gemm.mainloop.prepared_weight import LOW_BITS, widened
+from tilewright.gemm.mixed_config import COLUMNS, DEPTH, LANES, WORDS
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tiles import aligned
 
@@ -163,7 +164,7 @@ class MixedSmallMGemm:
         found = []
         for i in range_constexpr(self.blocks * HALVES):
             at = cute.min(column * (self.blocks * HALVES) + i, last)
-            words = mB.words.iterator + (at * tiles * LANES + lane) * WORDS
+            words = mB.words.iterator + (at * tiles * LANES + lane % 4 * COLUMNS + lane // 4) * WORDS
             row = at * COLUMNS + lane // 4
             found.append((words, mB.scales.iterator + row, None if mB.zeros is None else mB.zeros.iterator + row))
         return found
@@ -189,19 +190,19 @@ class MixedSmallMGemm:
     ) -> None:
         """Add the products of one tile of K. A step of each row is widened where it is needed: all at once would take
         64 registers."""
-        few, words = self.groups <= AT_ONCE, WORDS // self.parts
+        few, steps = self.groups <= AT_ONCE, WORDS // self.parts
         loaded = [self.load_rows(tokens, tile * DEPTH, WORDS)] if few else []  # (MMA, MMA_N, 2, WORDS)
-        # Of one word of each row: pairs of neighbours, the two halves of the rows, and of 16 elements of K.
+        # Of one step of each row: pairs of neighbours, the two halves of the rows, and of 16 elements of K.
         layout = cute.make_layout(((2, 2, 2), self.blocks, 2), stride=((1, VECTOR, 2), HALVES * VECTOR, 4))
         for part in range_constexpr(self.parts):
             sums = cute.make_rmem_tensor(acc.shape, Float32)
             sums.fill(0)
-            for word in range_constexpr(part * words, (part + 1) * words):
+            for step in range_constexpr(part * steps, (part + 1) * steps):
                 zeros = None if held.zeros is None else held.zeros[None, None, part]
-                numbers = self.widened(held.words, word, mask, zeros)
+                numbers = self.widened(held.words, step, mask, zeros)
                 rA = cute.make_tensor(numbers.iterator, layout)  # (MMA, MMA_M, MMA_K)
-                here = loaded[0] if few else self.load_rows(tokens, tile * DEPTH + word * STEP, 1)
-                rB = here[None, None, None, word if few else 0]
+                here = loaded[0] if few else self.load_rows(tokens, tile * DEPTH + step * STEP, 1)
+                rB = here[None, None, None, step if few else 0]
                 cute.gemm(tiled_mma, sums, rA, rB, sums)
             for i in range_constexpr(self.blocks):
                 for upper in range_constexpr(HALVES):
@@ -212,11 +213,13 @@ class MixedSmallMGemm:
                             acc[at] = acc[at] + sums[at] * scale
 
     def widened(self, held: cute.Tensor, step: int, mask: Any, zeros: Any) -> Any:
-        """The numbers of 32 elements of K, (8, half, 16 rows): those of one word of each row, or of two."""
-        each = WORDS * self.pieces
-        layout = cute.make_layout((self.pieces, HALVES, self.blocks), stride=(1, each, each * HALVES))
-        words = cute.make_tensor(held.iterator + step * self.pieces, layout)
-        return widened_as(self.config.b.dtype, words, self.config.a.dtype, mask, zeros)
+        """The numbers of 32 elements of K, (8, half, 16 rows): of each word of a load one pair."""
+        (piece, chunk), each = divmod(step, WORDS // self.pieces), WORDS * self.pieces
+        layout = cute.make_layout((WORDS, HALVES, self.blocks), stride=(1, each, each * HALVES))
+        words = cute.make_tensor(held.iterator + piece * WORDS, layout)
+        if zeros is not None:
+            zeros = cute.make_tensor(zeros.iterator, cute.make_layout(layout.shape, stride=(0, 1, HALVES)))
+        return widened(self.config.b.dtype, words, chunk, self.config.a.dtype, mask, zeros)
 
     def load_rows(self, tokens: list, k: Any, words: int) -> cute.Tensor:
         """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 16 bytes a lane for each."""

@@ -7,7 +7,7 @@ schedules, clusters, turns and epilogues are those of the dense kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import Int32, cute, pipeline
 from tilewright.gemm.config import SparseHopperConfig
@@ -28,7 +28,7 @@ class SparseOperand:
 class SparseGemm(WarpSpecializedGemm):
     """D = f(A @ B, C) for a :class:`SparseOperand` A, B (N, K, 1), C and D (M, N, 1)."""
 
-    LOADED: ClassVar[tuple[int, ...]] = (0, 1, 0)
+    LOADED: tuple[int, ...] = (0, 1, 0)
 
     def __init__(self, config: SparseHopperConfig) -> None:
         super().__init__(config)

@@ -46,7 +46,7 @@ class WarpSpecializedGemm(TileWriter):
     Extents and strides are run-time: multiples of 16 bytes, as TMA wants them; K > 0. ``config`` fixes the rest.
     """
 
-    LOADED: ClassVar[tuple[int, ...]] = (0, 1)
+    LOADED: tuple[int, ...] = (0, 1)
     """Of each operand that is loaded, A and B first: whether it follows the tile's rows (0) or its columns (1)."""
 
     SHARED_ALONG: ClassVar[tuple[int, int]] = (1, 0)

@@ -13,7 +13,8 @@ from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.small_m import STEP, VECTOR
-from tilewright.gemm.mainloop.prepared_weight import COLUMNS, DEPTH, KINDS, LANES, WORDS, widened_as
+from tilewright.gemm.mainloop.prepared_weight import widened
+from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, WORDS
 
 TILES = 8
 """Tiles of 8 x 128 numbers of a block, one for each warp."""
@@ -39,20 +40,18 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, k
     if tile < tiles:
         words = cute.make_rmem_tensor((WORDS, pieces), Int32)
         for piece in range_constexpr(pieces):
-            at = (((group * tiles + tile) * pieces + piece) * LANES + lane) * WORDS
-            source = aligned_pointer(weight.words.iterator + at, 16)
+            at = ((group * tiles + tile) * pieces + piece) * LANES + lane % 4 * COLUMNS + lane // 4
+            source = aligned_pointer(weight.words.iterator + at * WORDS, 16)
             cute.autovec_copy(cute.make_tensor(source, cute.make_layout(WORDS)), words[None, piece])
-        zeros = None
-        if const_expr(weight.zeros is not None):
-            zeros = cute.make_rmem_tensor(WORDS, Int32)
-            for step in range_constexpr(WORDS):
-                zeros[step] = weight.zeros[row, (tile * DEPTH + step * STEP) // depth].to(Int32)
-        numbers = widened_as(KINDS[kind], words, dense.element_type, zeros=zeros)
         for step in range_constexpr(WORDS):
-            scale = weight.scales[row, (tile * DEPTH + step * STEP) // depth].to(Float32)
-            eight = cute.make_tensor(numbers.iterator + step * VECTOR, cute.make_layout(VECTOR))
+            piece, chunk = divmod(step, WORDS // pieces)
+            at, zeros = (row, (tile * DEPTH + step * STEP) // depth), None
+            if const_expr(weight.zeros is not None):
+                zeros = cute.make_rmem_tensor(WORDS, Int32)
+                zeros.fill(weight.zeros[at].to(Int32))
+            eight = widened(KINDS[kind], words[None, piece], chunk, dense.element_type, zeros=zeros)
             scaled = cute.make_rmem_tensor(VECTOR, dense.element_type)
-            scaled.store((eight.load().to(Float32) * scale).to(dense.element_type))
+            scaled.store((eight.load().to(Float32) * weight.scales[at].to(Float32)).to(dense.element_type))
             at = row.to(Int64) * cute.assume(dense.stride[0], VECTOR) + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
             target = aligned_pointer(dense.iterator + at, 16)
             cute.autovec_copy(scaled, cute.make_tensor(target, cute.make_layout(VECTOR)))

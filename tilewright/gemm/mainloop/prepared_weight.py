@@ -1,28 +1,28 @@
-"""The places of weights of 4 and 8 bits that were arranged once for the registers of mma.sync.
+"""The places of weights of 4 and 8 bits that were arranged once, for the registers of mma.sync and of wgmma.
 
-A warp of the kernel for few rows multiplies 8 columns of the product, that is 8 rows of the weight (N, K), with 32
-elements of K in two instructions: thread t of the four of a row holds elements 8t .. 8t + 7 of these (``small_m``).
-Four such steps, 128 elements of K, are 32 numbers a thread: 16 bytes of 4-bit numbers, one load. So the elements are
-moved: what a thread holds follows in memory, thread after thread, and a warp reads 512 bytes in a row.
+Both instructions give thread t of the four of a row the pair of neighbours 2t, 2t + 1 of each 8 elements of K. A
+kernel of mma.sync loads both operands to registers: a sum may be taken in any order, so it renames K, and thread t
+holds 8 neighbours, 8t to 8t + 7 of 32, of the weight and of the rows that it is multiplied by (``small_m``). wgmma
+reads these rows from shared memory, where K has its order. One arrangement serves both:
 
-Two numbers become a register of two 16-bit floats by one ``lop3``: ``word >> 4p & 0x000f000f | exponents``. It takes
-bits 4p .. 4p + 3 and those 16 further, so neighbours of K are four numbers apart in a word.
+- Of 8 elements, a *chunk*, each of the four pairs goes to another word of 32 bits. A word has pair p of several chunks
+  that are 32 elements of K apart: of four chunks of 4-bit numbers, of two of 8 bits.
+- The four words, p = 0 to 3, of the same chunks are neighbours: 16 bytes. A thread of mma.sync loads these and has
+  whole chunks.
+- Eight rows of 16 bytes follow each other, then the other chunks of 128 elements of K (8 bits: of 64). Thread t of
+  wgmma loads four words, number t of the 16 bytes of its row from each of the four places, and has its pairs of all
+  chunks; the 32 threads of a warp read 128 bytes in a row.
 
-Numbers of 8 bits are twice as many bytes: two loads of 16, for 64 elements of K each. Their order in a word is that of
-K, as ``prmt`` picks any bytes.
+The two numbers of a pair are 16 bits apart in their word, so that one ``lop3`` makes a register of two 16-bit floats:
+``word >> 4c & 0x000f000f | exponents``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Float8E4M3FN, Float16, Float32, Int4, Int8, Int32, cute, range_constexpr
-
-COLUMNS, DEPTH, LANES, WORDS = 8, 128, 32, 4
-"""Rows and elements of K of the weight that a warp loads at once; its threads, and the words of 32 bits of each."""
-
-KINDS = Int4, Int8, Float8E4M3FN
-"""What the numbers of a weight may be."""
+from tilewright import Float4E2M1FN, Float8E4M3FN, Float16, Int4, Int8, Int32, cute, range_constexpr
+from tilewright.gemm.mixed_config import COLUMNS, LANES, WORDS
 
 OFFSET = 8
 """A number q of -8 .. 7 is kept as q + 8, one with a zero point, of 0 .. 15, as it is."""
@@ -32,26 +32,23 @@ OFFSET_OF_BYTES = 128
 
 
 def prepared_layout(n: int, k: int, bits: int = 4) -> Any:
-    """Where element (n, k) of an (N, K) weight is, in numbers of ``bits``: K is cut into (pair, register, thread, step,
-    tile), of 8 bits into (element, thread, step, half of a tile), N into (row, tile).
+    """Where element (n, k) of an (N, K) weight is, in numbers of ``bits``: K is cut into (pair, word, thread, chunk,
+    tile), N into (row, tile).
 
     >>> layout = prepared_layout(16, 256)
     >>> layout
-    ((8,2),(2,4,4,4,2)):((128,2048),(4,1,32,8,1024))
+    ((8,2),(2,4,4,4,2)):((32,2048),(4,8,256,1,1024))
     >>> sorted(layout(i) for i in range(cute.size(layout))) == list(range(16 * 256))
     True
     >>> prepared_layout(16, 256, 8)
-    ((8,2),(8,4,2,4)):((64,2048),(1,16,8,512))
+    ((8,2),(2,4,4,2,4)):((16,2048),(2,4,128,1,512))
     """
-    tiles = k // DEPTH
-    tile = COLUMNS * DEPTH
-    if bits == 8:
-        return cute.make_layout(
-            ((COLUMNS, n // COLUMNS), (8, 4, 2, 2 * tiles)), stride=((64, tiles * tile), (1, 16, 8, tile // 2))
-        )
+    numbers = 32 // bits  # of a word
+    chunks = numbers // 2
+    row, thread, tile = (WORDS * numbers * count for count in (1, COLUMNS, LANES))
     return cute.make_layout(
-        ((COLUMNS, n // COLUMNS), (2, 4, 4, WORDS, tiles)),
-        stride=((4 * LANES, tiles * tile), (4, 1, LANES, 8, tile)),
+        ((COLUMNS, n // COLUMNS), (2, WORDS, 4, chunks, k * COLUMNS // tile)),
+        stride=((row, k * COLUMNS), (chunks, numbers, thread, 1, tile)),
     )
 
 
@@ -62,67 +59,80 @@ BOTH_HALVES = 0x00010001
 """The factor that copies a number into both halves of a word."""
 
 
-def widened(words: Any, dtype: Any, mask: Any = LOW_BITS, zeros: Any = None) -> Any:
-    """The numbers of 4 bits in registers ``words`` as floats of 16 bits, (8 x words), in the order of K. ``mask`` is
-    ``LOW_BITS``; where it is an argument of the kernel it stays in a register (a lop3 has room for one constant).
-    ``zeros``: the zero point of each word, in the place of ``OFFSET``; with the same exponents it is the float that has
-    to be subtracted."""
+def widened(kind: Any, words: Any, chunk: int, dtype: Any, mask: Any = LOW_BITS, zeros: Any = None) -> Any:
+    """The pair of ``chunk`` of each of the registers ``words`` as floats of 16 bits, (2 x words). The numbers are of
+    type ``kind``, one of ``KINDS``. ``mask`` is ``LOW_BITS``; where it is an argument of the kernel it stays in a
+    register (a lop3 has room for one constant). ``zeros``: the zero point of each word, in the place of ``OFFSET``."""
+    if kind is Int4:
+        return integers_of_4_bits(words, chunk, dtype, mask, zeros)
+    if kind is Int8:
+        return integers_of_8_bits(words, chunk, dtype, mask)
+    return floats_of_4_bits(words, chunk, dtype) if kind is Float4E2M1FN else floats_of_8_bits(words, chunk, dtype)
+
+
+def integers_of_4_bits(words: Any, chunk: int, dtype: Any, mask: Any, zeros: Any) -> Any:
+    """A number becomes the lowest bits of the mantissa of a float, from which the offset is subtracted."""
     exponents, bias = exponents_of(dtype)
-    pairs = cute.make_rmem_tensor(4 * cute.size(words), Int32)
-    for i in range_constexpr(cute.size(words)):
-        for p in range_constexpr(4):
-            pairs[4 * i + p] = ((words[i] >> (4 * p)) & mask) | exponents
-    numbers = cute.make_rmem_tensor(8 * cute.size(words), dtype)
+    count = cute.size(words)
+    pairs, numbers = cute.make_rmem_tensor(count, Int32), cute.make_rmem_tensor(2 * count, dtype)
+    for i in range_constexpr(count):
+        pairs[i] = ((words[i] >> (4 * chunk)) & mask) | exponents
     if zeros is None:
         numbers.store(cute.recast_tensor(pairs, dtype).load() - dtype(bias + OFFSET))
-    else:
-        offsets = cute.make_rmem_tensor(pairs.shape, Int32)
-        for i in range_constexpr(cute.size(words)):
-            twice = zeros[i] * BOTH_HALVES | exponents
-            for p in range_constexpr(4):
-                offsets[4 * i + p] = twice
+    else:  # with the same exponents, the zero point is the float that has to be subtracted
+        offsets = cute.make_rmem_tensor(count, Int32)
+        for i in range_constexpr(count):
+            offsets[i] = zeros[i] * BOTH_HALVES | exponents
         numbers.store(cute.recast_tensor(pairs, dtype).load() - cute.recast_tensor(offsets, dtype).load())
     return numbers
 
 
-def widened_bytes(words: Any, dtype: Any) -> Any:
-    """The numbers of 8 bits in registers ``words`` as floats of 16 bits, (4 x words), in the order of K. In Float16 a
-    byte is the mantissa of 1024 + q + 128. BFloat16 has too few bits for that: a Float32 of 2^23 + q + 128 is made, and
-    the difference rounded, which changes nothing."""
+def integers_of_8_bits(words: Any, chunk: int, dtype: Any, mask: Any) -> Any:
+    """In Float16 a byte is the mantissa of 1024 + q + 128. BFloat16 has a mantissa of 7 bits: these of q + 128 give
+    128 + q or, where the first bit of the byte is 0, 256 + q; that bit, inverted, is the last one of the exponent of
+    what is subtracted, 128 or 256."""
     count = cute.size(words)
-    numbers = cute.make_rmem_tensor(4 * count, dtype)
+    numbers = cute.make_rmem_tensor(2 * count, dtype)
     if dtype is Float16:
-        pairs = cute.make_rmem_tensor(2 * count, Int32)
+        pairs = cute.make_rmem_tensor(count, Int32)
         for i in range_constexpr(count):
-            for p in range_constexpr(2):
-                pairs[2 * i + p] = cute.arch.prmt(words[i], 0x64646464, 0x4140 + 0x0202 * p)
+            pairs[i] = cute.arch.prmt(words[i], 0x64646464, 0x4240 + 0x0101 * chunk)
         numbers.store(cute.recast_tensor(pairs, dtype).load() - dtype(1024 + OFFSET_OF_BYTES))
     else:
-        floats = cute.make_rmem_tensor(4 * count, Int32)
+        low = mask | (mask << 3)  # 0x007f007f, in a register where the mask is
+        high = low + BOTH_HALVES
+        pairs, offsets = cute.make_rmem_tensor(count, Int32), cute.make_rmem_tensor(count, Int32)
         for i in range_constexpr(count):
-            for e in range_constexpr(4):
-                floats[4 * i + e] = cute.arch.prmt(words[i], 0x4B000000, 0x7440 + e)
-        numbers.store((cute.recast_tensor(floats, Float32).load() - Float32(2**23 + OFFSET_OF_BYTES)).to(dtype))
+            word = words[i] >> (8 * chunk)
+            pairs[i] = (word & low) | 0x43004300
+            offsets[i] = (word & high) ^ 0x43804380
+        numbers.store(cute.recast_tensor(pairs, dtype).load() - cute.recast_tensor(offsets, dtype).load())
     return numbers
 
 
-def widened_floats(words: Any, dtype: Any) -> Any:
-    """The Float8E4M3FN in registers ``words`` as floats of 16 bits, (4 x words), in the order of K: all are floats of
-    either type. NaN stays."""
-    kept = cute.make_rmem_tensor(cute.size(words), Int32)
-    for i in range_constexpr(cute.size(words)):
-        kept[i] = words[i]
-    numbers = cute.make_rmem_tensor(4 * cute.size(words), dtype)
+def floats_of_8_bits(words: Any, chunk: int, dtype: Any) -> Any:
+    """All Float8E4M3FN are floats of either type. NaN stays."""
+    count = cute.size(words)
+    kept = cute.make_rmem_tensor(count // 2, Int32)
+    for i in range_constexpr(count // 2):  # the pairs of two words
+        kept[i] = cute.arch.prmt(words[2 * i], words[2 * i + 1], 0x6420 + 0x1111 * chunk)
+    numbers = cute.make_rmem_tensor(2 * count, dtype)
     # By way of Float16: cvt has no BFloat16 there.
     numbers.store(cute.recast_tensor(kept, Float8E4M3FN).load().to(Float16).to(dtype))
     return numbers
 
 
-def widened_as(kind: Any, words: Any, dtype: Any, mask: Any = LOW_BITS, zeros: Any = None) -> Any:
-    """The numbers of type ``kind``, Int4, Int8 or Float8E4M3FN, in ``words`` as floats of 16 bits."""
-    if kind.width == 4:
-        return widened(words, dtype, mask, zeros)
-    return widened_floats(words, dtype) if kind.is_float else widened_bytes(words, dtype)
+def floats_of_4_bits(words: Any, chunk: int, dtype: Any) -> Any:
+    """A Float4E2M1FN is a sign, two bits of exponent and one of mantissa. In the places that these have in a larger
+    float they are that number but for a power of two, also the one that is subnormal."""
+    down, magnitude, power = {"Float16": (3, 0x0E000E00, 14), "BFloat16": (6, 0x01C001C0, 126)}[dtype.__name__]
+    count = cute.size(words)
+    pairs, numbers = cute.make_rmem_tensor(count, Int32), cute.make_rmem_tensor(2 * count, dtype)
+    for i in range_constexpr(count):
+        signs = words[i] << (12 - 4 * chunk)  # the first number at bits 12 to 15, the second at 28 to 31
+        pairs[i] = (signs & 0x80008000) | ((signs >> down) & magnitude)
+    numbers.store(cute.recast_tensor(pairs, dtype).load() * dtype(2.0**power))
+    return numbers
 
 
 def exponents_of(dtype: Any) -> tuple[int, int]:

@@ -1,36 +1,29 @@
-"""``mixed_matmul``: rows of 16-bit floats times a weight of 4- or 8-bit integers with scales, arranged once by
+"""``mixed_matmul``: rows of 16-bit floats times a weight of numbers of 4 or 8 bits with scales, arranged once by
 ``prepare_weight``."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import Any
 
-from tilewright import BFloat16, Float8E4M3FN, Float16, Float32, Int4, Int8, Int32, Uint8, cute
+from tilewright import BFloat16, Float16, Float32, Int4, cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, operand_of
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.activations import activation_of, check_activation
 from tilewright.gemm.epilogue.functions import Bias, Chain
+from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen
-from tilewright.gemm.mainloop.prepared_weight import (
-    COLUMNS,
-    DEPTH,
-    KINDS,
-    LANES,
-    OFFSET,
-    OFFSET_OF_BYTES,
-    WORDS,
-    prepared_layout,
-)
-from tilewright.gemm.operators.arrays import framework, namespace, new_result, view_of
+from tilewright.gemm.mixed_config import DEPTH, KINDS
+from tilewright.gemm.operators.arrays import framework, new_result, view_of
 from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
+from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -38,9 +31,14 @@ from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 
-GROUPS = (32, 64, 128)
 MOST_ROWS = 64
-"""So many rows are multiplied by the kernel for few rows, for more the weight is written out."""
+"""The kernel for few rows has sizes for so many; more are multiplied with the weight written out, but on sm_90."""
+FEW_ROWS, LARGE = 16, 1 << 27
+"""On sm_90 so many rows are multiplied by the kernel for few rows, by a weight of 4 bits and ``LARGE`` numbers half as
+many, and more by wgmma (measured, as is what follows)."""
+MOST_CONVERTED = 2048
+"""On sm_90 more rows than that are multiplied by a weight written out, unless its numbers are converted in four
+instructions a pair: integers of 4 bits with scales of the type of the rows."""
 SIZES = {
     4: {
         8: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
@@ -61,141 +59,6 @@ and that share K, and blocks of which a multiprocessor has the registers."""
 _COMPILED: dict[Any, Any] = {}
 
 
-@dataclass(frozen=True)
-class PreparedWeight:
-    """A weight (N, K) of integers of 4 or 8 ``bits``, or of Float8E4M3FN (``floats``), in the order in which kernels
-    read it, with its scales.
-
-    ``words`` is (N / 8, K / 128, 32, 4) of int32, of 8 bits (N / 8, K / 64, 32, 4), ``scales`` (K / group, N),
-    ``zeros`` None or (K / group, N) of uint8. :func:`prepare_weight` makes it.
-
-    >>> import numpy as np
-    >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
-    32
-    """
-
-    words: Any
-    scales: Any
-    zeros: Any = None
-    bits: int = 4
-    floats: bool = False
-
-    @property
-    def dtype(self) -> Any:
-        """The numeric class of the numbers."""
-        return Float8E4M3FN if self.floats else Int4 if self.bits == 4 else Int8
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, K)"""
-        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH * 4 // self.bits
-
-    @property
-    def group(self) -> int:
-        """The elements of K that share a scale."""
-        return self.shape[1] // max(1, int(self.scales.shape[0]))
-
-
-def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4) -> PreparedWeight:
-    """Arrange a weight of integers of 4 or 8 bits for :func:`mixed_matmul`, once, on its device.
-
-    Args:
-        weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a
-            PyTorch tensor, or a NumPy or CuPy array.
-        scales: (N, K / group) of Float16, BFloat16 or Float32: what the integers of a group of 32, 64 or 128 elements
-            of K are multiplied by.
-        zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
-            before that.
-        bits: 4, or 8 for integers of -128 to 127, which have no zero points.
-
-    Raises ArgumentError for others.
-
-    >>> import numpy as np
-    >>> prepared = prepare_weight(np.full((16, 256), -3, np.int8), np.ones((16, 2), np.float16))
-    >>> prepared.shape, prepared.group, prepared.words.shape
-    ((16, 256), 128, (2, 2, 32, 4))
-    """
-    kind = framework(weight, "weight")
-    if kind == "jax" or framework(scales, "scales") != kind:
-        raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy or of CuPy, both of the same")
-    found = array_of(weight)
-    floats = found.dtype is Float8E4M3FN
-    whole = len(found.shape) == 2 and not (found.shape[0] % COLUMNS or found.shape[1] % DEPTH)
-    if not whole or not (floats or found.dtype is Int8):
-        raise ArgumentError(
-            f"weight is an (N, K) matrix of int8 or Float8E4M3FN with N in {COLUMNS}s and K in {DEPTH}s, not "
-            f"{found.dtype.__name__} of shape {tuple(found.shape)}: fill it up with zeros"
-        )
-    (n, k), given = found.shape, array_of(scales)
-    if tuple(given.shape) not in [(n, k // group) for group in GROUPS]:
-        shapes = " or ".join(str((n, k // group)) for group in GROUPS)
-        raise ArgumentError(f"scales has the shape {tuple(given.shape)}; for a weight {(n, k)} it is {shapes}")
-    if given.dtype not in (Float16, BFloat16, Float32):
-        raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
-    if given.device != found.device:
-        raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
-    bits = 8 if floats else bits
-    if bits not in SIZES or (bits == 8 and zeros is not None):
-        raise ArgumentError(f"bits is 4, or 8 without zeros, not {bits}{'' if zeros is None else ' with zeros'}")
-    offset = OFFSET if zeros is None else 0
-    if bits == 4:
-        check_range("weight", weight, -offset)
-    words = words_of_bytes(weight, n, k, floats) if bits == 8 else words_of_pairs(weight + offset, n, k)
-    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
-    by_group[...] = scales.T
-    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales), bits, floats)
-
-
-def words_of_bytes(weight: Any, n: int, k: int, floats: bool) -> Any:
-    """The words of numbers of 8 bits."""
-    library = namespace(weight)
-    kept = weight.view(library.uint8) if floats else weight.view(library.uint8) ^ OFFSET_OF_BYTES  # q + 128
-    words = new_result(weight, (n // COLUMNS, 2 * k // DEPTH, LANES, WORDS), Int32)
-    words.view(library.uint8)[...] = arranged(kept, n, k, 8).reshape((*words.shape[:3], 4 * WORDS))
-    return words
-
-
-def words_of_pairs(numbers: Any, n: int, k: int) -> Any:
-    """The words of numbers of 0 to 15."""
-    library = namespace(numbers)
-    pairs = arranged(numbers, n, k).reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
-    pairs = pairs.to(library.uint8) if framework(numbers) == "torch" else pairs.astype(library.uint8)
-    return (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
-
-
-def check_range(name: str, x: Any, least: int) -> None:
-    """ArgumentError for numbers that 4 bits do not hold."""
-    if prod(x.shape) and (int(x.min()) < least or int(x.max()) > least + 15):
-        found = f"{int(x.min())} to {int(x.max())}"
-        raise ArgumentError(f"{name} has numbers of {found}, not of {least} to {least + 15}")
-
-
-def zero_points(zeros: Any, scales: Any) -> Any:
-    """The zero points as kernels read them, (K / group, N) of uint8; ArgumentError for others than one for each
-    scale."""
-    kind, given, wanted = framework(zeros, "zeros"), array_of(zeros), array_of(scales)
-    if kind != framework(scales) or given.dtype not in (Int8, Uint8) or given.device != wanted.device:
-        raise ArgumentError(f"zeros are int8 or uint8 on {wanted.device}, as scales are, not {given.dtype.__name__}")
-    if tuple(given.shape) != tuple(wanted.shape):
-        raise ArgumentError(f"zeros has the shape {tuple(given.shape)}, scales {tuple(wanted.shape)}")
-    check_range("zeros", zeros, 0)
-    made = new_result(zeros, (given.shape[1], given.shape[0]), Uint8)
-    made[...] = zeros.T
-    return made
-
-
-def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
-    """The elements of a matrix in the order of the prepared layout: its modes by falling stride."""
-    layout = prepared_layout(n, k, bits)
-    modes: list[tuple[int, int]] = []
-    for mode in (0, 1):  # the first mode of a layout is the fastest, the last one of an array
-        shape, stride = (cute.flatten(x[mode]) for x in (layout.shape, layout.stride))
-        modes += reversed(list(zip(shape, stride, strict=True)))
-    order = sorted(range(len(modes)), key=lambda i: -modes[i][1])
-    split = weight.reshape([extent for extent, _ in modes])
-    return split.permute(order) if framework(weight) == "torch" else split.transpose(order)
-
-
 def mixed_matmul(
     a: Any,
     weight: PreparedWeight,
@@ -205,11 +68,11 @@ def mixed_matmul(
     activation: str | None = None,
     out_dtype: Any = None,
 ) -> Any:
-    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of 4- or 8-bit integers.
+    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of numbers of 4 or 8 bits.
 
-    Up to 64 rows are multiplied by a kernel that reads 4 or 8 bits for each element of the weight, once; its sums of a
-    group are exact to float32. More rows are multiplied with the weight written out in the type of ``a``, rounded to
-    that.
+    Few rows, up to 64, on sm_90 up to 16, are multiplied by a kernel that reads 4 or 8 bits for each element of the
+    weight, once; its sums of a group are exact to float32. For more rows the numbers times their scales are rounded to
+    the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.
 
     Args:
         a: (..., K) of Float16 or BFloat16.
@@ -244,13 +107,11 @@ def mixed_matmul(
     result = new_result(a, shape, dtype) if out is None else out
     if rows == 0 or shape[-1] == 0:
         return result
-    if rows > MOST_ROWS:
-        return matmul(a, written_out(weight, a).T, result, bias=bias, activation=activation)
     flat, made = a.reshape(rows, a.shape[-1]), view_of(result, (rows, shape[-1]))
     if made is None:
         Matrix("out", result, array_of(result)).check_written()
     written = new_result(a, (rows, shape[-1]), dtype) if made is None else made
-    FewRows.of(flat, weight, bias, written, activation).run()
+    MixedProduct.of(flat, weight, bias, written, activation).run()
     if made is None:
         result[...] = written.reshape(shape)
     return result
@@ -276,36 +137,6 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
     if not dtype.is_float or dtype.width not in (16, 32):
         raise ArgumentError(f"mixed_matmul writes floats of 16 or 32 bits, not {dtype.__name__}")
     return shape, dtype
-
-
-def check_prepared(weight: PreparedWeight) -> None:
-    """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
-    lie in memory without gaps, and to begin at a multiple of 16 bytes."""
-    words, scales = array_of(weight.words), array_of(weight.scales)
-    of_bits = (weight.bits == 4 and not weight.floats) or (weight.bits == 8 and weight.zeros is None)
-    if not of_bits:
-        raise ArgumentError(f"a prepared weight has 4 bits, or 8 without zero points, not {weight.bits}")
-    n, k = weight.shape
-    whole = (n // COLUMNS, k // DEPTH * weight.bits // 4, LANES, WORDS)
-    if tuple(words.shape) != whole or words.dtype is not Int32 or len(scales.shape) != 2 or scales.shape[1] != n:
-        raise ArgumentError(
-            f"a prepared weight has words of Int32 and shape (N / {COLUMNS}, K / {DEPTH}, {LANES}, {WORDS}) and "
-            f"scales of shape (K / group, N), not {words.dtype.__name__} of {tuple(words.shape)} and "
-            f"{tuple(scales.shape)}"
-        )
-    if weight.group not in GROUPS or weight.group * scales.shape[0] != k:
-        raise ArgumentError(f"{scales.shape[0]} rows of scales do not divide K = {k} into groups of 32, 64 or 128")
-    for name, array in (("words", words), ("scales", scales)):
-        dense = [prod(array.shape[i + 1 :]) for i in range(len(array.shape))]
-        gaps = any(
-            extent > 1 and stride != expected
-            for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True)
-        )
-        if gaps or array.address % VECTOR:
-            raise ArgumentError(
-                f"the {name} of a prepared weight are a part of a larger array, or do not begin at a multiple of "
-                f"{VECTOR} bytes: make a copy of that part"
-            )
 
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
@@ -336,17 +167,18 @@ def run(kind: Any, function: Any, *args: Any) -> None:
 
 
 @dataclass(frozen=True)
-class FewRows:
-    """A product of few rows."""
+class MixedProduct:
+    """A product, checked: ``problem`` has the rows and the result, ``function`` is the kernel's for the rest."""
 
     problem: Problem
     weight: PreparedWeight
+    bias: Any
+    activation: str | None
     function: Any
-    config: MixedSmallMConfig
 
     @classmethod
-    def of(cls, a: Any, weight: PreparedWeight, bias: Any, out: Any, activation: str | None) -> FewRows:
-        """Check what is written against what is read, and choose a size."""
+    def of(cls, a: Any, weight: PreparedWeight, bias: Any, out: Any, activation: str | None) -> MixedProduct:
+        """Check what is written against what is read."""
         n, k = weight.shape
         A = Matrix.of("a", a)
         if not MixedSmallMGemm.ACCESS.takes(A, Major.K):
@@ -366,15 +198,51 @@ class FewRows:
             parts.append(Bias(from_dlpack(bias).mark_layout_dynamic()))
         if activation is not None:
             parts.append(activation_of(activation, Float32, D.dtype))
-        a_operand = Operand(A.dtype, Major.K, 128)
-        c = operand_of((D,), WIDEST)
-        config = few_rows_config(A.shape[0], a_operand, c, weight, limits(problem.machine)[0])
-        return cls(problem, weight, Chain(tuple(parts)), config)
+        return cls(problem, weight, bias, activation, Chain(tuple(parts)))
 
     def run(self) -> None:
-        A, D, config = self.problem.A, self.problem.D, self.config
+        """By the kernel that is fastest for so many rows, of those that can take the operands."""
+        rows = self.problem.A.shape[0]
+        if self.least_by_wgmma < rows <= self.most_by_wgmma and self.by_wgmma():
+            return
+        if rows <= MOST_ROWS:
+            self.few_rows()
+        else:
+            self.with_weight_written_out()
+
+    @property
+    def least_by_wgmma(self) -> int:
+        """On sm_90 the kernel for few rows is faster for so many rows."""
+        large = self.weight.bits == 4 and prod(self.weight.shape) >= LARGE
+        return FEW_ROWS // 2 if large else FEW_ROWS
+
+    @property
+    def most_by_wgmma(self) -> float:
+        """For more rows than that a product of 16-bit matrices is faster."""
+        scales, rows = array_of(self.weight.scales).dtype, self.problem.A.dtype
+        return inf if self.weight.dtype is Int4 and scales is rows else MOST_CONVERTED
+
+    def by_wgmma(self, entry: KernelEntry | None = None) -> bool:
+        """Convert in registers, where the Hopper kernel (of all sizes, or ``entry``) can: True, and D is written."""
+        return multiplied_by_wgmma(self.problem, self.weight, self.function, self.bias, self.activation, entry)
+
+    def few_rows(self, config: MixedSmallMConfig | None = None) -> None:
+        """By mma.sync, in the usual size or another one."""
+        A, D = self.problem.A, self.problem.D
+        config = config or self.few_rows_config()
         a, d = A.tensor(config.a, True), D.tensor(config.c)
         run(config, MixedSmallMGemm(config), a, prepared_operand(self.weight), d, d, self.function)
+
+    def few_rows_config(self) -> MixedSmallMConfig:
+        """The usual size for these rows."""
+        A, D = self.problem.A, self.problem.D
+        c, multiprocessors = operand_of((D,), WIDEST), limits(self.problem.machine)[0]
+        return few_rows_config(A.shape[0], Operand(A.dtype, Major.K, 128), c, self.weight, multiprocessors)
+
+    def with_weight_written_out(self) -> None:
+        """By a product of 16-bit matrices."""
+        a, out = self.problem.A.source, self.problem.D.source
+        matmul(a, written_out(self.weight, a).T, out, bias=self.bias, activation=self.activation)
 
 
 def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:

@@ -142,8 +142,8 @@ class Prepared:
         return self._problem
 
     def launch(self, addresses: tuple[int, ...]) -> None:
-        """Launch with the addresses of A, B, C (D's without a C), D and the vectors of the epilogue in the order of
-        its fields, on PyTorch's current stream, or the default one without PyTorch."""
+        """Launch with the addresses of A, B, C (D's without a C), D, the ``parts`` of B and the vectors of the epilogue
+        in the order of its fields, on PyTorch's current stream, or the default one without PyTorch."""
         stream = current_stream(self.number, self.workspace)
         of_binding = stream if self.workspace else 0
         if moving := self.moving.get(of_binding):
@@ -189,7 +189,7 @@ class Prepared:
     def release(self) -> None:
         """Drop the PyTorch tensors that it was made with: from now on only their geometry matters."""
         like = self.problem.D.source.new_empty(0)  # of their device
-        matrices = (replace(m, source=like, array=m.array._replace(owner=None)) for m in self.problem.matrices)
+        matrices = (matrix.without_source(like) for matrix in self.problem.matrices)
         A, B, C, D = matrices
         self._problem = replace(self.problem, A=A, B=B, C=C, D=D)
 
@@ -234,8 +234,11 @@ class Prepared:
         the C that is D, none."""
         gone = {*copied, *("C" for name in copied if name == "D" and not self.problem.has_c)}
         first, second = (1, 0) if self.plan.config.transposed else (0, 1)
-        matrices = [None if "ABCD"[number] in gone else number for number in (first, second, 2, 3)]
-        return [*matrices, list(range(4, 4 + MOST_VECTORS))]
+        matrices: Owners = [None if "ABCD"[number] in gone else number for number in (first, second, 2, 3)]
+        parts = len(self.problem.B.parts)  # of a prepared weight, which come before what the epilogue reads
+        if parts:
+            matrices[0] = [1, *range(4, 4 + parts)]
+        return [*matrices, list(range(4 + parts, 4 + parts + MOST_VECTORS))]
 
     def step(self, handle: Handle, owners: Owners) -> PreparedLaunch:
         """One launch with the values that it has now."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.operators.mixed import PreparedWeight, mixed_matmul
+from tilewright.gemm.operators.mixed import mixed_matmul
+from tilewright.gemm.operators.prepare_weight import PreparedWeight
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 

@@ -1,0 +1,111 @@
+"""The part of ``mixed_matmul`` for many rows on sm_90: the Hopper kernel that converts the weight in registers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tilewright.gemm.access import VECTOR
+from tilewright.gemm.arrays import Matrix, PreparedMatrix, operand_of
+from tilewright.gemm.choice.choose import KernelOptions, best
+from tilewright.gemm.choice.registry import mixed_entry
+from tilewright.gemm.choice.simulated import for_simulator
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.plan_options import Limits
+from tilewright.gemm.host.plan import Plan, capability_of, limits, simulated, simulated_gpu
+from tilewright.gemm.host.problem import WIDEST, Problem
+from tilewright.gemm.operators.arrays import framework
+from tilewright.gemm.operators.prepared import Prepared
+from tilewright.lang.arguments.arrays import array_of
+
+if TYPE_CHECKING:
+    from tilewright.gemm.operators.prepare_weight import PreparedWeight
+
+LAUNCHES: dict[Any, Prepared] = {}
+"""Products of PyTorch tensors that were launched, by all but the addresses."""
+REMEMBERED = 512
+STEPS = (16, 64, 256)
+"""Rows are rounded up to a multiple of the largest that is below them, before a size is chosen."""
+
+
+def prepared_matrix(weight: PreparedWeight) -> PreparedMatrix:
+    """The weight as an operand of a problem."""
+    n8, tiles, lanes, words_of_lane = weight.words.shape
+    words = Matrix.of("the weight", weight.words.reshape(n8, tiles * lanes * words_of_lane))
+    scales = Matrix.of("the scales", weight.scales.T)
+    zeros = None if weight.zeros is None else Matrix.of("the zero points", weight.zeros.T)
+    return PreparedMatrix(words.name, words.source, words.array, scales, zeros, weight.dtype)
+
+
+def entry_of(weight: PreparedWeight, dtype: Any, out: Any) -> KernelEntry:
+    """The kernel for such a weight, and rows of ``dtype``."""
+    return mixed_entry(weight.dtype, dtype, out, array_of(weight.scales).dtype, weight.group, weight.zeros is not None)
+
+
+@lru_cache(maxsize=512)
+def sized(entry: KernelEntry, shape: tuple[int, int, int, int], gpu: Limits, simulator: bool) -> Any:
+    """The entry in the size that suits, and its plan. Numbers of rows that are near to each other have one size, so
+    that few kernels are compiled for a program that has all of them."""
+    m, n, k, batch = shape
+    step = max(step for step in STEPS if step < m or step == STEPS[0])
+    near = step * -(-m // step), n, k, batch
+    if simulator:
+        return best(for_simulator(entry, near, gpu), "data_parallel", shape, gpu)
+    options = KernelOptions.of(entry, gpu)
+    return options.option(options.best(near, "auto"), shape)
+
+
+def chosen_size(problem: Problem, weight: PreparedWeight) -> str:
+    """The tile and cluster of the size that the model takes, for benchmarks."""
+    entry = entry_of(weight, problem.A.dtype, problem.D.dtype)
+    found, shares = sized(entry, problem.shape, limits(problem.machine), False)
+    config, how = found.config, "" if shares is None else ", tiles are shared"
+    return f"tile {config.tile[:2]}, cluster {config.cluster}, slices {config.cluster_k}, stages {config.stages}{how}"
+
+
+def multiplied_by_wgmma(
+    problem: Problem,
+    weight: PreparedWeight,
+    function: EpilogueFunction,
+    bias: Any,
+    activation: str | None,
+    entry: KernelEntry | None = None,
+) -> bool:
+    """Multiply by the Hopper kernel, where it can take the operands: ``problem.D`` is written, and True. ``function``
+    has the ``bias`` and the ``activation``; ``entry``: the kernel in another choice of sizes."""
+    vectors = [array_of(x) for x in (weight.scales, weight.zeros, bias) if x is not None]
+    entry = entry or entry_of(weight, problem.A.dtype, problem.D.dtype)
+    key = launch_key(problem, vectors, entry, activation) if framework(problem.D.source) == "torch" else None
+    prepared = LAUNCHES.get(key)
+    if prepared is None:
+        problem = replace(problem, B=prepared_matrix(weight))
+        if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
+            return False
+        prepared = Prepared(problem, plan_of(problem, entry), function)
+    out = problem.D.array.address
+    addresses = problem.A.array.address, array_of(weight.words).address, out, out
+    prepared.launch((*addresses, *(x.address for x in vectors)))
+    if key is not None and key not in LAUNCHES:
+        prepared.release()
+        if len(LAUNCHES) >= REMEMBERED:
+            LAUNCHES.clear()
+        LAUNCHES[key] = prepared
+    return True
+
+
+def launch_key(problem: Problem, vectors: list[Any], entry: KernelEntry, activation: str | None) -> Any:
+    """What a launch depends on but for addresses: the entry's configuration says whether there are zero points."""
+    arrays = [(x.shape, x.stride, x.dtype, x.address % VECTOR) for x in (problem.A.array, problem.D.array, *vectors)]
+    machine = simulated_gpu() if problem.machine == "cpu" else None
+    return entry.config, len(entry.small), *arrays, activation, problem.D.device, machine
+
+
+def plan_of(problem: Problem, entry: KernelEntry) -> Plan:
+    """The kernel in the size that suits the problem."""
+    gpu, simulator = limits(problem.machine), problem.machine == "cpu" and simulated().sizes == "simulator"
+    chosen, shares = sized(entry, problem.shape, gpu, simulator)
+    config = chosen.with_operands(chosen.config.a, chosen.config.b, operand_of((problem.D.transposed(),), WIDEST))
+    plan = Plan(chosen, config, shares, gpu[0], {})
+    return plan if shares is None else plan.renumbered()

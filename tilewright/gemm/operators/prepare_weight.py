@@ -1,0 +1,223 @@
+"""``prepare_weight``: a weight of numbers of 4 or 8 bits with scales, arranged once for ``mixed_matmul``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tilewright import BFloat16, Float4E2M1FN, Float8E4M3FN, Float16, Float32, Int4, Int8, Int32, Uint8, cute
+from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
+from tilewright.gemm.mainloop.prepared_weight import OFFSET, OFFSET_OF_BYTES, prepared_layout
+from tilewright.gemm.mixed_config import COLUMNS, DEPTH, LANES, WORDS
+from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.lang.arguments.arrays import array_of
+
+GROUPS = (32, 64, 128)
+
+
+@dataclass(frozen=True)
+class PreparedWeight:
+    """A weight (N, K) of integers of 4 or 8 ``bits``, or of Float4E2M1FN or Float8E4M3FN (``floats``), in the order in
+    which kernels read it, with its scales.
+
+    ``words`` is (N / 8, K / 128, 32, 4) of int32, of 8 bits (N / 8, K / 64, 32, 4), ``scales`` (K / group, N),
+    ``zeros`` None or (K / group, N) of uint8. :func:`prepare_weight` makes it.
+
+    >>> import numpy as np
+    >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
+    32
+    """
+
+    words: Any
+    scales: Any
+    zeros: Any = None
+    bits: int = 4
+    floats: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        """The numeric class of the numbers."""
+        if self.floats:
+            return Float4E2M1FN if self.bits == 4 else Float8E4M3FN
+        return Int4 if self.bits == 4 else Int8
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)"""
+        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH * 4 // self.bits
+
+    @property
+    def group(self) -> int:
+        """The elements of K that share a scale."""
+        return self.shape[1] // max(1, int(self.scales.shape[0]))
+
+
+def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4) -> PreparedWeight:
+    """Arrange a weight of numbers of 4 or 8 bits for :func:`mixed_matmul`, once, on its device.
+
+    Args:
+        weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a
+            PyTorch tensor, or a NumPy or CuPy array. Or 4-bit floats (e2m1), two in a byte, the first in its low bits:
+            (N, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of uint8.
+        scales: (N, K / group) of Float16, BFloat16 or Float32: what the numbers of a group of 32, 64 or 128 elements
+            of K are multiplied by.
+        zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
+            before that.
+        bits: 4, or 8 for integers of -128 to 127, which have no zero points.
+
+    Raises ArgumentError for others.
+
+    >>> import numpy as np
+    >>> prepared = prepare_weight(np.full((16, 256), -3, np.int8), np.ones((16, 2), np.float16))
+    >>> prepared.shape, prepared.group, prepared.words.shape
+    ((16, 256), 128, (2, 2, 32, 4))
+    """
+    kind = framework(weight, "weight")
+    if kind == "jax" or framework(scales, "scales") != kind:
+        raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy or of CuPy, both of the same")
+    if kind == "torch" and weight.dtype is getattr(sys.modules["torch"], "float4_e2m1fn_x2", None):
+        weight = weight.view(sys.modules["torch"].uint8)
+    found = array_of(weight)
+    pairs = found.dtype is Uint8  # of 4-bit floats
+    floats = pairs or found.dtype is Float8E4M3FN
+    extents = (*found.shape[:-1], (2 if pairs else 1) * found.shape[-1]) if found.shape else ()
+    whole = len(extents) == 2 and not (extents[0] % COLUMNS or extents[1] % DEPTH)
+    if not whole or not (floats or found.dtype is Int8):
+        raise ArgumentError(
+            f"weight is an (N, K) matrix of int8 or Float8E4M3FN, or one of pairs of 4-bit floats (float4_e2m1fn_x2, "
+            f"uint8) of (N, K / 2), with N in {COLUMNS}s and K in {DEPTH}s, not {found.dtype.__name__} of shape "
+            f"{tuple(found.shape)}: fill it up with zeros"
+        )
+    (n, k), given = extents, array_of(scales)
+    if tuple(given.shape) not in [(n, k // group) for group in GROUPS]:
+        shapes = " or ".join(str((n, k // group)) for group in GROUPS)
+        raise ArgumentError(f"scales has the shape {tuple(given.shape)}; for a weight {(n, k)} it is {shapes}")
+    if given.dtype not in (Float16, BFloat16, Float32):
+        raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
+    if given.device != found.device:
+        raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
+    check_bits(bits, pairs, floats, zeros)
+    bits = 8 if floats and not pairs else bits
+    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
+    by_group[...] = scales.T
+    words = words_of(weight, n, k, bits, floats, zeros is not None)
+    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales), bits, floats)
+
+
+def check_bits(bits: int, pairs: bool, floats: bool, zeros: Any) -> None:
+    """ArgumentError for numbers of so many bits, which kernels do not have."""
+    if floats and zeros is not None:
+        raise ArgumentError("zeros are for integers of 4 bits: floats have no zero points")
+    if bits not in (4, 8) or (bits == 8 and (zeros is not None or pairs)):
+        more = " with zeros" if zeros is not None else " of pairs of 4-bit floats" if pairs else ""
+        raise ArgumentError(f"bits is 4, or 8 without zeros, not {bits}{more}")
+
+
+def words_of(weight: Any, n: int, k: int, bits: int, floats: bool, zeros: bool) -> Any:
+    """The words of the numbers: integers are kept with an offset, so that none is negative."""
+    if bits == 8:
+        return words_of_bytes(weight, n, k, floats)
+    if floats:
+        return words_of_pairs(namespace(weight).stack((weight & 15, weight >> 4), -1).reshape(n, k), n, k)
+    offset = 0 if zeros else OFFSET
+    check_range("weight", weight, -offset)
+    return words_of_pairs(weight + offset, n, k)
+
+
+def words_of_bytes(weight: Any, n: int, k: int, floats: bool) -> Any:
+    """The words of numbers of 8 bits."""
+    library = namespace(weight)
+    kept = weight.view(library.uint8) if floats else weight.view(library.uint8) ^ OFFSET_OF_BYTES  # q + 128
+    words = new_result(weight, (n // COLUMNS, 2 * k // DEPTH, LANES, WORDS), Int32)
+    words.view(library.uint8)[...] = arranged(kept, n, k, 8).reshape((*words.shape[:3], 4 * WORDS))
+    return words
+
+
+def words_of_pairs(numbers: Any, n: int, k: int) -> Any:
+    """The words of numbers of 0 to 15."""
+    library = namespace(numbers)
+    pairs = arranged(numbers, n, k).reshape(n // COLUMNS, k // DEPTH, LANES, 4 * WORDS, 2)
+    pairs = pairs.to(library.uint8) if framework(numbers) == "torch" else pairs.astype(library.uint8)
+    return (pairs[..., 0] | pairs[..., 1] << 4).view(library.int32)
+
+
+def check_range(name: str, x: Any, least: int) -> None:
+    """ArgumentError for numbers that 4 bits do not hold."""
+    if prod(x.shape) and (int(x.min()) < least or int(x.max()) > least + 15):
+        found = f"{int(x.min())} to {int(x.max())}"
+        raise ArgumentError(f"{name} has numbers of {found}, not of {least} to {least + 15}")
+
+
+def zero_points(zeros: Any, scales: Any) -> Any:
+    """The zero points as kernels read them, (K / group, N) of uint8; ArgumentError for others than one for each
+    scale."""
+    kind, given, wanted = framework(zeros, "zeros"), array_of(zeros), array_of(scales)
+    if kind != framework(scales) or given.dtype not in (Int8, Uint8) or given.device != wanted.device:
+        raise ArgumentError(f"zeros are int8 or uint8 on {wanted.device}, as scales are, not {given.dtype.__name__}")
+    if tuple(given.shape) != tuple(wanted.shape):
+        raise ArgumentError(f"zeros has the shape {tuple(given.shape)}, scales {tuple(wanted.shape)}")
+    check_range("zeros", zeros, 0)
+    made = new_result(zeros, (given.shape[1], given.shape[0]), Uint8)
+    made[...] = zeros.T
+    return made
+
+
+def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
+    """The elements of a matrix in the order of the prepared layout: its modes by falling stride."""
+    layout = prepared_layout(n, k, bits)
+    modes: list[tuple[int, int]] = []
+    for mode in (0, 1):  # the first mode of a layout is the fastest, the last one of an array
+        shape, stride = (cute.flatten(x[mode]) for x in (layout.shape, layout.stride))
+        modes += reversed(list(zip(shape, stride, strict=True)))
+    order = sorted(range(len(modes)), key=lambda i: -modes[i][1])
+    split = weight.reshape([extent for extent, _ in modes])
+    return split.permute(order) if framework(weight) == "torch" else split.transpose(order)
+
+
+def check_prepared(weight: PreparedWeight) -> None:
+    """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
+    lie in memory without gaps, and to begin at a multiple of 16 bytes."""
+    words, scales = array_of(weight.words), array_of(weight.scales)
+    if weight.bits not in (4, 8) or (weight.zeros is not None and (weight.bits == 8 or weight.floats)):
+        raise ArgumentError(
+            f"a prepared weight has 4 bits, or 8 without zero points, as floats are, not {weight.bits}"
+            f"{'' if weight.zeros is None else ' with zero points'}"
+        )
+    n, k = weight.shape
+    whole = (n // COLUMNS, k // DEPTH * weight.bits // 4, LANES, WORDS)
+    if tuple(words.shape) != whole or words.dtype is not Int32 or len(scales.shape) != 2 or scales.shape[1] != n:
+        raise ArgumentError(
+            f"a prepared weight has words of Int32 and shape (N / {COLUMNS}, K / {DEPTH}, {LANES}, {WORDS}) and "
+            f"scales of shape (K / group, N), not {words.dtype.__name__} of {tuple(words.shape)} and "
+            f"{tuple(scales.shape)}"
+        )
+    if weight.group not in GROUPS or weight.group * scales.shape[0] != k:
+        raise ArgumentError(f"{scales.shape[0]} rows of scales do not divide K = {k} into groups of 32, 64 or 128")
+    named = [("words", words), ("scales", scales)]
+    if weight.zeros is not None:
+        zeros = array_of(weight.zeros)
+        if zeros.dtype is not Uint8 or tuple(zeros.shape) != tuple(scales.shape) or zeros.device != words.device:
+            raise ArgumentError(
+                f"the zero points of a prepared weight are Uint8 on {words.device}, of the scales' shape "
+                f"{tuple(scales.shape)}, not {zeros.dtype.__name__} on {zeros.device} of {tuple(zeros.shape)}"
+            )
+        named.append(("zero points", zeros))
+    if scales.dtype not in (Float16, BFloat16, Float32) or scales.device != words.device:
+        raise ArgumentError(
+            f"the scales of a prepared weight are Float16, BFloat16 or Float32 on {words.device}, not "
+            f"{scales.dtype.__name__} on {scales.device}"
+        )
+    for name, array in named:
+        dense = [prod(array.shape[i + 1 :]) for i in range(len(array.shape))]
+        gaps = any(
+            extent > 1 and stride != expected
+            for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True)
+        )
+        if gaps or array.address % VECTOR:
+            raise ArgumentError(
+                f"the {name} of a prepared weight are a part of a larger array, or do not begin at a multiple of "
+                f"{VECTOR} bytes: make a copy of that part"
+            )
