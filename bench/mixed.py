@@ -1,28 +1,33 @@
 """Rows of 16-bit floats times a weight of 4 or 8 bits, against fp16 cuBLAS and torch._weight_int4pack_mm, on a GPU.
 
-    python bench/mixed.py [--write DIR] [--shapes 4096,4096 ...] [--rows 1 8 16 ...] [--bits 8] [--sizes]
+    python bench/mixed.py [--write DIR] [--shapes 4096,4096 ...] [--rows 1 8 16 ...] [--kinds int4 ...] [--sizes]
 
 Shapes are n,k of the weight; groups of 128, bf16. Buffers rotate so that the weights together exceed three
 times the L2; launches are replayed from CUDA graphs in turns, in random order; medians. Each result is compared with
 the float64 product of 64 columns before it is timed. GB/s counts the weight, its scales, rows and result once.
-For few rows the product with the weight written out is timed, too; ``--sizes`` times the kernel for them in more sizes.
+The kernels that were not chosen are timed, too: few rows (mma.sync), wgmma, and the weight written out before a
+product; ``--sizes`` times those for few rows and of wgmma in more sizes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
 from figures import gpu_model, table, write_results
 from sides import beyond_l2, medians, parser_of
 
-from tilewright.gemm import PreparedWeight, matmul, mixed_matmul, prepare_weight
-from tilewright.gemm.operators.mixed import MOST_ROWS, FewRows, written_out
+from tilewright.gemm import PreparedWeight, mixed_matmul, prepare_weight
+from tilewright.gemm.operators.mixed import MOST_ROWS, MixedProduct
+from tilewright.gemm.operators.mixed_hopper import chosen_size, entry_of
 
 SHAPES = [(4096, 4096), (11008, 4096), (8192, 28672)]
 ROWS_TIMED = [1, 8, 16, 64, 256, 4096]
 GROUP = 128
+BITS = {"int4": 4, "int8": 8, "e4m3": 8, "e2m1": 4}
+E2M1 = [sign * x for sign in (1, -1) for x in (0, 0.5, 1, 1.5, 2, 3, 4, 6)]
 SIZES = {
     16: [
         (16, 4, (1, 8), 2), (16, 4, (1, 16), 1), (32, 2, (1, 8), 2), (32, 3, (1, 8), 1), (32, 2, (1, 4), 4),
@@ -41,6 +46,14 @@ SIZES = {
 multiprocessor."""
 
 
+WGMMA_SIZES = {
+    64: [(128, 64, 1, 1), (128, 64, 1, 2), (64, 64, 1, 1), (64, 64, 1, 2), (256, 64, 1, 1), (256, 64, 1, 2)],
+    256: [(128, 128, 1, 1), (128, 256, 1, 1), (256, 128, 1, 1), (64, 256, 1, 1), (128, 128, 2, 1), (128, 128, 1, 2)],
+    4096: [(128, 256, 1, 1), (256, 128, 1, 1), (128, 256, 2, 1), (256, 128, 2, 1), (128, 192, 1, 1)],
+}
+"""By the most rows: rows of the weight and of A in a tile, blocks that share rows of A, blocks that share k tiles."""
+
+
 @dataclass
 class Operands:
     """One product for all sides."""
@@ -52,23 +65,33 @@ class Operands:
     ours: torch.Tensor
 
     @classmethod
-    def draw(cls, m: int, n: int, k: int, bits: int) -> Operands:
+    def draw(cls, m: int, n: int, k: int, kind: str) -> Operands:
         a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
-        most = 1 << bits - 1
-        numbers = torch.randint(-most, most, (n, k), device="cuda", dtype=torch.int8)
-        scales = (torch.rand(n, k // GROUP, device="cuda") + 0.5).bfloat16() / (8 * most)
-        dense = (numbers * scales.repeat_interleave(GROUP, 1)).bfloat16()
-        weight, ours = prepare_weight(numbers, scales, bits=bits), a.new_empty(m, n)
-        if bits == 8:
-            return cls(a, weight, dense.T, None, ours)
-        try:
-            pairs = (numbers + 8).to(torch.uint8)
-            words = torch._convert_weight_to_int4pack(pairs[:, ::2] << 4 | pairs[:, 1::2], 8)
-            packed = words, torch.stack((scales.T, torch.zeros_like(scales.T)), 2).contiguous()
-        except RuntimeError as error:
-            print(f"  torch._weight_int4pack_mm: {str(error).splitlines()[0][:150]}")
-            packed = None
-        return cls(a, weight, dense.T, packed, ours)
+        scales, packed = (torch.rand(n, k // GROUP, device="cuda") + 0.5).bfloat16() / 8, None
+        if kind in ("int4", "int8"):
+            most = 1 << BITS[kind] - 1
+            numbers = torch.randint(-most, most, (n, k), device="cuda", dtype=torch.int8)
+            scales, values = scales / most, numbers
+            weight = prepare_weight(numbers, scales, bits=BITS[kind])
+        elif kind == "e4m3":
+            numbers = torch.randn(n, k, device="cuda").to(torch.float8_e4m3fn)
+            weight, values = prepare_weight(numbers, scales), numbers.bfloat16()
+        else:
+            pairs = torch.randint(0, 256, (n, k // 2), device="cuda", dtype=torch.uint8)
+            codes = torch.stack((pairs & 15, pairs >> 4), -1).reshape(n, k).long()
+            weight, values = prepare_weight(pairs, scales), torch.tensor(E2M1, device="cuda").bfloat16()[codes]
+        dense = (values * scales.repeat_interleave(GROUP, 1)).bfloat16()
+        if kind == "int4":
+            try:
+                pairs = (numbers + 8).to(torch.uint8)
+                words = torch._convert_weight_to_int4pack(pairs[:, ::2] << 4 | pairs[:, 1::2], 8)
+                packed = words, torch.stack((scales.T, torch.zeros_like(scales.T)), 2).contiguous()
+            except RuntimeError as error:
+                print(f"  torch._weight_int4pack_mm: {str(error).splitlines()[0][:150]}")
+        return cls(a, weight, dense.T, packed, a.new_empty(m, n))
+
+    def product(self) -> MixedProduct:
+        return MixedProduct.of(self.a, self.weight, None, self.ours, None)
 
     def error(self) -> float:
         """||out - exact|| / ||exact|| on 64 columns."""
@@ -77,40 +100,64 @@ class Operands:
 
 
 def few_rows(x: Operands, columns: int, stages: int, warps: tuple[int, int], blocks: int) -> None:
-    product = FewRows.of(x.a, x.weight, None, x.ours, None)
-    tile = (product.config.tile[0], columns, product.config.tile[2])
-    config = replace(product.config, tile=tile, stages=stages, warps=warps, blocks=blocks)
-    replace(product, config=config).run()
+    call = x.product()
+    usual = call.few_rows_config()
+    tile = (usual.tile[0], columns, usual.tile[2])
+    call.few_rows(replace(usual, tile=tile, stages=stages, warps=warps, blocks=blocks))
 
 
-def measure(m: int, n: int, k: int, bits: int, sizes: bool, rounds: int) -> list[dict[str, Any]]:
-    sets = [Operands.draw(m, n, k, bits) for _ in range(max(2, min(12, beyond_l2(n * k * bits // 8))))]
+def by_wgmma(x: Operands, size: tuple[int, int, int, int]) -> None:
+    """In one size of the kernel."""
+    call = x.product()
+    entry = entry_of(x.weight, call.problem.A.dtype, call.problem.D.dtype)
+    found = [one for one in entry.sizes if (*one.tile[:2], one.cluster[0], one.cluster_k) == size]
+    assert call.by_wgmma(entry.only(found[0]))
+
+
+def sides_of(x: Operands, kind: str, sizes: bool) -> dict[str, Any]:
+    """What is timed for operands like these, by name."""
+    m = x.a.shape[0]
     sides: dict[str, Any] = {
         "ours": lambda x: mixed_matmul(x.a, x.weight, out=x.ours),
         "cublas": lambda x: torch.mm(x.a, x.dense),
-        "int4pack": lambda x: torch._weight_int4pack_mm(x.a, x.packed[0], GROUP, x.packed[1]),
+        "wgmma": lambda x: x.product().by_wgmma(),
+        "written out": lambda x: x.product().with_weight_written_out(),
     }
-    if sets[0].packed is None:
-        del sides["int4pack"]
+    if x.packed is not None and m <= 256:
+        sides["int4pack"] = lambda x: torch._weight_int4pack_mm(x.a, x.packed[0], GROUP, x.packed[1])
     if m <= MOST_ROWS:
-        sides["written out"] = lambda x: matmul(x.a, written_out(x.weight, x.a).T, x.ours)
-    if sizes and bits == 4 and m <= MOST_ROWS:
-        for size in next(sizes for rows, sizes in SIZES.items() if m <= rows):
+        sides["few rows"] = lambda x: x.product().few_rows()
+        for size in next(found for rows, found in SIZES.items() if m <= rows) if sizes and kind == "int4" else []:
             sides["columns {}, stages {}, warps {}, blocks {}".format(*size)] = lambda x, size=size: few_rows(x, *size)
-    sets[0].ours.fill_(float("nan"))
-    sides["ours"](sets[0])
-    error = sets[0].error()
-    assert error < 5e-3, f"{m} {n} {k}: relative error {error}"
+    if sizes and m >= 16:
+        for tile in next(found for rows, found in WGMMA_SIZES.items() if m <= rows):
+            sides["wgmma {} x {}, cluster {}, slices {}".format(*tile)] = lambda x, tile=tile: by_wgmma(x, tile)
+    return sides
+
+
+def measure(m: int, n: int, k: int, kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
+    bits = BITS[kind]
+    sets = [Operands.draw(m, n, k, kind) for _ in range(max(2, min(12, beyond_l2(n * k * bits // 8))))]
+    sides = sides_of(sets[0], kind, sizes)
+    errors = {}
+    for name, side in sides.items():
+        if name not in ("cublas", "int4pack"):
+            for operands in (sets[0], sets[-1]):  # the second one is launched as the first one was
+                operands.ours.fill_(float("nan"))
+                side(operands)
+            errors[name] = max(sets[0].error(), sets[-1].error())
+            assert errors[name] < 5e-3, f"{name} {m} {n} {k}: relative error {errors[name]}"
+    print(f"  {m} rows: {chosen_size(sets[0].product().problem, sets[0].weight)}")
     gigabytes = (n * k * bits / 8 + 2 * n * k / GROUP + 2 * m * (n + k)) * 1e-9
     found = medians(sides, [(x,) for x in sets], max(2.0 * m * n * k, gigabytes * 3e11), rounds)  # as long as 3 TB/s
     return [
         {
             "mnk": [m, n, k],
-            "bits": bits,
+            "weight": kind,
             "kernel": name,
             "us": us,
             "gb_s": gigabytes / us * 1e6,
-            "error": error,
+            "error": errors.get(name),
             "cublas_us": found["cublas"],
         }
         for name, us in found.items()
@@ -120,23 +167,23 @@ def measure(m: int, n: int, k: int, bits: int, sizes: bool, rounds: int) -> list
 def main() -> None:
     parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--rows", nargs="*", type=int, default=ROWS_TIMED)
-    parser.add_argument("--bits", type=int, choices=(4, 8), default=4, help="of a number of the weight")
-    parser.add_argument("--sizes", action="store_true", help="the kernel for few rows in all sizes, too (4 bits)")
+    parser.add_argument("--kinds", nargs="*", choices=BITS, default=["int4"], help="the numbers of the weight")
+    parser.add_argument("--sizes", action="store_true", help="the kernels for few rows and of wgmma in more sizes")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []
-    for text in args.shapes:
+    for kind, text in product(args.kinds, args.shapes):
         n, k = map(int, text.split(","))
         rows = []
         for m in args.rows:
-            found = measure(m, n, k, args.bits, args.sizes, args.rounds)
+            found = measure(m, n, k, kind, args.sizes, args.rounds)
             records += found
             if args.write:
                 write_results("mixed", gpu_model(), records, args.write)
             for one in sorted(found, key=lambda record: record["us"]):
                 ratio = one["cublas_us"] / one["us"]
                 rows.append((str(m), one["kernel"], f"{one['us']:.2f}", f"{one['gb_s']:.0f}", f"{ratio:.3f}"))
-        table(f"weight {text}, {args.bits} bits", rows, ("m", "kernel", "us", "GB/s", "of cuBLAS"))
+        table(f"weight {text}, {kind}", rows, ("m", "kernel", "us", "GB/s", "of cuBLAS"))
 
 
 if __name__ == "__main__":
