@@ -18,7 +18,7 @@ from tilewright.ir.core import Function
 
 TENSOROP = ["tensorop_f16", "tensorop_bf16"]
 FP8 = ("tensorop_e4m3", "tensorop_e5m2")
-AMPERE = [name for name in kernels() if not name.startswith(("hopper", "blackwell", "small_m"))]
+AMPERE = [name for name in kernels() if not name.startswith(("hopper", "blackwell", "sm120", "small_m"))]
 ARCHS = ("sm_80", "sm_90a")
 COMPILED = [
     *((name, arch) for name in TENSOROP for arch in ARCHS),
