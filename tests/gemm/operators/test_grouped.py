@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tilewright.cuda import compile as cross_compile
 from tilewright.errors import ArgumentError
 from tilewright.gemm import gemm_grouped, kernels
 from tilewright.gemm.epilogue.functions import LinearCombination
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import group_launch
 from tilewright.gemm.schedule.group_shares import EvenShares
 
@@ -285,6 +287,17 @@ def test_how_k_tiles_are_dealt_out() -> None:
         ranges = [range(shares.begin(block), shares.begin(block + 1)) for block in range(blocks)]
         assert [i for one in ranges for i in one] == list(range(total))
         assert all(shares.block_of(i) == block for block, one in enumerate(ranges) for i in one)
+    sizes = ((512, 384, 16384), (8, 8, 64))
+    drawn = [
+        (np.empty((m, k), np.float16), np.empty((k, n), np.float16), np.empty((m, n), np.float16)) for m, n, k in sizes
+    ]
+    problems = [Problem.of(a, b, None, out) for a, b, out in drawn]
+    for kernel in ("hopper_f16", "tensorop_f16"):  # the tiles of the longest K do not decide: they can be large
+        whole, shared = (
+            math.prod(group_launch.fastest(problems, kernels()[kernel], (132, 232448), "gpu", sharing).tile[:2])
+            for sharing in (False, True)
+        )
+        assert shared > 2 * whole
     x = np.ones((16, 16), np.float16)
     with pytest.raises(ArgumentError, match="no decomposition 'split' of groups: it is one of auto, data_parallel"):
         gemm_grouped([(x, x)], decomposition="split")

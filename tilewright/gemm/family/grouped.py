@@ -18,7 +18,7 @@ from tilewright.gemm.family.ampere_cost import blocks_at_once, k_tile_us
 from tilewright.gemm.family.ampere_cost import ends_us as multistage_ends_us
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import CROWD, MEMORY_PER_US, ends_us, loads_us, loop_us
-from tilewright.gemm.family.plan_options import Limits, Vector
+from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits, Vector
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
 from tilewright.gemm.kernel.grouped import GroupedGemm
@@ -65,6 +65,16 @@ class GroupedFamily(ABC):
         k_tile, ends = self.times_us(config, min(1.0, float(tiles.sum()) / limits[0]), limits)
         time = k_tiles * k_tile + ends
         return max(float((tiles * time).sum()) / limits[0], float(time.max()))
+
+    def shared_us(self, config: AnyConfig, extents: Vector, limits: Limits) -> float:
+        """The same where blocks share the k tiles of all tiles evenly: the longest tile does not matter. A share has a
+        tile cut at either end, whose sums are exchanged."""
+        bM, bN, bK = config.tile
+        m, n, k = extents.T[[1, 0, 2]] if config.transposed else extents.T
+        tiles, k_tiles = np.ceil(m / bM) * np.ceil(n / bN), np.maximum(np.ceil(k / bK), 1)
+        work, whole = float((tiles * k_tiles).sum()), float(tiles.sum())
+        k_tile, ends = self.times_us(config, min(1.0, work / MIN_K_TILES / limits[0]), limits)
+        return max(work / limits[0], MIN_K_TILES) * k_tile + (whole / limits[0] + 2) * ends
 
     def memory_us(self, moved: int) -> float:
         """Microseconds in which memory moves as many bytes; 0 where other bounds decide."""

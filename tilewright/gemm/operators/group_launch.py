@@ -134,7 +134,7 @@ class Launch(TableLaunch):
         gpu: Limits,
         sharing: bool = False,
     ) -> None:
-        config = fastest(problems, entry, gpu, problems[0].machine)
+        config = fastest(problems, entry, gpu, problems[0].machine, sharing)
         super().__init__(problems, config, function(config.transposed), gpu)
         self.biases, self.rows, self.sharing = biases, len(problems), sharing
         self.iterations = 0
@@ -230,14 +230,15 @@ def majors(problem: Problem) -> Any:
     return A.major(), B.major(), D.major(), C.major()
 
 
-def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str) -> AnyConfig:
-    """The size that takes least time for all, by the model's rates, for operands with these layouts; in the simulator
-    the one that it finishes first."""
+def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str, sharing: bool = False) -> AnyConfig:
+    """The size that takes least time for all, by the model's rates, for operands with these layouts, where blocks may
+    be ``sharing`` tiles; in the simulator the one that it finishes first."""
     shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu)
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
     extents = np.array([shape[:3] for shape in shapes], float)
-    return min(sizes, key=lambda size: entry.family.grouped.time_us(size, extents, gpu))
+    time_us = entry.family.grouped.shared_us if sharing else entry.family.grouped.time_us
+    return min(sizes, key=lambda size: time_us(size, extents, gpu))
 
 
 def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits) -> list[AnyConfig]:
