@@ -14,6 +14,7 @@ from tilewright.atoms.names import copy_by_name
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.layout import ComposedLayout, Layout, Swizzle, SymbolicInt, make_layout, tile_to_shape
+from tilewright.sim.events import Observer
 from tilewright.sim.profiling import LaunchProfiler
 from tilewright.tiled import CopyAtom, make_tiled_copy_A, make_tiled_copy_C, make_tiled_copy_tv, make_tiled_mma
 
@@ -76,6 +77,7 @@ class Counted:
 
         monkeypatch.setattr(LaunchProfiler, "access", met)
         monkeypatch.setattr(LaunchProfiler, "pointed", at)
+        monkeypatch.setattr(LaunchProfiler, "pointed_together", Observer.pointed_together)
 
     def run(self, tiled: Any, source: Any, destination: Any, array: np.ndarray[Any, Any]) -> Any:
         layouts = [

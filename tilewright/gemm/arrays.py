@@ -121,7 +121,8 @@ class Matrix:
         if self.array.readonly:
             raise ArgumentError(f"{self.name} is read-only: give an array that can be written")
         if self.overlaps_itself():
-            extents, strides = (" x ".join(map(str, modes)) for modes in (self.shape, self.stride))
+            modes = [mode for mode in zip(self.shape, self.stride, strict=True) if mode[0] > 1]  # it has two elements
+            extents, strides = (" x ".join(map(str, numbers)) for numbers in zip(*modes, strict=True))
             raise ArgumentError(
                 f"several elements of {self.name} share one place: it is {extents} with strides {strides} (0 is a "
                 "broadcast mode). Give it memory of its own"
