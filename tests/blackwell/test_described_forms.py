@@ -53,6 +53,7 @@ class Form(NamedTuple):
     negate: bool = False
     fill_metadata: bool = True
     refill: bool = False
+    metadata_at: int = 0
 
     @property
     def scaled(self) -> bool:
@@ -177,7 +178,8 @@ def run(form: Form, grid: bool = False) -> tuple[Any, Any, Any]:
                 )
                 for x, z in (("a", s_a.iterator), ("b", s_b.iterator))
             ]
-            metadata = prims.make_tmem_ptr(base.toint() + columns, cutlass.Uint32) if form.sparse else None
+            at = base.toint() + columns + form.metadata_at
+            metadata = prims.make_tmem_ptr(at, cutlass.Uint32) if form.sparse else None
             for turn in cutlass.range_constexpr(2):
                 collector = form.collector[turn] or None
                 common = (prims.make_tmem_ptr(base.toint(), acc), *descriptors, word, turn > 0)
@@ -302,6 +304,9 @@ def test_columns_that_are_zeros(m: int, word: int, masks: list[str]) -> None:
         (Form("f16", 128, 32, sparse=True, fill_metadata=False), "metadata of A in tensor memory that nothing has"),
         (Form("f16", 128, 32, sparse=True, selector=2), "sparsity selector 2; of kind f16 it is 0 or 1"),
         (Form("i8", 128, 32, sparse=True, selector=1), "sparsity selector 1; of kind i8 it is 0"),
+        (Form("f16", 128, 32, sparse=True, metadata_at=1), "begins in lane 0, and at an even column"),
+        (Form("f16", 128, 32, sparse=True, metadata_at=1 << 16), "begins in lane 0"),
+        (Form("f16", 128, 32, sparse=True, metadata_at=32), "touches column 64 of tensor memory, which is not allocated"),
         (Form("f16", 64, 32, sparse=True), "a sparse A of 64 rows in a block is not here"),
         (Form("f16", 64, 256, ws=True, sparse=True), "N 64 or 128, K 32"),
         (Form("f16", 32, 64, ws=True, mask=20 << 56, max_shift=32), "shifts B by 20 columns; .*the most is 16"),
