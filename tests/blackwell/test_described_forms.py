@@ -306,7 +306,10 @@ def test_columns_that_are_zeros(m: int, word: int, masks: list[str]) -> None:
         (Form("i8", 128, 32, sparse=True, selector=1), "sparsity selector 1; of kind i8 it is 0"),
         (Form("f16", 128, 32, sparse=True, metadata_at=1), "begins in lane 0, and at an even column"),
         (Form("f16", 128, 32, sparse=True, metadata_at=1 << 16), "begins in lane 0"),
-        (Form("f16", 128, 32, sparse=True, metadata_at=32), "touches column 64 of tensor memory, which is not allocated"),
+        (
+            Form("f16", 128, 32, sparse=True, metadata_at=32),
+            "touches column 64 of tensor memory, which is not allocated",
+        ),
         (Form("f16", 64, 32, sparse=True), "a sparse A of 64 rows in a block is not here"),
         (Form("f16", 64, 256, ws=True, sparse=True), "N 64 or 128, K 32"),
         (Form("f16", 32, 64, ws=True, mask=20 << 56, max_shift=32), "shifts B by 20 columns; .*the most is 16"),

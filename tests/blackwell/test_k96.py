@@ -13,9 +13,11 @@ import tilewright.cuda
 from tests.blackwell.test_tensor_memory import allocated
 from tests.check.pairs import launch
 from tests.cuda.build import needs_nvrtc
-from tilewright import cute
+from tilewright import cute, sim
+from tilewright.atoms.tcgen05_described import DescribedMma
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_names import parse_tcgen05
+from tilewright.cuda import emit
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.experimental import primitives as prims
@@ -185,7 +187,7 @@ def test_its_text_and_where_it_is() -> None:
     assert atom is not None and atom.mnemonic().endswith("kind::mxf4nvf4.block_scale.block16")
     assert [atom.lacking(architecture(x)) for x in ("sm_103a", "sm_100a")] == [
         "",
-        "sm_103a (K = 96; no other GPU has it)",
+        "sm_103a (no other GPU has it)",
     ]
     assert atom.descriptor.word >> 31 == 1
     assert InstructionDescriptor("mxf4", E2M1, E2M1, F32, 128, 64, scale="ue8m0", k_96=True).fields["k_96"] == 1
@@ -198,3 +200,27 @@ def test_its_text_and_where_it_is() -> None:
 
     compiled = tilewright.cuda.compile(cute.compile(host, *arrays).kernels[0], "sm_103a")
     assert compiled.ptx.count("kind::mxf4nvf4.block_scale.block16 [") == STEPS
+    with pytest.raises(ConstraintError, match="needs sm_103a \\(no other GPU has it\\)"):
+        emit(cute.compile(host, *arrays).kernels[0], "sm_100a")
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
+def test_the_simulator_knows_whose_it_is(arch: str) -> None:
+    kernel, arrays, _ = multiply(32, 16)
+    with sim.options(arch=arch):
+        if arch == "sm_103a":
+            launch(kernel, *arrays, block=128)
+            return
+        with pytest.raises(SimulationError, match="block16 needs sm_103a .*; the kernel is meant for sm_100a"):
+            launch(kernel, *arrays, block=128)
+
+
+def test_integers_are_not_on_sm_103a() -> None:
+    for atom in (parse_tcgen05("SM100_128x64x32_S32S8S8_SS<K,K>"), DescribedMma("i8"), DescribedMma("i8", sparse=True)):
+        assert atom is not None
+        assert [atom.lacking(architecture(x)) for x in ("sm_100a", "sm_110a", "sm_103a", "sm_100")] == [
+            "",
+            "",
+            "sm_100a or sm_110a",
+            "sm_100a or sm_110a",
+        ]

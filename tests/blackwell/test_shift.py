@@ -21,7 +21,9 @@ from tilewright.experimental import primitives as prims
 SHIFTED = "tcgen05.shift.cta_group::1.down [$0];"
 
 
-def shifting(how: str = "primitive", lanes: tuple[int, ...] = (0, 64), column: int = 4, wait: bool = True) -> Any:
+def shifting(
+    how: str = "primitive", lanes: tuple[int, ...] = (0, 64), column: int = 4, wait: bool = True, stored: bool = True
+) -> Any:
     """A kernel that shifts columns 4 to 11 of warps 0 and 2; cell (lane, column) held 100 * lane + column."""
 
     @cute.kernel
@@ -36,7 +38,8 @@ def shifting(how: str = "primitive", lanes: tuple[int, ...] = (0, 64), column: i
         prims.tcgen05_st(
             "32x32b", own, cutlass.Vector.from_elements(tuple(100 * t + i for i in range(16)), cutlass.Int32)
         )
-        prims.tcgen05_wait("store")
+        if cutlass.const_expr(stored):
+            prims.tcgen05_wait("store")
         prims.tcgen05_fence("before_thread_sync")
         cute.arch.sync_threads()
         prims.tcgen05_fence("after_thread_sync")
@@ -78,6 +81,7 @@ def test_rows_move_by_one(how: str) -> None:
     [
         ({"lanes": (16,)}, "takes lane 16; it shifts the lanes that one warp reaches"),
         ({"column": 30}, "tensor memory, which is not allocated"),
+        ({"stored": False}, "uses tensor memory to which a tcgen05.st is still on its way"),
         ({"wait": False}, "touches accumulators of a tcgen05.mma that is not done|nothing orders these two accesses"),
     ],
 )

@@ -10,6 +10,7 @@ the descriptors when it is issued; what it then does is what :class:`.Tcgen05Mma
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import SimpleNamespace
@@ -38,10 +39,10 @@ from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
-from tilewright.ir.core import Op
+from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access
-from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
-from tilewright.ir.target import WARP
+from tilewright.ir.instruction import Emitter, Instruction, Lanes, lacking_features, need
+from tilewright.ir.target import WARP, Architecture
 from tilewright.ir.types import BOOL, E4M3, E8M0, I32, I64, MemSpace
 from tilewright.layout import Layout
 
@@ -83,7 +84,6 @@ class DescribedMma(Instruction):
 
     name: ClassVar[str] = "tcgen05.mma"
     min_arch: int = 100
-    features: ClassVar[tuple[int, ...]] = TCGEN05
 
     def __post_init__(self) -> None:
         if self.stationary and (self.ctas == 2 or self.kind in SCALED_KINDS):
@@ -102,6 +102,14 @@ class DescribedMma(Instruction):
     def form(self) -> MmaForm:
         """Which of PTX's forms it is."""
         return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparse, self.stationary)
+
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        """``op``: K is 96 where its instruction descriptor is known while staging and says so."""
+        word, form = op.operands[3] if op is not None else None, self.form
+        if isinstance(word, Constant):
+            with suppress(ConstraintError):  # a run says what is wrong with such a word
+                form = described(self, int(word.value) & 0xFFFFFFFF).form
+        return lacking_features(form.features, arch)
 
     @property
     def scaled(self) -> bool:

@@ -25,13 +25,12 @@ from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
 from tilewright.atoms.tcgen05_validity import K_OF_SM_103, PACKED_KINDS, MmaForm, check_mma_shape
 from tilewright.atoms.tensor_memory import MMA
-from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.value_types import BY_NAME
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
-from tilewright.ir.instruction import Emitter, Lanes, need
-from tilewright.ir.target import WARP
+from tilewright.ir.instruction import Emitter, Lanes, lacking_features, need
+from tilewright.ir.target import WARP, Architecture
 from tilewright.ir.types import BOOL, I32, U8, MemSpace, ScalarType
 from tilewright.layout import Layout
 from tilewright.layout.evaluate import static_offsets
@@ -65,7 +64,6 @@ class Tcgen05Mma(DescriptorMma):
 
     name = "tcgen05.mma"
     min_arch = 100
-    features: ClassVar[tuple[int, ...]] = TCGEN05
     stationary: ClassVar[bool] = False
     """Whether it is ``tcgen05.mma.ws``, whose B is what stays in the tensor core."""
     fields: ClassVar[tuple[str, ...]] = ("accum_c",)
@@ -217,6 +215,9 @@ class Tcgen05Mma(DescriptorMma):
         from tilewright.atoms.tcgen05_text import emit_mma
 
         emit_mma(self, out, op)
+
+    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
+        return lacking_features(self.form.features, arch)
 
     def mnemonic(self) -> str:
         return self.form.mnemonic

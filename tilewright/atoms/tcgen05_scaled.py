@@ -28,7 +28,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes, need
 from tilewright.ir.lanes import Array
-from tilewright.ir.target import WARP, Architecture
+from tilewright.ir.target import WARP
 from tilewright.ir.types import E8M0, I32, MemSpace, ScalarType
 from tilewright.layout.tuples import product
 
@@ -89,11 +89,6 @@ class Tcgen05ScaledMma(Tcgen05Mma):
     def mnemonic(self) -> str:
         size = f"block{self.vec}" if self.form.k_96 else f"scale_vec::{self.factors}X"
         return f"{super().mnemonic()}.block_scale.{size}"
-
-    def lacking(self, arch: Architecture, op: Op | None = None) -> str:
-        if self.form.k_96 and not (arch.capability == 103 and arch.suffix):
-            return "sm_103a (K = 96; no other GPU has it)"
-        return super().lacking(arch, op)
 
     def verify(self, op: Op) -> None:
         places = op.operands[4:]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.errors import ConstraintError
 
 SCALED_KINDS = ("mxf8f6f4", "mxf4", "mxf4nvf4")
@@ -44,6 +45,14 @@ class MmaForm(NamedTuple):
     def k(self) -> int:
         """K of one instruction."""
         return K_OF_SM_103 if self.k_96 else instruction_k(self.kind, self.sparse)
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The compute capabilities whose architecture-specific targets have it (ptxas refuses it for others, except K =
+        96, which it does not see)."""
+        if self.k_96:
+            return (103,)
+        return tuple(n for n in TCGEN05 if n != 103) if self.kind == "i8" else TCGEN05
 
     @property
     def mnemonic(self) -> str:

@@ -329,6 +329,14 @@ def need(op: Op, condition: bool, text: str) -> None:
         raise ConstraintError(f"{text}{f' at {op.loc}' if op.loc else ''}")
 
 
+def lacking_features(features: tuple[int, ...], arch: Architecture) -> str:
+    """What ``arch`` lacks where only the targets of these chips alone have it; empty where it is one of them."""
+    if arch.suffix and arch.capability in features:
+        return ""
+    names = [f"sm_{n}a" for n in features]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else f"{names[0]} (no other GPU has it)"
+
+
 class Instruction:
     """One instruction. Subclasses are immutable and hashable; operands and per-use data are in the ``call`` op.
 
@@ -412,10 +420,7 @@ class Instruction:
         """What a GPU of ``arch`` lacks to execute it, ``"sm_90 or later"``; empty where it lacks nothing. ``op``: the
         use that is asked about, where types of operands matter."""
         if self.features:
-            names = [f"sm_{n}a" for n in self.features]
-            if arch.suffix and arch.capability in self.features:
-                return ""
-            return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else f"{names[0]} (no other GPU has it)"
+            return lacking_features(self.features, arch)
         return "" if arch.capability >= self.min_arch else f"sm_{self.min_arch} or later"
 
     def verify(self, op: Op) -> None:
