@@ -8,7 +8,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import operator
 import os
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -135,6 +137,18 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[pytest.MonkeyPatch], Any]
     "a deque": (lambda x: x * len(waiting), lambda patch: waiting.append(1)),
     "a list in a list": (lambda x: x * nested[0][0], lambda patch: nested[0].append(nested[0].pop() + 1)),
     "a list in a tuple": (lambda x: x * pair[0][0], lambda patch: pair[0].append(pair[0].pop() + 1)),
+    "a module's variable by a text": (lambda x: x * getattr(settings, "factor"), set_on(settings, "factor", 5)),  # noqa: B009
+    "one that comes later": (lambda x: x * getattr(settings, "later", 2), set_on(settings, "later", 5)),
+    "one by a made name": (lambda x: x * getattr(settings, f"fac{'tor'}"), set_on(settings, "factor", 5)),
+    "one in a module's dict": (lambda x: x * vars(settings)["factor"], set_on(settings, "factor", 5)),
+    "one by attrgetter": (lambda x: x * operator.attrgetter("factor")(settings), set_on(settings, "factor", 5)),
+    "one that sys.modules has": (
+        lambda x: x * sys.modules["tests.lang.host.settings"].factor,
+        set_on(settings, "factor", 5),
+    ),
+    "a global by a text": (lambda x: x * globals()["factor"], set_global("factor", 5)),
+    "a global by a made name": (lambda x: x * globals()["fac" + "tor"], set_global("factor", 5)),
+    "a global in an expression": (lambda x: x * eval("factor + 0"), set_global("factor", 5)),
     "the environment": (
         lambda x: x * int(os.environ.get("A_FACTOR", "2")),
         lambda patch: patch.setenv("A_FACTOR", "5"),

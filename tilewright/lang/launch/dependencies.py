@@ -5,7 +5,8 @@ closures, functions of the user's modules, methods of the user's classes, what d
 containers hold. Of each function its code, defaults, attributes, and the globals and closure variables that it reads
 are compared; of each object that is reached (``self`` and other ``Constexpr`` arguments included) the elements or
 attributes, and those of the objects in it. A value has changed when another object is there that is not equal to the
-old one.
+old one. Names in texts count as mentioned (``getattr(module, "name")``); where a function reads variables by names that
+it makes, all of the modules that it reaches are compared.
 
 Not compared are the numbers in arrays, what objects of Tilewright and of other packages hold, and what is behind
 the first :data:`MOST` objects.
@@ -38,7 +39,7 @@ from tilewright.lang.staging.contents import (
 )
 from tilewright.lang.staging.location import is_user_file
 from tilewright.lang.staging.objects import same_static
-from tilewright.lang.staging.source import names_of
+from tilewright.lang.staging.source import names_in_texts, names_of
 
 MOST = 1000
 ABSENT = object()
@@ -47,6 +48,10 @@ _CALLED = (FunctionType, MarkedFunction, staticmethod, classmethod, property, fu
 """Members of classes that are followed where their names are mentioned."""
 _CONSTRUCTION = ("__init__", "__new__", "__post_init__", "__init_subclass__")
 _ENVIRONMENT = ("environ", "getenv")
+_BY_TEXT = frozenset(("getattr", "vars", "dir", "eval", "exec", "globals", "attrgetter", "getmembers", "__dict__"))
+"""What reads variables by names that the program makes: of modules all are compared then."""
+_OF_SCOPE = frozenset(("eval", "exec", "globals"))
+"""Those of them that read variables of the function's own module."""
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _ATTRIBUTES = operator.attrgetter("__dict__")
 
@@ -86,6 +91,8 @@ class Dependencies:
         self._entries: list[Entry] = []
         self._names: set[str] = set()
         """All names that the functions mention."""
+        self._texts: set[str] = set()
+        """Those of them that stand in texts: a module may get such a variable later."""
         self._namespaces: list[tuple[Any, bool]] = []
         """Modules and classes, of which members are followed by name; True: a class of which objects are made."""
         self._identities = Identities()
@@ -139,7 +146,12 @@ class Dependencies:
         if id(function) in self._members:
             return
         self._members[id(function)] = function
-        names, scope = names_of(function.__code__), function.__globals__
+        texts, scope = names_in_texts(function.__code__), function.__globals__
+        names = names_of(function.__code__) | texts
+        self._texts |= texts
+        if names & _OF_SCOPE:
+            names = names | _variables(scope).keys()
+            self._add_variables(scope)
         self._names |= names
         read = [name for name in names if name in scope or hasattr(builtins, name)]
         cells = function.__closure__ or ()
@@ -203,12 +215,22 @@ class Dependencies:
                     self._follow([v for _, v in fresh])
         for holder, _ in self._namespaces:
             if isinstance(holder, ModuleType):
-                read = sorted(self._names & vars(holder).keys())
+                if self._names & _BY_TEXT:
+                    self._add_variables(vars(holder))
+                    continue
+                read = sorted(self._texts | (self._names & vars(holder).keys()))
                 self._entries.append(_entry(vars(holder), functools.partial(_of_scope, read)))
                 self._identities.add_variables(vars(holder), read)
 
+    def _add_variables(self, scope: dict[str, Any]) -> None:
+        """Compare all variables of a module, and which there are."""
+        self._entries.append(_entry(scope, _variables))
+        self._identities.add_table(scope)
+
     def _is_mentioned(self, name: str, holder: Any, made: bool) -> bool:
         special = isinstance(holder, type) and name.startswith("__") and (made or name not in _CONSTRUCTION)
+        if isinstance(holder, ModuleType) and self._names & _BY_TEXT and not name.startswith("__"):
+            return True
         return special or name in self._names
 
     def _compare(self, holder: Any, store: Store, read: Callable[[Any], Held]) -> list[Any]:
@@ -336,6 +358,10 @@ def _of_scope(names: list[str], scope: dict[str, Any]) -> Held:
 
 def _of_cell(cell: Any) -> Held:
     return {"value": cell.cell_contents} if cell != EMPTY else {}
+
+
+def _variables(scope: Mapping[str, Any]) -> Held:
+    return {name: value for name, value in scope.items() if not name.startswith("__")}
 
 
 def _package(cls: type) -> str:

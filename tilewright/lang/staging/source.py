@@ -159,3 +159,11 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 def names_of(code: CodeType) -> set[str]:
     """The global names and attributes that a code object and those inside it mention."""
     return {name for inner in codes_in(code) for name in inner.co_names}
+
+
+@functools.lru_cache(maxsize=1024)
+def names_in_texts(code: CodeType) -> set[str]:
+    """What may be names among the texts of a code object and those inside it: ``getattr(x, "name")``,
+    ``attrgetter("a.b")``, ``globals()["name"]``."""
+    texts = [x for inner in codes_in(code) for x in inner.co_consts if isinstance(x, str)]
+    return {part for text in texts for part in text.split(".") if part.isidentifier()}
