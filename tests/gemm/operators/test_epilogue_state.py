@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,37 @@ class Applied(OfWholeSums):
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: Any) -> None:
         acc.store(self.function(acc.load()))
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.factor = 1.0
+
+    def __call__(self) -> Any:
+        return self.factor
+
+
+class Held(Enum):
+    ONE = 1
+
+
+class Number(float):
+    pass
+
+
+@dataclass(frozen=True)
+class By(OfWholeSums):
+    held: Any
+
+    @cute.jit
+    def __call__(self, acc: cute.Tensor, tile: Any) -> None:
+        acc.store(acc.load() * factor_of(self.held))
+
+
+def factor_of(held: Any) -> Any:
+    held = held[0] if isinstance(held, (tuple, list)) else held
+    held = held.get() if isinstance(held, ContextVar) else held
+    return getattr(held, "factor", 1.0)
 
 
 @dataclass(frozen=True)
@@ -93,6 +127,49 @@ def test_what_staging_changes_itself_is_no_other_state() -> None:
         matmul(*given, epilogue=Limited())
     assert len(handle._COMPILED) - before[0] <= 1 and len(staged) - before[1] <= 1
     assert states_of((Limited(),)) == states_of((Limited(),)) != ()
+
+
+def variable() -> ContextVar[Any]:
+    made: ContextVar[Any] = ContextVar("made")
+    made.set(Plain())
+    return made
+
+
+HOLDERS: dict[str, Callable[[], Any]] = {
+    "an object": Plain,
+    "an object in a tuple": lambda: (Plain(),),
+    "an object in a list": lambda: [Plain()],
+    "a namespace": lambda: SimpleNamespace(factor=1.0),
+    "a class": lambda: type("Made", (), {"factor": 1.0}),
+    "a module": lambda: ModuleType("made"),
+    "a member of an Enum": lambda: Held.ONE,
+    "a number with attributes": lambda: Number(3.0),
+    "a context variable": variable,
+}
+"""What a field may hold that changes while it stays the same object."""
+
+
+@pytest.mark.parametrize(("holder", "way"), [*((holder, "torch") for holder in HOLDERS), ("an object", "gemm")])
+def test_a_change_of_what_a_field_holds_is_seen(holder: str, way: str) -> None:
+    like, multiply = WAYS[way]
+    given, product = operands(like)
+    held = HOLDERS[holder]()
+    for factor in (None, 2.0, 1.0, 2.0):
+        if factor is not None:
+            target = held[0] if isinstance(held, (tuple, list)) else held.get() if holder.startswith("a con") else held
+            target.factor = factor
+        found = np.asarray(multiply(*given, By(held))).astype(np.float64)
+        np.testing.assert_array_equal(found, product * factor_of(held))
+
+
+def test_staging_in_an_earlier_state_leaves_the_later_one_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel for another type is staged in the first of two states: the second one still has its own number."""
+    given, product = operands(np.asarray)
+    wide = [x.astype(np.float32) for x in given]
+    for factor, arrays in ((4.0, given), (5.0, given), (4.0, wide), (6.0, given), (5.0, given), (4.0, given)):
+        monkeypatch.setattr(Limited, "factor", factor)
+        found = np.asarray(matmul(*arrays, epilogue=Limited())).astype(np.float64)
+        np.testing.assert_array_equal(found, np.minimum(product, limit) * factor)
 
 
 def test_equal_fields_of_other_types_make_other_kernels() -> None:

@@ -194,7 +194,7 @@ def compiled(kernel: Any, key: Any, args: tuple[Any, ...], streamed: bool) -> An
                     wait([elsewhere], MOST_SECONDS)
                 more: dict[str, Any] = {"stream": StreamHandle(0)} if streamed else {}
                 _COMPILED[kind] = Compiler(CompileOptions(), kind)(kernel, *args, **more)
-                note_staged(args)
+                note_staged(args, key[-1])
     return _COMPILED[kind]
 
 

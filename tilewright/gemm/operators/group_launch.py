@@ -67,7 +67,7 @@ class TableLaunch(ABC):
         key = config, *read, self.shares is None, states_of((self.function,))
         if key not in _COMPILED:
             _COMPILED[key] = cute.compile(family.kernel(config, self.groups.rows is not None), *args)
-            note_staged((self.function,))
+            note_staged((self.function,), key[-1])
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
                 exposed: Any = target

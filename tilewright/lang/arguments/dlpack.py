@@ -357,7 +357,7 @@ def tensor_over(array: Array, assumed_align: int | None = None, wide: bool = Fal
 
 def _guard(owner: Any) -> Any:
     """A weak reference to a NumPy array: while there is one, ``ndarray.resize`` refuses to move the memory."""
-    return weakref.ref(owner) if hasattr(owner, "__array_interface__") else None
+    return weakref.ref(owner) if hasattr(owner, "__array_interface__") and type(owner).__weakrefoffset__ else None
 
 
 def _layout(shape: Any, stride: Any) -> Layout:
