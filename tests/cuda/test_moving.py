@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.counting import calls_in
 from tilewright.cuda import moving, parameters
 from tilewright.cuda.libcuda import LaunchConfiguration
 from tilewright.cuda.moving import MovingLaunch, moving_launch
@@ -113,6 +114,20 @@ def test_moving_launches_are_the_plain_ones(
     profiled = launches(3)
     assert [way for way, *_ in profiled[-4:]] == ["plain"] * 4, "a profile sees each launch"
     assert [rest for _, *rest in profiled] == [rest for _, *rest in plain]
+
+
+def test_calls_in_a_repeated_product(log: list[Any]) -> None:
+    """Of Python and of C; the stand-in's launch makes some, and the CPU asks for the simulated GPU."""
+    a, b, out = (torch.zeros(n, dtype=torch.bfloat16) for n in ((64, 128), (128, 64), (64, 64)))
+    elsewhere = a.clone()
+    for _ in range(8):
+        matmul(a, b, kernel="hopper_bf16")
+        matmul(a, b, out, kernel="hopper_bf16")
+    counts = [
+        calls_in(lambda x=x, d=d: matmul(x, b, d, kernel="hopper_bf16")) for x, d in ((a, None), (elsewhere, out))
+    ]
+    assert log[-1][0] == "moved"
+    assert counts[0] <= 60 and counts[1] <= 90, "the second also looks whether operands overlap, and writes addresses"
 
 
 def test_other_differences_than_addresses_have_no_such_launch() -> None:
