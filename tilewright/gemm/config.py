@@ -260,8 +260,7 @@ class HopperConfig:
     tensor_cores: ClassVar[bool] = True
     deals_by_launch: ClassVar[bool] = False
     persistent: ClassVar[bool] = True
-    least_columns: ClassVar[int] = 8
-    """Columns of the narrowest part of an epilogue."""
+    least_columns: ClassVar[int] = 8  # of a part of the epilogue
     most_batches: ClassVar[int | None] = None
     """No limit for one launch: persistent blocks count the tiles of all batches."""
 
@@ -364,8 +363,7 @@ class HopperConfig:
         return 1
 
     def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
-        """The same for other operands: with narrower parts of the epilogue, then fewer stages, where these need more
-        than ``smem`` bytes of shared memory."""
+        """The same for other operands; in narrower parts of the epilogue, then fewer stages, until ``smem`` suffices."""
         config = replace(self, a=a, b=b, c=c)
         while config.smem_bytes > smem and config.epilogue_columns % (2 * self.least_columns) == 0:
             config = replace(config, epilogue_columns=config.epilogue_columns // 2)

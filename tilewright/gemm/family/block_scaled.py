@@ -52,7 +52,7 @@ def block_scaled_entry(a: Any, b: Any, out: Any, form: Format, version: int) -> 
     >>> from tilewright import BFloat16, Float4E2M1FN
     >>> found = block_scaled_entry(Float4E2M1FN, Float4E2M1FN, BFloat16, FORMATS[4, Float8E4M3FN], 120)
     >>> found.config.tile, found.config.stages
-    ((128, 128, 128), 3)
+    ((128, 128, 128), 4)
     """
     operands = Operand(a, Major.K, 128), Operand(b, Major.K, 128), Operand(out, Major.K, 128)
     if version in TCGEN05:
