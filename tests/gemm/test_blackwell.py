@@ -8,11 +8,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tilewright import Float16, Float32, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
-from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, gemm, kernels
+from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, SplitK, StreamK, gemm, kernels
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.activations import Activation
 from tilewright.gemm.family.compile import cross_compile
@@ -91,6 +93,51 @@ def test_tiles_of_clusters_that_have_not_begun(
     np.testing.assert_array_equal(report.d, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))
 
 
+SHARED: list[dict[str, Any]] = [
+    {"reduction": "mixed"},
+    {"reduction": "atomic"},
+    {"reduction": "shared"},
+    {"decomposition": SplitK(3)},
+    {"decomposition": SplitK(2, mode="parallel")},
+]
+
+
+@given(
+    how=st.sampled_from(SHARED),
+    sized=st.sampled_from([(64, 1, (1, 1)), (128, 1, (1, 1)), (64, 2, (2, 1)), (32, 2, (2, 2))]),
+    extents=st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(2, 8)),
+    transposed=st.booleans(),
+    seed=st.integers(0, 9),
+)
+@example(how=SHARED[0], sized=(64, 2, (2, 1)), extents=(4, 1, 5), transposed=False, seed=1)  # pairs share tiles
+@settings(max_examples=3, deadline=None)
+def test_shared_tiles(
+    how: dict[str, Any], sized: tuple[int, int, Any], extents: tuple[int, int, int], transposed: bool, seed: int
+) -> None:
+    """Stream-K, whose sums pass through registers part by part, and split-K: with C, edges, all checks. Plans are for
+    blocks or clusters."""
+    transposed = transposed and sized[0] != 128  # where a tile is square there is no other
+    kernel = size("blackwell_f16", *sized, transposed=transposed)
+    (rows, columns, depth), (tm, tn, tk) = kernel.config.cluster_tile, extents
+    m, n, k = rows * tm - 24, columns * tn - 8, depth * tk - 8
+    if transposed:
+        m, n = n, m
+    a, b = product(m, n, k, np.float16)
+    c = (np.arange(m * n) % 7).reshape(m, n).astype(np.float16)
+    if "reduction" in how:
+        shape = (n, m, k) if transposed else (m, n, k)
+        clusters = 6 // kernel.config.cluster_size
+        plan = StreamK.of(
+            shape, kernel.config.cluster_tile, multiprocessors=clusters, occupancy=1, fragments=1, split=2 + seed % 2
+        )
+        assert plan.cuts_tiles
+        how = {"decomposition": replace(plan, reduction_blocks=0), **how}
+    with sim.options(arch="sm_100a", check="all", sms=6, seed=seed):
+        report = gemm(a, b, c, beta=1.0, kernel=kernel, **how)
+    exact = a.astype(np.float32) @ b.astype(np.float32) + c.astype(np.float32)
+    np.testing.assert_array_equal(report.d, exact.astype(np.float16))
+
+
 def test_the_epilogue_is_that_of_the_other_kernels() -> None:
     a, b = product(128, 96, 64, np.float16)
     c = np.arange(128 * 96).reshape(128, 96).astype(np.float16) % 7
@@ -112,24 +159,31 @@ def test_a_pair_is_chosen_for_large_products() -> None:
     assert few.config.tile[0] * few.config.tile[1] < 128 * 128
 
 
-@pytest.mark.parametrize(("arch", "decomposition"), [("sm_100a", "dynamic"), ("sm_103a", "data_parallel")])
+@pytest.mark.parametrize(
+    ("arch", "decomposition"), [("sm_100a", "dynamic"), ("sm_103a", "data_parallel"), ("sm_100a", "stream_k")]
+)
 def test_the_text_is_assembled(arch: str, decomposition: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     made = cross_compile(kernels()["blackwell_f16"].config, arch, decomposition)
     assert made.spills == 0 and not made.warnings
     names = set(made.mnemonics())
     # Two loads of 16 rows for each of the two parts that are written out; dynamic tiles are written out twice.
-    assert made.mnemonics()["LDTM.16"] == 2 * 2 * (1 + (decomposition == "dynamic"))
+    # Sums that are shared pass through registers in loops.
+    loads = {"data_parallel": 4, "dynamic": 8, "stream_k": 12}
+    assert made.mnemonics()["LDTM.16"] == loads[decomposition] and ("STTM.16" in names) == (decomposition == "stream_k")
     assert (decomposition == "dynamic") == ("UGETNEXTWORKID.BROADCAST" in names), names
     assert {"UTCHMMA.2CTA", "UTMALDG.3D.2CTA", "UTMASTG.3D", "UTCBAR.2CTA.MULTICAST"} <= names, names
 
 
 def test_blackwell_kernels_refuse_other_gpus_and_decompositions() -> None:
     a, b = product(128, 64, 64, np.float16)
-    with pytest.raises(ArgumentError, match="it needs tcgen05, which sm_100a, sm_103a, sm_110a have and sm_90 does"):
+    with pytest.raises(ArgumentError, match=r"needs tcgen05, which sm_100a, .*have and sm_90 does not; the sim"):
         gemm(a, b, kernel="blackwell_f16")
-    with sim.options(arch="sm_100a"), pytest.raises(ArgumentError, match="its blocks make whole tiles"):
-        gemm(a, b, kernel="blackwell_f16", decomposition="stream_k")
+    with sim.options(arch="sm_100a"):
+        with pytest.raises(ArgumentError, match="blocks do not share k tiles in clusters"):
+            gemm(a, b, kernel="blackwell_f16", decomposition=SplitK(2, mode="cluster"))
+        with pytest.raises(ArgumentError, match="blocks of its clusters do not exchange sums"):
+            gemm(a, b, kernel=size("blackwell_f16", 64, 2, (2, 1)), decomposition="stream_k")
     with sim.options(arch="sm_103a"), pytest.raises(ArgumentError, match="kind::i8 is not there on sm_103a"):
         gemm(*product(128, 64, 64, np.int8), kernel="blackwell_i8")
     config = kernels()["blackwell_f16"].config

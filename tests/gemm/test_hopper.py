@@ -202,6 +202,17 @@ def test_slices_of_the_largest_size() -> None:
     np.testing.assert_array_equal(report.d, a.astype(np.float32) @ b.astype(np.float32))
 
 
+def test_slices_of_clusters_add_themselves_to_d_block_by_block() -> None:
+    """Each block of a cluster waits for the one at its place in the cluster before."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((200, 192), (192, 72)))
+    entry = kernels()["hopper_f16"]
+    pair = next(x for x in entry.sizes if x.tile[:2] == (64, 64) and x.cluster == (2, 1))
+    with sim.options(check="all", sms=4):
+        report = gemm(a, b, kernel=entry.only(pair), decomposition=SplitK(3))
+    np.testing.assert_array_equal(report.d, a.astype(np.float32) @ b.astype(np.float32))
+
+
 def test_operands_that_tma_cannot_take_go_to_the_ampere_kernel() -> None:
     a, b = np.ones((39, 33), np.float16), np.ones((33, 55), np.float16)  # copies of three matrices take longer
     with sim.options(sizes="gpu"):

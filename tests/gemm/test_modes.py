@@ -34,7 +34,7 @@ MODES: dict[str, tuple[str, int]] = {
     "array": ("array", 1),
 }
 REDUCTIONS = (None, "mixed", "atomic", "shared", "none")
-SINGLE, CLUSTERS = "split-K is for a single product", "its blocks do not form clusters"
+SINGLE, CLUSTERS = "split-K is for a single product", "its blocks do not share k tiles in clusters"
 DRAW, POINTERS = "its blocks have no warp that could draw", "not by index or pointer"
 SPLITS, PERSISTENT = "splits K in mode 'gemm'", "the schedule is for persistent blocks"
 PARALLEL = r"is SplitK\(slices=2, mode='parallel'\), not"

@@ -240,7 +240,7 @@ def test_launches_follow_each_other() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decomposition": SplitK(2, "cluster")}, "do not form clusters"),
+        ({"decomposition": SplitK(2, "cluster")}, "do not share k tiles in clusters"),
         ({"reduction": "sum"}, "reduction must be one of none, mixed, atomic, shared, got 'sum'"),
         (
             {"reduction": "none", "decomposition": made("uneven shares", AMPERE, (136, 200, 608))},

@@ -363,7 +363,7 @@ class HopperConfig:
         return 1
 
     def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
-        """The same for other operands; in narrower parts of the epilogue, then fewer stages, until ``smem`` suffices."""
+        """The same for other operands, in narrower parts of the epilogue, then fewer stages, until ``smem`` will do."""
         config = replace(self, a=a, b=b, c=c)
         while config.smem_bytes > smem and config.epilogue_columns % (2 * self.least_columns) == 0:
             config = replace(config, epilogue_columns=config.epilogue_columns // 2)

@@ -12,6 +12,7 @@ from tilewright import const_expr, cute, range_constexpr
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
+from tilewright.gemm.schedule.partials import Partials
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,89 @@ class TensorMemoryEpilogue(TmaStoreEpilogue):
         first = sums[0][1]
         return i, cute.make_tensor(first.iterator + i * self.config.epilogue_columns, first.layout)
 
+    @property
+    def apart(self) -> int:
+        return self.config.tile[1]
+
+    def of_part(self, first: Any, apart: int) -> cute.Tensor:
+        """Registers of a part, ((2, 2), 2, columns / 8), as the tiled MMA of the epilogue has them."""
+        columns = self.config.epilogue_columns
+        layout = cute.make_layout(((2, 2), 2, columns // 8), stride=((1, 2), columns // 2, 4))
+        return cute.make_tensor(first, layout)
+
     @cute.jit
     def sums(self, part: Any) -> cute.Tensor:
-        """The accumulators of a part, ((2, 2), 2, columns / 8), as the tiled MMA of the epilogue has them."""
-        columns, dtype = self.config.epilogue_columns, self.config.acc_dtype
-        atom = cute.make_copy_atom(tcgen05.Ld16x256bOp(tcgen05.Repetition(columns // 8)), dtype)
-        load = tcgen05.make_tmem_copy(atom, part)
-        mine = load.get_slice(cute.arch.thread_idx()[0] % 128)
-        shape = mine.partition_D(cute.make_identity_tensor((self.config.tile[0], columns))).shape
-        registers = cute.make_rmem_tensor(shape, dtype)  # (values, 2, 1): the warp's lower and upper 16 rows
+        """The accumulators of a part in registers, where other blocks' sums have been added to them already."""
+        if const_expr(part.memspace == cute.AddressSpace.rmem):
+            return part
+        registers = self.loaded(part)
+        return self.of_part(registers.iterator, self.apart)
+
+    def mover(self, op: Any, part: cute.Tensor) -> tuple[Any, Any]:
+        """The tiled copy of a part between tensor memory and registers, and the calling thread's slice."""
+        atom = cute.make_copy_atom(op(tcgen05.Repetition(self.config.epilogue_columns // 8)), self.config.acc_dtype)
+        copy = tcgen05.make_tmem_copy(atom, part)
+        return copy, copy.get_slice(cute.arch.thread_idx()[0] % 128)
+
+    @cute.jit
+    def loaded(self, part: Any) -> cute.Tensor:
+        """Registers with a part: (values, 2, 1), the warp's lower and upper 16 rows."""
+        load, mine = self.mover(tcgen05.Ld16x256bOp, part)
+        shape = mine.partition_D(cute.make_identity_tensor((self.config.tile[0], self.config.epilogue_columns))).shape
+        registers = cute.make_rmem_tensor(shape, self.config.acc_dtype)
         cute.copy(load, mine.partition_S(part), registers)
         cute.arch.fence_view_async_tmem_load()
-        layout = cute.make_layout(((2, 2), 2, columns // 8), stride=((1, 2), columns // 2, 4))
-        return cute.make_tensor(registers.iterator, layout)
+        return registers
+
+    @cute.jit
+    def store_back(self, registers: cute.Tensor, part: Any) -> None:
+        """Put what :meth:`loaded` gave back in its place."""
+        store, mine = self.mover(tcgen05.St16x256bOp, part)
+        cute.copy(store, registers, mine.partition_D(part))
+        cute.arch.fence_view_async_tmem_store()
+
+
+@dataclass(frozen=True)
+class TensorMemoryPartials(Partials):
+    """Sums of parts whose accumulators are in tensor memory: they pass through registers part by part of the
+    ``epilogue``, in a loop."""
+
+    epilogue: TensorMemoryEpilogue
+
+    @cute.jit
+    def store(self, base: Any, tidx: Any, acc: cute.Tensor, number: Any = None) -> None:
+        """Put this thread's accumulators into a slot."""
+        parts = self.epilogue.parts(acc)
+        for i in cutlass.range(len(parts), unroll=1):
+            _, part = self.epilogue.part_at(parts, i)
+            slot = self.of_part(base, tidx, i, number)
+            cute.autovec_copy(cute.make_tensor(self.epilogue.loaded(part).iterator, slot.shape), slot)
+
+    @cute.jit
+    def add_to(self, acc: cute.Tensor, base: Any, tidx: Any, number: Any = None) -> None:
+        """acc += what a slot has for this thread."""
+        parts = self.epilogue.parts(acc)
+        for i in cutlass.range(len(parts), unroll=1):
+            _, part = self.epilogue.part_at(parts, i)
+            slot = self.of_part(base, tidx, i, number)
+            theirs = cute.make_rmem_tensor(slot.shape, self.dtype)
+            cute.autovec_copy(slot, theirs)
+            registers = self.epilogue.loaded(part)
+            ours = cute.make_tensor(registers.iterator, theirs.layout)
+            ours.store(ours.load() + theirs.load())
+            self.epilogue.store_back(registers, part)
+
+    @cute.jit
+    def add_atomically(self, base: Any, tidx: Any, acc: cute.Tensor, number: Any = None) -> None:
+        """Add this thread's accumulators to a slot, while other blocks may do so, too."""
+        parts = self.epilogue.parts(acc)
+        for i in cutlass.range(len(parts), unroll=1):
+            _, part = self.epilogue.part_at(parts, i)
+            slot = self.of_part(base, tidx, i, number)
+            ours = cute.make_tensor(self.epilogue.loaded(part).iterator, slot.shape)
+            for j in range_constexpr(cute.size(slot)):
+                cute.arch.atomic_add(slot.iterator + slot.layout(j), ours[j])
+
+    def of_part(self, base: Any, tidx: Any, i: Any, number: Any) -> cute.Tensor:
+        """The place of part ``i`` of a thread in a slot: (vector, vectors, 1)."""
+        return self.piece(base, tidx, i, self.epilogue.run_length, self.epilogue.apart, number)

@@ -41,6 +41,8 @@ class KernelFamily(ABC):
     said."""
     takes_shares: ClassVar[bool] = True
     """Whether blocks can share tiles by a plan that the user gives."""
+    splits_in_clusters: ClassVar[bool] = False
+    """Whether the blocks of a cluster can share the k tiles of a tile."""
     whole_rows: ClassVar[bool] = True
     """Whether the rows of A and B have to be whole accesses long."""
     mixes_types: ClassVar[bool] = False
@@ -168,8 +170,8 @@ class KernelFamily(ABC):
         if isinstance(decomposition, SplitK):
             if product.shape[3] != 1:
                 return f"split-K is for a single product, not for a batch of {product.shape[3]}"
-            if decomposition.mode == "cluster" and not config.persistent:
-                return "its blocks do not form clusters: split-K of mode 'cluster' wants a Hopper kernel"
+            if decomposition.mode == "cluster" and not self.splits_in_clusters:
+                return "its blocks do not share k tiles in clusters: split-K of mode 'cluster' wants a Hopper kernel"
         if isinstance(decomposition, StreamKScheduleSm90) and not config.persistent:
             return "the schedule is for persistent blocks: Hopper kernels have them"
         if decomposition == "dynamic" and not config.producers:

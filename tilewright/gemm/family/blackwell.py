@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tilewright import Int8
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.gemm.config import AnyConfig, HopperConfig
-from tilewright.gemm.family.accesses import ProductOperands
 from tilewright.gemm.family.blackwell_cost import BlackwellModel
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.plan_options import Limits, Problem
@@ -16,11 +15,11 @@ from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm
 
 
 class Blackwell(Hopper):
-    """It takes what the Hopper kernels take, on sm_100a and its like; its blocks make whole tiles."""
+    """It takes what the Hopper kernels take, on sm_100a and its like."""
 
     model = BlackwellModel
     built_for = 100
-    takes_shares = False
+    splits_in_clusters = False
     grouped: ClassVar[Any] = None
 
     def kernel(self, config: Any) -> TensorMemoryGemm:
@@ -44,23 +43,16 @@ class Blackwell(Hopper):
     def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
         if version not in TCGEN05:
             known = ", ".join(f"sm_{n}a" for n in TCGEN05)
-            return f"it needs tcgen05, which {known} have and sm_{version} does not"
+            return (
+                f"it needs tcgen05, which {known} have and sm_{version} does not; the simulator runs it: "
+                'tilewright.sim.options(arch="sm_100a")'
+            )
         if config.a.dtype is Int8 and version == 103:
             return "its tcgen05.mma.kind::i8 is not there on sm_103a"
         return None
 
-    def decomposition_refusal(
-        self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, reduction: str | None
-    ) -> str | None:
-        if decomposition in ("auto", "data_parallel", "dynamic") and reduction in (None, "none"):
-            return None
-        return self.sharing_refusal(sizes)
-
-    def may_share(self, config: AnyConfig) -> bool:
-        return False
-
     def joined_sizes(self, config: AnyConfig) -> Iterator[HopperConfig]:
-        return iter(())
-
-    def sharing_refusal(self, sizes: Iterable[AnyConfig]) -> str | None:
-        return "its blocks make whole tiles: take decomposition='data_parallel' or 'dynamic'"
+        """In parts as they are: tensor memory is read in parts anyway."""
+        assert isinstance(config, HopperConfig)
+        if config.cluster_size == 1:
+            yield config

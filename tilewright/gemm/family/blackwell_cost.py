@@ -14,9 +14,20 @@ from math import log2
 import numpy as np
 
 from tilewright.gemm.blackwell_config import BlackwellConfig
-from tilewright.gemm.family.estimate import CostModel
-from tilewright.gemm.family.hopper_cost import BYTES_PER_US, CLUSTER, LATENCY, PART, SHARERS, STORE
-from tilewright.gemm.family.plan_options import Limits, PlanOption, Problem, Vector
+from tilewright.gemm.family.estimate import CostModel, can_share
+from tilewright.gemm.family.hopper_cost import (
+    BYTES_PER_US,
+    CLUSTER,
+    JOIN_ELEMENT,
+    JOINING,
+    LATENCY,
+    PART,
+    PEER_ELEMENT,
+    SHARERS,
+    SHARING,
+    STORE,
+)
+from tilewright.gemm.family.plan_options import INFEASIBLE_US, Limits, PlanOption, Problem, Vector
 from tilewright.lang.tools.hardware import clusters_at_once
 
 FLOPS_PER_US = 2.25e15 / 148 / 1e6  # of one multiprocessor, 16-bit operands: data sheet, not measured
@@ -32,6 +43,8 @@ class BlackwellModel(CostModel):
         self.k_tile = of_each(k_tile_us)
         self.depth = of_each(lambda config: config.tile[2])
         self.store = of_each(store_us)
+        elements = of_each(lambda config: config.tile[0] * config.tile[1])
+        self.peer, self.joining = PEER_ELEMENT * elements, JOINING + JOIN_ELEMENT * elements
         self.begin = of_each(lambda config: CLUSTER * log2(config.cluster_size))
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
@@ -39,8 +52,16 @@ class BlackwellModel(CostModel):
         waves = np.ceil(m / self.rows) * np.ceil(n / self.columns) * batch / self.workers
         loop = self.k_tile * np.ceil(k / self.depth)
         # While a tile is written the next one is multiplied; nothing hides the last one's end.
-        time: Vector = np.ceil(waves) * np.maximum(loop, self.store) + self.store + self.begin
-        return time
+        tile, ends = np.maximum(loop, self.store), self.store + self.begin
+        whole: Vector = (np.ceil(waves) * tile + ends)[: self.unshared]
+        if not can_share(problem, sharing):
+            return whole
+        own, together, ones = self.even_shares, self.shared_reduction, self.ones
+        blocks_of_a_tile = np.maximum(1 / waves, ones)
+        even = (waves * tile + ends + SHARING + self.peer * blocks_of_a_tile)[own]
+        joined = (waves * loop + self.begin + self.joining)[together]
+        parts = np.floor(1 / waves + 1e-4)[together]  # workers by tiles, without rounding
+        return np.concatenate([whole, even, np.where(parts < 2, INFEASIBLE_US, joined)])
 
 
 def k_tile_us(config: BlackwellConfig) -> float:

@@ -42,6 +42,7 @@ class Hopper(KernelFamily):
     whole_rows = TmaMainloop.ACCESS.whole
     packs = True  # a copy and this kernel are faster than another kernel on unaligned rows
     mixes_types = True
+    splits_in_clusters = True
     grouped: ClassVar[Any] = HopperGroups()
 
     def kernel(self, config: Any) -> WarpSpecializedGemm:

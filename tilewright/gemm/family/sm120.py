@@ -25,6 +25,7 @@ class Sm120(Hopper):
     mainloop = MmaSyncMainloop
     mixes_types = False
     built_for = SM120[0]
+    splits_in_clusters = False
     grouped: ClassVar[Any] = None
 
     def kernel(self, config: Any) -> Sm120Gemm:

@@ -16,12 +16,13 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.scales import block_scales
-from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue
+from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue, TensorMemoryPartials
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
 from tilewright.gemm.schedule.launch_arguments import Decomposition
+from tilewright.gemm.schedule.partials import Partials
 
 
 class TensorMemoryGemm(WarpSpecializedGemm):
@@ -43,13 +44,14 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         return TensorMemoryEpilogue(self.config)
 
     def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
-        """Raise ConstraintError for shared tiles and scales of blocks."""
-        if decomposition.sums != "alone" or block_scales(function) is not None:
-            raise ConstraintError(
-                "kernels of tcgen05 make whole tiles, without scales of blocks: take PersistentTiles or "
-                "LaunchedTiles, not "
-                f"{type(decomposition).__name__}"
-            )
+        """Raise ConstraintError for scales of blocks, and for what clusters cannot follow."""
+        if block_scales(function) is not None:
+            raise ConstraintError("kernels of tcgen05 do not multiply the sums of each k tile by scales of blocks")
+        super().check(decomposition, function)
+
+    def make_partials(self) -> Partials:
+        config = self.config
+        return TensorMemoryPartials(128, config.tile[1], config.acc_dtype, self.make_epilogue())
 
     # -- clusters ------------------------------------------------------------------------------------------------------
 
@@ -133,6 +135,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         elif warpgroup == 1:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.places)
             work.walk(partial(self.write_tile, sums, tiles, work.where, partial(work.finish, 0, (0, 0))), state)
+            work.reduce(0)  # the stages are free: all MMAs of this block's tiles have been waited for
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         pipeline.NamedBarrier(5, config.threads).arrive_and_wait()
         place.free(base)

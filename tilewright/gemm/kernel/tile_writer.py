@@ -93,7 +93,8 @@ class TileWriter:
         tile: Any,
         at: tuple,
     ) -> None:
-        """Add this block's sums to D when the block before has done so."""
+        """Add this block's sums to D when the block before has done so: that of the same place in its cluster."""
+        tile = self.fixup.place(tile)
         turn, turns = decomposition.turn(), decomposition.slices
         sync = self.together.arrive_and_wait
         decomposition.wait(tile, tidx, sync)

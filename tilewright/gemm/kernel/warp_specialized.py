@@ -62,7 +62,7 @@ class WarpSpecializedGemm(TileWriter):
         self.raster = raster_of(config)
         threads = 128 * config.warpgroups
         self.together = pipeline.NamedBarrier(barrier_id=4, num_threads=threads)
-        self.partials = Partials(threads, config.part[0] * config.part[1] // 128, config.acc_dtype)
+        self.partials = self.make_partials()
         self.fixup = Fixup(self.partials, self.together.arrive_and_wait, config.cluster_size)
 
     def make_math(self) -> WgmmaMath:
@@ -73,6 +73,10 @@ class WarpSpecializedGemm(TileWriter):
 
     def make_epilogue(self) -> TmaStoreEpilogue:
         return TmaStoreEpilogue(self.config)
+
+    def make_partials(self) -> Partials:
+        config = self.config
+        return Partials(128 * config.warpgroups, config.part[0] * config.part[1] // 128, config.acc_dtype)
 
     @cute.jit
     def __call__(

@@ -71,8 +71,8 @@ def workspace_of(plan: Shares, config: AnyConfig, shape: tuple[int, int, int, in
         holders = plan.sk_tiles if plan.shared_reduction else plan.sk_blocks
         flags = max(holders * config.cluster_size, plan.reduction_blocks)
     elif isinstance(plan, SplitK) and plan.mode == "serial":
-        # A semaphore for each tile.
-        flags = -(-m // bM) * -(-n // bN)
+        # A semaphore for each tile of a block.
+        flags = -(-m // bM) * -(-n // bN) * config.cluster_size
     elif isinstance(plan, SplitK) and plan.mode == "parallel":
         # A matrix for each slice.
         partials = plan.slices * m * padded(n, config.acc_dtype)
