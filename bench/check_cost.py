@@ -41,6 +41,16 @@ def _stream_k() -> Callable[[], Any]:
     return _product("tensorop_f16", 384, decomposition="stream_k")
 
 
+def _sm100() -> Callable[[], Any]:
+    run = _product("blackwell_f16", 512, k_major=True)
+
+    def on_sm100() -> Any:
+        with sim.options(arch="sm_100a"):
+            return run()
+
+    return on_sm100
+
+
 def _add() -> Callable[[], Any]:
     a, b, c = _normal(1024, 1024), _normal(1024, 1024), np.zeros((1024, 1024), np.float32)
     tensors = [from_dlpack(x, assumed_align=16) for x in (a, b, c)]
@@ -62,6 +72,7 @@ PROGRAMS: dict[str, Callable[[], Callable[[], Any]]] = {
     "tensorop_f16 1024^3": lambda: _product("tensorop_f16", 1024),
     "tensorop_f16 512^3": lambda: _product("tensorop_f16", 512),
     "hopper_f16 512^3": lambda: _product("hopper_f16", 512, k_major=True),
+    "blackwell_f16 512^3": _sm100,
     "simt_f32 256^3": lambda: _product("simt_f32", 256, np.float32),
     "elementwise add 1024 x 1024": _add,
     "attention 4 x 256 x 64": _attention,
