@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tilewright import Int8
+from tilewright.atoms.tcgen05_validity import MmaForm
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.family.blackwell_cost import BlackwellModel
@@ -47,8 +48,8 @@ class Blackwell(Hopper):
                 f"it needs tcgen05, which {known} have and sm_{version} does not; the simulator runs it: "
                 'tilewright.sim.options(arch="sm_100a")'
             )
-        if config.a.dtype is Int8 and version == 103:
-            return "its tcgen05.mma.kind::i8 is not there on sm_103a"
+        if config.a.dtype is Int8 and version not in MmaForm("i8").features:
+            return f"its tcgen05.mma.kind::i8 is not there on sm_{version}a"
         return None
 
     def joined_sizes(self, config: AnyConfig) -> Iterator[HopperConfig]:
