@@ -178,6 +178,7 @@ class Group(NamedTuple):
     activation: Any = None
     cut: str = ""
     """The mode that offsets cut."""
+    how: str = "auto"
 
     def run(self) -> list[Any]:
         if self.cut:
@@ -188,7 +189,9 @@ class Group(NamedTuple):
         a = ((np.arange(8 * 32) % 7) - 3).reshape(8, 32).astype(np.float16)
         entry = KERNELS["tensorop_f16"]
         entry = entry.only(replace(entry.config, stages=self.stages))
-        made = gemm_grouped([(a, np.eye(32, 16, dtype=np.float16))], activation=self.activation, kernel=entry)
+        made = gemm_grouped(
+            [(a, np.eye(32, 16, dtype=np.float16))], activation=self.activation, kernel=entry, decomposition=self.how
+        )
         return [d.tolist() for d in made]
 
 
@@ -196,8 +199,9 @@ GROUPS = {
     (0,): ("configuration", Group(), Group(stages=2)),
     (1,): ("epilogue function", Group(activation="relu"), Group(activation="silu")),
     (2,): ("what fills the table", Group(cut="m"), Group(cut="k")),
+    (3,): ("whether blocks share tiles", Group(), Group(how="stream_k")),
 }
-STATES = (3,)
+STATES = (4,)
 """What users' functions read: ``tests/gemm/operators/test_epilogue_state.py``."""
 _PROGRAMS: dict[Group, Any] = {}
 

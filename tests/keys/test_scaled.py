@@ -31,7 +31,7 @@ SHAPES = {
 ONE_NUMBER = ("amax", "scale_result")
 OF_8_BITS = ("a", "b", "out")
 OPERAND, HOW, SIMULATED = ("dtype", "shape", "stride", "alignment", "device", "negative"), 1, 2
-ASKED = ("activation", "out_dtype", "use_fast_accum", "kernel")
+ASKED = ("activation", "out_dtype", "use_fast_accum", "kernel", "saturate")
 OPENED: set[Path] = {(), (0,), (HOW,), (SIMULATED,), *((0, i) for i in range(len(OPERANDS)))}
 NAMES: dict[Path, str] = {
     **{(0, i, k): f"{name}: {part}" for i, name in enumerate(OPERANDS) for k, part in enumerate(OPERAND)},
@@ -90,6 +90,7 @@ CASES: dict[str, tuple[Call, Call]] = {
     "out_dtype": pair("out_dtype", None, torch.bfloat16),
     "use_fast_accum": pair("use_fast_accum", False, True, options={"sizes": "gpu"}),
     "kernel": pair("kernel", "hopper_e4m3", "tensorop_e4m3"),
+    "saturate": pair("saturate", True, False),
     "arch": (Call(options={"arch": "sm_90a", "sizes": "gpu"}), Call(options={"arch": "sm_89", "sizes": "gpu"})),
     "sizes": (Call(options={"sizes": "simulator"}), Call(options={"sizes": "gpu"})),
     "multiprocessors": (Call(options={"sms": 1}), Call(options={"sms": 132})),

@@ -11,7 +11,8 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix
-from tilewright.lang.arguments.arrays import NESTED, is_array, is_nested
+from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.lang.arguments.arrays import NESTED, array_of, is_array, is_nested
 
 
 class Operands(NamedTuple):
@@ -148,3 +149,19 @@ class Unseen:
         known = np.asarray(array).__array_interface__ if interface is None else interface
         setattr(self, name, {**known, "data": (known["data"][0], False)})
         self.device = getattr(array, "device", None)
+
+
+def contiguous_bias(bias: Any, problem: Problem) -> Any:
+    """The bias of a product, checked, with its elements one after the other."""
+    array = array_of(bias)
+    if array.shape != (problem.shape[1],):
+        raise ArgumentError(
+            f"bias must be a vector of {problem.shape[1]} elements, one for each column of the result, not of "
+            f"shape {tuple(array.shape)}"
+        )
+    if array.device != problem.D.device:
+        raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
+    check_vector("bias", array, problem)
+    if array.stride == (1,) or array.shape == (1,):
+        return bias
+    return bias.contiguous() if framework(bias) == "torch" else bias.copy()

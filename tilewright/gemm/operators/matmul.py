@@ -19,12 +19,13 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, simulated_gpu
-from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import (
     Operands,
     Unseen,
+    contiguous_bias,
     framework,
     new_result,
     operands,
@@ -380,23 +381,8 @@ class Request:
 
     def vectors(self, problem: Problem) -> tuple[Any, ...]:
         """The same as the kernel takes it."""
-        bias = () if self.bias is None else (self.contiguous_bias(problem),)
+        bias = () if self.bias is None else (contiguous_bias(self.bias, problem),)
         return (*bias, *seen_as_matrices(self.functions))
-
-    def contiguous_bias(self, problem: Problem) -> Any:
-        """The bias, checked, with its elements one after the other."""
-        array = array_of(self.bias)
-        if array.shape != (problem.shape[1],):
-            raise ArgumentError(
-                f"bias must be a vector of {problem.shape[1]} elements, one for each column of the result, not of "
-                f"shape {tuple(array.shape)}"
-            )
-        if array.device != problem.D.device:
-            raise ArgumentError(f"bias is on {array.device}, the matrices on {problem.D.device}")
-        check_vector("bias", array, problem)
-        if array.stride == (1,) or array.shape == (1,):
-            return self.bias
-        return self.bias.contiguous() if framework(self.bias) == "torch" else self.bias.copy()
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """alpha and beta, the bias, the activation and the functions of the epilogue, applied in this order."""
