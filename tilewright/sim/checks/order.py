@@ -18,7 +18,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.barrier_clocks import BarrierClocks, ClusterBarrierClocks, MbarrierClocks
 from tilewright.sim.checks.clocks import ROLES, ClockColumns, Clocks
-from tilewright.sim.checks.early_reads import Stages
+from tilewright.sim.checks.early_reads import READERS, Stages
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.shadow import NEVER
 from tilewright.sim.checks.sites import kernel_facts
@@ -319,7 +319,7 @@ class HappensBefore(Observer):
             self._note_issue(clocks, group, agent, warps)
 
     def _note_issue(self, clocks: Clocks, group: Group, agent: int, warps: Array) -> None:
-        if self.stages is not None and self.layout.agents[agent] != "cp.async":  # which reads no shared memory
+        if self.stages is not None and self.layout.agents[agent] in READERS:
             before = clocks.now[warps] - 1  # the issue has moved the clocks on
             self.stages.issue(group.wave, agent, warps, clocks.open[warps, agent], before)
 

@@ -11,7 +11,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.actors import Actor, actor
-from tilewright.sim.checks.early_reads import Copy, Reader
+from tilewright.sim.checks.early_reads import READERS, Copy, Reader
 from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DOES = {"load": "read", "store": "write", "atomic": "atomic"}
 DID = {"load": "after a read", "store": "after a write", "atomic": "after an atomic"}
-READERS = ("", "wgmma", "cp.async.bulk.read")  # whose reads of a stage may come too early: threads, and agents
 
 
 class CellAccess(NamedTuple):
