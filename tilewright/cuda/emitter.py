@@ -326,7 +326,10 @@ class KernelEmitter:
         atom = op.attrs["atom"]
         if lacking := atom.lacking(self.target, op):
             where = f" at {op.loc}" if op.loc else ""
-            raise ConstraintError(f"{atom.mnemonic()} needs {lacking}, the kernel is compiled for {self.target}{where}")
+            raise ConstraintError(
+                f"{atom.mnemonic()} needs {lacking}, the kernel is compiled for {self.target}{where}; with arrays on "
+                "the CPU the simulator runs it"
+            )
 
 
 def _plain_hint(type_: Type) -> str:

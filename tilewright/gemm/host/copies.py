@@ -44,6 +44,7 @@ def copy_of(pairs: list[tuple[Matrix, Matrix]]) -> Handle:
     # Threads go along the columns: a wide tile would leave most of them idle in a matrix of few.
     columns = WIDE if fewest > NARROW else NARROW
     kernel = PackMatrices(columns)
-    key = PackMatrices, columns, tuple(kinds), tuple(tensor.engine.wide for pair in tensors for tensor in pair)
+    wide = tuple(tensor.engine.wide for pair in tensors for tensor in pair)
+    key = PackMatrices, columns, tuple(kinds), wide, ()  # a key ends with the states of users' functions
     args = (tuple(tensors),)
     return Handle(compiled(kernel, key, args, False), args, kernel, key)
