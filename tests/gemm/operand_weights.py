@@ -9,34 +9,41 @@ from tests.gemm.operand_draws import EXTENTS, Case, drawn_array, drawn_rows
 from tilewright.gemm import compress_2_4, mixed_matmul, prepare_weight, sparse_matmul
 
 ROWS = (*EXTENTS, 33, 65)
+E2M1 = np.array([sign * x for sign in (1, -1) for x in (0, 0.5, 1, 1.5, 2, 3, 4, 6)])
 
 
 def by_mixed(case: Case) -> np.ndarray:
-    """``mixed_matmul`` by a weight of 4-bit integers with scales, often with zero points and a bias."""
+    """``mixed_matmul`` by a weight with scales: of integers of 4 bits, also with zero points, of 8 bits, or of floats of
+    4 bits; often with a bias."""
     rng, dtype = case.rng, case.a.view.dtype
     m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72), (128, 256, 384)))
     group = int(rng.choice([32, 64, 128]))
     case.a, case.d = drawn_array(rng, (m, k), dtype), drawn_array(rng, (m, n), np.float32, result=True)
-    weight = drawn_array(rng, (n, k), np.int8)
+    kind = str(rng.choice(["int4", "zeros", "int8", "e2m1"]))
+    weight = drawn_array(rng, (n, k // 2 if kind == "e2m1" else k), np.int8)
     scales = drawn_array(rng, (n, k // group), np.dtype(np.float32) if rng.random() < 0.5 else dtype)
     scales.view[...] = (np.float32(2) ** np.clip(scales.view.astype(np.float32), -2, 1)).astype(scales.view.dtype)
     scales.before = scales.memory.copy()
     case.b, case.c, case.alpha, case.beta, case.in_place = weight, None, 1.0, 0.0, False
     case.named, case.more = False, {"scales": scales}
-    zeros = drawn_array(rng, (n, k // group), np.int8) if rng.random() < 0.4 else None
+    zeros = drawn_array(rng, (n, k // group), np.int8) if kind == "zeros" else None
     if zeros is not None:  # then both are of 0 to 15
         case.more["zeros"] = zeros
         for x in (weight, zeros):
             x.view[...] = np.abs(x.view)
             x.before = x.memory.copy()
-    numbers = weight.view.astype(float)
+    numbers, given = weight.view.astype(float), weight.view
+    if kind == "e2m1":  # the bits of what was drawn
+        given = weight.view.view(np.uint8)
+        numbers = E2M1[np.stack((given & 15, given >> 4), -1).reshape(n, k)]
     if zeros is not None:
         numbers = numbers - np.repeat(zeros.view.astype(float), group, 1)
     case.expected = case.a.view.astype(float) @ (numbers * np.repeat(scales.view.astype(float), group, 1)).T
     if rng.random() < 0.4:
         case.bias = drawn_array(rng, (n,), dtype)
         case.expected = case.expected + case.bias.view.astype(float)
-    prepared = prepare_weight(weight.view, scales.view, None if zeros is None else zeros.view)
+    points = None if zeros is None else zeros.view
+    prepared = prepare_weight(given, scales.view, points, bits=8 if kind == "int8" else 4)
     return mixed_matmul(case.a.view, prepared, None if case.bias is None else case.bias.view, out=case.d.view)
 
 

@@ -79,7 +79,7 @@ CASES = [
 def test_exact_in_all_types(
     kind: str, name: str, scale_dtype: str, group: int, size: tuple[int, ...], device: str
 ) -> None:
-    """Ragged rows and columns, several k tiles, more of them than stages."""
+    """Ragged rows and columns, several k tiles: more of them than stages, of which there are two on the CPU."""
     torch = pytest.importorskip("torch")
     m, n, k = (70, 208, 384) if device == "cpu" else (1000, 2064, 2048)
     a, given, exact = drawn(kind, (m, n, k), group, np.float32)
@@ -88,7 +88,7 @@ def test_exact_in_all_types(
     call = MixedProduct.of(torch.from_numpy(a).to(device, getattr(torch, name)), prepared, None, out, None)
     entry = entry_of(prepared, call.problem.A.dtype, Float32)
     found = [one for one in entry.sizes if (*one.tile[:2], one.cluster[0], one.cluster_k) == size]
-    assert call.by_wgmma(entry.only(found[0]))
+    assert call.by_wgmma(entry.only(replace(found[0], stages=2) if device == "cpu" else found[0]))
     np.testing.assert_array_equal(out.cpu().numpy(), exact)
 
 
