@@ -2,7 +2,8 @@
 
     python -m tools.pictures [--check]
 
-With --check nothing is written; the exit status says whether the files of docs/layouts.md are what would be drawn.
+With --check nothing is written; the exit status says whether the files of docs/layouts.md and docs/models.md are what
+would be drawn.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def figures() -> dict[str, Figure]:
     tiler, threads_values = make_layout_tv(Layout((4, 8), (8, 1)), Layout((2, 2)))
     mma = make_tiled_mma(warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     wide_mma = make_tiled_mma(warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)), permutation_mnk=(16, 16, 16))
+    # The words 4t + p of four chunks of 8 elements of K of a prepared weight: pair p of chunk t.
+    words, chunks = parse("((4,4),2):((8,1),4)"), (4, 8)
     store = make_tiled_copy_C(make_copy_atom(CopyUniversalOp(), Float32, num_bits_per_copy=64), wide_mma)
     return {
         "strides.svg": layout_figure(parse("(2,(2,2)):(4,(2,1))"), show=("coordinate", "index", "offset")),
@@ -48,9 +51,21 @@ def figures() -> dict[str, Figure]:
         "threads_values.svg": tv_figure(threads_values, tiler),
         "mma.svg": mma_atom_figure(mma),
         "retile.svg": retile_figure(store, wide_mma, "C", thread=5, tile=(32, 16)),
+        "prepared_mma_sync.svg": tv_figure(words, chunks, color_by=thread_of_mma_sync),
+        "prepared_wgmma.svg": tv_figure(words, chunks, color_by=thread_of_wgmma),
         "raster.svg": raster_figure("grouped_n", (6, 8), group=4, concurrent=12),
         "stream_k.svg": divide_figure(Layout((8, 9)), 18, names=("step", "multiprocessor")),
     }
+
+
+def thread_of_mma_sync(word: int, _: int) -> int:
+    """Which of the four threads of a row takes a word of a prepared weight."""
+    return word // 4
+
+
+def thread_of_wgmma(word: int, _: int) -> int:
+    """Which of the four threads of a row takes a word of a prepared weight."""
+    return word % 4
 
 
 def outdated() -> list[str]:

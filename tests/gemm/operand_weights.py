@@ -13,8 +13,8 @@ E2M1 = np.array([sign * x for sign in (1, -1) for x in (0, 0.5, 1, 1.5, 2, 3, 4,
 
 
 def by_mixed(case: Case) -> np.ndarray:
-    """``mixed_matmul`` by a weight with scales: of integers of 4 bits, also with zero points, of 8 bits, or of floats of
-    4 bits; often with a bias."""
+    """``mixed_matmul`` by a weight with scales: of integers of 4 bits, also with zero points, of 8 bits, or of floats
+    of 4 bits; often with a bias."""
     rng, dtype = case.rng, case.a.view.dtype
     m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72), (128, 256, 384)))
     group = int(rng.choice([32, 64, 128]))

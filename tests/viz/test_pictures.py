@@ -1,4 +1,4 @@
-"""The pictures of the documentation are what the program draws today, and the page shows all of them."""
+"""The pictures of the documentation are what the program draws today, and the pages show all of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ def test_the_pictures_are_up_to_date() -> None:
     assert runpy.run_path(str(ROOT / "tools" / "pictures.py"))["outdated"]() == []
 
 
-def test_the_page_shows_them() -> None:
-    shown = re.findall(r"!\[.+\]\(pictures/(\w+\.svg)\)", (ROOT / "docs" / "layouts.md").read_text())
+def test_the_pages_show_them() -> None:
+    pages = "".join((ROOT / "docs" / name).read_text() for name in ("layouts.md", "models.md"))
+    shown = re.findall(r"!\[.+\]\(pictures/(\w+\.svg)\)", pages)
     assert sorted(shown) == sorted(runpy.run_path(str(ROOT / "tools" / "pictures.py"))["figures"]())
