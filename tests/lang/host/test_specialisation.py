@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import decimal
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -257,3 +262,85 @@ def test_user_parameter_named_like_an_extent_is_not_an_extent():
     x = np.zeros((8, 8), np.float32)
     run(from_dlpack(x).mark_layout_dynamic(), 64)
     assert x.flatten().nonzero()[0].tolist() == [20]
+
+
+class Equal:
+    """Equal to all others with its ``name``."""
+
+    __slots__ = ("factor", "name")
+
+    def __init__(self, factor, name="one"):
+        self.factor, self.name = factor, name
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncompared:
+    factor: int = dataclasses.field(compare=False)
+
+
+class Word(str):
+    factor: int
+
+
+class Number(float):
+    factor: int
+
+
+def with_factor(made, factor):
+    made.factor = factor
+    return made
+
+
+class Cyclic(Equal):
+    def __init__(self, factor):
+        super().__init__(factor)
+        self.itself = [self]
+
+
+EQUAL: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
+    "of a class with ==": (Equal, lambda c: c.factor),
+    "with a field that == leaves out": (Uncompared, lambda c: c.factor),
+    "in a tuple": (lambda n: (Equal(n),), lambda c: c[0].factor),
+    "in a set": (lambda n: frozenset([Equal(n), Equal(1, "two")]), lambda c: sum(x.factor for x in c)),
+    "that hold themselves": (Cyclic, lambda c: c.itself[0].factor),
+    "texts with attributes": (lambda n: with_factor(Word("x"), n), lambda c: c.factor),
+    "numbers with attributes": (lambda n: with_factor(Number(1), n), lambda c: c.factor),
+    "zeros": (lambda n: Number(0.0 if n == 2 else -0.0), lambda c: 2 if str(c) == "0.0" else 3),
+    "ranges": (lambda n: range(n, n), lambda c: c.start),
+    "decimals": (lambda n: decimal.Decimal("1." + n * "0"), lambda c: len(str(c)) - 2),
+}
+"""Objects that Python calls equal, and what a program reads of them."""
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_equal_constants_that_hold_something_else_make_other_programs(case: str) -> None:
+    made, read = EQUAL[case]
+    two, three = made(2), made(3)
+    assert two == three
+
+    @cute.jit
+    def direct(out: cute.Tensor, given: cutlass.Constexpr):
+        out[0] = cutlass.Int32(read(given))
+
+    @cute.kernel
+    def kernel(out: cute.Tensor, given: cutlass.Constexpr, at: cutlass.Constexpr):
+        out[at] = cutlass.Int32(read(given))
+
+    @cute.jit
+    def both(out: cute.Tensor):
+        kernel(out, two, 0).launch(grid=1, block=1)
+        kernel(out, three, 0).launch(grid=1, block=1)
+
+    out = np.zeros(1, np.int32)
+    for given in (two, three, made(2), made(3)):
+        direct(out, given)
+        assert out[0] == read(given)
+    assert sum(map(len, direct.cache.values())) == 2, "equal ones that hold the same are one program"
+    both(out)
+    assert out[0] == read(three)

@@ -14,6 +14,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.fold import normalise
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint64
 from tilewright.lang.staging.class_modules import module_of
+from tilewright.lang.staging.contents import stores_of
 
 LITERALS = (bool, int, float)
 Values = Iterator[Value]
@@ -99,29 +100,61 @@ def known_facts(value: Any) -> Any:
 def same_static(a: Any, b: Any) -> bool:
     """Whether two objects without run-time parts are equal; objects that cannot tell are compared by identity.
 
-    Python's ``==`` does not suffice: ``1``, ``1.0`` and ``True``, or ``0.0`` and ``-0.0``, make different programs.
+    Python's ``==`` does not suffice: ``1``, ``1.0`` and ``True``, or ``0.0`` and ``-0.0``, make different programs, and
+    a class may leave out attributes. Equal objects are compared by what they hold.
 
     >>> same_static((1, 0.0), (1, 0.0)), same_static((1, 0.0), (True, 0.0)), same_static((1, 0.0), (1, -0.0))
     (True, False, False)
     """
-    if a is b:
+    return _same(a, b, set())
+
+
+def _same(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
+    """``pairs``: the objects that are being compared already."""
+    if a is b or (id(a), id(b)) in pairs:
         return True
-    if type(a) is not type(b):
+    kind = type(a)
+    if kind is not type(b):
         return False
-    if type(a) is float:
+    if kind in _BY_VALUE:
+        return bool(a == b)
+    if kind is float:
         return repr(a) == repr(b)
+    pairs.add((id(a), id(b)))
     if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(same_static, a, b))
+        return len(a) == len(b) and all(_same(x, y, pairs) for x, y in zip(a, b, strict=True)) and _holds(a, b, pairs)
     if isinstance(a, dict):
-        return len(a) == len(b) and all(same_static(x, y) for x, y in zip(a.items(), b.items(), strict=True))
+        items = zip(a.items(), b.items(), strict=True)
+        return len(a) == len(b) and all(_same(x, y, pairs) for x, y in items) and _holds(a, b, pairs)
     try:
         equal = bool(a == b)
+        if equal and isinstance(a, (set, frozenset)):
+            others = {y: y for y in b}  # equal sets may have their elements in another order
+            return all(_same(x, others[x], pairs) for x in a) and _holds(a, b, pairs)
     except Exception:  # an == of a class of the program; whatever it raises, the two are not known to be equal
         return False
-    if equal and is_record(a):
+    # Of equal numbers and times the text tells the sign of a zero, the digits, the time zone.
+    texts = isinstance(a, _WRITTEN_OUT) or module_of(kind).partition(".")[0] in _WRITTEN_MODULES
+    return equal and (not texts or repr(a) == repr(b)) and _holds(a, b, pairs)
+
+
+_BY_VALUE = frozenset((int, bool, str, bytes, type(None), type))
+_WRITTEN_OUT = (float, complex, range, slice)
+_WRITTEN_MODULES = ("decimal", "datetime")
+
+
+def _holds(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
+    """Whether two objects of a class have the same attributes; of a library's dataclass, the same fields."""
+    stores = [store for store in stores_of(type(a)) if store.word == "attributes"]
+    if not stores and is_record(a):
+        names = [field.name for field in dataclasses.fields(a)]
         missing = object()
-        return all(same_static(getattr(a, f.name, missing), getattr(b, f.name, missing)) for f in dataclasses.fields(a))
-    return equal
+        return all(_same(getattr(a, n, missing), getattr(b, n, missing), pairs) for n in names)
+    for store in stores:
+        first, second = store.read(a), store.read(b)
+        if first.keys() != second.keys() or not all(_same(x, second[n], pairs) for n, x in first.items()):
+            return False
+    return True
 
 
 class StaticKey:
