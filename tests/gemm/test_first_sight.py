@@ -13,6 +13,7 @@ from tilewright import Float16
 from tilewright.gemm import kernels
 from tilewright.gemm.choice.choose import KernelOptions, fastest
 from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.family.plan_options import EVEN_SHARES
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.tuning.stand_in import stand_in
 
@@ -82,7 +83,8 @@ def test_entries_that_travel_hash_anew() -> None:
 
 
 @pytest.mark.parametrize("decomposition", ["auto", "stream_k", "data_parallel"])
-def test_batches_and_empty_products_share_no_tiles(decomposition: str) -> None:
+def test_empty_products_share_no_tiles_and_batches_where_they_are_asked_to(decomposition: str) -> None:
     options = KernelOptions.of(ENTRY, LIMITS)
     for problem in ((256, 256, 4096, 3), (0, 256, 64, 1)):
-        assert options.best(problem, decomposition).parts == 1
+        shared = decomposition == "stream_k" and problem[0] > 0
+        assert options.best(problem, decomposition).parts == (EVEN_SHARES if shared else 1)

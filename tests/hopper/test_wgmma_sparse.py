@@ -144,8 +144,9 @@ K, SMEM = warpgroup.OperandMajorMode.K, warpgroup.OperandSource.SMEM
 def test_sparse_wgmma_refuses_unknown_shapes_and_types() -> None:
     with pytest.raises(ConstraintError, match=r"no wgmma.sp of shape 64x64x16.*its shape is 64xNx32"):
         warpgroup.MmaF16BF16Op(Float16, Float32, (64, 64, 16), SMEM, K, K, sparse=True)
-    with pytest.raises(ConstraintError, match="sparse operands of 32 bits"):
-        check_known(SparseWgmmaAtom((64, 64, 16), F32, TF32, TF32))
+    assert check_known(SparseWgmmaAtom((64, 64, 16), F32, TF32, TF32)).word_k == 32
+    with pytest.raises(ConstraintError, match="its shape is 64xNx16 for"):
+        check_known(SparseWgmmaAtom((64, 64, 32), F32, TF32, TF32))
     atom = SparseWgmmaAtom((64, 64, 32), F32, Float16.ir_type, Float16.ir_type)
     with pytest.raises(ConstraintError, match="K of SM90_SPARSE.*is an extent or None"):
         cute.make_tiled_mma(atom, (1, 1, 1), (64, 64, cute.make_layout((2, 16), stride=(16, 1))))
