@@ -16,7 +16,9 @@ import linecache
 import random
 import types
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +68,10 @@ class Lookup:
 
     def __getattr__(self, name: str) -> Any:
         return {"table": None, **self.__dict__["table"]}[name]
+
+
+Made = ABCMeta("Made", (), {"__init__": lambda self, v: setattr(self, "v", v)})
+"""A class that says that it is of the module ``abc``."""
 
 
 @dataclass
@@ -131,6 +137,7 @@ HOLDERS: dict[str, tuple[str, list[str], list[str]]] = {
                               "H.setdefault('a', E)"], ["H.get('a', 3)", "H.get('b', 5)", "len(H)"]),
     "object": ("H = Box(n)", ["H.v = E", "H.w = E", "H.bump(E)", "H = Box(E)", "setattr(H, 'v', E)"],
                ["H.v", "getattr(H, 'w', 9)"]),
+    "made class": ("H = Made(n)", ["H.v = E", "H.w = E", "H = Made(E)"], ["H.v", "getattr(H, 'w', 9)"]),
     "slots": ("H = Slotted(n)", ["H.v = E", "H.w = E", "H = Slotted(E)"], ["H.v", "getattr(H, 'w', 9)"]),
     "record": ("H = Record(n)", ["H.v = E", "H = Record(E)"], ["H.v"]),
     "frozen": ("H = Frozen(n)", ["object.__setattr__(H, 'v', E)", "H = Frozen(E)"], ["H.v"]),
@@ -226,7 +233,7 @@ class Program:
         return lines
 
     def statement(self, depth: int, inner: bool) -> list[str]:
-        kind = self.random.randint(0, 11) if depth < 3 else 0
+        kind = self.random.randint(0, 13) if depth < 3 else 0
         if kind <= 2:
             return [self.change(inner)]
         body = indented(self.block(depth + 1, inner=inner)) if kind <= 7 else []
@@ -260,11 +267,27 @@ class Program:
             ]
         if kind == 10 and self.random.random() < 0.2:
             return [f"if {self.condition()}:", f"    return {self.read()},"]
+        if kind >= 12 and not inner:
+            return self.named_again(depth, index)
         if kind == 11:
             first, second = self.random.choice(self.holders), self.random.choice(self.holders)
             if first[1] == second[1] and not inner:
                 return [f"{first[0]} = {second[0]}"]
         return [self.change(inner)]
+
+    def named_again(self, depth: int, index: int) -> list[str]:
+        """A loop over a holder, or a context manager that gives it: both hold it while the body may name another."""
+        name, kind = self.random.choice(self.holders)
+        if "H0_" in HOLDERS[kind][0] or "module" in kind:
+            return ["pass"]
+        element, repeated = f"x{index}", self.random.randint(1, 2)
+        head = self.random.choice(
+            [f"for {element} in [{name}] * {repeated}:", f"with nullcontext({name}) as {element}:"]
+        )
+        self.holders.append((element, kind))
+        body = indented(self.block(depth + 1))
+        self.holders.remove((element, kind))
+        return [head, *body]
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -281,7 +304,15 @@ def made(seed: int) -> tuple[Any, str]:
         for k in ("Box", "Other", "Slotted", "Listed", "Lookup", "Record", "Frozen", "VARIABLE", "with_default", "np")
     }
     scope |= {"with_attribute": with_attribute, "counter": counter, "cached": cached, "set_class": set_class}
-    scope |= {"level": level, "array": array, "collections": collections, "random": random, "types": types}
+    scope |= {
+        "Made": Made,
+        "nullcontext": nullcontext,
+        "level": level,
+        "array": array,
+        "collections": collections,
+        "random": random,
+        "types": types,
+    }
     scope |= {"weakref": weakref}
     exec(compile(text, name, "exec"), scope)
     return scope["program"], text
@@ -310,13 +341,13 @@ def staged(program: Any) -> list[tuple[float, ...]]:
 
 def verdict(seed: int) -> tuple[str, str]:
     """``right``, ``refused``, ``wrong``, ``foreign`` (an error of another kind or without the user's line) or
-    ``raises`` (plain Python does, in some lane); and what there is to see."""
+    ``raises`` (plain Python does in some lane, or its numbers do not fit into 32 bits); and what there is to see."""
     program, text = made(seed)
     try:
         expected = [tuple(map(float, program(n))) for n in LANES]
     except Exception:
         return "raises", text
-    if len({len(row) for row in expected}) > 1:
+    if len({len(row) for row in expected}) > 1 or any(abs(x) >= 2**31 for row in expected for x in row):
         return "raises", text
     try:
         found = staged(program)
