@@ -57,13 +57,13 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
   #endif
   const int bidx = blockIdx.x;
   const int bidz = blockIdx.z;
-  tw::f16* p = mA + bidz * mA_stride2;
-  tw::f16* p_1 = mB + bidz * mB_stride2;
-  tw::f16* p_2 = mC + bidz * mC_stride2;
-  tw::f16* p_3 = mD + bidz * mD_stride2;
   uint8_t* smem_1 = reinterpret_cast<uint8_t*>(smem);
-  tw::f16* p_4 = reinterpret_cast<tw::f16*>(smem_1);
-  tw::f16* p_5 = p_4 + 32768;
+  tw::f16* p = reinterpret_cast<tw::f16*>(smem_1);
+  tw::f16* p_1 = p + 32768;
+  tw::f16* p_2 = mA + bidz * mA_stride2;
+  tw::f16* p_3 = mB + bidz * mB_stride2;
+  tw::f16* p_4 = mC + bidz * mC_stride2;
+  tw::f16* p_5 = mD + bidz * mD_stride2;
   const int t = tw::multiply(decomposition_plan_sk_regions, decomposition_plan_sk_blocks_per_region);
   const int t_1 = decomposition_plan_sk_tiles > 0 ? t : 0;
   const int begin = tw::multiply(tw::subtract(tw::add(decomposition_plan_sk_tiles, bidx), t_1), decomposition_plan_iters_per_tile);
@@ -116,7 +116,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
     const int t_25 = t_23 % 8;
     const int t_26 = t_23 / 8;
     const int t_27 = t_25 * 8;
-    tw::f16* p_6 = p + t_20 + t_18 * (128 * mA_stride0) + (t_27 + t_26 * mA_stride0);
+    tw::f16* p_6 = p_2 + t_20 + t_18 * (128 * mA_stride0) + (t_27 + t_26 * mA_stride0);
     const int t_28 = t_27 + t_26 * 64;
     const int t_29 = tw::add(tw::multiply(128, t_18), t_26);
     alignas(4) bool r[4];
@@ -138,7 +138,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
     const int t_36 = 16 * mB_stride1;
     const int t_37 = t_23 % 16;
     const int t_38 = t_23 / 16;
-    tw::f16* p_7 = p_1 + t_21 * mB_stride1 + t_19 * 128 + (t_37 * 8 + t_38 * mB_stride1);
+    tw::f16* p_7 = p_3 + t_21 * mB_stride1 + t_19 * 128 + (t_37 * 8 + t_38 * mB_stride1);
     const int t_39 = t_26 / 2;
     const int t_40 = t_27 + t_26 % 2 * 512 + t_39 % 8 * 64 + t_39 / 8 * 1024;
     const int t_41 = t_21 + t_38;
@@ -165,7 +165,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       const int t_51 = 2 * t_24;
       const int t_52 = 3 * t_24;
       const int t_53 = t_28 ^ ((t_28 & 448) >> 3);
-      tw::f16* p_9 = p_4 + t_53;
+      tw::f16* p_9 = p + t_53;
       cp_async_cg_16_zfill(tw::shared_address(p_9), p_8, t_47 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_9 + 2048), (p_8 + t_24), t_48 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_9 + 4096), (p_8 + t_51), t_49 ? 16 : 0);
@@ -178,7 +178,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       const int t_58 = 2 * t_36;
       const int t_59 = 3 * t_36;
       const int t_60 = t_40 ^ ((t_40 & 448) >> 3);
-      tw::f16* p_11 = p_5 + t_60;
+      tw::f16* p_11 = p_1 + t_60;
       cp_async_cg_16_zfill(tw::shared_address(p_11), p_10, t_54 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_11 + 2048), (p_10 + t_36), t_55 ? 16 : 0);
       cp_async_cg_16_zfill(tw::shared_address(p_11 + 4096), (p_10 + t_58), t_56 ? 16 : 0);
@@ -242,13 +242,13 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       asm volatile("cp.async.wait_group 2;" : : : "memory");
       __syncthreads();
       const int t_76 = t_45 ^ ((t_45 & 448) >> 3);
-      tw::f16* p_16 = p_4 + t_76;
+      tw::f16* p_16 = p + t_76;
       ldmatrix_x4(tw::shared_address(p_16), tw::reg32(tCrA[0]), tw::reg32(tCrA[2]), tw::reg32(tCrA[4]), tw::reg32(tCrA[6]));
       ldmatrix_x4(tw::shared_address(p_16 + 2048), tw::reg32(tCrA[32]), tw::reg32(tCrA[34]), tw::reg32(tCrA[36]), tw::reg32(tCrA[38]));
       ldmatrix_x4(tw::shared_address(p_16 + 4096), tw::reg32(tCrA[64]), tw::reg32(tCrA[66]), tw::reg32(tCrA[68]), tw::reg32(tCrA[70]));
       ldmatrix_x4(tw::shared_address(p_16 + 6144), tw::reg32(tCrA[96]), tw::reg32(tCrA[98]), tw::reg32(tCrA[100]), tw::reg32(tCrA[102]));
       const int t_77 = t_46 ^ ((t_46 & 448) >> 3);
-      tw::f16* p_17 = p_5 + t_77;
+      tw::f16* p_17 = p_1 + t_77;
       ldmatrix_x4_trans(tw::shared_address(p_17), tw::reg32(tCrB[0]), tw::reg32(tCrB[2]), tw::reg32(tCrB[4]), tw::reg32(tCrB[6]));
       ldmatrix_x4_trans(tw::shared_address(p_17 + 512), tw::reg32(tCrB[8]), tw::reg32(tCrB[10]), tw::reg32(tCrB[12]), tw::reg32(tCrB[14]));
       int write = 3;
@@ -257,13 +257,13 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       for (int k_tile = t_7; k_tile < t_8; ++k_tile) {
         const int ahead = min(tw::add(k_tile, 3), t_62);
         const int t_78 = read * 8192;
-        tw::f16* p_18 = p_4 + t_78;
+        tw::f16* p_18 = p + t_78;
         tw::f16* p_19 = p_18 + (t_76 ^ 16);
         ldmatrix_x4(tw::shared_address(p_19), tw::reg32(tCrA[8]), tw::reg32(tCrA[10]), tw::reg32(tCrA[12]), tw::reg32(tCrA[14]));
         ldmatrix_x4(tw::shared_address(p_19 + 2048), tw::reg32(tCrA[40]), tw::reg32(tCrA[42]), tw::reg32(tCrA[44]), tw::reg32(tCrA[46]));
         ldmatrix_x4(tw::shared_address(p_19 + 4096), tw::reg32(tCrA[72]), tw::reg32(tCrA[74]), tw::reg32(tCrA[76]), tw::reg32(tCrA[78]));
         ldmatrix_x4(tw::shared_address(p_19 + 6144), tw::reg32(tCrA[104]), tw::reg32(tCrA[106]), tw::reg32(tCrA[108]), tw::reg32(tCrA[110]));
-        tw::f16* p_20 = p_5 + t_78 + t_77;
+        tw::f16* p_20 = p_1 + t_78 + t_77;
         ldmatrix_x4_trans(tw::shared_address(p_20 + 2048), tw::reg32(tCrB[16]), tw::reg32(tCrB[18]), tw::reg32(tCrB[20]), tw::reg32(tCrB[22]));
         ldmatrix_x4_trans(tw::shared_address(p_20 + 2560), tw::reg32(tCrB[24]), tw::reg32(tCrB[26]), tw::reg32(tCrB[28]), tw::reg32(tCrB[30]));
         tw::f16* p_21 = p_6 + ahead * 64;
@@ -272,14 +272,14 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         const bool t_81 = r[1];
         const bool t_82 = r[2];
         const bool t_83 = r[3];
-        tw::f16* p_22 = p_4 + t_79 + t_53;
+        tw::f16* p_22 = p + t_79 + t_53;
         cp_async_cg_16_zfill(tw::shared_address(p_22), p_21, t_80 ? 16 : 0);
         cp_async_cg_16_zfill(tw::shared_address(p_22 + 2048), (p_21 + t_24), t_81 ? 16 : 0);
         cp_async_cg_16_zfill(tw::shared_address(p_22 + 4096), (p_21 + t_51), t_82 ? 16 : 0);
         cp_async_cg_16_zfill(tw::shared_address(p_22 + 6144), (p_21 + t_52), t_83 ? 16 : 0);
         tw::f16* p_23 = p_7 + ahead * t_22;
         const bool t_84 = r_2[0];
-        tw::f16* p_24 = p_5 + t_79 + t_60;
+        tw::f16* p_24 = p_1 + t_79 + t_60;
         cp_async_cg_16_zfill(tw::shared_address(p_24), p_23, t_84 ? 16 : 0);
         cp_async_cg_16_zfill(tw::shared_address(p_24 + 2048), (p_23 + t_36), t_84 ? 16 : 0);
         cp_async_cg_16_zfill(tw::shared_address(p_24 + 4096), (p_23 + t_58), t_84 ? 16 : 0);
@@ -330,12 +330,12 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         asm volatile("cp.async.wait_group 2;" : : : "memory");
         __syncthreads();
         const int t_87 = read_1 * 8192;
-        tw::f16* p_27 = p_4 + t_87 + t_76;
+        tw::f16* p_27 = p + t_87 + t_76;
         ldmatrix_x4(tw::shared_address(p_27), tw::reg32(tCrA[0]), tw::reg32(tCrA[2]), tw::reg32(tCrA[4]), tw::reg32(tCrA[6]));
         ldmatrix_x4(tw::shared_address(p_27 + 2048), tw::reg32(tCrA[32]), tw::reg32(tCrA[34]), tw::reg32(tCrA[36]), tw::reg32(tCrA[38]));
         ldmatrix_x4(tw::shared_address(p_27 + 4096), tw::reg32(tCrA[64]), tw::reg32(tCrA[66]), tw::reg32(tCrA[68]), tw::reg32(tCrA[70]));
         ldmatrix_x4(tw::shared_address(p_27 + 6144), tw::reg32(tCrA[96]), tw::reg32(tCrA[98]), tw::reg32(tCrA[100]), tw::reg32(tCrA[102]));
-        tw::f16* p_28 = p_5 + t_87 + t_77;
+        tw::f16* p_28 = p_1 + t_87 + t_77;
         ldmatrix_x4_trans(tw::shared_address(p_28), tw::reg32(tCrB[0]), tw::reg32(tCrB[2]), tw::reg32(tCrB[4]), tw::reg32(tCrB[6]));
         ldmatrix_x4_trans(tw::shared_address(p_28 + 512), tw::reg32(tCrB[8]), tw::reg32(tCrB[10]), tw::reg32(tCrB[12]), tw::reg32(tCrB[14]));
         #pragma unroll
@@ -443,9 +443,9 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       const int t_109 = t_107 % 8 * 8 + t_107 / 8 * 8192 + t_108 * 64;
       const int t_110 = 16 * mD_stride0;
       const int t_111 = t_107 * 8;
-      tw::f16* p_32 = p_3 + (t_98 * t_93 + t_100) + (t_111 + t_108 * mD_stride0);
+      tw::f16* p_32 = p_5 + (t_98 * t_93 + t_100) + (t_111 + t_108 * mD_stride0);
       const int t_112 = 16 * mC_stride0;
-      tw::f16* p_33 = p_2 + (t_98 * t_92 + t_100) + (t_111 + t_108 * mC_stride0);
+      tw::f16* p_33 = p_4 + (t_98 * t_92 + t_100) + (t_111 + t_108 * mC_stride0);
       const int t_113 = tw::add(tw::multiply(128, t_98), t_108);
       alignas(8) bool inside[8];
       const bool t_114 = tw::add(tw::multiply(128, t_99), 8 * t_107) < mD_shape1;
@@ -481,7 +481,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         tw::load_if<16>(t_122, &vectors[40], (p_33 + 5 * t_112));
         tw::load_if<16>(t_123, &vectors[48], (p_33 + 6 * t_112));
         tw::load_if<16>(t_124, &vectors[56], (p_33 + 7 * t_112));
-        tw::f16* p_34 = p_4 + (t_109 ^ ((t_109 & 448) >> 3));
+        tw::f16* p_34 = p + (t_109 ^ ((t_109 & 448) >> 3));
         *reinterpret_cast<uint4*>(p_34) = *reinterpret_cast<uint4 const*>(&vectors[0]);
         *reinterpret_cast<uint4*>((p_34 + 1024)) = *reinterpret_cast<uint4 const*>(&vectors[8]);
         *reinterpret_cast<uint4*>((p_34 + 2048)) = *reinterpret_cast<uint4 const*>(&vectors[16]);
@@ -493,8 +493,8 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         __syncthreads();
         alignas(16) tw::f16 source[64];
         const int t_125 = t_116 ^ ((t_116 & 448) >> 3);
-        tw::f16* p_35 = p_4 + t_125;
-        tw::f16* p_36 = p_4 + (t_125 ^ 32);
+        tw::f16* p_35 = p + t_125;
+        tw::f16* p_36 = p + (t_125 ^ 32);
         *reinterpret_cast<uint32_t*>(&source[0]) = *reinterpret_cast<uint32_t const*>(p_35);
         *reinterpret_cast<uint32_t*>(&source[16]) = *reinterpret_cast<uint32_t const*>(p_36);
         *reinterpret_cast<uint32_t*>(&source[2]) = *reinterpret_cast<uint32_t const*>((p_35 + 512));
@@ -538,8 +538,8 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       #pragma unroll
       for (int e = 0; e < 64; e += 2) tw::two(r_4[e]) = tw::two(v_1[e]);
       const int t_126 = t_116 ^ ((t_116 & 448) >> 3);
-      tw::f16* p_37 = p_4 + t_126;
-      tw::f16* p_38 = p_4 + (t_126 ^ 32);
+      tw::f16* p_37 = p + t_126;
+      tw::f16* p_38 = p + (t_126 ^ 32);
       *reinterpret_cast<uint32_t*>(p_37) = *reinterpret_cast<uint32_t const*>(&r_4[0]);
       *reinterpret_cast<uint32_t*>(p_38) = *reinterpret_cast<uint32_t const*>(&r_4[16]);
       *reinterpret_cast<uint32_t*>((p_37 + 512)) = *reinterpret_cast<uint32_t const*>(&r_4[2]);
@@ -574,7 +574,7 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       *reinterpret_cast<uint32_t*>((p_38 + 14848)) = *reinterpret_cast<uint32_t const*>(&r_4[62]);
       __syncthreads();
       alignas(16) tw::f16 vectors_1[64];
-      tw::f16* p_39 = p_4 + (t_109 ^ ((t_109 & 448) >> 3));
+      tw::f16* p_39 = p + (t_109 ^ ((t_109 & 448) >> 3));
       *reinterpret_cast<uint4*>(&vectors_1[0]) = *reinterpret_cast<uint4 const*>(p_39);
       *reinterpret_cast<uint4*>(&vectors_1[8]) = *reinterpret_cast<uint4 const*>((p_39 + 1024));
       *reinterpret_cast<uint4*>(&vectors_1[16]) = *reinterpret_cast<uint4 const*>((p_39 + 2048));
