@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm.arrays import Matrix
@@ -32,6 +32,7 @@ from tilewright.gemm.operators.arrays import (
     unwritten_result,
     view_of,
 )
+from tilewright.gemm.operators.call_arrays import CallArrays
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
     functions_of,
@@ -208,27 +209,6 @@ def multiplied(
 
 
 # -- the long way ------------------------------------------------------------------------------------------------------
-
-
-class CallArrays(NamedTuple):
-    """The arrays of a call as kernels take them. ``D`` is where a kernel writes: the ``result``, or a copy of it."""
-
-    operands: Operands
-    problem: Problem
-    result: Any
-    D: Any
-    copied: bool
-    c_copied: bool
-    vectors: tuple[Any, ...]
-    entries: list[KernelEntry]
-    function: EpilogueFunction
-
-    def may_be_repeated(self, call: Request) -> bool:
-        """Whether a kernel was given the arrays of the call themselves."""
-        if self.copied or self.c_copied:
-            return False
-        vectors = zip(call.given_vectors, self.vectors, strict=True)
-        return same_addresses((call.a, self.operands.a), (call.b, self.operands.b), *vectors)
 
 
 @dataclass(frozen=True)
@@ -487,8 +467,3 @@ def kept_by_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> Launc
     _, options, machine = key
     rows = rows_key(a, b, out, c, bias)
     return None if rows is None else _ROWS.get((rows, options, machine))
-
-
-def same_addresses(*pairs: tuple[Any, Any]) -> bool:
-    """Whether each second tensor begins where the first does."""
-    return all(given.data_ptr() == taken.data_ptr() for given, taken in pairs)
