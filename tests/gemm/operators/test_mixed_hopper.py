@@ -131,9 +131,10 @@ def test_all_floats_of_4_bits(m: int, device: str) -> None:
         prepared = prepare_weight(pairs.view(torch.float4_e2m1fn_x2), scales.to(dtype))
         assert prepared.dtype is Float4E2M1FN
         np.testing.assert_array_equal(mixed_matmul(given, prepared, out_dtype=torch.float32).cpu().numpy(), exact)
-        compiled = torch.compile(lambda x, w=prepared: mixed_matmul(x, w, out_dtype=torch.float32), backend="eager")
-        np.testing.assert_array_equal(compiled(given).cpu().numpy(), exact)
-        if device == "cpu":
+        if m == 3 and dtype is torch.float16:
+            compiled = torch.compile(lambda x, w=prepared: mixed_matmul(x, w, out_dtype=torch.float32), backend="eager")
+            np.testing.assert_array_equal(compiled(given).cpu().numpy(), exact)
+        if m > 3 and device == "cpu":
             with sim.options(arch="sm_80"):
                 result = mixed_matmul(given, prepare_weight(pairs, scales), out_dtype=torch.float32)
                 np.testing.assert_array_equal(result.numpy(), exact)
