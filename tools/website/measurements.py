@@ -63,7 +63,7 @@ SUBJECTS = {
             ), "of cuBLAS"),
         },
         ("hopper", "h100", "small-and-long", "ping-pong", "dependent-launch", "split-k", "model-of-the-choice",
-         "loads-or", "behind-other", "first-microseconds"),
+         "loads-or", "behind-other", "first-microseconds", "small-products-again"),
     ),
     "narrow": Subject(
         "8-bit and 4-bit operands",
@@ -79,7 +79,7 @@ SUBJECTS = {
                 "of PyTorch",
             ),
         },
-        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows"),
+        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows", "weights-in-registers"),
     ),
     "ampere": Subject(
         "Products by mma.sync",
@@ -118,14 +118,14 @@ SUBJECTS = {
         "The simulator and its checks",
         "Seconds on two cores of a CPU: a kernel alone, with the default checks, and with all of them.",
         {},
-        ("simulator", "cost-of-the-checks", "short-cuts", "searches-and-mutants", "continuous-integration",
+        ("simulator", "cost-of-the", "short-cuts", "searches-and-mutants", "continuous-integration",
          "time-of-the-tests"),
     ),
     "starting": Subject(
         "Launches, compilation, imports",
         "What a call costs beside its kernel.",
         {},
-        ("overheads", "size-of", "launches-at", "six-exercises"),
+        ("overheads", "size-of", "launches-at", "six-exercises", "host-time"),
     ),
 }  # fmt: skip
 
