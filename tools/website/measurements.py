@@ -111,7 +111,7 @@ SUBJECTS = {
             ),
         },
         ("products-in-a-model", "products-of-models", "first-step", "few-kernels",
-         "epilogues-and-host", "new-shapes",
+         "host-time", "new-shapes",
          "other-programs", "libraries"),
     ),
     "simulator": Subject(
@@ -125,7 +125,7 @@ SUBJECTS = {
         "Launches, compilation, imports",
         "What a call costs beside its kernel.",
         {},
-        ("overheads", "size-of", "launches-at", "six-exercises", "host-time"),
+        ("overheads", "size-of", "launches-at", "six-exercises"),
     ),
 }  # fmt: skip
 

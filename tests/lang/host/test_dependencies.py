@@ -137,7 +137,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[pytest.MonkeyPatch], Any]
     "a deque": (lambda x: x * len(waiting), lambda patch: waiting.append(1)),
     "a list in a list": (lambda x: x * nested[0][0], lambda patch: nested[0].append(nested[0].pop() + 1)),
     "a list in a tuple": (lambda x: x * pair[0][0], lambda patch: pair[0].append(pair[0].pop() + 1)),
-    "a module's variable by a text": (lambda x: x * getattr(settings, "factor"), set_on(settings, "factor", 5)),  # noqa: B009
+    "a module's variable by a text": (lambda x: x * getattr(settings, "factor"), set_on(settings, "factor", 5)),  # noqa: B009  it is what is tested
     "one that comes later": (lambda x: x * getattr(settings, "later", 2), set_on(settings, "later", 5)),
     "one by a made name": (lambda x: x * getattr(settings, f"fac{'tor'}"), set_on(settings, "factor", 5)),
     "one in a module's dict": (lambda x: x * vars(settings)["factor"], set_on(settings, "factor", 5)),
