@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as cutlass
@@ -171,6 +172,52 @@ def test_a_changed_thing_is_staged_again(case: str, monkeypatch: pytest.MonkeyPa
     assert after == f(3, no_cache=True) != before
     entry = f.last
     assert f(4) != after and f.last is entry
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_that_is_launched_again_sees_what_the_host_function_changed(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, change = CASES[case]
+
+    @cute.kernel
+    def kernel(out: cute.Tensor, x: cutlass.Int32):
+        out[0] = cutlass.Int32(read(x))
+
+    @cute.jit
+    def host(first: cute.Tensor, same: cute.Tensor, second: cute.Tensor):
+        kernel(first, 3).launch(grid=1, block=1)
+        kernel(same, 3).launch(grid=1, block=1)
+        change(monkeypatch)
+        kernel(second, 3).launch(grid=1, block=1)
+
+    @cute.jit
+    def f(x: cutlass.Int32):
+        return read(x)
+
+    before = f(3)
+    outs = [np.zeros(1, np.int32) for _ in range(3)]
+    compiled = cute.compile(host, *outs)
+    compiled(*outs)
+    assert [int(out[0]) for out in outs] == [before, before, f(3, no_cache=True)]
+    assert len(compiled.kernels) == 2 and outs[0] != outs[2]
+
+
+def test_a_kernel_of_an_object_whose_attributes_change() -> None:
+    class Program:
+        @cute.kernel
+        def kernel(self, out: cute.Tensor):
+            self.noted = [self.factor]
+            out[0] = cutlass.Int32(self.factor)
+
+        @cute.jit
+        def __call__(self, first: cute.Tensor, second: cute.Tensor, third: cute.Tensor):
+            for self.factor, out in ((2, first), (5, second), (2, third)):
+                self.kernel(out).launch(grid=1, block=1)
+
+    outs = [np.zeros(1, np.int32) for _ in range(3)]
+    Program()(*outs)
+    assert [int(out[0]) for out in outs] == [2, 5, 2]
 
 
 def test_a_function_that_is_part_of_the_program_is_followed() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Never, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, Never, NoReturn, TypeAlias, overload
 
 from tilewright.errors import LaunchError, StagingError, VerifyError
 from tilewright.ir.builder import Builder
@@ -21,6 +21,7 @@ from tilewright.ir.types import I32, I64, PtrType
 from tilewright.ir.verify import verify
 from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import stream_handle
+from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.marked import MarkedFunction, P, Q, mark
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
@@ -282,6 +283,15 @@ def _stream(stream: Any) -> Value:
     return Constant(I64, handle)
 
 
+class StagedKernel(NamedTuple):
+    """A kernel's IR, the numbers of the parameters that it reads, all parameters, and what it was staged from."""
+
+    function: Function
+    kept: list[int]
+    params: list[Value]
+    dependencies: Dependencies
+
+
 def stage_kernel(
     kernel: KernelFunction[...], bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
 ) -> tuple[list[Value], Function]:
@@ -292,11 +302,18 @@ def stage_kernel(
     shapes = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
     key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
-    made = builder.kernels.get(key)
+    known = builder.kernels.setdefault(key, [])
+    made = next((one for one in reversed(known) if one.dependencies.hold()), None)
     first = made is None
     if made is None:
-        made = builder.kernels[key] = _trace(kernel, bound, given, shapes, bounds, block_shape)
-    function, kept, params = made
+        # The host function may change what the kernel reads before it launches it again.
+        fixed = [spec.value for spec in shapes if isinstance(spec, run_time.StaticSpec)]
+        before, start = Dependencies([kernel.function], fixed), len(builder.dependencies)
+        function, kept, params = _trace(kernel, bound, given, shapes, bounds, block_shape)
+        functions = [kernel.function, *builder.dependencies[start:]]
+        made = StagedKernel(function, kept, params, Dependencies(functions, fixed, before))
+        known.append(made)
+    function, kept, params, _ = made
     fresh = _extents(values, kept, params)
     function.extents = fresh if first else {p: at for p, at in function.extents.items() if fresh.get(p) == at}
     return [values[i] for i in kept], function
@@ -380,7 +397,7 @@ def _trace(
 
 
 def _name(host: HostBuilder, base: str) -> str:
-    taken = {function.name for function, *_ in host.kernels.values()}
+    taken = {made.function.name for known in host.kernels.values() for made in known}
     return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
 
 

@@ -62,7 +62,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
     eliminate_common_subexpressions(host)
     eliminate_dead_code(host)
     verify(host)
-    kernels = [function for function, *_ in builder.kernels.values()]
+    kernels = [made.function for known in builder.kernels.values() for made in known]
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
 
 

@@ -8,7 +8,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Function, Location, Value
+from tilewright.ir.core import Block, Location
 from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
 
 
@@ -47,14 +47,15 @@ class StagingBuilder(Builder):
 
 
 class HostBuilder(StagingBuilder):
-    """The builder of a host function: it also collects the ``kernels`` by specialisation, each with the numbers of the
-    parameters that it reads; ``waiting`` are those that were called and not yet launched, with the line of the call.
+    """The builder of a host function: it also collects the ``kernels`` by specialisation (``StagedKernel``), one for
+    each state of what they read; ``waiting`` are those that were called and not yet launched, with the line of the
+    call.
     ``on_cpu``: its arguments are arrays of the CPU, which print as ``generic`` memory."""
 
     def __init__(self, block: Block, on_cpu: bool = False, given: Sequence[Any] = ()) -> None:
         super().__init__(block, given=given)
         self.on_cpu = on_cpu
-        self.kernels: dict[Any, tuple[Function, list[int], list[Value]]] = {}
+        self.kernels: dict[Any, list[Any]] = {}
         self.waiting: dict[Any, Location | None] = {}
 
     @classmethod

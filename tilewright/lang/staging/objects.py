@@ -118,6 +118,8 @@ def _same(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
         return False
     if kind in _BY_VALUE:
         return bool(a == b)
+    if isinstance(a, Numeric):  # == of run-time numbers would be an operation of the program
+        return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
     if kind is float:
         return repr(a) == repr(b)
     pairs.add((id(a), id(b)))
