@@ -83,7 +83,14 @@ def by_handle(words: dict[str, Any], **arguments: Any) -> Any:
 def by_group(**words: Any) -> Any:
     c = words.pop("c", None)
     found = gemm_grouped([(A, B) if c is None else (A, B, c)], **words)
-    return np.array([*found[0].ravel(), found.launches[0].tile[0], found.launches[0].kernel == "tensorop_f16"])
+    return np.array(
+        [
+            *found[0].ravel(),
+            found.launches[0].tile[0],
+            found.launches[0].kernel == "tensorop_f16",
+            found.launches[0].decomposition == "stream_k",
+        ]
+    )
 
 
 def reported(**words: Any) -> Any:
@@ -160,6 +167,7 @@ TABLE: dict[str, tuple[Callable[..., Any], dict[str, Case], tuple[str, ...]]] = 
     "gemm_grouped": (gemm_grouped, cases(
         by_group, alpha={"alpha": 3.0}, beta={"c": C, "beta": 2.0}, bias={"bias": [V]},
         activation={"activation": "relu"}, kernel={"kernel": "tensorop_f16"},
+        decomposition={"decomposition": "stream_k"},
     ) | {"out": (lambda: "made", lambda: gemm_grouped([(A, B)], [MADE])[0] is MADE and "there")}, ("problems",)),
     "stage": (stage, cases(
         lambda **words: str(stage(ONE_SIZE.config, **words)), decomposition=SHARES, reduction=SHARES | ATOMIC,
@@ -260,7 +268,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         for how in ("data_parallel", "dynamic", SplitK(2), SplitK(2, "parallel"), PLANNED)
     },
     "avail_sms, parallel": (lambda: by_handle({}, avail_sms=8, mode="gemm_split_k_parallel"), "over how many"),
-    "avail_sms, batch": (lambda: by_handle({}, **BATCH, avail_sms=8), "a batch of 2 products are not shared"),
+    "avail_sms, batch": (lambda: by_handle({}, **BATCH, avail_sms=8), "for single products, not for a batch of 2"),
     "avail_sms, none": (lambda: by_handle({"reduction": "none"}, avail_sms=8), "reduction 'none' shares no tiles"),
     "one multiprocessor": (lambda: by_handle({"reduction": "mixed"}, avail_sms=1), "avail_sms = 1 shares no tile of"),
     "none, batch_count": (

@@ -110,7 +110,7 @@ SUBJECTS = {
                 (Row("24 epilogues", "epilogues_h200_2026-11-24", {}, "torch_us"),), "of PyTorch",
             ),
         },
-        ("products-in-a-model", "products-of-models", "first-step", "few-kernels",
+        ("products-in-a-model", "products-of-models", "first-step", "few-kernels", "blackwell-kernels",
          "host-time", "new-shapes",
          "other-programs", "libraries"),
     ),

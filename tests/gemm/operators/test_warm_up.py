@@ -70,6 +70,9 @@ def test_warm_up_launches_nothing(monkeypatch: pytest.MonkeyPatch, made: list[An
     assert made
 
 
+KEY = ("key", ())  # the last part: the states of an epilogue's functions
+
+
 def test_a_kernel_is_compiled_by_one_thread(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go = [], threading.Event()
 
@@ -83,13 +86,13 @@ def test_a_kernel_is_compiled_by_one_thread(made: list[Any], monkeypatch: pytest
 
     monkeypatch.setattr(handle, "Compiler", Slow)
     found: list[Any] = []
-    threads = [threading.Thread(target=lambda: found.append(handle.compiled(None, "key", (), False))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: found.append(handle.compiled(None, KEY, (), False))) for _ in range(3)]
     for thread in threads:
         thread.start()
     go.set()
     for thread in threads:
         thread.join()
-    assert (begun, found) == ([("key", False)], ["compiled"] * 3)
+    assert (begun, found) == ([(KEY, False)], ["compiled"] * 3)
 
 
 def test_warm_up_of_zero_rows_does_nothing(made: list[Any]) -> None:

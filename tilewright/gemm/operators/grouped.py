@@ -35,13 +35,14 @@ DECOMPOSITIONS = ("auto", "data_parallel", "stream_k")
 
 @dataclass(frozen=True)
 class GroupLaunch:
-    """A launch of :func:`gemm_grouped`: its kernel and tile, the numbers of its problems in the list, and why faster
-    kernels could not take them, by name."""
+    """A launch of :func:`gemm_grouped`: its kernel and tile, the numbers of its problems in the list, why faster
+    kernels could not take them, by name, and how tiles are dealt out."""
 
     kernel: str
     tile: tuple[int, int, int]
     problems: tuple[int, ...]
     passed_over: dict[str, str]
+    decomposition: str = "data_parallel"
 
 
 class GroupResults(list[Any]):
@@ -114,7 +115,8 @@ def gemm_grouped(
             [seen[i] for i in numbers], entry, function, addresses, limits(first.machine), decomposition == "stream_k"
         )
         launches.append(launch)
-        listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons))
+        how = "data_parallel" if launch.shares is None else "stream_k"
+        listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons, how))
     for copy in before:
         copy()
     for launch in launches:
