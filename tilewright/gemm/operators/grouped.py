@@ -115,7 +115,7 @@ def gemm_grouped(
             [seen[i] for i in numbers], entry, function, addresses, limits(first.machine), decomposition == "stream_k"
         )
         launches.append(launch)
-        how = "data_parallel" if launch.shares is None else "stream_k"
+        how = "stream_k" if launch.sharing else "data_parallel"
         listed.append(GroupLaunch(entry.name, launch.config.tile, tuple(numbers), reasons, how))
     for copy in before:
         copy()
