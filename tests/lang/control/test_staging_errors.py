@@ -507,6 +507,20 @@ def test_texts_that_are_made_while_staging(staged, capfd):
     def searched(n):
         return 1 if "3" in format(n, "03d") else 0  # here
 
+    def of_percent(n):
+        return len("%s" % n)  # noqa: UP031 - what is tested # here
+
+    def of_an_augmented_percent(n):
+        label = "%03d"
+        label %= n
+        return len(label)  # here
+
+    def of_format(n):
+        return len("{} {x[0]}".format(1, x=(n, 2)))  # noqa: UP032 - what is tested # here
+
+    def of_a_list(n):
+        return len(", ".join(map(str, [n, 2])))  # here
+
     def too_many_fields(n):
         cute.printf(f"n = {n} {{}}")  # here
         return n
@@ -522,9 +536,15 @@ def test_texts_that_are_made_while_staging(staged, capfd):
             cute.printf(label)
         print(f"{n} is not known")
         cute.printf("str gives " + str(n) + " and " + format(n + 1, "03d") + str(2) + repr("x"))
+        percent, fields = "%d%% of %-4s|%5.1f", "{1:>3}, {0!r}; "  # as variables: ruff would have f-strings
+        cute.printf(percent % (n, 7, half) + fields.format("x", n) + "/".join(map(str, [1, n])))
+        percent, fields = "%(a)03d %(b)s", "{}"
+        cute.printf(percent % {"a": n, "b": "y"})
+        assert percent % {"a": 3, "b": 4} + fields.format(4) + "-".join("ab") == "003 44a-b" and n % 2 == 1
         return n
 
-    for program in (of_another_length, counted, compared, searched):
+    texts = of_percent, of_an_augmented_percent, of_format, of_a_list
+    for program in (of_another_length, counted, compared, searched, *texts):
         refuse(program, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
     with pytest.raises(ArgumentError, match=r"has more fields than its 1 values\n  at .*# here"):
         staged(too_many_fields, 3)
@@ -544,6 +564,8 @@ def test_texts_that_are_made_while_staging(staged, capfd):
         "n =   3 5 of 8; 1.50 {of} n=3 (3,2)",
         "8",
         "str gives 3 and 0042'x'",
+        "3% of 7   |  1.5  3, 'x'; 1/3",
+        "003 y",
     ]
 
 

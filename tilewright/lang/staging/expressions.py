@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable, Iterable
+from types import BuiltinMethodType
 from typing import Any
 
 from tilewright.ir.builder import Builder
@@ -17,7 +19,7 @@ from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, can_speculate, decide
-from tilewright.lang.staging.text import text
+from tilewright.lang.staging.text import Text, formatted, holds_dynamic, joined, modulo, text
 from tilewright.lang.staging.undefined import Undefined
 
 Thunk = Callable[[], Any]
@@ -189,15 +191,55 @@ def _shown(function: Callable[..., str], conversion: int) -> Callable[..., str]:
     """``str``, ``repr`` and ``format``: of run-time numbers what an f-string gives, whose text is not known."""
 
     def shown(*args: Any, **options: Any) -> str:
-        if args and not options and _holds_dynamic(args[0]):
+        if args and not options and holds_dynamic(args[0]):
             return text((args[0], conversion, *(args[1:] or ("",))))
         return function(*args, **options)
 
     return shown
 
 
-def _holds_dynamic(value: Any) -> bool:
-    return is_dynamic(value) or isinstance(value, (tuple, list)) and any(map(_holds_dynamic, value))
+def _map(function: Any, *items: Any) -> Any:
+    """``map``: of builtins their versions for run-time numbers."""
+    return map(builtin(function), *items)
+
+
+def mod(left: Any, right: Any, operate: Callable[[Any, Any], Any] = operator.mod) -> Any:
+    """``left % right``: of a text and run-time numbers what an f-string gives."""
+    if isinstance(left, str) and not isinstance(left, Text):
+        values = tuple(right.values()) if isinstance(right, dict) else right
+        if holds_dynamic(values) or any(isinstance(one, Text) for one in _items(values)):
+            return modulo(left, right)
+    return operate(left, right)
+
+
+def imod(left: Any, right: Any) -> Any:
+    """What ``left %= right`` assigns."""
+    return mod(left, right, operator.imod)
+
+
+def _items(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _of_text(function: Any) -> Any:
+    """A method of a text, ``format`` or ``join``, that knows run-time numbers; other callables as they are."""
+    template = getattr(function, "__self__", None)
+    if not isinstance(template, str) or isinstance(template, Text):
+        return function
+
+    def filled(*args: Any, **named: Any) -> str:
+        values = (*args, *named.values())
+        if holds_dynamic(values) or any(isinstance(one, Text) for one in values):
+            return formatted(template, *args, **named)
+        return str(function(*args, **named))
+
+    def joining(items: Any) -> str:
+        listed = list(items)
+        if not any(isinstance(one, Text) for one in listed):
+            return str(function(listed))
+        return joined(*[part for one in listed for part in (template, one)][1:])
+
+    return {"format": filled, "join": joining}.get(function.__name__, function)
 
 
 _BUILTINS: dict[Any, Any] = {
@@ -209,6 +251,7 @@ _BUILTINS: dict[Any, Any] = {
     builtins.str: _shown(str, ord("s")),
     builtins.repr: _shown(repr, ord("r")),
     builtins.format: _shown(format, -1),
+    builtins.map: _map,
 }
 
 
@@ -220,6 +263,8 @@ def builtin(function: Any, reach: Objects | None = None) -> Any:
             f"globals() in a {Builder.current().regions[-1]}: what is assigned through it would change once, while "
             "staging; keep the variable in an object (`state.x`), or call globals() before"
         )
+    if isinstance(function, BuiltinMethodType):
+        function = _of_text(function)
     try:
         found = _BUILTINS.get(function, function)
     except TypeError:  # an unhashable callable of the user's

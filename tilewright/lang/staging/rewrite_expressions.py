@@ -20,7 +20,9 @@ _IN_COMPREHENSION = (
 )
 _PLAIN = (ast.Name, ast.Constant, ast.Lambda, ast.expr_context, ast.arguments)
 """What runs no code of the user's; all else may: calls, methods of operators, the items of a generator."""
-BUILTINS = frozenset(("min", "max", "any", "all", "bool", "str", "repr", "format", "globals"))
+BUILTINS = frozenset(("min", "max", "any", "all", "bool", "str", "repr", "format", "map", "globals"))
+OF_TEXTS = frozenset(("format", "join"))
+"""Methods of texts that put run-time numbers into them."""
 CHANGES_FROZEN = ("object.__setattr__", "object.__delattr__")
 
 
@@ -150,7 +152,21 @@ class Expressions(ast.NodeTransformer):
             # A generator runs item by item, possibly inside a region: what it may change is looked at.
             lazily = node.func.id in ("any", "all")
             node.func = self.reaching(found, *node.args) if lazily else found
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in OF_TEXTS:
+            node.func = tool("builtin", node.func, node.func)
         return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """``%``, which puts numbers into a text where its left side is one."""
+        self.generic_visit(node)
+        return tool("mod", node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Mod) or not isinstance(node.target, ast.Name):
+            return node
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        return spread(ast.Assign([node.target], tool("imod", node, read, node.value)), node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         """An f-string, as its parts: ``printf`` prints the run-time values in it."""

@@ -5,11 +5,15 @@ Python formats such a value while staging, when its number is not known; ``print
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.lang.numbers.numeric import Numeric
 from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.refusals import is_dynamic
+from tilewright.lang.staging.undefined import Undefined
 
 
 class Field(NamedTuple):
@@ -64,3 +68,68 @@ def _field(value: Any, conversion: int, spec: str) -> str | Field:
     shown = format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
     shown = "?" if isinstance(value, Numeric) and "?" in shown else shown
     return Field(value, spec, shown) if "?" in shown and not isinstance(value, str) else shown
+
+
+def formatted(template: str, *args: Any, **named: Any) -> str:
+    """``template.format(*args, **named)``, as the f-string with the same fields."""
+    made, number = string.Formatter(), 0
+    parts: list[Any] = []
+    for plain, field, spec, conversion in made.parse(template):
+        parts.append(plain)
+        if field is None:
+            continue
+        if "{" in (spec or ""):
+            raise fail("a format inside of a format, beside run-time numbers: write an f-string")
+        if not re.match(r"[^.\[]", field):
+            field, number = f"{number}{field}", number + 1
+        value, _ = made.get_field(field, args, named)
+        parts.append((value, ord(conversion) if conversion else -1, spec or ""))
+    return text(*parts)
+
+
+_PERCENT = re.compile(
+    r"%(?:\((?P<name>[^)]*)\))?(?P<flags>[-+ 0#]*)(?P<width>\d*)(?P<precision>\.\d+)?(?P<kind>.)", re.S
+)
+
+
+def modulo(template: str, values: Any) -> str:
+    """``template % values``, as the f-string with the same fields."""
+    rest = iter(values if isinstance(values, tuple) else (values,))
+    parts: list[Any] = []
+    end = 0
+    for found in _PERCENT.finditer(template):
+        parts.append(template[end : found.start()])
+        end = found.end()
+        if found["kind"] == "%":
+            parts.append("%")
+            continue
+        value = values[found["name"]] if found["name"] is not None else next(rest, Undefined)
+        if value is Undefined:
+            raise TypeError("not enough arguments for format string")
+        one = text((value, -1, _spec(found))) if holds_dynamic(value) else _plain(found, value)
+        parts.append(one)
+    if not isinstance(values, dict) and next(rest, Undefined) is not Undefined:
+        raise TypeError("not all arguments converted during string formatting")
+    return text(*parts, template[end:])
+
+
+def _plain(found: re.Match[str], value: Any) -> str:
+    name = f"({found['name']})" if found["name"] is not None else ""
+    return str(found[0].replace(name, "", 1) % (value,))
+
+
+def _spec(found: re.Match[str]) -> str:
+    """The format of an f-string for that of a ``%``."""
+    flags, kind = found["flags"], found["kind"]
+    if kind not in "srdiufFeEgGxXo" or "#" in flags or (kind in "sr" and found["precision"]):
+        raise fail(f"{found[0]!r} of a run-time number: write an f-string, f'{{n}}'")
+    sign = next((sign for sign in "+ " if sign in flags), "")
+    align = "<" if "-" in flags and found["width"] else ">" if found["width"] and "0" not in flags else ""
+    zero = "0" if "0" in flags and not align else ""
+    kind = "" if kind in "sr" else "d" if kind in "iu" else kind
+    return f"{align}{sign}{zero}{found['width']}{found['precision'] or ''}{kind}"
+
+
+def holds_dynamic(value: Any) -> bool:
+    """Whether ``value`` is a run-time number, or a tuple or list with one."""
+    return is_dynamic(value) or isinstance(value, (tuple, list)) and any(map(holds_dynamic, value))
