@@ -27,7 +27,10 @@ _OF_OPERANDS = re.compile(
 )
 
 
-_OF_HOST_FUNCTION = re.compile(r"must be (Tensor|a?\s*real number|tuple of Tensors|number), (?:but )?not (\w+)")
+_OF_HOST_FUNCTION = re.compile(
+    r"must be (?:Tensor|a?\s*real number|tuple of Tensors|number|[\w ,-]*number), (?:but )?not '?(\w+)"
+    r"|type (\w+) doesn't define __\w+__ method|'(\w+)' object cannot be interpreted as an integer"
+)
 
 
 class UserLine(NamedTuple):
@@ -91,7 +94,11 @@ def _explained(wrong: Exception, place: UserLine) -> str:
             return f"{said}{nearest(found[2], _keywords_of(found[1]))}"
         advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
         return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
-    if isinstance(wrong, TypeError) and (found := _OF_HOST_FUNCTION.search(str(wrong))) and _is_of_ours(found[2]):
+    if (
+        isinstance(wrong, TypeError)
+        and (found := _OF_HOST_FUNCTION.search(str(wrong)))
+        and _is_of_ours(found[found.lastindex or 0])
+    ):
         return (
             f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
             "(cute.math.exp, cute.math.sqrt, ...) and the operators"
