@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import Float16, Float32, Int32, Int64, Uint32, const_expr, cute, range_constexpr, sim
+from tilewright import Float16, Float32, Int32, Int64, Uint32, Uint64, const_expr, cute, range_constexpr, sim
 from tilewright._mlir.dialects import llvm
 from tilewright.cute import arch
 from tilewright.cutlass_dsl import T
@@ -22,11 +22,49 @@ def asm(res: Any, text: str, constraints: str, *operands: Any) -> Any:
 
 def loaded(text: str, *operands: Any) -> Any:
     return Uint32(
-        asm(T.ui32(), text, "=r," + ",".join("l" if isinstance(x, Int64) else "r" for x in operands), *operands)
+        asm(
+            T.ui32(),
+            text,
+            "=r," + ",".join("l" if isinstance(x, (Int64, Uint64)) else "r" for x in operands),
+            *operands,
+        )
     )
 
 
 WORDS = [0x89ABCDEF, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("back", [Uint64(2**64 - 8), Int64(-8), Uint64(2**63) + Uint64(2**63 - 8)])
+def test_addresses_go_backwards_by_large_numbers_without_sign(back: Any) -> None:
+    memory = np.array(WORDS, np.uint32)
+
+    def reads(t: Any, p: Any) -> tuple[Any, ...]:
+        address = (p + 2 + t).toint()
+        moved = p.toint() + Uint64(t * 4) + Uint64(8) + Uint64(back)
+        pointer = cute.make_ptr(Uint32, address + back, cute.AddressSpace.gmem, assumed_align=4)
+        at = [loaded("ld.global.u32 $0, [$1];", Int64(x)) for x in (address + back, back + address, moved)]
+        return (
+            *at,
+            loaded("ld.global.u32 $0, [$1];", address + back),
+            (p + 2 + t)[back // 4 if back < 0 else -2],
+            pointer[0],
+        )
+
+    for row in range(6):
+        found, _ = per_thread(lambda t, p, row=row: reads(t, p)[row], 4, dtype=Uint32, memory=memory)
+        assert [int(x) for x in found] == WORDS[:4], row
+
+
+def test_addresses_in_shared_memory_go_backwards() -> None:
+    def read(t: Any, p: Any) -> Any:
+        words = cute.make_tensor(arch.alloc_smem(Uint32, 8), cute.make_layout(8))
+        words[t] = Uint32(t + 10)
+        arch.sync_threads()
+        address = (words.iterator + 4 + t % 4).toint()
+        return loaded("ld.shared.u32 $0, [$1];", Uint32(address) + Uint32(2**32 - 16))
+
+    found, _ = per_thread(read, 8, dtype=Uint32, memory=np.array(WORDS, np.uint32))
+    assert [int(x) for x in found] == [10, 11, 12, 13] * 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tilewright.atoms.cluster import Mapa, StoreAsync
 from tilewright.atoms.ptx.inline import InlinePtx
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import I32, U8, MemSpace, PtrType, ScalarType
+from tilewright.ir.types import I32, U8, U32, U64, MemSpace, PtrType, ScalarType
 from tilewright.lang.numbers.numeric import Int32, Int64, Uint8, class_of, wrap
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -51,11 +51,19 @@ def place_of(address: Value, element: ScalarType, align: int, offset: int = 0) -
     space = place.type.space
     if added or offset:
         bytes_ = builder.emit("ptr.cast", (place,), (PtrType(U8, space, place.type.align),)).result
-        place = (Pointer(bytes_, Uint8) + sum(map(wrap, added), Int32(offset))).value()
+        place = (Pointer(bytes_, Uint8) + sum(map(_signed, added), Int32(offset))).value()
     kind = PtrType(element, space, align)
     if place.type != kind:
         place = builder.emit("ptr.cast", (place,), (kind,)).result
     return Pointer(place, class_of(element))
+
+
+def _signed(number: Value) -> Any:
+    """What is added to an address, as a signed number of as many bits: addresses count modulo 2 to this power, so that
+    a large number without sign goes backwards."""
+    if number.type in (U32, U64):
+        return (Int32 if number.type == U32 else Int64)(wrap(number))
+    return wrap(number)
 
 
 def shared_place_of(address: Value) -> tuple[Pointer, Value | None] | None:
