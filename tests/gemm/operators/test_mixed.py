@@ -149,6 +149,17 @@ def test_rows_at_strides_leading_dimensions_and_none() -> None:
     assert mixed_matmul(a[:0], prepared).shape == (0, 24)
 
 
+@pytest.mark.parametrize("rows", [6, 70])
+def test_contiguous_tensors_of_pytorch_at_odd_addresses(rows: int) -> None:
+    """``contiguous()`` would give the same memory again; nothing but what the kernel reads may move."""
+    torch = pytest.importorskip("torch")
+    a, weight, scales, exact = drawn(3, rows, 24, 256, 64, F16)
+    prepared = prepare_weight(torch.from_numpy(weight), torch.from_numpy(scales))
+    moved = torch.zeros(a.size + 1, dtype=torch.float16)[1:].view(rows, 256)
+    moved.copy_(torch.from_numpy(a))
+    np.testing.assert_array_equal(mixed_matmul(moved, prepared, out_dtype=torch.float32), exact)
+
+
 WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
 
 

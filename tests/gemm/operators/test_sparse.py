@@ -356,3 +356,14 @@ def test_the_operator_of_pytorch(device: str) -> None:
         sparse_matmul(eight, b)
     with torch.no_grad():
         assert tuple(sparse_matmul(compressed, b).shape) == (64, 16)
+
+
+def test_stored_elements_of_pytorch_at_odd_addresses() -> None:
+    torch = pytest.importorskip("torch")
+    dense = torch.zeros(64, 128, dtype=torch.float16)
+    dense[:, ::2] = 1
+    packed = compress_2_4(dense)
+    values = torch.zeros(packed.values.numel() + 1, dtype=torch.float16)[1:].view(packed.values.shape)
+    values.copy_(packed.values)
+    found = sparse_matmul(CompressedMatrix(values, packed.metadata), torch.ones(128, 64, dtype=torch.float16))
+    assert bool((found == 64).all())

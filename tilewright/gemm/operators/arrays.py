@@ -119,6 +119,14 @@ def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return namespace(like).empty(shape, dtype.dtype)
 
 
+def row_major_copy(x: Any) -> Any:
+    """A copy with its rows one after the other, that begins where memory of its own does: ``contiguous()`` of PyTorch
+    is no copy of a contiguous tensor, wherever it begins."""
+    if framework(x) == "torch":
+        return x.clone(memory_format=sys.modules["torch"].contiguous_format)
+    return x.copy(order="C")
+
+
 def unwritten_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Matrix:
     """In place of a result that no kernel writes or reads: of its shape, with rows 16 bytes apart, as kernels take
     nothing but its extents."""

@@ -20,7 +20,7 @@ from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_ve
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen
 from tilewright.gemm.mixed_config import DEPTH, KINDS
-from tilewright.gemm.operators.arrays import framework, new_result, view_of
+from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
@@ -183,7 +183,7 @@ class MixedProduct:
         n, k = weight.shape
         A = Matrix.of("a", a)
         if not MixedSmallMGemm.ACCESS.takes(A, Major.K):
-            A = Matrix.of("a", a.contiguous() if framework(a) == "torch" else a.copy(order="C"))
+            A = Matrix.of("a", row_major_copy(a))
         D = Matrix.of("out", out)
         check_output(A, A, None, D, (A.shape[0], n, 1))
         problem = Problem(A, A, D, D, False)

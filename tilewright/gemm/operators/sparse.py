@@ -31,7 +31,7 @@ from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.mainloop.tma import TmaMainloop
-from tilewright.gemm.operators.arrays import Operands, framework, namespace
+from tilewright.gemm.operators.arrays import Operands, framework, namespace, row_major_copy
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -304,7 +304,7 @@ class SparseRequest(Request):
         """The stored elements and B: two matrices, of which B of 8 and 32 bits is contiguous along K."""
         a, b = materialised(self.a), materialised(self.b)
         if len(a.shape) == 2 and not TmaMainloop.access(array_of(a).dtype).takes(Matrix.of("a", a), Major.K):
-            a = a.contiguous() if framework(a) == "torch" else a.copy(order="C")
+            a = row_major_copy(a)
         if len(a.shape) != 2 or len(b.shape) != 2 or SPARSITY * a.shape[1] != b.shape[0]:
             whole = (*map(int, a.shape[:-1]), SPARSITY * int(a.shape[-1]))
             raise ArgumentError(
@@ -312,7 +312,7 @@ class SparseRequest(Request):
                 f"{tuple(b.shape)}"
             )
         if array_of(b).dtype.width != 16 and Matrix.of("b", b).transposed().major() is not Major.K:
-            b = b.T.contiguous().T if framework(b) == "torch" else b.T.copy(order="C").T
+            b = row_major_copy(b.T).T
         shape = int(a.shape[0]), int(b.shape[1])
         return Operands(a, b, shape, shape)
 
