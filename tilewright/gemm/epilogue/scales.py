@@ -125,8 +125,8 @@ class ResultScale(OfWholeSums):
 
 
 OVERFLOW = {Float8E4M3FN: (464.0, False, 0x7F), Float8E5M2: (61440.0, True, 0x7C)}
-"""Of 8-bit floats the number between the largest finite one and the next that there would be, whether it is rounded up,
-and the bits of what is beyond: NaN, or infinity."""
+"""For each type of 8 bits: the number halfway between the largest finite one and the next step, whether it is rounded
+up, and the bits of larger numbers: NaN, or infinity."""
 
 
 @dataclass(frozen=True)

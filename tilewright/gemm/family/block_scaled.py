@@ -47,7 +47,7 @@ FORMATS = {
 @cache
 def block_scaled_entry(a: Any, b: Any, out: Any, form: Format, version: int) -> KernelEntry:
     """The kernel for operands of types ``a`` and ``b`` on GPUs of compute capability ``version``, the usual size first.
-    ArgumentError where there is none.
+    Raises ArgumentError for types and GPUs without such a kernel.
 
     >>> from tilewright import BFloat16, Float4E2M1FN
     >>> found = block_scaled_entry(Float4E2M1FN, Float4E2M1FN, BFloat16, FORMATS[4, Float8E4M3FN], 120)

@@ -29,7 +29,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 MOST_FUNCTIONS = 1024
 """Functions whose states are known, with the objects in their fields; more than that are forgotten together."""
 _STATES: dict[tuple[int, ...], list[tuple[int, Dependencies, tuple[Any, ...]]]] = {}
-"""By the identities of a class and of what is in its object's fields, which are kept alive: the states."""
+"""The states, by the identities of a class and of the objects in its fields, which are kept alive."""
 
 
 def states_of(functions: Iterable[Any]) -> tuple[int, ...]:

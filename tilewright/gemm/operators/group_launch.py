@@ -120,8 +120,8 @@ class TableLaunch(ABC):
 
 
 class Launch(TableLaunch):
-    """Problems that the host knows. ``biases`` are the addresses of their vectors, 0 where there are none. ``sharing``:
-    the k tiles of all tiles are dealt out in even shares."""
+    """Problems that the host knows. ``biases`` are the addresses of their vectors, 0 for a problem without one.
+    ``sharing``: the k tiles of all tiles are dealt out in even shares."""
 
     groups = HostGroups()
 
