@@ -303,3 +303,24 @@ def test_stored_matrices() -> None:
 
     cells = np.array(per_thread(body, 32, dtype=Uint32), np.uint32).view(np.uint16).reshape(8, 8)
     assert (cells == np.arange(64).reshape(8, 8).T).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0, a1}, [$0];", "ldmatrix of x4 takes 4 registers, not 2"),
+        ("stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {a0, a1};", "stmatrix of x1 takes 1 registers, not 2"),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {a0, a1}, {a0, a1}, {a0, a1}, {a0, a1};",
+            "takes D, A, B and C in 4, 4, 2, 4 registers, not operands of 2, 2, 2, 2",
+        ),
+    ],
+)
+def test_matrices_in_too_few_registers(text: str, message: str) -> None:
+    def body(t: Any) -> Any:
+        tile = arch.alloc_smem(Uint32, 32, 16)
+        asm(None, f"{{ .reg .b32 a<2>; mov.b32 a0, 0; mov.b32 a1, 0; {text} }}", "r", Int32(tile.toint()))
+        return t
+
+    with pytest.raises(TilewrightError, match=message):
+        per_thread(body, 32)

@@ -39,6 +39,15 @@ class Program:
     registers: dict[str, str]
 
 
+def parts(operand: Operand) -> tuple[str, ...]:
+    """The parts of a vector, or the one operand.
+
+    >>> parts(("a", "b")), parts("a")
+    (('a', 'b'), ('a',))
+    """
+    return operand if isinstance(operand, tuple) else (operand,)
+
+
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LABEL = re.compile(r"[\w$%]+\s*:(?!:)")
 _GUARD = re.compile(r"@(!?)\s*([\w$%]+)\s*(.*)", re.DOTALL)

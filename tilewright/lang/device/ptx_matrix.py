@@ -11,8 +11,9 @@ from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.mma_sync import MmaSync
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.mma_sync_text import registers
-from tilewright.atoms.ptx.text import Operand, Statement
+from tilewright.atoms.ptx.text import Operand, Statement, parts
 from tilewright.atoms.stmatrix import StMatrix
+from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import U16, U32, U64, ScalarType
 from tilewright.lang.numbers.numeric import Uint16, Uint32, Uint64, class_of, wrap
@@ -57,9 +58,12 @@ def _copy(
 ) -> Callable[[], None] | None:
     if len(operands) != 2:
         return None
-    row, words = operands[int(loads)], _parts(operands[int(not loads)])
+    row, words = operands[int(loads)], parts(operands[int(not loads)])
+    if len(words) != matrices:
+        name = "ldmatrix" if loads else "stmatrix"
+        raise ConstraintError(f"inline PTX: {name} of x{matrices} takes {matrices} registers, not {len(words)}")
     known = all(map(text.declares, words)) if loads else True
-    if len(words) != matrices or not known or not text.reaches(row, "shared::cta"):
+    if not known or not text.reaches(row, "shared::cta"):
         return None
 
     def emitted() -> None:
@@ -85,8 +89,14 @@ def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callab
     kinds = (atom.type_d, atom.type_a, atom.type_b, atom.type_d)
     layouts = (atom.layout_c, atom.layout_a, atom.layout_b, atom.layout_c)
     counts = [registers(kind, size(tv[1])) for kind, tv in zip(kinds, layouts, strict=True)]
-    words = [_parts(o) for o in operands]
-    if [len(w) for w in words] != counts or not all(map(text.declares, words[0])):
+    words = [parts(o) for o in operands]
+    if len(words) != 4 or [len(w) for w in words] != counts:
+        given = ", ".join(str(len(w)) for w in words)
+        wanted = ", ".join(map(str, counts))
+        raise ConstraintError(
+            f"inline PTX: {atom.mnemonic()} takes D, A, B and C in {wanted} registers, not operands of {given}"
+        )
+    if not all(map(text.declares, words[0])):
         return None
 
     def emitted() -> None:
@@ -123,7 +133,3 @@ def _put(text: Text, cells: Tensor, words: tuple[str, ...], register: ScalarType
 def _take(text: Text, cells: Tensor, words: tuple[str, ...]) -> None:
     for i, word in enumerate(words):
         text.write(word, cells[i].ir_value())
-
-
-def _parts(operand: Operand) -> tuple[str, ...]:
-    return operand if isinstance(operand, tuple) else (operand,)

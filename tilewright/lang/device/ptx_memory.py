@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
-from tilewright.atoms.ptx.text import Operand, Statement
+from tilewright.atoms.ptx.text import Operand, Statement, parts
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import (
@@ -184,11 +184,6 @@ class MemoryOpcode:
         for i, target in enumerate(targets):
             old = atomic.update(self.operation, place + i, given[-1][i], compare[i], sem=self.order, scope=self.scope)
             text.write(target, old.ir_value())
-
-
-def parts(operand: Operand) -> tuple[str, ...]:
-    """The parts of a vector, or the one operand."""
-    return operand if isinstance(operand, tuple) else (operand,)
 
 
 # -- where threads meet, and what orders memory ------------------------------------------------------------------------

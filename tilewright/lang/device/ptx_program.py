@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.atoms.ptx.step import ACTIONS
-from tilewright.atoms.ptx.text import Operand, Program, Statement, immediate, parse
+from tilewright.atoms.ptx.text import Operand, Program, Statement, immediate, parse, parts
 from tilewright.atoms.tcgen05_described import DescribedMma
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.tensor_memory_shift import TmemShift
@@ -366,13 +366,9 @@ def _bits(kind: str) -> int:
     return int(kind.lstrip("bsuf"))
 
 
-def _parts(operand: Operand) -> tuple[str, ...]:
-    return operand if isinstance(operand, tuple) else (operand,)
-
-
 def _names(statement: Statement) -> list[str]:
     """The registers that a statement names, and what looks like one."""
-    tokens = [statement.guard, *(part for o in statement.operands for part in _parts(o))]
+    tokens = [statement.guard, *(part for o in statement.operands for part in parts(o))]
     return [name for token in tokens for name in _NAME.findall(token)]
 
 
@@ -385,7 +381,7 @@ def _offset(place: re.Match[str]) -> int | None:
 def _written(statement: Statement) -> list[str]:
     if statement.opcode.split(".")[0] in ("bar", "barrier"):
         return []
-    return [part for part in _parts(statement.operands[0]) if part != "_"] if statement.operands else []
+    return [part for part in parts(statement.operands[0]) if part != "_"] if statement.operands else []
 
 
 def _written_out(statement: Statement) -> str:
