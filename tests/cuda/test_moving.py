@@ -123,11 +123,10 @@ def test_calls_in_a_repeated_product(log: list[Any]) -> None:
     for _ in range(8):
         matmul(a, b, kernel="hopper_bf16")
         matmul(a, b, out, kernel="hopper_bf16")
-    counts = [
-        calls_in(lambda x=x, d=d: matmul(x, b, d, kernel="hopper_bf16")) for x, d in ((a, None), (elsewhere, out))
-    ]
+    same, moved = (calls_in(lambda x=x: matmul(x, b, out, kernel="hopper_bf16")) for x in (a, elsewhere))
     assert log[-1][0] == "moved"
-    assert counts[0] <= 60 and counts[1] <= 90, "the second also looks whether operands overlap, and writes addresses"
+    made = calls_in(lambda: matmul(a, b, kernel="hopper_bf16"))  # its memory may be that of an earlier result, or not
+    assert same <= 60 and max(moved, made) <= 90, "at other addresses operands are compared, and addresses written"
 
 
 def test_other_differences_than_addresses_have_no_such_launch() -> None:
