@@ -36,6 +36,10 @@ class Row:
     def speeds(self) -> list[float]:
         records = stored(self.file)["records"]
         found = [r for r in records if all(r.get(name) == value for name, value in self.fields.items())]
+        if not found:
+            raise ValueError(
+                f"bench/results/{self.file}.json has no record with {self.fields}, which {self.name!r} shows"
+            )
         return [r[self.peer] / r[self.ours] for r in found]
 
     def bar(self) -> Bar:

@@ -227,6 +227,18 @@ def test_a_tutorial_shows_what_its_program_draws_and_what_the_checks_find(name: 
     assert "largest error" in (results / "printed.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("subject", measurements.SUBJECTS)
+def test_the_charts_of_a_subject_have_records(subject: str) -> None:
+    for drawn in measurements.charts(subject):
+        assert drawn.bars and all((bar.low or bar.value) > 0 for bar in drawn.bars), drawn.title
+
+
+def test_a_row_without_records_is_refused() -> None:
+    row = speed.Row("none of this kind", speed.SCALED, {"set": "of a name that nothing has"})
+    with pytest.raises(ValueError, match=r"scaled_later.*has no record .*'none of this kind'"):
+        row.bar()
+
+
 def test_the_chart_of_the_first_page_is_what_the_results_say() -> None:
     assert speed.is_current(), "run python -m tools.speed"
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
