@@ -89,7 +89,8 @@ class Offsets:
         if known is not None and (known[0] is base or type(base) is type(known[0]) is int):
             return known[1]
         far = np.array(moves) >> access.shift
-        index: Array = self.items(access, base).reshape(-1, WARP)[:, order.lane] + far[order.pointer]
+        # In the order in which it is read: an array that is taken by columns would be copied at each access.
+        index = np.ascontiguousarray(self.items(access, base).reshape(-1, WARP)[:, order.lane] + far[order.pointer])
         self._arranged[key] = base, index, order
         return index
 
