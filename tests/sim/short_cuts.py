@@ -86,6 +86,7 @@ SHORT_CUTS = [
     ShortCut("offsets of an index made once", Group, ("in_bytes",), in_bytes),
     ShortCut("patterns of banks counted once", WavefrontCounter, ("count",), lambda _, *access: wavefronts(*access)),
     ShortCut("loads reported together", LaunchProfiler, ("pointed_together",), Observer.pointed_together),
+    ShortCut("loads of a stretch counted at the last", LaunchProfiler, ("loaded",), Observer.loaded),
     ShortCut("registers released when a group ends", Group, ("retire",), nothing),
 ]
 

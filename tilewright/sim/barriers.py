@@ -57,17 +57,15 @@ class Barriers:
     def _all_arrive(self, group: Any, number: int, op: Any) -> BarrierWait | None:
         """All warps of a group arrive at one barrier for the whole of their blocks, none beyond the phase that is open;
         None if that is not so."""
-        blocks, counts = group.blocks
-        keys, whole = blocks * NAMED + number, self.warps_per_block * WARP
-        expected, total = self.expected[keys], self.arrived[keys] + counts * WARP
-        if not 0 <= number < NAMED or (total > whole).any() or ((expected != 0) & (expected != whole)).any():
+        keys, threads, block_of, rows = _meeting(group, number)
+        expected, total, whole = self.expected[keys], self.arrived[keys] + threads, self.warps_per_block * WARP
+        others = ((expected != 0) & (expected != whole)) | (total > whole)
+        if not 0 <= number < NAMED or others.any():
             return None
-        done = total == whole
-        target = self.completed[keys] + 1
-        self.completed[keys] += done
-        self.arrived[keys], self.expected[keys] = np.where(done, 0, total), np.where(done, 0, whole)
-        rows = np.arange(group.warps.size)
-        return BarrierWait(self, rows, np.repeat(keys, counts), np.repeat(target, counts), op)
+        incomplete, following = total != whole, self.completed[keys] + 1
+        self.completed[keys] = following - incomplete
+        self.arrived[keys], self.expected[keys] = total * incomplete, whole * incomplete
+        return BarrierWait(self, rows, keys[block_of], following[block_of], op)
 
     def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
         known = self.expected[keys]
@@ -148,6 +146,18 @@ class ConditionWait:
 
     def describe(self, row: int) -> str:
         return self.reason if isinstance(self.reason, str) else self.reason(int(self.rows[row]))
+
+
+def _meeting(group: Any, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of a barrier of a group's blocks: their keys, the threads of each, which of them each warp is of, and the rows of
+    the warps; found once."""
+    found = group.registers.get(("barrier", number))
+    if found is None:
+        blocks, counts = group.blocks
+        block_of = np.repeat(np.arange(blocks.size), counts)
+        found = blocks * NAMED + number, counts * WARP, block_of, np.arange(group.warps.size)
+        group.registers["barrier", number] = found
+    return found
 
 
 def _rank(keys: np.ndarray) -> np.ndarray:

@@ -35,9 +35,11 @@ Mask = np.ndarray | None
 class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
     ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it. ``asleep``:
-    events that it defines and does not listen for yet (:meth:`Events.wake`)."""
+    events that it defines and does not listen for yet (:meth:`Events.wake`). ``counts``: whether it only adds up what it
+    is told, so that loads of a stretch of straight code may be told together at its last one."""
 
     follows_errors = False
+    counts = False
     asleep: frozenset[str] = frozenset()
 
     def begin(self, launch: Launch) -> None:
@@ -102,6 +104,13 @@ class Observer:
         for k, at in enumerate(distances):
             self.pointed(verb, buffer, group, pointer.plus(at), access, None, values(k))
 
+    def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
+        """Loads by all lanes that several ops of a stretch make through one pointer: each op with its distances, which
+        are whole words. Only told where all observers count (:attr:`counts`)."""
+        for op, distances in copies:
+            group.lanes.op = op
+            self.pointed_together("load", pointer.buf, group, pointer, distances, access, no_values)
+
     def stretch(
         self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
     ) -> None:
@@ -153,6 +162,10 @@ class Observer:
         """An asynchronous effect takes place: before it, and after. Accesses between are those of its agent."""
 
 
+def no_values(k: int) -> None:
+    """The values of loads."""
+
+
 NAMES = tuple(name for name, value in vars(Observer).items() if not name.startswith("_") and callable(value))
 
 
@@ -169,6 +182,7 @@ class Events:
         self.quick: Callable[..., None] | None = None
         self.together: Callable[..., None] | None = None  # ``pointed_together``, where there is ``quick``
         self.effects = False  # whether an observer follows asynchronous effects
+        self.counts = False  # whether all observers only count
         self._hear(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
@@ -205,6 +219,7 @@ class Events:
                 self.listened.add(name)
             setattr(self, name, _fan(ears))
         self.effects = not self.listened.isdisjoint({"issue", "land"})
+        self.counts = all(o.counts for o in observers)  # so each of those that hear of accesses defines ``pointed``
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
         wanting = [o for o in observers if type(o).access is not Observer.access]
@@ -213,6 +228,7 @@ class Events:
         hear = [o for o in observers if type(o).pointed is not Observer.pointed]
         hear.sort(key=lambda o: not o.asleep)
         self.together = _fan([o.pointed_together for o in hear]) if content else None
+        self.loaded = _fan([o.loaded for o in hear])
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)

@@ -17,6 +17,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.access import WIDEST, VectorAccess, access_of
 from tilewright.sim.columns import Columns
+from tilewright.sim.events import no_values
 from tilewright.sim.memory import Buffer
 from tilewright.sim.values import Ptr, TypedPointer
 
@@ -191,39 +192,36 @@ class Arrangement(NamedTuple):
 def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement) -> Array | None:
     """``[warps, n]`` items that all lanes load through the pointers, arranged; None where that is not one gather of
     accesses that are known to be inside and aligned."""
-    if not _inside(group, pointers, access):
+    distances = _distances(group, pointers, access)
+    if distances is None:
         return None
     if group.events is not None:
-        tell_loads(group, pointers[0], [p.add - pointers[0].add for p in pointers], access)
-    items, index = _arranged(group, pointers, access, order)
+        tell_loads(group, pointers[0], distances, access)
+    items, index = _arranged(group, pointers[0], distances, access, order)
     return items.take(index)
 
 
 def tell_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: VectorAccess) -> None:
     """Tell the observers of loads by all lanes at these distances from a pointer, known to be inside and aligned."""
     events: Any = group.events
-    events.together("load", pointer.buf, group, pointer, distances, access, _no_values)
-
-
-def _no_values(k: int) -> None:
-    """The values of loads."""
+    events.together("load", pointer.buf, group, pointer, distances, access, no_values)
 
 
 def scatter_arranged(
     group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement, items: Array
 ) -> bool:
     """Store items ``[warps, pointers * 32]``, those of each pointer side by side; False where it cannot be done so."""
-    if pointers[0].buf.read_only or not _inside(group, pointers, access):
+    distances = None if pointers[0].buf.read_only else _distances(group, pointers, access)
+    if distances is None:
         return False
     if group.events is not None:
         tell: Any = group.events.together
-        distances = [p.add - pointers[0].add for p in pointers]
 
         def values(k: int) -> Array:
             return by_pointer(items, access, len(pointers))[k]
 
         tell("store", pointers[0].buf, group, pointers[0], distances, access, values)
-    target, index = _arranged(group, pointers, access, order)
+    target, index = _arranged(group, pointers[0], distances, access, order)
     target[index] = items
     return True
 
@@ -234,29 +232,37 @@ def by_pointer(items: Array, access: VectorAccess, count: int) -> list[Array]:
     return [access.decode(np.ascontiguousarray(parts[:, k]).reshape(-1)) for k in range(count)]
 
 
-def _inside(group: Group, pointers: Sequence[Ptr], access: VectorAccess) -> bool:
-    """Whether the pointers share their offsets, from which all accesses are known to be inside and aligned."""
-    buf, root = pointers[0].buf, pointers[0].root
+def _distances(group: Group, pointers: Sequence[Ptr], access: VectorAccess) -> tuple[int, ...] | None:
+    """The distances of the pointers from the first one, if they share their offsets, from which all accesses are known
+    to be inside and aligned."""
+    buf, root, start = pointers[0].buf, pointers[0].root, pointers[0].add
     if root is None or not isinstance(buf, Buffer) or access.parts > 1:
-        return False
+        return None
     if group.events is not None and group.events.quick is None:
-        return False
-    if any(p.root is not root or p.buf is not buf for p in pointers):
-        return False
-    adds = [p.add for p in pointers]
-    first, (low, high, bits) = min(adds), root.range
-    if any((bits | add) & (access.width - 1) for add in adds) or first < 0 or low < 0:
-        return False
-    return low + first >= buf.low and high + max(adds) <= buf.high - access.nbytes
+        return None
+    low, high, bits = root.range
+    found = []
+    for pointer in pointers:
+        if pointer.root is not root or pointer.buf is not buf:
+            return None
+        bits |= pointer.add
+        found.append(pointer.add - start)
+    first = start + min(found)
+    if bits & (access.width - 1) or first < 0 or low < 0:
+        return None
+    inside = low + first >= buf.low and high + start + max(found) <= buf.high - access.nbytes
+    return tuple(found) if inside else None
 
 
-def _arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess, order: Arrangement) -> tuple[Array, Array]:
+def _arranged(
+    group: Group, pointer: Ptr, distances: tuple[int, ...], access: VectorAccess, order: Arrangement
+) -> tuple[Array, Array]:
     """The items of the memory, and which of them each access is: ``[warps, n]``."""
-    pointer: Any = pointers[0]
-    first = min([p.add for p in pointers])
+    root: Any = pointer.root
     base = pointer.buf._base(group)
-    index = pointer.root.arranged(access, base, tuple([p.add - first for p in pointers]), order)
-    start = first if type(base) is not int else first + base
+    least = min(distances)
+    index = root.arranged(access, base, tuple([at - least for at in distances]) if least else distances, order)
+    start = pointer.add + least if type(base) is not int else pointer.add + least + base
     return pointer.buf.views[access.shift][start >> access.shift :], index
 
 

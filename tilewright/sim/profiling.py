@@ -156,6 +156,8 @@ def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
 class LaunchProfiler(Observer):
     """Hears of every op and access of one launch."""
 
+    counts = True
+
     def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
         self.reports = reports
         self.kernel = KernelProfile(name, config, int(np.prod(config.grid)))
@@ -181,11 +183,12 @@ class LaunchProfiler(Observer):
             if node.op is not None and node.op.opcode == "call":
                 self._executed(node.op, warps)
         for tally in self.tally.values():
-            kernel.bytes[tally.name] += tally.bytes
-            kernel.accesses[tally.name] += tally.accesses
-            if tally.shared:
-                kernel.requests[tally.where] += tally.requests
-                kernel.wavefronts[tally.where] += tally.wavefronts
+            for where, times in tally.ops:
+                kernel.bytes[tally.name] += tally.bytes * times
+                kernel.accesses[tally.name] += tally.accesses * times
+                if tally.shared:
+                    kernel.requests[where] += tally.requests * times
+                    kernel.wavefronts[where] += tally.wavefronts * times
         self.kernel.seconds = time.perf_counter() - self.started
         for report in self.reports:
             report.add(self.kernel)
@@ -259,23 +262,36 @@ class LaunchProfiler(Observer):
         tally.bytes += group.lanes_count * access.nbytes * count
         tally.accesses += group.lanes_count * access.parts * count
 
+    def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
+        """As :meth:`pointed_together` of each op: they all cost the same."""
+        key = id(copies), "load", pointer.buf.word
+        tally = self.tally.get(key)
+        if tally is None:
+            tally = self.tally[key] = AccessCounts(*key[1:], [(op, len(distances)) for op, distances in copies])
+        if tally.shared:
+            tally.conflicts(self.banks.of_pointer(group, pointer.plus(copies[0][1][0]), access, None))
+        tally.bytes += group.lanes_count * access.nbytes
+        tally.accesses += group.lanes_count * access.parts
+
     def _of(self, verb: str, buffer: Any, group: Group) -> AccessCounts:
         op = group.lanes.op
         key = id(op), verb, buffer.word
         found = self.tally.get(key)
         if found is None:
-            found = self.tally[key] = AccessCounts(verb, buffer.word, op)
+            found = self.tally[key] = AccessCounts(verb, buffer.word, [(op, 1)])
         return found
 
 
 class AccessCounts:
-    """The accesses of one op to one kind of memory."""
+    """The accesses to one kind of memory of one op, or of several that make equal ones: each with how many of them it
+    makes. ``ops``: the same by verb and line."""
 
-    __slots__ = ("name", "shared", "where", "bytes", "accesses", "requests", "wavefronts", "op")
+    __slots__ = ("name", "shared", "ops", "bytes", "accesses", "requests", "wavefronts", "made_by")
 
-    def __init__(self, verb: str, word: str, op: Op | None) -> None:
-        self.name, self.shared, self.op = f"{word} {verb}", word == "shared", op
-        self.where = verb, op.loc if op is not None else None
+    def __init__(self, verb: str, word: str, made_by: Sequence[tuple[Op | None, int]]) -> None:
+        self.name, self.shared = f"{word} {verb}", word == "shared"
+        self.made_by = made_by  # the tally is kept by the ids of the ops, so they must live
+        self.ops = [((verb, op.loc if op is not None else None), times) for op, times in made_by]
         self.bytes = self.accesses = self.requests = self.wavefronts = 0
 
     def conflicts(self, cost: tuple[int, int]) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms.copy import split_operands
+from tilewright.atoms.cp_async import CpAsync, CpAsyncCommit
 from tilewright.atoms.fma import Block, UniversalFma, thread_plan
 from tilewright.atoms.scratch import scratch
 from tilewright.ir.arithmetic import TABLE
@@ -245,9 +246,10 @@ class ThreadProducts:
         distances = [self.bases[id(op)][1] for op in ops]
         registers = [chosen[0] for op in ops for chosen in op.attrs["registers"]]
         loads = SharedLoads(operand, base, sum(distances, ()), registers)
+        copies = tuple(zip(ops, distances, strict=True))
         plain, told = [_steps(node)[at] for at in run], self.fresh(MASK)
-        for number, (at, op, own) in enumerate(zip(run, ops, distances, strict=True)):
-            _steps(node)[at] = _load(plain, number, op, own, loads, told)
+        for number, at in enumerate(run):
+            _steps(node)[at] = _load(plain, number, copies, loads, told)
 
 
 def _steps(node: BasicBlock) -> list[Closure]:
@@ -315,9 +317,9 @@ def _d_registers(plan: Any) -> tuple[int, ...]:
 
 
 def _only_computes(op: Op) -> bool:
-    """Whether ``op`` neither writes to memory nor orders anything."""
+    """Whether ``op`` neither writes to memory nor orders anything: what cp.async writes appears at a wait."""
     if op.opcode == "call":
-        return is_direct(op) and not op.attrs["store"]
+        return (is_direct(op) and not op.attrs["store"]) or isinstance(op.attrs["atom"], (CpAsync, CpAsyncCommit))
     return op.opcode in TABLE or op.opcode in COMPUTE or op.opcode.startswith(("vec.", "frag."))
 
 
@@ -377,14 +379,25 @@ class SharedLoads:
 
 
 def _load(
-    plain: list[Closure], number: int, op: Op, distances: tuple[int, ...], loads: SharedLoads, told: int
+    plain: list[Closure], number: int, copies: tuple[tuple[Op, tuple[int, ...]], ...], loads: SharedLoads, told: int
 ) -> Closure:
     """Of the copies with the steps ``plain`` that are done at the last of them the one with this number; observers hear
-    of each in its place. ``told``: the register that says how many they have heard of."""
-    operand = loads.operand
+    of each in its place, unless all of them only count. ``told``: the register that says how many they have heard of,
+    or (SharedRows) that they hear of all at the last."""
+    operand, last, (op, distances) = loads.operand, len(plain) - 1, copies[number]
 
     def run(g: Any, s: list[Any]) -> None:
+        if number and type(s[told]) is SharedRows:
+            if number == last:
+                if g.events is not None:
+                    g.lanes.mask = None
+                    g.events.loaded(g, s[loads.base], operand.access, copies)
+                loads.load(g, s, s[told])
+            return
         rows = loads.rows(g, s)
+        if number == 0 < last and rows is not None and (g.events is None or g.events.counts):
+            s[told] = rows
+            return
         before, s[told] = s[told] if number else 0, 0
         if rows is None:
             operand.spread(s)
@@ -399,7 +412,7 @@ def _load(
             g.lanes.mask, g.lanes.op = None, op
             tell_loads(g, s[loads.base], distances, operand.access)
         s[told] = number + 1
-        if number + 1 == len(plain):
+        if number == last:
             loads.load(g, s, rows)
 
     return run
