@@ -76,6 +76,7 @@ SHORT_CUTS = [
     ShortCut("copies by distances from one pointer", lowering, ("is_direct",), no),
     ShortCut("pointers that are not made", DirectCopies, ("drop_pointers",), nothing),
     ShortCut("repetitions of cp.async at once", lowering, ("is_async_copy",), no),
+    ShortCut("arithmetic of a loop on values from outside", lowering, ("invariant_ops",), lambda function: set()),
     # From here on they are taken when a kernel runs.
     ShortCut("copies by the plan of an earlier execution", [moves, direct_copies], ("move_by_plan",), no),
     ShortCut("accesses proved to be inside by their pointers", Buffer, ("_quick",), nothing),

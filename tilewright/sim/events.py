@@ -35,8 +35,8 @@ Mask = np.ndarray | None
 class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
     ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it. ``asleep``:
-    events that it defines and does not listen for yet (:meth:`Events.wake`). ``counts``: whether it only adds up what it
-    is told, so that loads of a stretch of straight code may be told together at its last one."""
+    events that it defines and does not listen for yet (:meth:`Events.wake`). ``counts``: whether it only adds up what
+    it is told, so that loads of a stretch of straight code may be told together at its last one."""
 
     follows_errors = False
     counts = False

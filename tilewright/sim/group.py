@@ -8,7 +8,6 @@ and copy the registers that are read again.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,9 @@ from tilewright.sim.values import MASK, join_rows, take_rows
 if TYPE_CHECKING:
     from tilewright.sim.engine import Wave
     from tilewright.sim.program import Program
+
+
+MOVES = 16  # arrays of offsets that a group remembers: a main loop's copies have some ten
 
 
 class Group:
@@ -86,7 +88,7 @@ class Group:
         self.spin: Any = None  # the loop that yielded last
         self.parts: list[SplitSide] = []
         self.registers: dict[Any, Any] = {}
-        self.moves: deque[tuple[np.ndarray, int, Offsets]] = deque(maxlen=4)
+        self.moves: dict[tuple[int, int], tuple[np.ndarray, Offsets]] = {}  # by the id of the index, and its size
         self.last: Any = None
 
     def retire(self) -> None:
@@ -110,12 +112,12 @@ class Group:
     def in_bytes(self, index: np.ndarray, size: int) -> Offsets:
         """``index [L]`` elements of ``size`` bytes as offsets. The last few are remembered: pointers to several tensors
         are often moved by one index, and then share what is found out about their offsets."""
-        for known, its_size, offsets in self.moves:
-            if known is index and its_size == size:
-                return offsets
-        offsets = Offsets(np.multiply(index, size, dtype=np.int64))
-        self.moves.append((index, size, offsets))
-        return offsets
+        found = self.moves.get((id(index), size))
+        if found is None:
+            if len(self.moves) >= MOVES:
+                del self.moves[next(iter(self.moves))]
+            found = self.moves[id(index), size] = index, Offsets(np.multiply(index, size, dtype=np.int64))
+        return found[1]
 
     @property
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,7 @@ from tilewright.sim.calls import blocking_call, plain_call
 from tilewright.sim.direct_copies import DirectCopies, is_direct
 from tilewright.sim.forwarding import forward
 from tilewright.sim.fusion import fuse, names_are_unique
+from tilewright.sim.loop_invariants import invariant_ops, kept
 from tilewright.sim.matrix_form import use_matrices
 from tilewright.sim.program import BasicBlock, Closure, EnclosingRegion, Label, Program, stop
 from tilewright.sim.steps import STEPS
@@ -52,6 +53,7 @@ class Lowering:
         self.blocking: dict[int, bool] = {}
         self.enclosing: list[EnclosingRegion] = []
         self.direct = DirectCopies(self.slot)
+        self.invariant = invariant_ops(function) if stops is None else set()
         self.asynchronous: set[Value] | None = None  # the fragments that instructions work on later
 
     def program(self) -> Program:
@@ -173,7 +175,10 @@ class Lowering:
             self.call(op)
         else:
             operands, results = self.slots_of(op.operands), self.slots_of(op.results)
-            self.step(STEPS[op.opcode](op, operands, results), op, operands, results)
+            closure = STEPS[op.opcode](op, operands, results)
+            if id(op) in self.invariant:
+                closure = kept(closure, operands, results[0], self.fresh(MASK))
+            self.step(closure, op, operands, results)
             self.direct.note(op, self.nodes[-1])
 
     def call(self, op: Op) -> None:
