@@ -73,6 +73,9 @@ limitations                 | state of objects in loops                         
 wmma_programming            | the whole GEMM                                       | compat/programs/tensorop_gemm.py::kernel
 wgmma_programming           | operations, shapes of partitions and fragments       | documentation/test_wgmma_guide.py::test_partitions_and_fragments
 wgmma_programming           | a permutation of the tile                            | documentation/test_wgmma_guide.py::test_a_permutation_gives_each_warpgroup_more_values
+tcgen05_programming         | the whole GEMM                                       | documentation/test_tcgen05_guide.py::test_the_whole_gemm
+tcgen05_programming         | staged layouts of scale factors                      | documentation/test_tcgen05_guide.py::test_the_layout_of_scale_factors_keeps_its_stages
+tcgen05_programming         | operations, tiled MMAs, layouts of operands          | documentation/test_tcgen05_guide.py::test_names_and_forms_of_operations
 iket_profiling              | marks are asked for                                  | documentation/test_caching_and_options.py::test_marks_in_kernels_are_asked_for
 cute (API)                  | TensorSSA: operators, reductions, broadcasts         | documentation/test_tensors_and_layouts.py::test_broadcasts
 cute (API)                  | the layout algebra                                   | documentation/test_tensors_and_layouts.py::test_the_layout_algebra_in_a_jit_function

@@ -269,10 +269,12 @@ def make_smem_layout_a(
     a_dtype: Any,
     num_stages: int,
     *,
+    is_k_major: bool | None = None,
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """The shared memory of operand A for ``num_stages`` tiles: ``(MMA, MMA_M, MMA_K, STAGE)``, of the widest atom.
+    """The shared memory of operand A for ``num_stages`` tiles: ``(MMA, MMA_M, MMA_K, STAGE)``, of the widest atom,
+    in the instruction's order of the operand, or in the one that ``is_k_major`` says.
 
     >>> from tilewright.cute import Float16, Float32
     >>> K = OperandMajorMode.K
@@ -280,7 +282,7 @@ def make_smem_layout_a(
     >>> make_smem_layout_a(mma, (128, 64, 64), Float16, 3)
     Sw<3,4,3> o 0 o ((128,16),1,4,3):((64,1),0,16,8192)
     """
-    return _smem_layout(tiled_mma, "A", (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
+    return _smem_layout(tiled_mma, "A", (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages, is_k_major)
 
 
 def make_smem_layout_b(
@@ -289,10 +291,12 @@ def make_smem_layout_b(
     b_dtype: Any,
     num_stages: int,
     *,
+    is_k_major: bool | None = None,
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """The shared memory of operand B for ``num_stages`` tiles: ``(MMA, MMA_N, MMA_K, STAGE)``, of the widest atom.
+    """The shared memory of operand B for ``num_stages`` tiles: ``(MMA, MMA_N, MMA_K, STAGE)``, of the widest atom;
+    ``is_k_major`` as for A.
 
     >>> from tilewright.cute import Float16, Float32
     >>> K = OperandMajorMode.K
@@ -300,13 +304,17 @@ def make_smem_layout_b(
     >>> make_smem_layout_b(mma, (128, 64, 32), Float16, 1)
     Sw<2,4,3> o 0 o ((64,16),1,2,1):((32,1),0,16,0)
     """
-    return _smem_layout(tiled_mma, "B", (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+    return _smem_layout(tiled_mma, "B", (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages, is_k_major)
 
 
-def _smem_layout(tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: Any, stages: int) -> Any:
+def _smem_layout(
+    tiled_mma: TiledMma, which: str, tile: tuple[int, int], dtype: Any, stages: int, is_k_major: bool | None
+) -> Any:
+    if is_k_major is None:
+        is_k_major = tiled_mma.instruction.major_of(which) == "K"
     held = tiled_mma.instruction.stored_type(which)
     dtype = class_of(held) if held.width != scalar_of(dtype).width else dtype
-    major = OperandMajorMode.K if tiled_mma.instruction.major_of(which) == "K" else OperandMajorMode.MN
+    major = OperandMajorMode.K if is_k_major else OperandMajorMode.MN
     shape = tiled_mma.partition_shape(which, tile)
     # The atom must divide what one block holds: of a pair, half of the tile's rows or columns.
     held_tile = size(shape[0][0]) * size(shape[1]), size(shape[0][1]) * size(shape[2])
@@ -332,7 +340,8 @@ def make_trivial_tiled_mma(
     loc: Any = None,
     ip: Any = None,
 ) -> TiledMma:
-    """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``. ConstraintError for types that
+    """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``, which may be the whole tiler (M, N,
+    K) of the kernel. ConstraintError for types that
     tcgen05 does not multiply, and shapes that it does not have. One type of A and B may be given once, with the majors
     behind it.
 
@@ -348,7 +357,7 @@ def make_trivial_tiled_mma(
         b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group, mma_tiler_mn = (
             a_dtype, b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group
         )  # fmt: skip
-    kind, rest = scalar_of(a_dtype), (mma_tiler_mn, cta_group, a_source, a_leading_mode, b_leading_mode)
+    kind, rest = scalar_of(a_dtype), (tuple(mma_tiler_mn)[:2], cta_group, a_source, a_leading_mode, b_leading_mode)
     if kind in (F16, BF16) and scalar_of(b_dtype) == kind:
         return make_tiled_mma(MmaF16BF16Op(a_dtype, acc_dtype, *rest))
     if kind in (F32, TF32) and scalar_of(b_dtype) == kind and scalar_of(acc_dtype) == F32:
@@ -395,7 +404,7 @@ def make_blockscaled_trivial_tiled_mma(
         types, source = (a_dtype, b_dtype), a_source
         given = (*given[1:], mma_tiler_mn)
     a_major, b_major, scale, vec, group, tiler = given
-    return make_tiled_mma(block_scaled_op(types, (a_major, b_major), scale, vec, tiler, group, source))
+    return make_tiled_mma(block_scaled_op(types, (a_major, b_major), scale, vec, tuple(tiler)[:2], group, source))
 
 
 def get_smem_layout_atom_epi(

@@ -101,8 +101,16 @@ class TmemAllocator:
         """Whether this number of columns can be allocated beside those that this object has allocated."""
         return allocatable(num_columns) and num_columns + self._columns <= COLUMNS
 
-    def allocate(self, num_columns: int, *, loc: Any = None, ip: Any = None) -> None:
-        """Allocate columns, by the allocating warp."""
+    def allocate(
+        self, num_columns: int | None = None, *, num_cols: int | None = None, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Allocate columns, by the allocating warp. ``num_cols`` is the name of their number in the guide to tcgen05."""
+        given = [count for count in (num_columns, num_cols) if count is not None]
+        if len(given) != 1:
+            raise ConstraintError("TmemAllocator.allocate takes the number of columns once")
+        self._allocate(given[0])
+
+    def _allocate(self, num_columns: int) -> None:
         if not self.check_valid_num_columns(num_columns):
             raise ConstraintError(
                 f"TmemAllocator: {num_columns} columns beside {self._columns} cannot be allocated: the number is a "

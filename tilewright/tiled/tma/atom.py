@@ -175,7 +175,7 @@ def make_tiled_tma_atom(
     >>> bool((a == b).all())
     True
     """
-    return _make(
+    made = _make(
         "make_tiled_tma_atom",
         op,
         gmem_tensor,
@@ -185,6 +185,7 @@ def make_tiled_tma_atom(
         num_multicast,
         internal_type,
     )
+    return TmaInfo(*made, smem_layout)
 
 
 def make_tiled_tma_atom_A(
@@ -201,8 +202,9 @@ def make_tiled_tma_atom_A(
 ) -> TmaInfo:
     """``make_tiled_tma_atom`` for operand A of a tiled MMA that reads it from shared memory.
 
-    ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of one stage as the MMA partitions it, (MMA, MMA_M,
-    MMA_K); ``cluster_shape_vmnk`` the blocks of the cluster: those along N share A's tiles where ``op`` multicasts.
+    ``gmem_tensor`` is (M, K, ...), ``smem_layout`` the layout of a tile as the MMA partitions it, (MMA, MMA_M, MMA_K),
+    with a mode of stages behind it or without; ``cluster_shape_vmnk`` the blocks of the cluster: those along N share
+    A's tiles where ``op`` multicasts.
 
     >>> import numpy as np
     >>> from tilewright import Float16, Float32, cute, utils
@@ -299,7 +301,8 @@ def _make_for_mma(
 
     atom = tiled_mma.instruction
     expand = atom.stored_type(which) != (atom.type_a if which == "A" else atom.type_b)
-    return _make(what, op, gmem_tensor, smem_layout, values, tiler, shared, internal_type, expand)
+    one = _of_one_tile(smem_layout, math.prod(size(mode) for mode in tiler) // atom.ctas)
+    return TmaInfo(*_make(what, op, gmem_tensor, one, values, tiler, shared, internal_type, expand), smem_layout)
 
 
 def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
@@ -311,6 +314,13 @@ def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
     one = slice_(smem_layout, (None,) * modes + (0,))
     tile = math.prod(size(mode) for mode in tiler) if isinstance(tiler, tuple) else size(tiler)
     return smem_layout if size(one) < size(smem_layout) == tile else one
+
+
+def _of_one_tile(smem_layout: Any, elements: int) -> Any:
+    """A layout of shared memory without its last mode, where that repeats a tile of so many elements."""
+    modes = rank(smem_layout)
+    one = slice_(smem_layout, (None,) * (modes - 1) + (0,)) if modes > 1 else smem_layout
+    return one if size(one) == elements else smem_layout
 
 
 def _make(

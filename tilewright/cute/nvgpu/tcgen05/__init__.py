@@ -45,6 +45,7 @@ from tilewright.errors import ConstraintError
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import (
+    ComposedLayout,
     Layout,
     composition,
     is_static,
@@ -350,7 +351,8 @@ def find_tmem_tensor_col_offset(tmem_tensor: Tensor, *, loc: Any = None, ip: Any
 
 def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """A layout atom (M or N, K) tiled to ``((MMA_M, MMA_K), M_MMAs, K_MMAs, ...)``: the tile of one MMA, and how many
-    there are along each mode. ``order`` is that in which atoms fill the modes (M or N, K, ...).
+    there are along each mode. ``order`` is that in which atoms fill the modes (M or N, K, ...); an entry for stages
+    counts only where the tile has a mode of them.
 
     >>> from tilewright.cute import Float16
     >>> atom = make_smem_layout_atom(SmemLayoutAtomKind.K_SW128, Float16)
@@ -359,6 +361,9 @@ def tile_to_mma_shape(atom: Any, mma_tile_shape: Any, order: Any = None, *, loc:
     """
     (mma, rows, columns, *rest) = mma_tile_shape
     whole = ((mma[0], rows), (mma[1], columns), *rest)
+    if not isinstance(atom, Layout | ComposedLayout):
+        raise ConstraintError(f"tile_to_mma_shape takes the layout that make_smem_layout_atom gives, not {atom}")
+    order = order[: len(whole)] if isinstance(order, tuple) else order
     return tiled_divide(tile_to_shape(atom, whole, order), product_each(mma))
 
 

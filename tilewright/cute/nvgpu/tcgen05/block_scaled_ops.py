@@ -81,7 +81,8 @@ class MmaMXF8Op(ShapeFields, BlockScaledMmaOp, InputType):
 @dataclass(frozen=True)
 class MmaMXF8F6F4Op(ShapeFields, BlockScaledMmaOp, InputTypes):
     """``tcgen05.mma`` of kind mxf8f6f4 on A and B of types of their own, as :class:`MmaF8F6F4Op` has them: factors of
-    type Float8E8M0FNU for 32 elements each.
+    type Float8E8M0FNU for 32 elements each. One 8-bit type of both may be given once, which makes a
+    :class:`MmaMXF8Op`.
 
     >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN
     >>> K, SMEM = OperandMajorMode.K, OperandSource.SMEM
@@ -91,6 +92,12 @@ class MmaMXF8F6F4Op(ShapeFields, BlockScaledMmaOp, InputTypes):
 
     _kind = "mxf8f6f4"
     _inputs = SMALL_FLOATS
+
+    def __new__(cls, a_dtype: Any = None, b_dtype: Any = None, *shape_and_more: Any, **named: Any) -> Any:
+        """An operation; of one type, if a shape stands in the place of B's."""
+        if isinstance(b_dtype, tuple):
+            return MmaMXF8Op(a_dtype, b_dtype, *shape_and_more, **named)
+        return super().__new__(cls)
 
     def _types(self) -> tuple[Any, Any, Any]:
         return F32, self.a_dtype, self.b_dtype
