@@ -107,6 +107,11 @@ def plain(
     return body
 
 
+@pair("uninitialised", "y[t] = taken.load()", "cute.copy(load, part, taken)")
+def columns_that_nothing_has_written(bug: bool) -> None:
+    run(plain(at=32 if bug else 0, columns=64), bug)
+
+
 @pair("tcgen05.ld.32x32b.x32 reaches column 543 of tensor memory", "cute.copy(load, part, taken)")
 def beyond_the_columns(bug: bool) -> None:
     run(plain(at=512 if bug else 0), bug)

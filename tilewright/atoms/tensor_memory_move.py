@@ -25,7 +25,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, HeldRegisters, Instruction, Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.types import I32, MemSpace, element_of
+from tilewright.ir.types import I32, FragType, MemSpace, element_of
 from tilewright.layout import Layout
 from tilewright.layout.evaluate import static_offsets
 
@@ -225,8 +225,9 @@ class TmemLoad(TmemMove):
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         active_warps(lanes, self)
         fragment, *addresses = operands
-        for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
-            places = self._places(lanes, address)
+        places_of = [self._places(lanes, address) for address in addresses]
+        self._tell_unwritten(lanes, op, places_of)
+        for chosen, places in zip(op.attrs["registers"], places_of, strict=True):
             for place in places:
                 if place.memory.stores[place.where].any():
                     raise lanes.fault(
@@ -242,6 +243,24 @@ class TmemLoad(TmemMove):
                 place.memory.loads[place.where] += 1
             lanes.defer(LOAD, _Loaded(self, lanes, places, chosen, held))
         return ()
+
+    def _tell_unwritten(self, lanes: Lanes, op: Op, places_of: list[list[_Place]]) -> None:
+        """Notify of registers that get what nothing has written."""
+        found = None
+        for chosen, places in zip(op.attrs["registers"], places_of, strict=True):
+            for place in places:
+                written = place.memory.written[place.where]
+                if written.all():
+                    continue
+                if found is None:
+                    kind = op.operands[0].type
+                    assert isinstance(kind, FragType)
+                    found = np.zeros((WARP * lanes.warps, kind.n), bool)
+                words = ~written.all(-1) if self.pack else ~written
+                rows = slice(WARP * place.row, WARP * (place.row + 1))
+                found[rows, list(chosen)] = np.repeat(words, len(chosen) // words.shape[1], axis=1)
+        if found is not None:
+            lanes.unwritten(found)
 
 
 class _Loaded:

@@ -94,6 +94,11 @@ class Lanes(Protocol):
         cells of the indices ``where``."""
         ...
 
+    def unwritten(self, registers: np.ndarray[Any, Any]) -> None:
+        """Tell observers which ``registers [L, n]`` of its fragment a load fills from tensor memory that nothing has
+        written, before it changes anything."""
+        ...
+
     def spread(self, value: Any) -> np.ndarray[Any, Any]:
         """A scalar or vector operand as a full ``[L]`` or ``[L, n]`` array (read-only)."""
         ...

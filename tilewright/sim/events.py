@@ -127,6 +127,10 @@ class Observer:
         :class:`tilewright.atoms.tensor_memory_state.TensorMemory`), at the cells of the indices (lanes, columns)
         ``where``. An MMA reads operand A and writes its accumulators."""
 
+    def unwritten(self, group: Group, registers: np.ndarray) -> None:
+        """The op that is executed loads from tensor memory what nothing has written since it was allocated: to
+        ``registers [lanes, registers of its fragment]``, true where that is so of any."""
+
     def ordered(self, group: Group, op: Op) -> None:
         """A call whose class states ``orders`` beside barriers has been executed: a fence, a commit or wait of a group,
         ``bar.warp.sync``. The lanes are those of ``group.mask``."""

@@ -107,6 +107,10 @@ class GroupLanes:
         if self.group.events is not None:
             self.group.events.tensor_memory(self.group, row, memory, writes, where)
 
+    def unwritten(self, registers: np.ndarray) -> None:
+        if self.group.events is not None:
+            self.group.events.unwritten(self.group, registers)
+
     def _both(self, mask: np.ndarray | None) -> np.ndarray | None:
         if mask is None:
             return self.mask

@@ -155,7 +155,11 @@ class RegisterOrigins(FromArrays):
             return None
         if atom.copies and atom.agents:
             if atom.in_flight:  # another check watches its registers until they are loaded
-                registers.fill(group, self.slots[op.operands[0]], found[0], op.attrs["registers"])
+                slot = self.slots[op.operands[0]]
+                registers.fill(group, slot, found[0], op.attrs["registers"])
+                if pending is not None:  # cells of tensor memory that nothing has written
+                    kept = registers.get(group, slot)
+                    registers.put(group, slot, pending if kept is None else np.maximum(kept, pending))
             return None
         if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
             return self._copy(registers, group, op, found, pending)

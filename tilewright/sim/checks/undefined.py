@@ -53,6 +53,12 @@ def finding_of(sink: str, op: Op, who: Actor, origin: Origin, count: int) -> Fin
         "the thread that writes it, or for the copy that brings it (a barrier, mbarrier_wait, or consumer_wait of a "
         "pipeline)"
     )
+    if space == "tensor":
+        memory, why = None, "tensor memory holds what other blocks have left in it until this block writes the cells"
+        fix = (
+            "write the cells first: an MMA into them (with Field.ACCUMULATE false, if it is the first), a tcgen05.st, "
+            "or a tcgen05.cp; and load only the lanes and columns that were written"
+        )
     if space == "global":
         if origin.made is not None and origin.made.where is not None:
             parties.append(Party(f"made uninitialised by {origin.made.function}", None, at=origin.made.where))

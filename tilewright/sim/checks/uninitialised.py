@@ -1,6 +1,6 @@
-"""Uninitialised values: registers, shared memory and arrays of the caller that were never written, where they reach a
-result (a store to global memory), a branch or an address. Only moving them is not an error: padding is copied
-together with the data.
+"""Uninitialised values: registers, shared memory, tensor memory and arrays of the caller that were never written, where
+they reach a result (a store to global memory), a branch or an address. Only moving them is not an error: padding is
+copied together with the data.
 
 Every cell of shared memory and every register that holds such a value remembers where it was first read
 (:mod:`.taint`); operations hand it on (:mod:`.register_origins`). Which elements of the caller's arrays are
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.atoms.tensor_memory import LOAD
 from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
@@ -52,7 +53,8 @@ class Uninitialised(RegisterOrigins):
             # that read all registers are followed from then on, beginning with the op itself.
             self.arrays.held.clear()
             self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow", "land"})
-        concerned = self.arrays or (known.may_read_unwritten if self.thorough else known.allocations)
+        read = known.may_read_unwritten if self.thorough else known.allocations
+        concerned = self.arrays or read or known.tensor_memory
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
         elif self.asleep:
@@ -99,6 +101,8 @@ class Uninitialised(RegisterOrigins):
             memory = None
             if offset is not None:
                 memory = shared_memory(offset, 1 << self.shift, self.names)
+            elif op.opcode == "call" and op.attrs["atom"].name == LOAD:
+                memory = MemoryPlace("tensor", 0, 0, "tensor memory")
             elif op.opcode == "frag.alloc":
                 kind = op.result.type
                 memory = MemoryPlace(
@@ -283,6 +287,13 @@ class Uninitialised(RegisterOrigins):
         for row in rows[bad]:
             origins[int(row) * WARP : (int(row) + per) * WARP] = self._origin(op, offset)
         registers.put(group, slot, origins)
+
+    def unwritten(self, group: Group, registers: Array) -> None:
+        """A load of cells of tensor memory that nothing has written since they were allocated."""
+        if self.asleep:
+            self.wake()
+            raise RunAgain
+        self.pending = np.where(registers, ORIGIN(self._origin(group.lanes.op)), ORIGIN(0))
 
     def memory_of(self, group: Group) -> Array:
         return self.memory[group.wave]
