@@ -104,7 +104,7 @@ class TmemAllocator:
     def allocate(
         self, num_columns: int | None = None, *, num_cols: int | None = None, loc: Any = None, ip: Any = None
     ) -> None:
-        """Allocate columns, by the allocating warp. ``num_cols`` is the name of their number in the guide to tcgen05."""
+        """Allocate columns, by the allocating warp; the guide to tcgen05 calls their number ``num_cols``."""
         given = [count for count in (num_columns, num_cols) if count is not None]
         if len(given) != 1:
             raise ConstraintError("TmemAllocator.allocate takes the number of columns once")
