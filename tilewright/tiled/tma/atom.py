@@ -185,7 +185,7 @@ def make_tiled_tma_atom(
         num_multicast,
         internal_type,
     )
-    return TmaInfo(*made, smem_layout)
+    return TmaInfo(made.atom, made.tma_tensor, smem_layout)
 
 
 def make_tiled_tma_atom_A(
@@ -302,7 +302,8 @@ def _make_for_mma(
     atom = tiled_mma.instruction
     expand = atom.stored_type(which) != (atom.type_a if which == "A" else atom.type_b)
     one = _of_one_tile(smem_layout, math.prod(size(mode) for mode in tiler) // atom.ctas)
-    return TmaInfo(*_make(what, op, gmem_tensor, one, values, tiler, shared, internal_type, expand), smem_layout)
+    made = _make(what, op, gmem_tensor, one, values, tiler, shared, internal_type, expand)
+    return TmaInfo(made.atom, made.tma_tensor, smem_layout)
 
 
 def _of_one_stage(smem_layout: Any, tiler: Any) -> Any:
