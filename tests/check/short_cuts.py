@@ -131,7 +131,7 @@ def read_again(flags: Flags, *rest: Any, **more: Any) -> None:
 
 
 def fences_asked_again(flags: Flags, found: Any, clocks: Any, warp: int, lane: Any, site: Any) -> Any:
-    return flags._by_fence(clocks, warp, lane, site.scope)
+    return flags.released_by_fence(clocks, warp, lane, site.scope)
 
 
 def awake(check: Uninitialised, launch: Any) -> None:

@@ -291,17 +291,17 @@ def test_fences_that_cover_a_relaxed_write(lane: int | None, scope: int) -> None
         row[list(columns)] = clock
         return Fenced(level, clock, SparseClock({0: row}))
 
-    nothing = flags._by_fence(made, 1, lane, scope)
+    nothing = flags.released_by_fence(made, 1, lane, scope)
     assert nothing == (None, 0)
     flags.fenced[made] = {1: {3: fenced(2, 5, 10)}, 2: {None: fenced(3, 6, 11)}, WARPS + 1: {None: fenced(0, 1, 12)}}
-    know, level = flags._by_fence(made, 1, lane, scope)
+    know, level = flags.released_by_fence(made, 1, lane, scope)
     if lane == 4:
         assert (know, level) == (None, 0)
     else:
         assert know is not None and np.flatnonzero(know.rows[0]).tolist() == [10] and level == min(2, scope)
     for clock, covers in ((5, False), (6, True), (7, True)):  # of the fence of warp 2, as warp 1 knows it
         made.clocks[1, made.own[2]] = clock
-        know, level = flags._by_fence(made, 1, lane, scope)
+        know, level = flags.released_by_fence(made, 1, lane, scope)
         found = [] if know is None else np.flatnonzero(know.rows[0]).tolist()
         assert found == [10] * (lane != 4) + [11] * covers
         assert level == (0 if not found else min(2 if lane != 4 else 3, scope))

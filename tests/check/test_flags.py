@@ -27,7 +27,7 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         before = len(found)
         know, level = short(self, found, clocks, warp, lane, site)
         kept.append(len(found) == before)
-        plain, same_level = self._by_fence(clocks, warp, lane, site.scope)
+        plain, same_level = self.released_by_fence(clocks, warp, lane, site.scope)
         assert level == same_level and (know is None) == (plain is None)
         if know is not None and plain is not None:
             assert know.lanes == plain.lanes and know.rows.keys() == plain.rows.keys()

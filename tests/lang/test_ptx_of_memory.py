@@ -197,6 +197,26 @@ def test_what_is_not_ordered_is_found() -> None:
         )
 
 
+@pytest.mark.parametrize("word, races", [("release", False), ("relaxed", True)])
+def test_a_relaxed_arrival_orders_nothing(word: str, races: bool) -> None:
+    def body(t: Any, p: Any) -> Any:
+        bar, data = arch.alloc_smem(Int64, 1, 8), arch.alloc_smem(Int32, 64)
+        if t == 0:
+            arch.mbarrier_init(bar, 64)
+            arch.mbarrier_init_fence()
+        arch.sync_threads()
+        (data + t).store(t)
+        asm(None, f"mbarrier.arrive.{word}.cta.shared::cta.b64 _, [$0];", "r", Int32(bar.toint()))
+        arch.mbarrier_wait(bar, 0)
+        return (data + (63 - t)).load()
+
+    if races:
+        with pytest.raises(TilewrightError, match="data race"):
+            per_thread(cute.jit(body), 64, memory=[0])
+    else:
+        assert per_thread(cute.jit(body), 64, memory=[0])[0][:2] == [63, 62]
+
+
 def test_an_mbarrier() -> None:
     def body(t: Any, p: Any) -> Any:
         bar = arch.alloc_smem(Int64, 1, 8)

@@ -29,10 +29,41 @@ _UPDATE_CLUSTER = Access("update", "mbarrier", _SHARED, bits=64, order="relaxed"
 
 
 class MbarrierInstruction(Instruction):
-    """The common part of the instructions. ``takes`` names the i32 operands after the pointer."""
+    """The common part of the instructions. ``takes`` names the i32 operands after the pointer.
+
+    ``order``: what PTX's ``.sem`` says, for those that have one (``default_order``: where the text leaves it out).
+    A ``relaxed`` arrival releases what a fence before it does, and a relaxed test acquires by a fence after it.
+    ``scope``: PTX's ``.scope``, "cta" or "cluster"; None leaves it out, which is cta.
+    """
 
     takes: ClassVar[tuple[str, ...]] = ()
+    default_order: ClassVar[str] = ""
     remote: bool = False
+    order: str = ""
+    scope: str | None = None
+
+    def check_order(self) -> None:
+        if self.order not in (self.default_order, "relaxed") or self.scope not in (None, "cta", "cluster"):
+            raise ConstraintError(
+                f"{self.name}: the order is {self.default_order} or relaxed, not {self.order!r}; "
+                f"the scope is cta or cluster, not {self.scope!r}"
+            )
+
+    @property
+    def is_relaxed(self) -> bool:
+        return self.order == "relaxed"
+
+    @property
+    def qualifiers(self) -> str:
+        """``.sem.scope`` of the PTX text; nothing where both are what PTX takes without them."""
+        if self.scope is None and not self.is_relaxed:
+            return ""
+        return f".{self.order}.{self.ordered_scope}"
+
+    @property
+    def ordered_scope(self) -> str:
+        """Whose accesses it orders: those of remote ones reach the cluster in any case."""
+        return self.scope or ("cluster" if self.remote else "cta")
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
@@ -70,6 +101,10 @@ class MbarrierInstruction(Instruction):
     @property
     def space(self) -> str:
         return "shared::cluster" if self.remote else "shared::cta"
+
+
+def _releases(atom: MbarrierInstruction) -> tuple[Ordering, ...]:
+    return () if atom.is_relaxed else (Ordering(atom.ordered_scope, release=True, through="mbarrier"),)
 
 
 MAP_RANK = """__device__ __forceinline__ uint32_t map_shared_rank(uint32_t address, uint32_t rank) {
@@ -130,19 +165,23 @@ class MbarrierArrive(MbarrierInstruction):
 
     arrivals: int = 1
     remote: bool = False
+    order: str = "release"
+    scope: str | None = None
     name: ClassVar[str] = "mbarrier.arrive"
+    default_order: ClassVar[str] = "release"
 
     def __post_init__(self) -> None:
+        self.check_order()
         if not isinstance(self.arrivals, int) or not 1 <= self.arrivals <= MOST:
             raise ConstraintError(f"mbarrier.arrive: {self.arrivals!r} arrivals; a static count from 1 to {MOST}")
 
     @computed
     def orders(self) -> tuple[Ordering, ...]:
-        return (Ordering("cluster" if self.remote else "cta", release=True, through="mbarrier"),)
+        return _releases(self)
 
     @computed
     def min_arch(self) -> int:
-        return 90 if self.remote or self.arrivals > 1 else 80
+        return 90 if self.remote or self.arrivals > 1 or self.is_relaxed or self.scope == "cluster" else 80
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         touch = self.touch(lanes, operands).exists()
@@ -151,7 +190,7 @@ class MbarrierArrive(MbarrierInstruction):
 
     def emit(self, out: Emitter, op: Op) -> None:
         count = f", {self.arrivals}" if self.arrivals > 1 else ""
-        text = f"mbarrier.arrive.{self.space}.b64 _, [%0]{count};"
+        text = f"mbarrier.arrive{self.qualifiers}.{self.space}.b64 _, [%0]{count};"
         out.line(f'asm volatile("{text}" :: "r"({self.address(out, op)}) : "memory");')
 
 
@@ -162,15 +201,20 @@ class MbarrierExpectTx(MbarrierInstruction):
 
     arrive: bool = False
     remote: bool = False
+    order: str = "release"
+    scope: str | None = None
     name: ClassVar[str] = "mbarrier.expect_tx"
+    default_order: ClassVar[str] = "release"
     expects_bytes: ClassVar[bool] = True
     takes: ClassVar[tuple[str, ...]] = ("bytes",)
     min_arch: int = 90
 
+    def __post_init__(self) -> None:
+        self.check_order()
+
     @computed
     def orders(self) -> tuple[Ordering, ...]:
-        scope = "cluster" if self.remote else "cta"
-        return (Ordering(scope, release=True, through="mbarrier"),) if self.arrive else ()
+        return _releases(self) if self.arrive else ()
 
     def mnemonic(self) -> str:
         name = "mbarrier.arrive.expect_tx" if self.arrive else self.name
@@ -187,7 +231,8 @@ class MbarrierExpectTx(MbarrierInstruction):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        form = "arrive.expect_tx" if self.arrive else f"expect_tx.relaxed.{'cluster' if self.remote else 'cta'}"
+        alone = f"expect_tx.relaxed.{self.ordered_scope}"
+        form = f"arrive.expect_tx{self.qualifiers}" if self.arrive else alone
         text = f"mbarrier.{form}.{self.space}.b64 {'_, ' if self.arrive else ''}[%0], %1;"
         operands = f'"r"({self.address(out, op)}), "r"({out.value(op.operands[1])})'
         out.line(f'asm volatile("{text}" :: {operands} : "memory");')
@@ -219,14 +264,33 @@ class MbarrierTest(MbarrierInstruction):
     """``mbarrier.try_wait.parity``, or with ``hint`` off ``test_wait``: whether the phase of this parity is complete.
 
     On a GPU ``try_wait`` may let the thread rest for a while first; sm_80 has ``test_wait`` only, and is given that.
+    ``limited``: at most for so many nanoseconds (last operand).
     """
 
     hint: bool = True
+    order: str = "acquire"
+    scope: str | None = None
+    limited: bool = False
     name: ClassVar[str] = "mbarrier.try_wait"
+    default_order: ClassVar[str] = "acquire"
     quiet: ClassVar[bool] = True
     accesses = (_READ,)
-    orders = (Ordering("cta", acquire=True, through="mbarrier", where_true=True),)
-    takes: ClassVar[tuple[str, ...]] = ("parity",)
+
+    def __post_init__(self) -> None:
+        self.check_order()
+
+    @computed
+    def takes(self) -> tuple[str, ...]:
+        return ("parity", "nanoseconds") if self.limited else ("parity",)
+
+    @computed
+    def orders(self) -> tuple[Ordering, ...]:
+        ordering = Ordering(self.ordered_scope, acquire=True, through="mbarrier", where_true=True)
+        return () if self.is_relaxed else (ordering,)
+
+    @computed
+    def min_arch(self) -> int:
+        return 90 if self.is_relaxed or self.scope == "cluster" else 80
 
     def mnemonic(self) -> str:
         return self.name if self.hint else "mbarrier.test_wait"
@@ -243,8 +307,9 @@ class MbarrierTest(MbarrierInstruction):
         return (done,)
 
     def emit(self, out: Emitter, op: Op) -> None:
-        address, parity = self.address(out, op), out.value(op.operands[1])
-        out.line(f"{out.declare(op.results[0])} = {_test(out, self.hint)}({address}, {parity});")
+        name = _test(out, self.hint, self.qualifiers, self.limited)
+        operands = [self.address(out, op), *map(out.value, op.operands[1:])]
+        out.line(f"{out.declare(op.results[0])} = {name}({', '.join(operands)});")
 
 
 @dataclass(frozen=True)
@@ -272,17 +337,22 @@ class MbarrierWait(MbarrierInstruction):
         out.line(f"mbarrier_wait({self.address(out, op)}, {out.value(op.operands[1])});")
 
 
-def _test(out: Emitter, hint: bool) -> str:
+def _test(out: Emitter, hint: bool, qualifiers: str = "", limited: bool = False) -> str:
     """The device function that asks once."""
     form = "try_wait" if hint and out.arch >= 90 else "test_wait"
-    name = f"mbarrier_{form}"
+    name = f"mbarrier_{form}{qualifiers.replace('.', '_')}{'_limited' if limited else ''}"
+    operands, inputs, last = "uint32_t barrier, uint32_t parity", '"r"(barrier), "r"(parity)', ""
+    if limited:
+        operands += ", uint32_t nanoseconds"
+        if form == "try_wait":  # test_wait never rests
+            inputs, last = f'{inputs}, "r"(nanoseconds)', ", %3"
     return out.helper(
         name,
-        f"__device__ __forceinline__ bool {name}(uint32_t barrier, uint32_t parity) {{\n"
+        f"__device__ __forceinline__ bool {name}({operands}) {{\n"
         "  uint32_t done;\n"
-        f'  asm volatile("{{ .reg .pred p; mbarrier.{form}.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; '
-        '}"\n'
-        '               : "=r"(done) : "r"(barrier), "r"(parity) : "memory");\n'
+        f'  asm volatile("{{ .reg .pred p; mbarrier.{form}.parity{qualifiers}.shared::cta.b64 p, [%1], %2{last}; '
+        'selp.u32 %0, 1, 0, p; }"\n'
+        f'               : "=r"(done) : {inputs} : "memory");\n'
         "  return done;\n"
         "}\n",
     )

@@ -15,10 +15,10 @@ from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import CTAGroup, chosen
 from tilewright.experimental.cuda.tensor_map import MapPointer
-from tilewright.experimental.synchronise import own_place
+from tilewright.experimental.mbarriers import own_place
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import I64, U8
-from tilewright.lang.device import barriers, bulk_tensors
+from tilewright.lang.device import atomic, barriers, bulk_tensors
 from tilewright.lang.device.array import Array
 from tilewright.lang.device.atomic import pointer_of
 from tilewright.lang.device.bulk_bytes import bytes_of, hint_operand, place_operand
@@ -28,6 +28,7 @@ from tilewright.lang.numbers.numeric import Boolean, Int16, Int32, Uint8, unwrap
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import make_tensor
+from tilewright.lang.tensors.vector import Vector
 from tilewright.layout import make_layout
 from tilewright.tiled import staged_copy
 from tilewright.tiled.atom import CopyAtom
@@ -322,14 +323,19 @@ def load_ext(
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
-    """The number at a pointer, or ``count`` of them as a Vector.
+    """The number at a pointer, or ``count`` of them as a Vector. ``order`` (``MemOrder.RELAXED`` or ``ACQUIRE``) and
+    ``scope`` (a ``MemScope``, by default the GPU): one number that others may write at any time.
 
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: load_ext(p + 2 * t, count=2)[1], 2, memory=[1, 2, 3, 4])[0]
     [2, 4]
     """
-    _plain(order, "load_ext")
-    return _at(ptr, dtype, "load_ext").load(0, count)
+    ordered = _ordered(order, scope, "load_ext")
+    if ordered is None:
+        return _at(ptr, dtype, "load_ext").load(0, count)
+    if count != 1:
+        raise ConstraintError(f"load_ext: PTX orders loads of one number, not of {count}")
+    return atomic.load(ptr, dtype, **ordered)
 
 
 def store_ext(
@@ -342,14 +348,21 @@ def store_ext(
     loc: Any = None,
     ip: Any = None,
 ) -> None:
-    """Store a number or a Vector at a pointer.
+    """Store a number or a Vector at a pointer. ``order`` (``MemOrder.RELAXED`` or ``RELEASE``) and ``scope`` (a
+    ``MemScope``, by default the GPU): one number that others may read at any time. ``cache_modifier`` is a hint, which
+    is not followed; a ``HintWarning`` says so.
 
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: store_ext(t + 5, p + t), 2, memory=[0, 0])[1]
     [5, 6]
     """
-    _plain(order, "store_ext")
-    _at(ptr, None, "store_ext").store(value)
+    atomic.not_followed("store_ext", cache_modifier)
+    ordered = _ordered(order, scope, "store_ext")
+    if ordered is None:
+        return _at(ptr, None, "store_ext").store(value)
+    if isinstance(value, Vector):
+        raise ConstraintError("store_ext: PTX orders stores of one number, not of a Vector")
+    return atomic.store(ptr, value, **ordered)
 
 
 def _at(ptr: Any, dtype: Any, what: str) -> Array:
@@ -357,6 +370,12 @@ def _at(ptr: Any, dtype: Any, what: str) -> Array:
     return Array(place, 1, dtype=dtype)
 
 
-def _plain(order: Any, what: str) -> None:
-    if order is not None and chosen(choices.MemOrder, order, what) is not choices.MemOrder.WEAK:
-        raise ConstraintError(f"{what}: order={order!r} is not here: use cute.arch.load or store with sem= and scope=")
+def _ordered(order: Any, scope: Any, what: str) -> dict[str, str] | None:
+    """``sem`` and ``scope`` of an ordered access; None for one that is weak."""
+    sem = choices.MemOrder.WEAK if order is None else chosen(choices.MemOrder, order, what)
+    reach = None if scope is None else chosen(choices.MemScope, scope, what)
+    if sem is not choices.MemOrder.WEAK:
+        return {"sem": sem.value, "scope": (reach or choices.MemScope.GPU).value}
+    if reach is not None:
+        raise ConstraintError(f"{what}: scope={reach.name} belongs to an order: give order=MemOrder.RELAXED, ...")
+    return None

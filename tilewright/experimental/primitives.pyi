@@ -27,17 +27,19 @@ from tilewright.experimental.descriptors import (
     Tcgen05InstrDesc as Tcgen05InstrDesc, Tcgen05MxInstrDesc as Tcgen05MxInstrDesc,
     Tcgen05MxOmmaInstrDesc as Tcgen05MxOmmaInstrDesc, Tcgen05SmemDesc as Tcgen05SmemDesc,
 )
+from tilewright.experimental.mbarriers import (
+    cp_async_mbarrier_arrive as cp_async_mbarrier_arrive, fence_mbarrier_init as fence_mbarrier_init,
+    mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
+    mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init, mbarrier_inval as mbarrier_inval,
+    mbarrier_try_wait_parity as mbarrier_try_wait_parity, mbarrier_wait_parity as mbarrier_wait_parity,
+)
 from tilewright.experimental.synchronise import (
     bar_warp_sync as bar_warp_sync, barrier as barrier, barrier_cluster_arrive as barrier_cluster_arrive,
     barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
     barrier_cta_arrive as barrier_cta_arrive, barrier_cta_sync as barrier_cta_sync,
-    barrier_cta_sync_aligned as barrier_cta_sync_aligned, cp_async_mbarrier_arrive as cp_async_mbarrier_arrive,
-    cluster_ctarank as cluster_ctarank, elect_sync as elect_sync, fence_mbarrier_init as fence_mbarrier_init,
+    barrier_cta_sync_aligned as barrier_cta_sync_aligned, cluster_ctarank as cluster_ctarank, elect_sync as elect_sync,
     fence_proxy as fence_proxy, fence_proxy_acquire as fence_proxy_acquire,
     fence_proxy_release as fence_proxy_release, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
-    mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
-    mbarrier_expect_tx as mbarrier_expect_tx, mbarrier_init as mbarrier_init, mbarrier_inval as mbarrier_inval,
-    mbarrier_try_wait_parity as mbarrier_try_wait_parity, mbarrier_wait_parity as mbarrier_wait_parity,
     setmaxregister as setmaxregister, shfl_sync as shfl_sync, vote_sync as vote_sync,
 )
 from tilewright.experimental.tcgen05 import (

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.atoms.cluster import Mapa
-from tilewright.atoms.mbarrier import MbarrierInval
 from tilewright.atoms.tensormap import FenceTensorMapAcquire, FenceTensorMapRelease
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
 from tilewright.experimental.choices import chosen
-from tilewright.ir.types import MemSpace, PtrType
-from tilewright.lang.device import barriers, clusters, mbarriers, registers, warps
+from tilewright.lang.device import barriers, clusters, registers, warps
 from tilewright.lang.device.atomic import pointer_of
 from tilewright.lang.device.calls import call
 from tilewright.lang.device.threads import block_idx_in_cluster
-from tilewright.lang.numbers.numeric import Int64, unwrap, wrap
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.numbers.numeric import unwrap
+from tilewright.lang.tensors.pointer import Pointer
 
 __all__ = [
     "bar_warp_sync",
@@ -28,21 +25,12 @@ __all__ = [
     "barrier_cta_sync",
     "barrier_cta_sync_aligned",
     "cluster_ctarank",
-    "cp_async_mbarrier_arrive",
     "elect_sync",
-    "fence_mbarrier_init",
     "fence_proxy",
     "fence_proxy_acquire",
     "fence_proxy_release",
     "fence_sync_restrict",
     "mapa",
-    "mbarrier_arrive",
-    "mbarrier_arrive_expect_tx",
-    "mbarrier_expect_tx",
-    "mbarrier_init",
-    "mbarrier_inval",
-    "mbarrier_try_wait_parity",
-    "mbarrier_wait_parity",
     "setmaxregister",
     "shfl_sync",
     "vote_sync",
@@ -50,7 +38,7 @@ __all__ = [
 
 
 def elect_sync(*, membermask: Any = None, loc: Any = None, ip: Any = None) -> Any:
-    """A Boolean that is true in one lane of the warp.
+    """A Boolean that is true in one lane of those that execute it, which ``membermask`` names for PTX.
 
     >>> from tilewright import Int32
     >>> from tilewright.testing import per_thread
@@ -145,195 +133,13 @@ def barrier_cluster_wait(*, loc: Any = None, ip: Any = None) -> None:
 def mapa(ptr: Any, rank: Any, *, addrspace: Any = None, loc: Any = None, ip: Any = None) -> Pointer:
     """The pointer to the same place in the shared memory of block ``rank`` of the cluster.
 
+    >>> from tilewright import Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (mapa(arch.alloc_smem(Int64, 1), 0), t)[-1], 64)[:2]
     [0, 1]
     """
     return clusters.mapa(pointer_of(ptr, "mapa"), rank)
-
-
-def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """Make the Int64 an mbarrier whose phases wait for ``count`` arrivals.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def meet(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     barrier_cta_sync()
-    ...     mbarrier_arrive(bar)
-    ...     barrier_cta_sync()
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
-    """
-    mbarriers.mbarrier_init(_mbarrier(mbar, "mbarrier_init")[0], count)
-
-
-def mbarrier_inval(mbar: Any, *, loc: Any = None, ip: Any = None) -> None:
-    """The mbarrier ends; its bytes may be used again.
-
-    >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def ends(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     mbarrier_init(bar, 1)
-    ...     mbarrier_inval(bar)
-    ...     return t
-    >>> per_thread(ends, 1)
-    [0]
-    """
-    call(MbarrierInval(), _mbarrier(mbar, "mbarrier_inval")[0])
-
-
-def fence_mbarrier_init(*, loc: Any = None, ip: Any = None) -> None:
-    """The mbarriers that this thread has initialised are mbarriers for the cluster and for TMA.
-
-    >>> from tilewright.testing import per_thread
-    >>> per_thread(lambda t: (fence_mbarrier_init(), t)[-1], 64)[:2]
-    [0, 1]
-    """
-    mbarriers.mbarrier_init_fence()
-
-
-def mbarrier_arrive(
-    mbar: Any, *, count: Any = 1, scope: Any = None, relaxed: bool = False, loc: Any = None, ip: Any = None
-) -> None:
-    """This thread arrives, at an mbarrier of its block or at one that :func:`mapa` gives.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def meet(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     barrier_cta_sync()
-    ...     mbarrier_arrive(bar)
-    ...     barrier_cta_sync()
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
-    """
-    pointer, rank = _mbarrier(mbar, "mbarrier_arrive")
-    mbarriers.mbarrier_arrive(pointer, rank, int(unwrap(count)))
-
-
-def mbarrier_arrive_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """This thread arrives, and the phase waits for so many bytes besides.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def outstanding(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     mbarrier_init(bar, 1)
-    ...     mbarrier_arrive_expect_tx(bar, 128)
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(outstanding, 1)  # 128 bytes are outstanding
-    [0]
-    """
-    pointer, rank = _mbarrier(mbar, "mbarrier_arrive_expect_tx")
-    mbarriers.mbarrier_arrive_and_expect_tx(pointer, nbytes, rank)
-
-
-def mbarrier_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = None, ip: Any = None) -> None:
-    """The phase waits for so many bytes more.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def outstanding(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     mbarrier_init(bar, 1)
-    ...     mbarrier_expect_tx(bar, 128)
-    ...     mbarrier_arrive(bar)
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(outstanding, 1)  # 128 bytes are outstanding
-    [0]
-    """
-    pointer, rank = _mbarrier(mbar, "mbarrier_expect_tx")
-    mbarriers.mbarrier_expect_tx(pointer, nbytes, rank)
-
-
-def mbarrier_try_wait_parity(
-    mbar: Any,
-    phase: Any,
-    *,
-    time_limit: Any = None,
-    scope: Any = None,
-    order: Any = None,
-    loc: Any = None,
-    ip: Any = None,
-) -> Any:
-    """Whether the phase of this parity is complete: ``while not mbarrier_try_wait_parity(mbar, phase): pass`` waits.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def meet(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     barrier_cta_sync()
-    ...     mbarrier_arrive(bar)
-    ...     barrier_cta_sync()
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
-    """
-    return mbarriers.mbarrier_try_wait(_mbarrier(mbar, "mbarrier_try_wait_parity")[0], phase)
-
-
-def mbarrier_wait_parity(
-    mbar: Any,
-    phase: Any,
-    kind: Any = choices.MBarrierWait.TRY,
-    *,
-    scope: Any = None,
-    order: Any = None,
-    loc: Any = None,
-    ip: Any = None,
-) -> Any:
-    """:func:`mbarrier_try_wait_parity`, or ``test_wait``.
-
-    >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
-    >>> def meet(t):
-    ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     barrier_cta_sync()
-    ...     mbarrier_arrive(bar)
-    ...     barrier_cta_sync()
-    ...     return Int32(mbarrier_wait_parity(bar, 0, choices.MBarrierWait.TEST))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
-    """
-    chosen(choices.MBarrierWait, kind, "mbarrier_wait_parity")
-    return mbarrier_try_wait_parity(mbar, phase)
-
-
-def cp_async_mbarrier_arrive(mbar: Any, *, noinc: bool = False, loc: Any = None, ip: Any = None) -> None:
-    """This thread's arrival once all its earlier ``cp.async`` have landed.
-
-    >>> cp_async_mbarrier_arrive(None)
-    Traceback (most recent call last):
-        ...
-    tilewright.errors.ConstraintError: cp_async_mbarrier_arrive: give noinc=True: the arrival is one of those counted
-    """
-    if not noinc:
-        raise ConstraintError("cp_async_mbarrier_arrive: give noinc=True: the arrival is one of those counted")
-    mbarriers.cp_async_mbarrier_arrive_noinc(_mbarrier(mbar, "cp_async_mbarrier_arrive")[0])
 
 
 def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None) -> None:
@@ -475,26 +281,3 @@ def vote_sync(mask: Any, pred: Any, kind: Any, *, loc: Any = None, ip: Any = Non
         "ballot": warps.vote_ballot_sync,
     }[way]
     return function(pred, mask)
-
-
-def _mbarrier(x: Any, what: str) -> tuple[Pointer, Any]:
-    """A pointer to an mbarrier in the block's own shared memory, and the rank of the block whose it is (None: own)."""
-    pointer, rank = own_place(x, what)
-    if pointer is None:
-        raise ConstraintError(f"{what}: an mbarrier is an Int64 in shared memory, not at {pointer_of(x, what)}")
-    return recast_ptr(pointer, dtype=Int64), rank
-
-
-def own_place(x: Any, what: str) -> tuple[Pointer | None, Any]:
-    """(the place of the block's own shared memory that ``x`` points to or that :func:`mapa` mapped to ``x``, the rank
-    that it was mapped to or None). The place is None where ``x`` is neither."""
-    pointer = pointer_of(x, what)
-    value, rank = pointer.value(), None
-    op = value.op
-    while op is not None and op.opcode == "ptr.cast":
-        op = op.operands[0].op
-    if op is not None and op.opcode == "call" and isinstance(op.attrs["atom"], Mapa):
-        value, rank = op.operands[0], wrap(op.operands[1])
-    if not isinstance(value.type, PtrType) or value.type.space is not MemSpace.SMEM:
-        return None, rank
-    return Pointer(value, Int64) if rank is not None else pointer, rank

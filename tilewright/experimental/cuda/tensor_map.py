@@ -23,6 +23,7 @@ from tilewright.ir.tensormap import (
     TensorMapTemplate,
 )
 from tilewright.ir.types import B4X16, EXPANDED, U8, MemSpace, PtrType, ScalarType, scalar_of
+from tilewright.lang.device.atomic import not_followed
 from tilewright.lang.numbers.numeric import Int64, as_numeric, unwrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import Pointer
@@ -63,7 +64,8 @@ class TensorMapDataFormat(enum.Enum):
 
 
 class TensorMapL2Promotion(enum.Enum):
-    """How much the L2 cache fetches at once: of no consequence to results."""
+    """How much the L2 cache fetches at once: no result depends on it. It is ``l2_128b`` here; where a program asks for
+    another, a ``HintWarning`` says so."""
 
     none = 0
     l2_64b = 1
@@ -136,6 +138,7 @@ def create_tensor_map_tiled_from_view(
     """
     what = "create_tensor_map_tiled_from_view"
     _check_fill(what, oob_fill)
+    _check_promotion(what, l2_promotion)
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
         raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
     shape, stride = (x if isinstance(x, tuple) else (x,) for x in (tensor.layout.shape, tensor.layout.stride))
@@ -171,6 +174,7 @@ def create_tensor_map_tiled(
     of the other modes in units of 16 bytes."""
     what = "create_tensor_map_tiled"
     _check_fill(what, oob_fill)
+    _check_promotion(what, l2_promotion)
     if len(global_strides) != len(global_dims) - 1 or len(box_dims) != len(global_dims):
         raise ConstraintError(
             f"{what}: {len(global_dims)} extents have as many box_dims and one stride less, not {len(box_dims)} and "
@@ -219,6 +223,7 @@ def create_tensor_map_im2col(
     """
     what = "create_tensor_map_im2col"
     _check_fill(what, oob_fill)
+    _check_promotion(what, l2_promotion)
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, Pointer):
         raise ConstraintError(f"{what} takes a tensor in global memory, not {tensor}")
     shape, stride = tensor.layout.shape, tensor.layout.stride
@@ -263,6 +268,11 @@ def _check_im2col(
 def _check_fill(what: str, fill: Any) -> None:
     if fill is not None and fill is not TensorMapFloatOOBFill.none:
         raise ConstraintError(f"{what}: oob_fill={fill!r}: elements outside of the tensor are zeros here, leave it out")
+
+
+def _check_promotion(what: str, promotion: Any) -> None:
+    if promotion not in (None, TensorMapL2Promotion.l2_128b):
+        not_followed(what, f"l2_promotion={getattr(promotion, 'name', promotion)}")
 
 
 def _element(dtype: Any, tma_format: Any, what: str) -> ScalarType:

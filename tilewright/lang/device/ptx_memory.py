@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
+from tilewright.atoms.mbarrier import MbarrierArrive, MbarrierExpectTx, MbarrierTest
 from tilewright.atoms.ptx.text import Operand, Statement, parts
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -33,7 +34,8 @@ from tilewright.ir.types import (
     ScalarType,
 )
 from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, ptx_bulk, ptx_matrix, registers
-from tilewright.lang.numbers.numeric import Int32, wrap
+from tilewright.lang.device.calls import call
+from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.tensors.pointer import Pointer
 
 KINDS: dict[str, ScalarType] = {
@@ -227,7 +229,7 @@ _COUNTS: dict[str, Callable[[int], Any]] = {
 _BARRIER = re.compile(r"(bar|barrier)(?:\.cta)?\.(sync|arrive)(\.aligned)?")
 _MBARRIER = re.compile(
     r"mbarrier\.(init|arrive|expect_tx|arrive\.expect_tx|(?:try|test)_wait\.parity)"
-    r"(?:\.(?:release|acquire|relaxed)(?:\.(?:cta|cluster))?)?(?:\.shared(?:::cta|::cluster)?)?\.b64"
+    r"(?:\.(release|acquire|relaxed)(?:\.(cta|cluster))?)?(?:\.shared(?:::cta|::cluster)?)?\.b64"
 )
 _NOINC = re.compile(r"cp\.async\.mbarrier\.arrive\.noinc(?:\.shared(?:::cta)?)?\.b64")
 
@@ -277,7 +279,7 @@ def emit(statement: Statement, text: Text) -> None:
         of, threads = (*named, None)[:2]
         meet(barrier_id=of, number_of_threads=threads, aligned=barrier[1] == "bar" or barrier[3] is not None)
     elif (found := _MBARRIER.fullmatch(opcode)) is not None:
-        _at_mbarrier(found[1], text, operands)
+        _at_mbarrier(found[1], found[2], found[3], text, operands)
     elif _NOINC.fullmatch(opcode):
         made = text.shared_place(operands[0])
         assert made is not None
@@ -306,20 +308,24 @@ def _cp_async(statement: Statement, text: Text) -> CpAsync | None:
     return CpAsync(8 * sizes[0], LoadCacheMode(found[1]))
 
 
-def _at_mbarrier(what: str, text: Text, operands: tuple[Operand, ...]) -> None:
+def _at_mbarrier(what: str, order: str | None, scope: str | None, text: Text, operands: tuple[Operand, ...]) -> None:
     before = int(what.startswith("arrive") or "wait" in what)
     made = text.shared_place(operands[before])
     assert made is not None
-    place, rank = made[0], None if made[1] is None else wrap(Builder.current().cast(made[1], I32))
+    place, rank = made[0], [] if made[1] is None else [Builder.current().cast(made[1], I32)]
     if what == "arrive":
-        return mbarriers.mbarrier_arrive(place, rank, *(int(str(o)) for o in operands[2:]))
-    numbers = [Int32(wrap(text.number(o, I32))) for o in operands[before + 1 :]]
+        counts = (int(str(o)) for o in operands[2:])
+        call(MbarrierArrive(next(counts, 1), bool(rank), order or "release", scope), place, *rank)
+        return
+    number = text.number(operands[before + 1], I32)
     if "wait" in what:
-        done = mbarriers.mbarrier_try_wait(place, numbers[0])
-        text.write(parts(operands[0])[0], Builder.current().cast(done.ir_value(), BOOL))
+        limit = [text.number(o, I32) for o in operands[3:]]
+        atom = MbarrierTest(what.startswith("try"), order or "acquire", scope, bool(limit))
+        (done,) = call(atom, place, number, *limit, results=(BOOL,))
+        text.write(parts(operands[0])[0], done)
     elif what == "init":
-        mbarriers.mbarrier_init(place, numbers[0])
+        mbarriers.mbarrier_init(place, wrap(number))
     elif what == "expect_tx":
-        mbarriers.mbarrier_expect_tx(place, numbers[0], rank)
+        call(MbarrierExpectTx(False, bool(rank), scope=scope), place, number, *rank)
     else:
-        mbarriers.mbarrier_arrive_and_expect_tx(place, numbers[0], rank)
+        call(MbarrierExpectTx(True, bool(rank), order or "release", scope), place, number, *rank)

@@ -14,6 +14,7 @@ from tilewright.sim.checks.sparse_clock import SparseClock
 from tilewright.sim.cluster_barrier import ClusterWait
 
 if TYPE_CHECKING:
+    from tilewright.sim.checks.flags import Flags
     from tilewright.sim.group import Group
     from tilewright.sim.wave import Wave
 
@@ -292,13 +293,30 @@ class MbarrierClocks:
         if others:
             clocks.step(np.array([*{warp for warp, _, _ in others}]))
 
+    def arrive_relaxed(self, warps: Array, places: Array, lanes: Array, flags: Flags, scope: int) -> None:
+        """As :meth:`arrive`, of arrivals that release nothing by themselves: what a fence before them released is what
+        the mbarrier gathers, where the fence's scope and theirs are wide enough."""
+        clocks = self.clocks
+        for warp, place, lane in self._each(warps, places, lanes):
+            know, level = flags.released_by_fence(clocks, warp, lane, scope)
+            block = clocks.first + warp // clocks.layout.warps
+            if know is None or level < flags.covers(block, clocks.first + (place >> 32)):
+                continue
+            row = know.rows.pop(int(clocks.cluster[warp]), None)
+            nothing = np.zeros(self.width, np.int32)
+            self._at(place).add(nothing if row is None else row, know if know.rows or know.lanes else None)
+
+    def _each(self, warps: Array, places: Array, lanes: Array) -> list[tuple[int, int, int | None]]:
+        """(warp, place, lane) of who acts; lane None where a whole warp does."""
+        whole_warps, single_lanes = self._by_place(warps, places, lanes)
+        whole = [(warp, place, None) for place, mine in whole_warps.items() for warp in mine.tolist()]
+        return [*whole, *single_lanes]
+
     def landed(self, warps: Array, places: Array, lanes: Array, agent: int, opened: Array) -> None:
         """Arrivals that stand for what an agent did for these lanes: up to the groups open at their issue."""
         clocks = self.clocks
         rows = {int(w): k for k, w in enumerate(warps)}
-        whole_warps, single_lanes = self._by_place(warps, places, lanes)
-        whole = [(int(warp), place, None) for place, mine in whole_warps.items() for warp in mine]
-        for warp, place, lane in [*whole, *single_lanes]:
+        for warp, place, lane in self._each(warps, places, lanes):
             clock, gathered = int(opened[rows[warp], agent]), self._at(place)
             if lane is None or clocks.issues_alone(warp, lane, agent):
                 # The copies of a whole warp have a column; those of single lanes have none, and go beside the row.
@@ -369,16 +387,27 @@ class MbarrierClocks:
         for warp, place, lane in others:
             self._learn(warp, place, lane)
 
+    def see(self, flags: Flags, scope: int, warps: Array, places: Array, lanes: Array) -> None:
+        """Relaxed tests have found these phases complete: a fence after them acquires what was released there."""
+        clocks = self.clocks
+        for warp, place, _ in self._each(warps, places, lanes) if places.size else ():
+            if place in self.done:
+                flags.has_seen(clocks, warp, self._released(warp, place), clocks.first + (place >> 32), scope)
+
     def _all_learn(self, warps: Array, place: int) -> None:
         found = self.done.get(place)
         if found is not None:
             found.hand_to(self.clocks, warps)
 
     def _learn(self, warp: int, place: int, lane: int) -> None:
-        found = self.done.get(place)
-        if found is not None:
-            # The row goes on changing with later phases, and the clocks of lanes keep what they are given.
-            know = SparseClock({int(self.clocks.cluster[warp]): found.row.copy()})
-            if found.rest is not None:
-                know.join(found.rest)
-            self.clocks.learn(warp, know, lane)
+        if place in self.done:
+            self.clocks.learn(warp, self._released(warp, place), lane)
+
+    def _released(self, warp: int, place: int) -> SparseClock:
+        """What phases of this mbarrier have released so far. Its row goes on changing with later phases, so this is a
+        copy, which may be kept."""
+        found = self.done[place]
+        know = SparseClock({int(self.clocks.cluster[warp]): found.row.copy()})
+        if found.rest is not None:
+            know.join(found.rest)
+        return know

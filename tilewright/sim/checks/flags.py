@@ -160,25 +160,28 @@ class Flags:
             if acquires:
                 clocks.learn(warp, know, lane)
             else:
-                item = SeenRelease(int(clocks.now[warp]), source, min(level, site.scope), know)
-                items = self.seen.setdefault(clocks, {}).setdefault(warp, [])
-                if not any(i.know is know and i.level == item.level for i in items):  # a loop reads it many times
-                    items.append(item)
+                self.has_seen(clocks, warp, know, source, min(level, site.scope))
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
+
+    def has_seen(self, clocks: Clocks, warp: int, know: SparseClock, source: int, level: int) -> None:
+        """A relaxed read has seen what a thread of block ``source`` released, for a fence after it to acquire."""
+        items = self.seen.setdefault(clocks, {}).setdefault(warp, [])
+        if not any(i.know is know and i.level == level for i in items):  # a loop reads it many times
+            items.append(SeenRelease(int(clocks.now[warp]), source, level, know))
 
     def _by_fence_once(
         self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
     ) -> Released:
-        """``_by_fence`` within one access, asked once for all lanes of a warp. Invariant: the answers of two lanes
-        differ only where some lane of the warp has fenced alone; then each is asked. The clock is shared."""
+        """``released_by_fence`` within one access, asked once for all lanes of a warp. Invariant: the answers of two
+        lanes differ only where some lane of the warp has fenced alone; then each is asked. The clock is shared."""
         alone = self.fenced.get(clocks, {}).get(warp, {}).keys() - {None}
         key = warp, lane if alone else None
         if key not in found:
-            found[key] = self._by_fence(clocks, warp, lane, site.scope)
+            found[key] = self.released_by_fence(clocks, warp, lane, site.scope)
         return found[key]
 
-    def _by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> Released:
+    def released_by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> Released:
         """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that
         are known to have fenced."""
         fences, found, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)

@@ -7,13 +7,14 @@ copies. What an instruction orders is stated in its class.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
 
 from tilewright.ir.core import Constant, Op
-from tilewright.ir.effects import Ordering
+from tilewright.ir.effects import SCOPES, Ordering
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.barrier_clocks import BarrierClocks, ClusterBarrierClocks, MbarrierClocks
@@ -186,11 +187,16 @@ class HappensBefore(Observer):
             self.clusters[group.wave].arrive(threads, releases)
 
     def mbarrier(self, group: Group, what: str, places: Array, lanes: Array, done: Array | None) -> None:
-        """The order by mbarriers: arrivals release, waits and tests that succeed acquire, and bytes that a copy brings
-        carry the copy's clock to the warps that wait for the phase."""
+        """The order by mbarriers: arrivals release, waits and tests that succeed acquire (relaxed ones with a fence
+        before or after them), and bytes that a copy brings carry the copy's clock to the warps that wait for the
+        phase."""
         op, mbarriers = group.lanes.op, self.mbarriers[group.wave]
         if what == "arrive":
             orders = [order for order in self._orders(op) if order.release]
+            if not orders:
+                mbarriers.arrive_relaxed(
+                    group.warps, places, lanes, self.flags, SCOPES.index(op.attrs["atom"].ordered_scope)
+                )
             for order in orders:
                 if order.agent:
                     mbarriers.landed(group.warps, places, lanes, self.layout.agents.index(order.agent), self._open())
@@ -198,7 +204,12 @@ class HappensBefore(Observer):
                     mbarriers.arrive(group.warps, places, lanes)
         elif what == "test" and op not in self.results_unused:
             assert done is not None
-            mbarriers.acquire(group.warps, places[done], lanes[done])
+            learn = (
+                mbarriers.acquire
+                if self._orders(op)
+                else partial(mbarriers.see, self.flags, SCOPES.index(op.attrs["atom"].ordered_scope))
+            )
+            learn(group.warps, places[done], lanes[done])
         elif what == "wait":
             mbarriers.begin_wait(group.warps, places, lanes)
         elif what == "complete" and self.landing:
