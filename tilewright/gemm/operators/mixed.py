@@ -142,7 +142,8 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
     """The weight as kernels take it."""
-    words = weight.words.permute(3, 2, 1, 0) if framework(weight.words) == "torch" else weight.words.transpose()
+    blocks = weight.blocks
+    words = blocks.permute(3, 2, 1, 0) if framework(blocks) == "torch" else blocks.transpose()
     return PreparedOperand(
         from_dlpack(words, assumed_align=16).mark_layout_dynamic(leading_dim=0),
         from_dlpack(weight.scales.T).mark_layout_dynamic(leading_dim=0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tilewright.gemm.access import VECTOR
@@ -32,8 +33,8 @@ STEPS = (16, 64, 256)
 
 def prepared_matrix(weight: PreparedWeight) -> PreparedMatrix:
     """The weight as an operand of a problem."""
-    n8, tiles, lanes, words_of_lane = weight.words.shape
-    words = Matrix.of("the weight", weight.words.reshape(n8, tiles * lanes * words_of_lane))
+    blocks = weight.blocks
+    words = Matrix.of("the weight", blocks.reshape(blocks.shape[0], prod(blocks.shape[1:])))
     scales = Matrix.of("the scales", weight.scales.T)
     zeros = None if weight.zeros is None else Matrix.of("the zero points", weight.zeros.T)
     return PreparedMatrix(words.name, words.source, words.array, scales, zeros, weight.dtype)

@@ -13,46 +13,61 @@ from tilewright.gemm.access import VECTOR
 from tilewright.gemm.mainloop.prepared_weight import OFFSET, OFFSET_OF_BYTES, prepared_layout
 from tilewright.gemm.mixed_config import COLUMNS, DEPTH, LANES, WORDS
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.weight_settings import GROUPS, WeightSettings, settings_of
 from tilewright.lang.arguments.arrays import array_of
-
-GROUPS = (32, 64, 128)
 
 
 @dataclass(frozen=True)
 class PreparedWeight:
-    """A weight (N, K) of integers of 4 or 8 ``bits``, or of Float4E2M1FN or Float8E4M3FN (``floats``), in the order in
-    which kernels read it, with its scales.
+    """A weight (N, K) in the order in which kernels read it, with its scales. :func:`prepare_weight` makes it.
 
-    ``words`` is (N / 8, K / 128, 32, 4) of int32, of 8 bits (N / 8, K / 64, 32, 4), ``scales`` (K / group, N),
-    ``zeros`` None or (K / group, N) of uint8. :func:`prepare_weight` makes it.
+    ``words`` is a vector of int32, whose length says what the weight was prepared for (``weight_settings``), ``scales``
+    (K / group, N), ``zeros`` None or (K / group, N) of uint8. The parts may be saved, loaded and moved one by one: parts
+    that do not belong to each other, or words in another order, are refused by :func:`mixed_matmul`.
 
     >>> import numpy as np
-    >>> prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16)).group
-    32
+    >>> prepared = prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16))
+    >>> prepared.group, prepared.words.shape  # 128 words, and 1 that is their mark
+    (32, (129,))
     """
 
     words: Any
     scales: Any
     zeros: Any = None
-    bits: int = 4
-    floats: bool = False
+
+    @property
+    def settings(self) -> WeightSettings:
+        """What the words were prepared for; ArgumentError where the parts are no weight. It reads no memory, and takes
+        tensors that have none."""
+        words, scales = (tuple(map(int, x.shape)) for x in (self.words, self.scales))
+        return settings_of(words, scales, self.zeros is not None)
 
     @property
     def dtype(self) -> Any:
         """The numeric class of the numbers."""
-        if self.floats:
-            return Float4E2M1FN if self.bits == 4 else Float8E4M3FN
-        return Int4 if self.bits == 4 else Int8
+        return self.settings.dtype
+
+    @property
+    def bits(self) -> int:
+        """Of a number."""
+        return int(self.settings.dtype.width)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, K)"""
-        return int(self.words.shape[0]) * COLUMNS, int(self.words.shape[1]) * DEPTH * 4 // self.bits
+        return int(self.scales.shape[1]), int(self.scales.shape[0]) * self.settings.group
 
     @property
     def group(self) -> int:
         """The elements of K that share a scale."""
-        return self.shape[1] // max(1, int(self.scales.shape[0]))
+        return self.settings.group
+
+    @property
+    def blocks(self) -> Any:
+        """The words without their mark, as kernels read them: (N / 8, K / 128, 32, 4), of 8 bits (N / 8, K / 64, 32,
+        4)."""
+        (n, k), bits = self.shape, self.bits
+        return self.words[: n * k * bits // 32].reshape(n // COLUMNS, k * bits // (4 * DEPTH), LANES, WORDS)
 
 
 def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4) -> PreparedWeight:
@@ -72,8 +87,8 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
 
     >>> import numpy as np
     >>> prepared = prepare_weight(np.full((16, 256), -3, np.int8), np.ones((16, 2), np.float16))
-    >>> prepared.shape, prepared.group, prepared.words.shape
-    ((16, 256), 128, (2, 2, 32, 4))
+    >>> prepared.shape, prepared.group, str(prepared.settings)
+    ((16, 256), 128, 'Int4 without zero points, groups of 128')
     """
     kind = framework(weight, "weight")
     if kind == "jax" or framework(scales, "scales") != kind:
@@ -103,8 +118,12 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
     bits = 8 if floats and not pairs else bits
     by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
     by_group[...] = scales.T
-    words = words_of(weight, n, k, bits, floats, zeros is not None)
-    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales), bits, floats)
+    dtype = (Float8E4M3FN if bits == 8 else Float4E2M1FN) if floats else Int8 if bits == 8 else Int4
+    settings = WeightSettings(dtype, zeros is not None, k // given.shape[1] if k else GROUPS[-1])
+    words = new_result(weight, (settings.words(n, k),), Int32)
+    words[: n * k * bits // 32] = words_of(weight, n, k, bits, floats, settings.zeros).reshape(-1)
+    words[n * k * bits // 32 :] = settings.mark
+    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales))
 
 
 def check_bits(bits: int, pairs: bool, floats: bool, zeros: Any) -> None:
@@ -178,24 +197,11 @@ def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
 
 
 def check_prepared(weight: PreparedWeight) -> None:
-    """ArgumentError for parts that :func:`prepare_weight` did not make and that kernels cannot read: they take both to
-    lie in memory without gaps, and to begin at a multiple of 16 bytes."""
-    words, scales = array_of(weight.words), array_of(weight.scales)
-    if weight.bits not in (4, 8) or (weight.zeros is not None and (weight.bits == 8 or weight.floats)):
-        raise ArgumentError(
-            f"a prepared weight has 4 bits, or 8 without zero points, as floats are, not {weight.bits}"
-            f"{'' if weight.zeros is None else ' with zero points'}"
-        )
-    n, k = weight.shape
-    whole = (n // COLUMNS, k // DEPTH * weight.bits // 4, LANES, WORDS)
-    if tuple(words.shape) != whole or words.dtype is not Int32 or len(scales.shape) != 2 or scales.shape[1] != n:
-        raise ArgumentError(
-            f"a prepared weight has words of Int32 and shape (N / {COLUMNS}, K / {DEPTH}, {LANES}, {WORDS}) and "
-            f"scales of shape (K / group, N), not {words.dtype.__name__} of {tuple(words.shape)} and "
-            f"{tuple(scales.shape)}"
-        )
-    if weight.group not in GROUPS or weight.group * scales.shape[0] != k:
-        raise ArgumentError(f"{scales.shape[0]} rows of scales do not divide K = {k} into groups of 32, 64 or 128")
+    """ArgumentError for parts that are no prepared weight, and for those that kernels cannot read: they take all to lie
+    in memory without gaps, and to begin at a multiple of 16 bytes."""
+    words, scales, _ = array_of(weight.words), array_of(weight.scales), weight.settings
+    if words.dtype is not Int32:
+        raise ArgumentError(f"the words of a prepared weight are Int32, not {words.dtype.__name__}")
     named = [("words", words), ("scales", scales)]
     if weight.zeros is not None:
         zeros = array_of(weight.zeros)

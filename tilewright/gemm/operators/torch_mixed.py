@@ -23,13 +23,11 @@ def operator(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
     zeros: Tensor | None = None,
-    bits: int = 4,
-    floats: bool = False,
 ) -> Tensor:
     """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
     with torch.no_grad():
         result: Tensor = mixed_matmul(
-            a, PreparedWeight(words, scales, zeros, bits, floats), bias, activation=activation, out_dtype=out_dtype
+            a, PreparedWeight(words, scales, zeros), bias, activation=activation, out_dtype=out_dtype
         )
     return result
 
@@ -43,10 +41,8 @@ def fake(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
     zeros: Tensor | None = None,
-    bits: int = 4,
-    floats: bool = False,
 ) -> Tensor:
-    n, k = PreparedWeight(words, scales, bits=bits).shape
+    n, k = PreparedWeight(words, scales, zeros).shape
     if a.shape[-1] != k:
         raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
     return a.new_empty((*a.shape[:-1], n), dtype=out_dtype or a.dtype)
@@ -59,6 +55,6 @@ def recorded(
     need_no_gradient("mixed_matmul", (a, weight.scales, bias, out))
     dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.mixed_matmul(
-        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, weight.bits, weight.floats
+        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros
     )
     return result if out is None else out.copy_(result)
