@@ -22,8 +22,8 @@ class PreparedWeight:
     """A weight (N, K) in the order in which kernels read it, with its scales. :func:`prepare_weight` makes it.
 
     ``words`` is a vector of int32, whose length says what the weight was prepared for (``weight_settings``), ``scales``
-    (K / group, N), ``zeros`` None or (K / group, N) of uint8. The parts may be saved, loaded and moved one by one: parts
-    that do not belong to each other, or words in another order, are refused by :func:`mixed_matmul`.
+    (K / group, N), ``zeros`` None or (K / group, N) of uint8. The parts may be saved, loaded and moved one by one:
+    parts that do not belong together, or words in another order, are refused by :func:`mixed_matmul`.
 
     >>> import numpy as np
     >>> prepared = prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16))
