@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright import Float32
+from tilewright import Float32, sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import scaled_matmul
 
@@ -355,3 +355,47 @@ def test_a_compiled_call_refuses_what_an_eager_one_does(shapes: Any) -> None:
         a, b = (torch.empty(shape, dtype=torch.float8_e4m3fn) for shape in shapes)
         with pytest.raises(ArgumentError, match="scaled_matmul multiplies two matrices"):
             torch_scaled.operator(a, b, torch.empty(()), torch.empty(()))
+
+
+def moved(x: Any, by: int) -> Any:
+    """A contiguous copy that begins ``by`` elements after the beginning of its memory."""
+    torch = pytest.importorskip("torch")
+    memory = torch.zeros((x.numel() + by) * x.element_size(), dtype=torch.uint8).view(x.dtype)
+    found = memory[by:].view(x.shape)
+    found.copy_(x)
+    return found
+
+
+@pytest.mark.parametrize("columns", [1, 128])
+@pytest.mark.parametrize("where", ["a", "b", "out", "rows of a"])
+def test_scales_of_blocks_at_odd_addresses(where: str, columns: int) -> None:
+    """What TMA cannot access is copied, also where the only kernel that there is reads by TMA."""
+    torch = pytest.importorskip("torch")
+    rng, (m, n, k) = np.random.default_rng(0), (40, 64, 272)
+    left, right = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((m, k), (n, k)))
+    scale_a = np.exp2(rng.integers(-3, 4, (m, 3))).astype(np.float32)
+    scale_b = np.exp2(rng.integers(-3, 4, (-(-n // columns), 3))).astype(np.float32)
+    deep = np.arange(k) // 128
+    exact = (left * scale_a[:, deep]) @ (right * scale_b[np.arange(n) // columns][:, deep]).T
+    a, b = (torch.from_numpy(x).to(torch.float8_e4m3fn) for x in (left, right))
+    out = torch.full((m, n), float("nan"))
+    if where == "rows of a":
+        wide = torch.zeros(m * (k + 5), dtype=torch.uint8).view(a.dtype).view(m, k + 5)
+        wide[:, :k] = a
+        a = wide[:, :k]
+    a, b, out = (moved(x, 1) if where == name else x for name, x in (("a", a), ("b", b), ("out", out)))
+    for _ in range(2):
+        out.fill_(float("nan"))
+        scaled_matmul(a, b.T, torch.from_numpy(scale_a), torch.from_numpy(scale_b).T, out=out)
+        np.testing.assert_array_equal(out.numpy(), exact)
+
+
+def test_nothing_is_read_beyond_the_scales() -> None:
+    """Rows of 59 columns, which a copy for TMA would make 64: for these the scales have no numbers, and amax none."""
+    a, b = np.ones((64, 16384), E4M3), np.ones((59, 16384), E4M3)
+    scales, amax = np.full(64, np.nan, np.float32), np.zeros(1, np.float32)
+    scales[:59] = 1
+    with sim.options(sizes="gpu"):
+        for of_columns in (scales[None, :59], np.ones((), np.float32)):
+            found = scaled_matmul(a, b.T, np.ones((64, 1), np.float32), of_columns, use_fast_accum=True, amax=amax)
+            assert (found == 16384).all() and amax[0] == 16384

@@ -127,6 +127,37 @@ def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:
         scaled_grouped_matmul(given_a, given_b.T, first[:, :1].repeat(1, 3, 1), second, offsets)
 
 
+@pytest.mark.parametrize("where", ["a", "b", "out"])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_scales_of_blocks_at_odd_addresses(mode: int, where: str) -> None:
+    """What TMA cannot access is copied."""
+    torch = pytest.importorskip("torch")
+    (m, n, k), ends = ((40, 64, 144), [7, 7, 40]) if mode == 0 else ((64, 40, 144), [7, 7, 40])
+    operands, _ = drawn(mode, m, n, k, ends, np.int8, 5)
+    a, b = (torch.from_numpy(x.copy(order="K")).float().to(torch.float8_e4m3fn) for x in operands[:2])
+    deep = torch.ones((m, 2)), torch.ones((3, 2, 1))
+    scale_a, scale_b = deep if mode == 0 else (torch.ones((3, 1, 2)), torch.ones((2, n)))
+    out = torch.full((m, n), float("nan")) if mode == 0 else torch.full((n, m), float("nan")).T
+    exact = np.zeros((m, n))
+    for i, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        one, other = operands[0].astype(np.float64), operands[1].astype(np.float64)
+        cut = slice(begin, end)
+        if mode == 0:
+            exact[cut] = one[cut] @ other[i]
+        else:
+            exact[:, cut] = one[i] @ other[:, cut]
+
+    def moved(x: Any) -> Any:
+        memory = torch.zeros((x.numel() + 1) * x.element_size(), dtype=torch.uint8).view(x.dtype)
+        found = memory.as_strided(x.shape, x.stride(), 1)
+        found.copy_(x)
+        return found
+
+    a, b, out = (moved(x) if where == name else x for name, x in (("a", a), ("b", b), ("out", out)))
+    scaled_grouped_matmul(a, b, scale_a, scale_b, torch.tensor(ends, dtype=torch.int32), out=out)
+    np.testing.assert_array_equal(out.numpy(), exact)
+
+
 @pytest.mark.parametrize("kernel", [None, "tensorop_e4m3"])
 def test_rows_of_no_group_are_zero_whatever_their_scales_are(kernel: str | None) -> None:
     operands, exact = drawn(0, 40, 32, 64, [5, 16], E4M3, 1)

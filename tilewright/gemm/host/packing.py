@@ -35,6 +35,8 @@ class Packing:
     """Bytes that the copies read and write."""
     whole: bool = True
     """Whether the rows of C and D become whole accesses."""
+    longer: tuple[str, ...] = ()
+    """The matrices of which that makes the rows longer."""
 
     @classmethod
     def of(cls, problem: Problem, entry: KernelEntry) -> Packing | None:
@@ -55,7 +57,16 @@ class Packing:
             return None
         copies = [packed(getattr(problem, name), name, majors[name], whole) for name in names]
         moved = sum(2 * math.prod(copy.shape) * copy.dtype.bytes for copy in copies)
-        return cls(tuple(names), tuple(majors[name] for name in names), tuple(map(bytes_of, copies)), moved, whole)
+        longer = tuple(
+            name for name, copy in zip(names, copies, strict=True) if copy.shape != getattr(problem, name).shape
+        )
+        majors_of = tuple(majors[name] for name in names)
+        return cls(tuple(names), majors_of, tuple(map(bytes_of, copies)), moved, whole, longer)
+
+    def allowed(self, may_pack: str) -> bool:
+        """Whether all of the matrices may be copied: ``may_pack`` has their names, small ones of those that may only
+        be copied to rows as long as their own. What is as long as D's rows is then not read beyond its end."""
+        return all(name in may_pack or (name not in self.longer and name.lower() in may_pack) for name in self.names)
 
     @property
     def bytes(self) -> int:

@@ -70,7 +70,7 @@ class Plan:
         """The first of ``entries`` that can take the operands, in the size that suits the problem. ``reduction``: how
         blocks that share a tile add up, None as the decomposition has it. ``split`` and
         ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: which of A, B,
-        C, D may be copied to aligned rows for a kernel that is faster even so."""
+        C, D may be copied to aligned rows for a kernel that is faster even so (:meth:`Packing.allowed`)."""
         gpu = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
@@ -276,7 +276,7 @@ def packing_for(
 ) -> Packing | None:
     """The copies, of matrices that may be copied, with which the kernel takes the problem; None if there are none."""
     packing = Packing.of(problem, entry)
-    if packing is None or not set(packing.names) <= set(may_pack):
+    if packing is None or not packing.allowed(may_pack):
         return None
     refused = refusal(entry, packing.placed(problem), decomposition, capability_of(machine), reduction)
     return packing if refused is None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Chain
-from tilewright.gemm.family.accesses import group_accesses
+from tilewright.gemm.family.accesses import OperandAccess, group_accesses
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.copies import copies
 from tilewright.gemm.host.handle import Handle
@@ -128,13 +128,16 @@ def gemm_grouped(
     return results
 
 
-def with_contiguous(problems: list[Problem]) -> tuple[list[Handle], list[Problem], list[Handle]]:
+def with_contiguous(
+    problems: list[Problem], accesses: Callable[[Problem], list[OperandAccess]] = group_accesses
+) -> tuple[list[Handle], list[Problem], list[Handle]]:
     """The problems as kernels of groups can take them, with the copies that this wants before and after the launches:
-    of matrices that have no contiguous mode, and of C where its layout is not that of D."""
+    of matrices that have no contiguous mode, and of C where its layout is not that of D. ``accesses``: what more the
+    only kernels that there are assume. What is read for each column is as long as D's rows, which stay as they are."""
     before, seen, after = [], [], []
     for problem in problems:
-        packing = None if problem.is_empty else Packing.needed(problem, group_accesses(problem))
-        if packing is not None:
+        packing = None if problem.is_empty else Packing.needed(problem, accesses(problem))
+        if packing is not None and not packing.longer:
             given, target = problem, machine_of(problem.D.device)
             needed = Workspace(0, Int32, 0, packing.bytes)
             problem = packing.placed(given, own_memory(needed, zeros_beside(target, given.D)))

@@ -23,6 +23,7 @@ from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.choice.simulated import simulated_work
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed, stores_result
+from tilewright.gemm.family.accesses import OperandAccess, group_accesses
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.epilogue_operands import check_epilogue
@@ -217,12 +218,16 @@ class CutProduct:
         if k == 0 or self.groups == 0:
             result[...] = 0
             return
-        before, seen, after = with_contiguous([self.problem])
+        before, seen, after = with_contiguous([self.problem], self.accesses)
         for copy in before:
             copy()
         replace(self, problem=seen[0]).launch()
         for copy in after:
             copy()
+
+    def accesses(self, problem: Problem) -> list[OperandAccess]:
+        """What all kernels that may be taken assume of the matrices: others are copied."""
+        return group_accesses(problem)
 
     def launch(self) -> None:
         """Choose the kernel, and launch it."""

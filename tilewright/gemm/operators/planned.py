@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.choose import KernelOptions
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import FIXED_US
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.host import handle
-from tilewright.gemm.host.plan import Plan, limits
+from tilewright.gemm.host.plan import Plan, limits, packing_for
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.epilogues import is_long
 from tilewright.gemm.operators.meanwhile import COMPILING, adds_in_order, kinds
@@ -42,9 +43,19 @@ def by_the_model(
     functions: tuple[Any, ...],
     problem: Problem,
 ) -> Plan:
-    """``functions``: those of the epilogue, which may take longer than the main loop of a size."""
+    """``functions``: those of the epilogue, which may take longer than the main loop of a size.
+
+    The rule of all operators for memory that kernels cannot access, as views at odd addresses: where no kernel takes
+    the operands as they are, the first one that takes copies of them gets these. (Where one takes them, another one
+    with copies is taken if the model says that it is faster.)"""
     entries = for_functions(entries, functions, problem)
-    return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
+    try:
+        return Plan.of(problem, entries, decomposition, problem.machine, may_pack=may_pack)
+    except ArgumentError:
+        for entry in entries:
+            if packing_for(entry, problem, decomposition, problem.machine, None, may_pack) is not None:
+                return Plan.with_copies(problem, entry, decomposition, problem.machine, may_pack)
+        raise
 
 
 def for_functions(entries: list[KernelEntry], functions: tuple[Any, ...], problem: Problem) -> list[KernelEntry]:

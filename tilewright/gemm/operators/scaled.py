@@ -76,7 +76,8 @@ def scaled_matmul(
             a row; or (ceil(M / 128), ceil(K / 128)), one for each block of 128 x 128.
         scale_b: float32: one number; (1, N) or (N,), one for each column; (ceil(K / 128), N) or
             (ceil(K / 128), ceil(N / 128)). Both operands have scales of blocks, or none has; those of Int8 have none.
-            Operands with scales of blocks, and the result, have rows that begin at multiples of 16 bytes.
+            With scales of blocks the rows of the result are a multiple of 16 bytes long; operands that kernels cannot
+            read as they are, as views at odd addresses, are copied.
         bias: a vector of N numbers, added to every row after the scales.
         out: where the result goes; made if it is None.
         activation: as for :func:`matmul`, applied last.
@@ -262,6 +263,12 @@ class ScaledRequest(Request):
             (low, high), (first, last) = array.bounds, array_of(x).bounds
             if low < last and first < high:
                 raise ArgumentError(f"amax overlaps {name}: give it memory of its own")
+
+    @property
+    def may_pack(self) -> str:
+        """Rows of D may become longer where nothing is read for each column, and ``amax`` is not that of more."""
+        free = self.bias is None and self.amax is None and self.kinds == ScaleKinds("all", "all")
+        return "ABCD" if free else "ABcd"
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """The scales, the bias, the activation, amax and the scale of the result, applied in this order."""

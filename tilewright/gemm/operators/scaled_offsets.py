@@ -13,8 +13,9 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.scales import BLOCK
+from tilewright.gemm.family.accesses import OperandAccess
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.problem import check_vector
+from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
@@ -182,6 +183,13 @@ class ScaledCutProduct(CutProduct):
                 "hopper_e4m3_promoted and hopper_e5m2_promoted can"
             )
         return found
+
+    def accesses(self, problem: Problem) -> list[OperandAccess]:
+        """Scales of blocks are Hopper kernels', which load and store by TMA."""
+        if self.blocks is None:
+            return super().accesses(problem)
+        (entry, *_) = self.suited_entries()
+        return entry.family.accesses(entry.config, problem)
 
     def function(self, config: Any) -> GroupScales | GroupBlockScales:
         """The scales of the group of each tile."""
