@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import statistics
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -44,6 +48,23 @@ def staged(body: Callable[[Any], Any]) -> None:
 def test_functions_of_math_and_numpy_name_cute_math(body: Callable[[Any], Any]) -> None:
     with pytest.raises(StagingError, match=rf"(?s){USE}.*\n  at .*test_host_functions.py:\d+"):
         staged(body)
+
+
+def test_functions_of_other_libraries_name_cute_math() -> None:
+    """In Python, where a variable holds the number, and in C, whose message names its class."""
+    bodies = [
+        lambda x: Fraction(x[0].to(cute.Int32), 2),
+        lambda x: Decimal(x[0]),
+        lambda x: statistics.mean([x[0], x[1]]),
+        lambda x: json.dumps([x[0]]),
+    ]
+    for body in bodies:
+        with pytest.raises(StagingError, match=rf"(?s)libraries .*{USE}.*\n  at .*test_host_functions.py:\d+"):
+            staged(body)
+    with pytest.raises(TypeError, match="Rational"):
+        staged(lambda x: Fraction("half", 2.5))
+    with pytest.raises(StagingError, match=r"unsupported operand type\(s\) for \*\* or pow"):
+        staged(lambda x: pow(x[0].to(cute.Int32), 2, 5))
 
 
 def test_functions_of_pytorch_name_cute_math() -> None:

@@ -543,7 +543,29 @@ def test_texts_that_are_made_while_staging(staged, capfd):
         assert percent % {"a": 3, "b": 4} + fields.format(4) + "-".join("ab") == "003 44a-b" and n % 2 == 1
         return n
 
-    texts = of_percent, of_an_augmented_percent, of_format, of_a_list
+    def of_an_unbound_format(n):
+        return len(str.format("{}", n))  # here
+
+    def of_a_mapping(n):
+        return len("{n}".format_map({"n": n}))  # here
+
+    def of_ascii(n):
+        return len(ascii(n))  # here
+
+    def of_a_dict(n):
+        return len(str({"n": [n]}))  # here
+
+    def of_an_exception(n):
+        return len("%s" % (ValueError(n),))  # noqa: UP031 - what is tested # here
+
+    def as_a_key(n):
+        return {f"{n}": 1}.get("3", 2)  # here
+
+    def as_a_number(n):
+        return int(f"{n}") + ord(str(n % 10))  # here
+
+    texts = of_percent, of_an_augmented_percent, of_format, of_a_list, of_an_unbound_format, of_a_mapping
+    texts += of_ascii, of_a_dict, of_an_exception, as_a_key, as_a_number
     for program in (of_another_length, counted, compared, searched, *texts):
         refuse(program, staged, 3, match="a text with run-time numbers in it can only be printed, or added to")
     with pytest.raises(ArgumentError, match=r"has more fields than its 1 values\n  at .*# here"):

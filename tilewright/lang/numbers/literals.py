@@ -25,11 +25,30 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     if isinstance(value, (bool, int, float)):
         known = kind is None or kind.is_float or not isinstance(value, float)
         return value if known else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]  # a number
-    if isinstance(value, numbers.Integral) or type(value).__name__ == "bool_":
-        return int(value)
+    if isinstance(value, numbers.Integral) or is_truth(value):
+        return bool(value) if kind is None and is_truth(value) else int(value)
     if isinstance(value, numbers.Real) or hasattr(value, "__float__"):
         return plain_number(float(value), kind)
     raise StagingError(f"{value!r} ({type(value).__name__}) is not a number")
+
+
+def as_literal(value: Any) -> Any:
+    """An operand of an operator: numbers of the host language as Python's own, so that they are literals (a NumPy
+    integer is no float); numerics as they are.
+
+    >>> import numpy as np
+    >>> from tilewright import Int32
+    >>> as_literal(np.int64(3)), as_literal(np.bool_(True)), Int32(16777217) + np.int64(0)
+    (3, True, Int32(16777217))
+    """
+    if isinstance(value, (bool, int, float)) or hasattr(value, "ir_type"):
+        return value
+    return bool(value) if is_truth(value) else plain_number(value)
+
+
+def is_truth(value: Any) -> bool:
+    """Whether ``value`` is a Boolean of NumPy, which is no number of Python's tower."""
+    return type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
 
 
 def convertible(value: Number, kind: ScalarType) -> Number:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import numbers
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from tilewright.errors import StagingError, explained
@@ -16,7 +17,7 @@ from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.literals import convertible, plain_number
+from tilewright.lang.numbers.literals import convertible, is_truth, plain_number
 from tilewright.lang.numbers.number_in_memory import NumberInMemory as NumberInMemory
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
 from tilewright.layout.ints import RuntimeInt
@@ -28,6 +29,14 @@ else:
 
 N = TypeVar("N", bound="Numeric")
 Plain = TypeVar("Plain", int, float, bool)
+
+
+class _Shown(threading.local):
+    count = 0
+
+
+SHOWN_UNKNOWN = _Shown()
+"""Counts the question marks that stand in texts for numbers, so that who made a text can tell that it has one."""
 
 
 @explained
@@ -92,7 +101,10 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         if self.is_static:
             import numpy as np
 
-            return dtype(np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item())
+            found = np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item()
+            # Python's numbers keep no NaN's other bits: in a program the machine makes it.
+            if found == found or not Builder.active():
+                return dtype(found)
         return dtype(Builder.current().bitcast(self.ir_value(), dtype.ir_type))
 
     # -- the protocol --------------------------------------------------------------------------------------------
@@ -133,15 +145,15 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
 
     def __str__(self) -> str:
         """The number outside jit functions; a question mark inside, where ``print`` runs before the program does."""
-        return str(self.value) if self.is_static and not Builder.active() else "?"
+        return str(self.value) if self.is_static and not Builder.active() else _unknown()
 
     def __repr__(self) -> str:
         """``Int32(3)``; a run-time number is ``?``, as in layouts, so that tuples print as documented."""
-        return f"{type(self).__name__}({self.value})" if self.is_static else "?"
+        return f"{type(self).__name__}({self.value})" if self.is_static else _unknown()
 
     def __format__(self, spec: str) -> str:
         """Text for f-strings while staging; a run-time number is a question mark, whatever the format."""
-        return format(self.value, spec) if self.is_static and not Builder.active() else "?"
+        return format(self.value, spec) if self.is_static and not Builder.active() else _unknown()
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -178,11 +190,16 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         return float(self._python("a Python float"))
 
 
+def _unknown() -> str:
+    SHOWN_UNKNOWN.count += 1
+    return "?"
+
+
 def _binary(opcode: str, compare: bool = False) -> tuple[Any, Any]:
     act = operators.compare if compare else operators.binary
 
-    def forward(self: Any, other: Any) -> Any:
-        return act(opcode, self, other) if is_number(other) else NotImplemented
+    def forward(self: Any, other: Any, modulus: Any = None) -> Any:  # the third one is of pow(), and refused
+        return act(opcode, self, other) if modulus is None and is_number(other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
         return act(opcode, other, self) if is_number(other) else NotImplemented
@@ -211,7 +228,7 @@ BITWISE = {"and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "s
 
 def is_number(x: Any) -> bool:
     """Whether ``x`` may be the other operand of a numeric: a numeric or a Python number."""
-    return type(x) is int or (isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value))
+    return type(x) is int or (isinstance(x, (Numeric, numbers.Real)) and not isinstance(x, Value)) or is_truth(x)
 
 
 def _unary(opcode: str) -> Any:

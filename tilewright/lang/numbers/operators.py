@@ -12,8 +12,9 @@ from tilewright.errors import StagingError
 from tilewright.ir.arithmetic import DIVISIONS, evaluate
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import BOOL, F32, ScalarType
+from tilewright.ir.types import BOOL, F32, I64, I128, ScalarType
 from tilewright.lang.numbers import facts, promote
+from tilewright.lang.numbers.literals import as_literal
 
 CLASS_OF: dict[ScalarType, Any] = {}
 """The numeric class of each scalar type; filled as the classes are made."""
@@ -24,7 +25,12 @@ BITS = {"and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
 
 def binary(opcode: str, a: Any, b: Any) -> Any:
     """``a opcode b`` after promotion."""
-    kind = _common(a, b) if opcode not in SHIFTS else _shift_type(opcode, a, b)
+    a, b = as_literal(a), as_literal(b)
+    if opcode in SHIFTS:
+        kind = shift_type(opcode, a, b)
+        b = shift_count(b, kind)
+    else:
+        kind = _common(a, b)
     if opcode == "truediv":
         kind, opcode = promote.quotient(kind), "div"
     if opcode in ("and", "or", "xor") and _is_bool(a) and _is_bool(b):
@@ -44,6 +50,7 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
 
 def compare(opcode: str, a: Any, b: Any) -> Any:
     """A comparison after promotion: a Boolean."""
+    a, b = as_literal(a), as_literal(b)
     both_bool = _type(a) == _type(b) == BOOL
     cls = CLASS_OF[BOOL if both_bool else _common(a, b)]
     a, b = _as(cls, a), _as(cls, b)
@@ -80,6 +87,7 @@ def select(condition: Any, a: Any, b: Any) -> Any:
         condition = CLASS_OF[BOOL](condition).value
     if not isinstance(condition, Value):
         return a if condition else b
+    a, b = as_literal(a), as_literal(b)
     kind = _type(a)
     if kind is None or kind != _type(b):
         kind = _common(a, b)
@@ -92,8 +100,6 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
-    if opcode in SHIFTS and not isinstance(b.value, Value) and not 0 <= b.value < kind.width:
-        raise StagingError(f"a shift of {cls.__name__} by {b.value}: it can be shifted by 0 to {kind.width - 1} bits")
     if opcode in DIVISIONS:
         if not isinstance(b.value, Value) and b.value == 0:
             if not isinstance(a.value, Value) and not Builder.active():
@@ -198,12 +204,30 @@ def _common(a: Any, b: Any) -> ScalarType:
     return promote.common(left, right)
 
 
-def _shift_type(opcode: str, a: Any, b: Any) -> ScalarType:
-    """The left operand's type. The right one is a number of bits: a float would be cut to one without a word."""
+def shift_type(opcode: str, a: Any, b: Any) -> ScalarType:
+    """The left operand's type; a Python literal takes as many bits as the right one has. The right one is a number of
+    bits: a float would be cut to one without a word."""
     left, right = _type(a), _type(b) or promote.default(b)
     if right.is_float:
         raise TypeError(f"`{opcode}` is not defined on {right}")
-    return promote.arithmetic(left) if left is not None else promote.default(a)
+    kind = promote.arithmetic(left or promote.default(a))
+    return kind if left is not None or right.width <= kind.width else I64 if right.width == 64 else I128
+
+
+def shift_count(b: Any, kind: ScalarType) -> Any:
+    """The number of bits by which a number of type ``kind`` is shifted, as one that this type holds: a count of a wider
+    type would lose the bits that say that all is shifted out."""
+    count = b.value if _type(b) is not None else b
+    if not isinstance(count, Value):
+        if not 0 <= count < kind.width:
+            name = CLASS_OF[kind].__name__
+            raise StagingError(f"a shift of {name} by {count}: it can be shifted by 0 to {kind.width - 1} bits")
+        return b
+    wide, known = b.ir_type, b.facts
+    if wide.width <= kind.width or (b.nonneg and known.bound is not None and known.bound <= 1 << (kind.width - 1)):
+        return b
+    whole = CLASS_OF[promote.unsigned(wide)](b)  # a negative one becomes large
+    return binary("min", whole, kind.width)
 
 
 def _type(a: Any) -> ScalarType | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import functools
 
+from tilewright.errors import StagingError
 from tilewright.ir.fold import normalise
-from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I32, ScalarType
+from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I32, NUMBERS, WIDE, ScalarType
 
 
 @functools.cache
@@ -63,7 +64,13 @@ def _integer_for(value: int, other: ScalarType) -> ScalarType:
     for candidate in (I32, U32, I64, U64):
         if candidate.width >= other.width and normalise(candidate, value) == value:
             return candidate
-    return other
+    raise StagingError(f"no integer of 64 bits holds {value}: a literal of more bits is Int128(...) or Uint128(...)")
+
+
+@functools.cache
+def unsigned(a: ScalarType) -> ScalarType:
+    """The integer without a sign that is as wide as ``a``."""
+    return next(kind for kind in (*NUMBERS, *WIDE) if kind.kind == "uint" and kind.width == a.width)
 
 
 def quotient(a: ScalarType) -> ScalarType:

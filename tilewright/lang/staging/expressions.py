@@ -19,7 +19,7 @@ from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, can_speculate, decide
-from tilewright.lang.staging.text import Text, formatted, holds_dynamic, joined, modulo, text
+from tilewright.lang.staging.text import Text, formatted, holds_dynamic, joined, modulo, text, watched
 from tilewright.lang.staging.undefined import Undefined
 
 Thunk = Callable[[], Any]
@@ -188,14 +188,26 @@ def _bool(*args: Any) -> Any:
 
 
 def _shown(function: Callable[..., str], conversion: int) -> Callable[..., str]:
-    """``str``, ``repr`` and ``format``: of run-time numbers what an f-string gives, whose text is not known."""
+    """``str``, ``repr``, ``ascii`` and ``format``: of run-time numbers what an f-string gives, a text that is not
+    known."""
 
     def shown(*args: Any, **options: Any) -> str:
-        if args and not options and holds_dynamic(args[0]):
-            return text((args[0], conversion, *(args[1:] or ("",))))
-        return function(*args, **options)
+        found, unknown = ("", True) if args and holds_dynamic(args[0]) else watched(function, *args, **options)
+        return text((args[0], conversion, *(args[1:] or ("",)))) if unknown and args and not options else found
 
     return shown
+
+
+def _reads_texts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``int``, ``ord`` and other functions in C that read the characters of a text."""
+
+    def reading(*args: Any, **options: Any) -> Any:
+        for text_of_run in args[:1]:
+            if isinstance(text_of_run, Text):
+                text_of_run._fixed()
+        return function(*args, **options)
+
+    return reading
 
 
 def _map(function: Any, *items: Any) -> Any:
@@ -209,6 +221,8 @@ def mod(left: Any, right: Any, operate: Callable[[Any, Any], Any] = operator.mod
         values = tuple(right.values()) if isinstance(right, dict) else right
         if holds_dynamic(values) or any(isinstance(one, Text) for one in _items(values)):
             return modulo(left, right)
+        found, unknown = watched(operate, left, right)
+        return modulo(left, right) if unknown else found
     return operate(left, right)
 
 
@@ -222,7 +236,8 @@ def _items(values: Any) -> tuple[Any, ...]:
 
 
 def _of_text(function: Any) -> Any:
-    """A method of a text, ``format`` or ``join``, that knows run-time numbers; other callables as they are."""
+    """A method of a text, ``format``, ``format_map`` or ``join``, that knows run-time numbers; other callables as they
+    are."""
     template = getattr(function, "__self__", None)
     if not isinstance(template, str) or isinstance(template, Text):
         return function
@@ -231,7 +246,8 @@ def _of_text(function: Any) -> Any:
         values = (*args, *named.values())
         if holds_dynamic(values) or any(isinstance(one, Text) for one in values):
             return formatted(template, *args, **named)
-        return str(function(*args, **named))
+        found, unknown = watched(function, *args, **named)
+        return formatted(template, *args, **named) if unknown else str(found)
 
     def joining(items: Any) -> str:
         listed = list(items)
@@ -239,7 +255,16 @@ def _of_text(function: Any) -> Any:
             return str(function(listed))
         return joined(*[part for one in listed for part in (template, one)][1:])
 
-    return {"format": filled, "join": joining}.get(function.__name__, function)
+    def mapped(mapping: Any) -> str:
+        found, unknown = watched(function, mapping)
+        return formatted(template, **mapping) if unknown else str(found)
+
+    return {"format": filled, "format_map": mapped, "join": joining}.get(function.__name__, function)
+
+
+def _unbound(name: str) -> Callable[..., Any]:
+    """``str.format`` and its like, called with the text as first argument."""
+    return lambda template, *args, **named: builtin(getattr(template, name))(*args, **named)
 
 
 _BUILTINS: dict[Any, Any] = {
@@ -250,8 +275,11 @@ _BUILTINS: dict[Any, Any] = {
     builtins.bool: _bool,
     builtins.str: _shown(str, ord("s")),
     builtins.repr: _shown(repr, ord("r")),
+    builtins.ascii: _shown(ascii, ord("a")),
     builtins.format: _shown(format, -1),
     builtins.map: _map,
+    **{function: _reads_texts(function) for function in (int, ord, complex, bytes, bytearray)},
+    **{getattr(str, name): _unbound(name) for name in ("format", "format_map", "join")},
 }
 
 

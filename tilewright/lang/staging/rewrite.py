@@ -311,13 +311,20 @@ class _Function(Expressions):
             d.attr if isinstance(d, ast.Attribute) else d.id if isinstance(d, ast.Name) else "" for d in decorators
         }
         if not names & _DECORATORS:  # those are rewritten by their own decorator
-            # Defaults are evaluated here, outside of the function.
-            kept = [self.visit(d) for d in node.args.defaults], [d and self.visit(d) for d in node.args.kw_defaults]
+            self.defaults(node.args)
+            kept = node.args.defaults, node.args.kw_defaults
             _Function(self.filename, self.known, self.shared, self.unsure).function(node)
             node.args.defaults, node.args.kw_defaults = kept
         return node
 
+    def defaults(self, arguments: ast.arguments) -> None:
+        """Rewrite the defaults of a nested function: they are evaluated here, outside of it."""
+        arguments.defaults = [self.visit(d) for d in arguments.defaults]
+        arguments.kw_defaults = [d and self.visit(d) for d in arguments.kw_defaults]
+
     def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """Its body stays Python's."""
+        self.defaults(node.args)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:

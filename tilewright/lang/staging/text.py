@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.numbers.numeric_base import SHOWN_UNKNOWN
 from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.undefined import Undefined
@@ -29,8 +30,6 @@ class Text(str):
 
     parts: tuple[str | Field, ...]
 
-    __hash__ = object.__hash__  # two of them differ where their numbers do, which is not known
-
     def __add__(self, other: Any) -> str:
         return NotImplemented if not isinstance(other, str) else joined(self, other)
 
@@ -41,9 +40,15 @@ class Text(str):
         raise fail("a text with run-time numbers in it can only be printed, or added to another one", here(3))
 
 
-_REFUSED = "mod rmod mul rmul getitem len iter contains eq ne lt le gt ge".split()
+_REFUSED = "mod rmod mul rmul getitem len iter contains eq ne lt le gt ge hash int float complex index bytes".split()
 for _name in (*(name for name in dir(str) if not name.startswith("_")), *(f"__{name}__" for name in _REFUSED)):
     setattr(Text, _name, Text._fixed)
+
+
+def watched(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, bool]:
+    """What ``function`` gives, and whether it asked a number of the program for its text, however deep in an object."""
+    before = SHOWN_UNKNOWN.count
+    return function(*args, **options), SHOWN_UNKNOWN.count != before
 
 
 def joined(*parts: str | Field) -> str:
@@ -65,9 +70,11 @@ _CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("s"): str, 
 def _field(value: Any, conversion: int, spec: str) -> str | Field:
     if isinstance(value, Text):
         return value
-    shown = format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
+    shown, unknown = watched(
+        lambda: format(_CONVERSIONS[conversion](value) if conversion in _CONVERSIONS else value, spec)
+    )
     shown = "?" if isinstance(value, Numeric) and "?" in shown else shown
-    return Field(value, spec, shown) if "?" in shown and not isinstance(value, str) else shown
+    return Field(value, spec, shown) if unknown or ("?" in shown and not isinstance(value, str)) else shown
 
 
 def formatted(template: str, *args: Any, **named: Any) -> str:
@@ -106,8 +113,8 @@ def modulo(template: str, values: Any) -> str:
         value = values[found["name"]] if found["name"] is not None else next(rest, Undefined)
         if value is Undefined:
             raise TypeError("not enough arguments for format string")
-        one = text((value, -1, _spec(found))) if holds_dynamic(value) else _plain(found, value)
-        parts.append(one)
+        one, unknown = ("", True) if holds_dynamic(value) else watched(_plain, found, value)
+        parts.append(text((value, -1, _spec(found))) if unknown else one)
     if not isinstance(values, dict) and next(rest, Undefined) is not Undefined:
         raise TypeError("not all arguments converted during string formatting")
     return text(*parts, template[end:])

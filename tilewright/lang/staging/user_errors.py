@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import opcode
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from tilewright.errors import StagingError, TilewrightError, attribute_text, nearest
 from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
+from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.layout.ints import UnhashableLeafError
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
@@ -31,6 +33,9 @@ _OF_HOST_FUNCTION = re.compile(
     r"must be (?:Tensor|a?\s*real number|tuple of Tensors|number|[\w ,-]*number), (?:but )?not '?(\w+)"
     r"|type (\w+) doesn't define __\w+__ method|'(\w+)' object cannot be interpreted as an integer"
 )
+
+
+_NAMES = re.compile(r"\b[A-Z]\w*")
 
 
 class UserLine(NamedTuple):
@@ -103,6 +108,11 @@ def _explained(wrong: Exception, place: UserLine) -> str:
             f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
             "(cute.math.exp, cute.math.sqrt, ...) and the operators"
         )
+    if not place.called and isinstance(wrong, (TypeError, ValueError, ArithmeticError)) and _met_a_number(wrong):
+        return (
+            f"{wrong}; Python's libraries compute while staging and know no run-time values: take cute.math and the "
+            "operators"
+        )
     if isinstance(wrong, UnhashableLeafError):
         return "a run-time number cannot be a key of a dict or set, which staging looks up; write `if n == 0: ...`"
     if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
@@ -112,6 +122,21 @@ def _explained(wrong: Exception, place: UserLine) -> str:
     if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
         return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
     return ""
+
+
+def _met_a_number(wrong: Exception) -> bool:
+    """Whether a library that the user called raised the error with a number of the run in hand: one is in a variable
+    of its function, or the message of its C code names the class of one."""
+    innermost = wrong.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    if innermost is None:
+        return False
+    code = innermost.tb_frame.f_code
+    if not counts_as_user(code):
+        return any(map(is_dynamic, innermost.tb_frame.f_locals.values()))
+    raised = code.co_code[innermost.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    return not raised and any(map(_is_of_ours, _NAMES.findall(str(wrong))))
 
 
 def _is_of_ours(name: str) -> bool:

@@ -15,7 +15,7 @@ from tilewright.errors import ConstraintError, explained
 from tilewright.ir import types as ir
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Value
-from tilewright.ir.types import BOOL, Type, VecType
+from tilewright.ir.types import BOOL, ScalarType, Type, VecType
 from tilewright.lang.numbers import operators, promote
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import (
@@ -172,7 +172,12 @@ class TensorSSA:
 
     def combine(self, opcode: str, left: Any, right: Any, compare: bool = False) -> TensorSSA:
         """``left opcode right`` elementwise after promotion and broadcasting; one of them is this value."""
-        kind = self._common(opcode, left, right, compare)
+        left, right = (x if isinstance(x, TensorSSA) else operators.as_literal(x) for x in (left, right))
+        if opcode in operators.SHIFTS:
+            kind = operators.shift_type(opcode, *(x.dtype if isinstance(x, TensorSSA) else x for x in (left, right)))
+            right = _counts(right, kind)
+        else:
+            kind = self._common(opcode, left, right, compare)
         if opcode == "truediv":
             kind, opcode = promote.quotient(kind), "div"
         cls = class_of(kind)
@@ -301,6 +306,16 @@ _install()
 
 def _is_operand(x: Any) -> bool:
     return isinstance(x, TensorSSA) or is_number(x)
+
+
+def _counts(count: Any, kind: ScalarType) -> Any:
+    """:func:`operators.shift_count`, of one number or element by element."""
+    if not isinstance(count, TensorSSA):
+        return operators.shift_count(count, kind)
+    if count.dtype.width <= kind.width:
+        return count
+    whole = count.to(class_of(promote.unsigned(count.dtype.ir_type)))
+    return whole.combine("min", whole, kind.width)
 
 
 def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
