@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
 from collections.abc import Generator, Iterator
+from importlib import import_module
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not fight over the cores
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -15,10 +18,11 @@ os.environ.setdefault("TILEWRIGHT_STORED_PROGRAMS", "0")  # tests stage with fun
 
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis.internal.conjecture import engine
 
 hypothesis.settings.register_profile("dev", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
 engine.MAX_SHRINKING_SECONDS = 20  # the default, 300 for each failing test, looks like a hang when compilation is slow
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
@@ -57,16 +61,54 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """What collection makes (modules, ten thousand tests, PyTorch) is not garbage: to look through it again and again
     took a tenth of the tests' time. And collections are rarer than by default, as memory is not a concern here."""
     gc.disable()
     try:
+        import_in_reverse(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
         gc.enable()
+
+
+def import_in_reverse(config: pytest.Config) -> None:
+    """Every second worker imports the files of tests in reverse order: in a clean clone, where their assertions
+    are rewritten and kept in files, each of two workers does so for half of them."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    if int(worker.removeprefix("gw")) % 2 == 0 or [*config.args] != [*config.getini("testpaths")]:
+        return
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection imports it again, and reports it
+            import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
+
+
+class OneReport:
+    """In a worker of pytest-xdist: of a test that did not fail, the report of its call alone. Those of its setup and
+    teardown say nothing, and to send and count them took a fiftieth of the tests' time."""
+
+    @pytest.hookimpl
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        failed = any(report.failed for report in reports)
+        for report in reports:
+            if failed or report.when == "call" or report.skipped:
+                item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    options = config.option
+    if (
+        "PYTEST_XDIST_WORKER" in os.environ
+        and options.verbose <= 0
+        and options.durations is None
+        and not options.xmlpath
+    ):
+        config.pluginmanager.register(OneReport())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -97,8 +97,8 @@ def test_a_short_k_is_refused() -> None:
 @pytest.mark.parametrize(("tile", "changes"), SIZES[2:5], ids=str)
 def test_compiled(tile: tuple[int, int], changes: dict[str, Any]) -> None:
     artifact = cross_compile(sized(tile, **changes).config, "sm_90a")
-    assert artifact.spills == 0 and "serializ" not in artifact.log and "LDL" not in artifact.sass
-    assert "UCGABAR_ARV" in artifact.sass
+    assert artifact.spills == artifact.stack == 0 and "serializ" not in artifact.log
+    assert "barrier.cluster.arrive" in artifact.ptx
 
 
 @pytest.mark.gpu

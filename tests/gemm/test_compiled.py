@@ -74,7 +74,7 @@ def test_large_tiles_do_not_spill() -> None:
 
 @pytest.mark.parametrize(
     ("name", "of_a", "of_b"),
-    covering([*TENSOROP, "tensorop_f16_f16", "tensorop_tf32", "tensorop_f64"], Major, Major),
+    covering([*TENSOROP, "tensorop_f16_f16", "tensorop_tf32", "tensorop_f64"], Major, Major, strength=1),
 )
 def test_operands_read_element_by_element_do_not_spill(name: str, of_a: Major, of_b: Major) -> None:
     config = kernels()[name].narrow

@@ -266,8 +266,10 @@ def test_compiled(entry: KernelEntry) -> None:
     """No spills, and accumulators that stay where they are: one run of HGMMA for each stage, its end awaited once."""
     assert isinstance(entry.config, HopperConfig)
     artifact = cross_compile(entry.config, "sm_90a")
-    assert artifact.spills == 0
+    assert artifact.spills == artifact.stack == 0
     assert "serializ" not in artifact.log
+    if entry.config in F16.small:  # the disassembler takes as long as the compiler
+        return
     sass = artifact.sass
     assert re.search(r"\b[QI]?H?GMMA\.64x", sass) and "UTMALDG" in sass and "UTMASTG" in sass
     loop = sass[: sass.rindex("GMMA.64x")]

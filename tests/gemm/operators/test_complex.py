@@ -31,7 +31,7 @@ def planes(x: np.ndarray, dtype: Any) -> PlanarComplex:
     return PlanarComplex(x.real.astype(dtype), x.imag.astype(dtype))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     shape=st.tuples(*[st.integers(1, 40)] * 3),
     stack=st.sampled_from([(), (2,), (2, 1)]),

@@ -32,7 +32,7 @@ def drawn(seed: int, m: int, n: int, k: int, group: int, dtype: Any) -> tuple[An
     return a, weight, scales, exact
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(
     st.integers(1, 70),
     st.integers(1, 12),
@@ -65,17 +65,18 @@ def test_zero_points(m: int, group: int, name: str, device: str) -> None:
 
 @pytest.mark.unchecked
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
 @pytest.mark.parametrize(
-    "shape",
+    ("shape", "name"),
     [
-        (1, 4096, 1024),
-        (16, 136, 2176),
-        (7, 8456, 256),
-        (17, 1000, 1280),
-        (31, 6344, 384),
-        (63, 6344, 384),
-        (65, 1000, 1280),
+        ((1, 4096, 1024), "float16"),
+        ((1, 4096, 1024), "bfloat16"),
+        ((16, 136, 2176), "bfloat16"),
+        ((7, 8456, 256), "float16"),
+        ((17, 1000, 1280), "bfloat16"),
+        ((31, 6344, 384), "float16"),
+        ((63, 6344, 384), "bfloat16"),
+        ((65, 1000, 1280), "float16"),
+        ((65, 1000, 1280), "bfloat16"),
     ],
     ids=str,
 )
@@ -273,9 +274,9 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
             MixedSmallMConfig(a, config.b, c, Float32, tile, (sides, 8), stages).check()
 
 
-@pytest.mark.parametrize("bits", SIZES)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("rows", SIZES[4])
-def test_mixed_matmul_compiles_with_few_spills(rows: int, bits: int) -> None:
+def test_mixed_matmul_compiles_with_few_spills(rows: int, arch: str) -> None:
     """None but for 16 and 32 rows, and with one lop3 for a register of two numbers: the mask is in a register, not
     moved to one each time."""
     cuda = pytest.importorskip("tilewright.cuda")
@@ -285,16 +286,15 @@ def test_mixed_matmul_compiles_with_few_spills(rows: int, bits: int) -> None:
     a, c = Operand(Float16, Major.K, 128), Operand(Float16, Major.K, 16)
     prepared = prepare_weight(WEIGHT, SCALES)
     x, d = Matrix.of("a", np.zeros((16, 256), F16)), Matrix.of("d", np.zeros((16, 16), F16))
-    for multiprocessors, arch in ((0, "sm_90a"), (132, "sm_80")):
-        config = few_rows_config(rows, a, c, prepared, multiprocessors)
-        operands = x.tensor(a), prepared_operand(prepared), d.tensor(c), d.tensor(c), Chain(())
-        kernel = cute.compile(MixedSmallMGemm(config), *operands).kernels[0]
-        found = cuda.compile(kernel, arch)
-        # 16 rows: 16 warps a multiprocessor with 32 bytes spilled take 51 us where 8 without take 63.
-        assert found.spills <= (32 if rows in (16, 32) else 0)
-        assert found.registers <= 65536 // (config.threads * config.blocks)
-        if arch == "sm_90a":
-            assert "LOP3" in found.sass and "HMMA" in found.sass and "0xf000f" not in found.sass
+    config = few_rows_config(rows, a, c, prepared, 132 if arch == "sm_80" else 0)
+    operands = x.tensor(a), prepared_operand(prepared), d.tensor(c), d.tensor(c), Chain(())
+    kernel = cute.compile(MixedSmallMGemm(config), *operands).kernels[0]
+    found = cuda.compile(kernel, arch)
+    # 16 rows: 16 warps a multiprocessor with 32 bytes spilled take 51 us where 8 without take 63.
+    assert found.spills <= (32 if rows in (16, 32) else 0)
+    assert found.registers <= 65536 // (config.threads * config.blocks)
+    if arch == "sm_90a":
+        assert "LOP3" in found.sass and "HMMA" in found.sass and "0xf000f" not in found.sass
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -54,7 +54,7 @@ TURNED = st.tuples(st.booleans(), st.booleans())
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kernel", [None, "tensorop_f16"])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.lists(st.integers(0, ROWS), min_size=1, max_size=5), TURNED, st.sampled_from((1, 8)), st.integers(0, 99))
 def test_any_groups(form: str, kernel: str | None, cuts: list[int], turned: Any, step: int, seed: int) -> None:
     """``step`` 8: groups begin at multiples of 16 bytes, and the Hopper kernel takes them in all layouts."""

@@ -87,8 +87,17 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.unchecked
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("extra", ["", "bias", "c", "out", "stack"])
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        *(("as chosen", extra) for extra in ("", "bias", "c", "out", "stack")),
+        *(("Hopper", extra) for extra in ("bias", "c", "out")),  # what is stored by TMA
+        ("drawn tiles", "out"),
+        ("drawn tiles", "stack"),
+        ("shared tiles", "bias"),
+        ("shared tiles", "c"),
+    ],
+)
 def test_any_number_of_rows(kind: str, extra: str, short: list[int]) -> None:
     options, how = KINDS[kind]
     k, n = 72, 40

@@ -53,7 +53,7 @@ def drawn(mode: int, m: int, n: int, k: int, ends: list[int], dtype: Any, seed: 
     ], exact
 
 
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     mode=st.sampled_from([0, 1, 2]),
     extents=st.tuples(*[st.integers(1, 80)] * 2, st.integers(1, 12)),
