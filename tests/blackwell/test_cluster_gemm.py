@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,5 @@ def test_the_text_is_assembled(arch: str) -> None:
     compiled = cute.compile(gemm, *(from_dlpack(x, assumed_align=16) for x in operands(gemm)))
     made = build(compiled.kernels[0], arch)
     assert made.spills == 0 and not made.warnings
-    names = made.mnemonics()
-    assert any(".2CTA" in name for name in names if name.startswith("UTCHMMA")), names
-    assert any(name.startswith("UTMALDG") and ".2CTA" in name for name in names), names
+    assert "tcgen05.mma.cta_group::2.kind::f16" in made.ptx
+    assert re.search(r"cp\.async\.bulk\.tensor\.\dd\.cta_group::2\.shared::cluster\.global", made.ptx)

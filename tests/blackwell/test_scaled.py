@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -279,8 +280,8 @@ def test_the_text_is_assembled(arch: str, case: int) -> None:
     compiled = cute.compile(gemm, *(from_dlpack(x, assumed_align=16) for x in arrays(gemm)[0]))
     made = build(compiled.kernels[0], arch)
     assert made.spills == 0 and not made.warnings
-    names = {name.partition(".")[0] for name in made.mnemonics()}
-    assert {"UTCCP", "UTCQMMA" if gemm.mixed or gemm.ab[0] is E4M3 else "UTCOMMA"} <= names, names
+    kind = "mxf8f6f4" if gemm.mixed or gemm.ab[0] is E4M3 else "mxf4"  # mxf4nvf4, too
+    assert all(re.search(rf"tcgen05\.{name}", made.ptx) for name in ("cp", rf"mma\.cta_group::.\.kind::{kind}"))
 
 
 def test_block_scaled_mma_refuses_unknown_types_and_shapes() -> None:

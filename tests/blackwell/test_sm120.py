@@ -108,8 +108,8 @@ def test_the_text_is_assembled(name: str, arch: str) -> None:
 
     made = build(cute.compile(host, *map(from_dlpack, arrays(OPS[name], shape)[0])).kernels[0], arch)
     assert made.spills == 0 and not made.warnings
-    names = {name.partition(".")[0] for name in made.mnemonics()}
-    assert {"OMMA"} <= names if "f4" in name else {"QMMA"} <= names, names
+    kind = {"mxf4": "mxf4.", "nvf4": "mxf4nvf4."}.get(name, "mxf8f6f4.")
+    assert f"mma.sync.aligned.kind::{kind}block_scale" in made.ptx
 
 
 def test_what_there_is_not() -> None:

@@ -118,8 +118,8 @@ def artifact(arch: str, *ops: Any, dtype: Any = cutlass.Float32) -> Any:
 def test_the_text_is_assembled(arch: str, shape: str, repeat: int) -> None:
     made = artifact(arch, op_of("St", shape, repeat), op_of("Ld", "32x32b", 64))
     assert made.spills == 0 and not made.warnings
-    if arch == "sm_100a":  # the other's assembler took it
-        assert {"LDTM", "STTM", "UTCATOMSWS"} <= {name.partition(".")[0] for name in made.mnemonics()}
+    for name in (f"st.sync.aligned.{shape}.x{repeat}.b32", "ld.sync.aligned.32x32b.x64.b32", "alloc.cta_group::1"):
+        assert f"tcgen05.{name}" in made.ptx
 
 
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_103a"])
