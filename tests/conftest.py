@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 import os
 from collections.abc import Generator, Iterator
-from importlib import import_module
-from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers must not fight over the cores
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -61,28 +58,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_collection() -> Generator[None, object, object]:
     """What collection makes (modules, ten thousand tests, PyTorch) is not garbage: to look through it again and again
     took a tenth of the tests' time. And collections are rarer than by default, as memory is not a concern here."""
     gc.disable()
     try:
-        import_in_reverse(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
         gc.enable()
-
-
-def import_in_reverse(config: pytest.Config) -> None:
-    """Every second worker imports the files of tests in reverse order: in a clean clone, where their assertions
-    are rewritten and kept in files, each of two workers does so for half of them."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    if int(worker.removeprefix("gw")) % 2 == 0 or [*config.args] != [*config.getini("testpaths")]:
-        return
-    for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection imports it again, and reports it
-            import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 class OneReport:
