@@ -7,9 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError
-from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
+from tilewright.lang.arguments.arrays import Array, array_of
+from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack, tensor_over
+from tilewright.lang.arguments.packed_arrays import in_bytes, packed_mode, put_numbers
 from tilewright.lang.arguments.streams import current_stream, default_stream
 from tilewright.lang.numbers.numeric_class import numeric_type
+from tilewright.lang.tensors.address_space import is_packed
 
 if TYPE_CHECKING:
     import torch
@@ -129,12 +132,16 @@ def cute_tensor_like(
 ) -> tuple[HostTensor, torch.Tensor]:
     """(tensor, PyTorch tensor): the numbers of ``data_ref`` as ``cutlass_dtype`` with its strides.
 
-    The data go to the GPU if PyTorch sees one, else they stay on the CPU, where the simulator runs them.
+    The data go to the GPU if PyTorch sees one, else they stay on the CPU, where the simulator runs them. Numbers of 4
+    and 6 bits fill the bytes of the PyTorch tensor without gaps, along the mode of stride 1: its type is
+    ``float4_e2m1fn_x2`` for Float4E2M1FN, else uint8.
     """
     import torch
 
     numeric_type("cutlass.torch.cute_tensor_like", cutlass_dtype)
     device = "cuda" if torch.cuda.is_available() else data_ref.device
+    if is_packed(cutlass_dtype):
+        return _packed_like(data_ref, cutlass_dtype, is_dynamic_layout, assumed_align, device)
     shape, stride = tuple(data_ref.shape), data_ref.stride()
     storage = torch.empty_strided(shape, stride, dtype=cutlass_dtype.torch_dtype, device=device)
     storage.copy_(data_ref.to(device).to(cutlass_dtype.torch_dtype))
@@ -147,13 +154,32 @@ def cute_tensor_like(
     return tensor, storage
 
 
+def _packed_like(
+    data_ref: torch.Tensor, dtype: Any, is_dynamic_layout: bool, assumed_align: int | None, device: Any
+) -> tuple[HostTensor, torch.Tensor]:
+    import torch
+
+    shape, stride = tuple(data_ref.shape), tuple(data_ref.stride())
+    leading = packed_mode(Array(0, "cpu", shape, stride, dtype, None))
+    extents, steps = in_bytes(shape, stride, leading, dtype)
+    storage = torch.empty_strided(extents, steps, dtype=torch.uint8, device=device)
+    if dtype.ir_type.torch:
+        storage = storage.view(dtype.torch_dtype)
+    tensor = tensor_over(array_of(storage)._replace(dtype=dtype, shape=shape, stride=stride), assumed_align)
+    put_numbers(tensor, data_ref.detach().cpu().float().numpy())
+    return tensor.mark_layout_dynamic(leading_dim=leading) if is_dynamic_layout else tensor, storage
+
+
 def convert_cute_tensor(
     f32_torch_tensor: torch.Tensor, cute_tensor: HostTensor, dtype: Any, is_dynamic_layout: bool = True
 ) -> HostTensor:
     """``cute_tensor`` filled with the numbers of a float32 tensor, rounded to ``dtype``."""
-    owner = cute_tensor.array.owner
-    if tuple(owner.shape) != tuple(f32_torch_tensor.shape):
-        raise ArgumentError(f"the tensor has shape {tuple(owner.shape)}, the numbers {tuple(f32_torch_tensor.shape)}")
+    owner, shape = cute_tensor.array.owner, cute_tensor.array.shape
+    if tuple(shape) != tuple(f32_torch_tensor.shape):
+        raise ArgumentError(f"the tensor has shape {tuple(shape)}, the numbers {tuple(f32_torch_tensor.shape)}")
+    if is_packed(dtype):
+        put_numbers(cute_tensor, f32_torch_tensor.detach().cpu().float().numpy())
+        return cute_tensor
     converted = f32_torch_tensor.to(owner.device).to(dtype.torch_dtype)
     owner.copy_(converted if owner.dtype == converted.dtype else converted.view(owner.dtype))
     return cute_tensor

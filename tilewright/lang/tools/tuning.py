@@ -6,9 +6,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.builder import Builder
+from tilewright.lang.arguments.packed_arrays import numbers_of, put_numbers
 from tilewright.lang.numbers.numeric import Boolean
+from tilewright.lang.tensors.address_space import is_packed
 from tilewright.lang.tools.benchmark import JitArguments, time_of
 from tilewright.lang.tools.configurations import configurations
 
@@ -82,11 +86,26 @@ def convert(src: Any, dst: Any) -> None:
     if src.array.shape != dst.array.shape:
         raise ArgumentError(f"convert: the shapes {src.array.shape} and {dst.array.shape} differ")
     if dst.device == "cpu" and src.device == "cpu":
-        dst.numpy()[...] = src.numpy().astype(dst.element_type.dtype)
+        put_numbers(dst, numbers_of(src))
         return
+    if is_packed(dst.element_type) or is_packed(src.element_type):  # by way of the host
+        return _convert_packed(src, dst)
     target, source = dst.array.owner, src.array.owner
     converted = source.to(dst.element_type.torch_dtype)
     target.copy_(converted if converted.dtype == target.dtype else converted.view(target.dtype))
+
+
+def _convert_packed(src: Any, dst: Any) -> None:
+    import torch
+
+    numbers = numbers_of(src).astype(np.float32)
+    if is_packed(dst.element_type):
+        put_numbers(dst, numbers)
+        return
+    converted = torch.from_numpy(numbers).to(dst.element_type.torch_dtype)
+    dst.array.owner.copy_(
+        converted if converted.dtype == dst.array.owner.dtype else converted.view(dst.array.owner.dtype)
+    )
 
 
 def assert_(cond: Any, msg: str | None = None, *, loc: Any = None, ip: Any = None) -> None:
