@@ -46,7 +46,7 @@ def put_numbers(tensor: HostTensor, numbers: Any) -> None:
 
 
 def packed_bytes(codes: Any, dtype: Any) -> Any:
-    """``[..., bytes]`` of ``[..., n]`` bit patterns, the first in the low bits; n is a multiple of those that fill whole
+    """``[..., bytes]`` of ``[..., n]`` bit patterns, the first in the low bits; n is a multiple of those of whole
     bytes.
 
     >>> from tilewright import Float4E2M1FN, Float6E3M2FN
