@@ -83,7 +83,7 @@ def test_vmap() -> None:
 
 
 def test_buffers_of_a_gpu_are_of_the_device_that_xla_calls_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.gemm.operators.jax_op import array_over
+    from tilewright.gemm.operators.jax_call import array_over
     from tilewright.jax import ffi
     from tilewright.lang.arguments.arrays import array_of
 
@@ -91,3 +91,13 @@ def test_buffers_of_a_gpu_are_of_the_device_that_xla_calls_for(monkeypatch: pyte
         monkeypatch.setattr(ffi, "current_gpu", lambda number=number: number)
         found = array_of(array_over(ffi.Buffer(0x1000, (4, 8), "float16"), on_gpu=True))
         assert (found.address, found.device, found.shape) == (0x1000, f"cuda:{number}", (4, 8))
+        buffer = array_over(ffi.Buffer(0x1000, (4, 8), "float16"), on_gpu=True)
+        for view, shape, stride in (
+            (buffer.T, (8, 4), (1, 8)),
+            (buffer.reshape(2, -1).T, (16, 2), (1, 16)),
+            (buffer.reshape((32,))[:24].reshape(3, 2, 4).transpose(2, 0, 1), (4, 3, 2), (1, 8, 4)),
+        ):
+            found = array_of(view)
+            assert (found.address, found.shape, found.stride) == (0x1000, shape, stride)
+        with pytest.raises(ArgumentError, match="has no view"):
+            buffer.T.reshape(32)

@@ -283,6 +283,11 @@ class PreparedProblem:
         handle = self.product = Handle.of(self.plan, seen, self.function, target, self.memory.parts())
         self.handle = handle if packing is None else with_copies(handle, packing, problem, seen)
 
+    def launch(self, stream: Any = None) -> None:
+        """Compile, and launch once, with memory of its own."""
+        self.compile()
+        self.handle(stream)
+
 
 def epilogue_of(
     entry: KernelEntry, problem: Problem, alpha: float, beta: float, epilogue: EpilogueFunction | None

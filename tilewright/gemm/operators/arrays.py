@@ -49,6 +49,25 @@ def framework(array: Any, name: str = "") -> str:
     return "numpy"
 
 
+def is_traced(*arrays: Any) -> bool:
+    """Whether JAX traces one of the arrays: those are known when XLA runs the program."""
+    jax = sys.modules.get("jax")
+    return jax is not None and any(isinstance(x, jax.core.Tracer) for x in arrays)
+
+
+def as_numpy(name: str, x: Any) -> Any:
+    """A JAX array's elements, for what is made of them once; ArgumentError for a tracer, which has none yet."""
+    if is_traced(x):
+        raise ArgumentError(f"{name} is traced by JAX: arrange the weight once, outside of jax.jit")
+    return np.ascontiguousarray(np.asarray(x))
+
+
+def as_jax(like: Any, *arrays: Any) -> list[Any]:
+    """NumPy arrays on the device of a JAX array; None stays."""
+    put = sys.modules["jax"].device_put
+    return [None if x is None else put(x, like.sharding) for x in arrays]
+
+
 def operands(a: Any, b: Any) -> Operands:
     """``a`` and ``b`` as matrices or stacks of them, by the rules of torch.matmul and numpy.matmul.
 
@@ -116,6 +135,8 @@ def new_result(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if kind == "jax":
         # It must not be written later than by the kernel.
         return sys.modules["jax.numpy"].zeros(shape, dtype.dtype, device=like.device).block_until_ready()
+    if hasattr(like, "new_buffer"):  # memory of XLA's
+        return like.new_buffer(shape, dtype)
     return namespace(like).empty(shape, dtype.dtype)
 
 

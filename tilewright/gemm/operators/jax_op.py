@@ -1,19 +1,12 @@
-"""``matmul`` of JAX tracers: within jax.jit, jax.grad and jax.vmap.
-
-XLA calls the library through the foreign function of ``tilewright.jax.ffi``, with the addresses of buffers and its own
-stream. The gradient is two more products.
-"""
+"""``matmul`` of JAX tracers: within jax.jit, jax.grad and jax.vmap. The gradient is two more products."""
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import jax
-import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
@@ -21,8 +14,8 @@ from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.arrays import operands
+from tilewright.gemm.operators.jax_call import called
 from tilewright.gemm.operators.matmul import Request, matmul
-from tilewright.jax import ffi
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 jnp = jax.numpy
@@ -37,8 +30,6 @@ JAX_ACTIVATIONS = {
 }
 assert JAX_ACTIVATIONS.keys() == ACTIVATIONS.keys()
 
-_numbers: dict[Any, int] = {}
-
 
 @dataclass(frozen=True)
 class CallOptions:
@@ -51,24 +42,6 @@ class CallOptions:
     precision: str
     kernel: Any
     decomposition: Any
-
-
-class DeviceBuffer:
-    """Memory of XLA's on a GPU as the library reads it."""
-
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype, self.device = shape, dtype, SimpleNamespace(id=ffi.current_gpu())
-        self.__cuda_array_interface__ = {"shape": shape, "typestr": dtype.str, "data": (address, False), "version": 3}
-
-
-def array_over(buffer: ffi.Buffer, on_gpu: bool) -> Any:
-    """A row-major array in the memory of a buffer."""
-    dtype = np.dtype(numeric_of_dtype(buffer.dtype).dtype)
-    if on_gpu:
-        return DeviceBuffer(buffer.address, buffer.shape, dtype)
-    size = int(np.prod(buffer.shape)) * dtype.itemsize
-    memory = (ctypes.c_uint8 * size).from_address(buffer.address) if size else bytearray()
-    return np.ndarray(buffer.shape, dtype, memory)
 
 
 def traced(request: Request) -> Any:
@@ -89,27 +62,16 @@ def traced(request: Request) -> Any:
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def product(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> Any:
     """The product of matrices, or of stacks of them."""
-    ffi.register()
     request = Request(a, b, None, c, bias=bias, **vars(options))
     entry = request.entries(numeric_of_dtype(a.dtype))[0]
     kind = numeric_of_dtype(c.dtype) if options.out_dtype is None and c is not None else request.result_dtype(entry)
     shape = (*a.shape[:-1], b.shape[-1])
-    given = [x for x in (a, b, c, bias) if x is not None]
-    number = _numbers.setdefault((options, c is None, bias is None), len(_numbers))
-    key = -1 - number  # the numbers of ``cutlass_call`` are positive
-    ffi.CALLS[key] = partial(execute, options, c is not None, bias is not None)
-    run = jax.ffi.ffi_call(
-        ffi.TARGET,
-        jax.ShapeDtypeStruct(shape, kind.dtype),
-        vmap_method="sequential",
-    )
-    return run(*given, call=np.int64(key))
+    return called(execute, options, {"a": a, "b": b, "c": c, "bias": bias}, shape, kind)
 
 
-def execute(options: CallOptions, has_c: bool, has_bias: bool, inputs: Any, outputs: Any, stream: int | None) -> None:
+def execute(options: CallOptions, arrays: dict[str, Any], stream: int | None) -> None:
     """One execution by XLA, on ``stream`` (None: in the simulator)."""
-    a, b, *others, d = (array_over(x, stream is not None) for x in (*inputs, *outputs))
-    c, bias = (others.pop(0) if there else None for there in (has_c, has_bias))
+    a, b, c, bias, d = (arrays.get(name) for name in ("a", "b", "c", "bias", "out"))
     request = Request(a, b, d, c, bias=bias, **vars(replace(options, out_dtype=None)))
     problem = Problem.of(a, b, c, d)
     if problem.is_empty:
@@ -117,9 +79,7 @@ def execute(options: CallOptions, has_c: bool, has_bias: bool, inputs: Any, outp
     entries = request.entries(problem.A.dtype)
     function = request.function(entries[0], problem, request.vectors(problem))
     plan: Plan = request.plan(problem, entries)
-    ready = PreparedProblem(problem, function, plan)
-    ready.compile()
-    ready.handle(stream)
+    PreparedProblem(problem, function, plan).launch(stream)
 
 
 def forward(options: CallOptions, a: Any, b: Any, c: Any, bias: Any) -> tuple[Any, Any]:

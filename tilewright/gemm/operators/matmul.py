@@ -27,6 +27,7 @@ from tilewright.gemm.operators.arrays import (
     Unseen,
     contiguous_bias,
     framework,
+    is_traced,
     new_result,
     operands,
     unwritten_result,
@@ -166,8 +167,7 @@ def matmul(
     request = Request(
         a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
     )
-    jax = sys.modules.get("jax")
-    if jax is not None and any(isinstance(x, jax.core.Tracer) for x in (a, b, c, bias, *more)):
+    if is_traced(a, b, c, bias, *more):
         from tilewright.gemm.operators.jax_op import traced
 
         return traced(request)

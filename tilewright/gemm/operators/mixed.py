@@ -17,11 +17,12 @@ from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
+from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen
 from tilewright.gemm.mixed_config import DEPTH, KINDS
 from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
-from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
 from tilewright.gemm.operators.torch_state import any_recorded
@@ -30,6 +31,7 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.arguments.streams import StreamHandle
 
 MOST_ROWS = 64
 """The kernel for few rows has sizes for so many; more are multiplied with the weight written out, but on sm_90."""
@@ -82,7 +84,8 @@ def mixed_matmul(
         activation: as for :func:`matmul`, applied last.
         out_dtype: of the result, by default that of ``out`` or of ``a``: floats of 16 or 32 bits.
 
-    ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.mixed_matmul``; it has no gradient.
+    ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.mixed_matmul``; it has no gradient. With JAX
+    arrays it is an operation of JAX, also in ``jax.jit`` and ``jax.vmap``.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -101,6 +104,12 @@ def mixed_matmul(
             from tilewright.gemm.operators.torch_mixed import recorded
 
             return recorded(a, weight, bias, out, activation, out_dtype)
+    if framework(a) == "jax":
+        from tilewright.gemm.operators.jax_call import mixed
+
+        if out is not None:
+            raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")
+        return mixed(a, weight, bias, activation, out_dtype)
     shape, dtype = checked_shape(a, weight, out, out_dtype)
     if activation is not None:
         check_activation(activation, Float32)
@@ -122,22 +131,29 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
     """The result's shape and numeric class; ArgumentError for operands that do not go together."""
     check_prepared(weight)
     array, words, (n, k) = array_of(a), array_of(weight.words), weight.shape
-    if array.dtype not in (Float16, BFloat16):
-        raise ArgumentError(f"a is {array.dtype.__name__}; mixed_matmul multiplies Float16 or BFloat16 with integers")
-    if not a.shape or a.shape[-1] != k:
-        raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
+    dtype = checked_types(array.dtype, tuple(a.shape), (n, k), None if out is None else array_of(out).dtype, out_dtype)
     if words.device != array.device:
         raise ArgumentError(f"the weight is on {words.device}, a on {array.device}")
     shape = (*map(int, a.shape[:-1]), n)
     if out is not None and tuple(out.shape) != shape:
         raise ArgumentError(f"out must have the shape of the result, {shape}, not {tuple(out.shape)}")
+    return shape, dtype
+
+
+def checked_types(rows: Any, shape: tuple[int, ...], weight: tuple[int, int], out: Any, out_dtype: Any) -> Any:
+    """The result's numeric class, for rows of a type and a shape and a weight (N, K); ArgumentError where they do not
+    go together. ``out``: the numeric class of a result that is given."""
+    if rows not in (Float16, BFloat16):
+        raise ArgumentError(f"a is {rows.__name__}; mixed_matmul multiplies Float16 or BFloat16 with integers")
+    if not shape or shape[-1] != weight[1]:
+        raise ArgumentError(f"a of shape {shape} has not the {weight[1]} elements of K of the weight {weight}")
     asked = None if out_dtype is None else numeric_class(out_dtype)
-    dtype = array_of(out).dtype if out is not None else asked or array.dtype
+    dtype = out or asked or rows
     if asked not in (None, dtype):
         raise ArgumentError(f"out is {dtype.__name__}, and out_dtype {asked.__name__}")
     if not dtype.is_float or dtype.width not in (16, 32):
         raise ArgumentError(f"mixed_matmul writes floats of 16 or 32 bits, not {dtype.__name__}")
-    return shape, dtype
+    return dtype
 
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
@@ -151,21 +167,22 @@ def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
     )
 
 
-def written_out(weight: PreparedWeight, like: Any) -> Any:
+def written_out(weight: PreparedWeight, like: Any, stream: int | None = None) -> Any:
     """The weight times its scales, (N, K), in the type of ``like``."""
     dense = new_result(like, weight.shape, array_of(like).dtype)
     target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
     kind = "widen", weight.group, weight.dtype
-    run(kind, widen, prepared_operand(weight), target, weight.group, KINDS.index(weight.dtype))
+    run(kind, widen, prepared_operand(weight), target, weight.group, KINDS.index(weight.dtype), stream=stream)
     return dense
 
 
-def run(kind: Any, function: Any, *args: Any) -> None:
-    """Call a kernel, compiled once for arguments of one kind."""
-    key = kind, *(argument_of("argument", x).key() for x in args if not isinstance(x, int))
+def run(kind: Any, function: Any, *args: Any, stream: int | None = None) -> None:
+    """Call a kernel, compiled once for arguments of one kind, on ``stream`` or the current one."""
+    key = kind, stream is None, *(argument_of("argument", x).key() for x in args if not isinstance(x, int))
+    there: dict[str, Any] = {} if stream is None else {"stream": StreamHandle(stream)}
     if key not in _COMPILED:
-        _COMPILED[key] = cute.compile(function, *args)
-    _COMPILED[key](*(x for x in args if not isinstance(x, int)))
+        _COMPILED[key] = cute.compile(function, *args, **there)
+    _COMPILED[key](*(x for x in args if not isinstance(x, int)), **there)
 
 
 @dataclass(frozen=True)
@@ -202,15 +219,16 @@ class MixedProduct:
             parts.append(activation_of(activation, Float32, D.dtype))
         return cls(problem, weight, bias, activation, Chain(tuple(parts)))
 
-    def run(self) -> None:
-        """By the kernel that is fastest for so many rows, of those that can take the operands."""
+    def run(self, stream: int | None = None) -> None:
+        """By the kernel that is fastest for so many rows, of those that can take the operands, on ``stream`` or the
+        current one."""
         rows = self.problem.A.shape[0]
-        if self.least_by_wgmma < rows <= self.most_by_wgmma and self.by_wgmma():
+        if self.least_by_wgmma < rows <= self.most_by_wgmma and self.by_wgmma(stream=stream):
             return
         if rows <= MOST_ROWS:
-            self.few_rows()
+            self.few_rows(stream=stream)
         else:
-            self.with_weight_written_out()
+            self.with_weight_written_out(stream)
 
     @property
     def least_by_wgmma(self) -> int:
@@ -224,16 +242,16 @@ class MixedProduct:
         scales, rows = array_of(self.weight.scales).dtype, self.problem.A.dtype
         return inf if self.weight.dtype is Int4 and scales is rows else MOST_CONVERTED
 
-    def by_wgmma(self, entry: KernelEntry | None = None) -> bool:
+    def by_wgmma(self, entry: KernelEntry | None = None, stream: int | None = None) -> bool:
         """Convert in registers, where the Hopper kernel (of all sizes, or ``entry``) can: True, and D is written."""
-        return multiplied_by_wgmma(self.problem, self.weight, self.function, self.bias, self.activation, entry)
+        return multiplied_by_wgmma(self.problem, self.weight, self.function, self.bias, self.activation, entry, stream)
 
-    def few_rows(self, config: MixedSmallMConfig | None = None) -> None:
+    def few_rows(self, config: MixedSmallMConfig | None = None, stream: int | None = None) -> None:
         """By mma.sync, in the usual size or another one."""
         A, D = self.problem.A, self.problem.D
         config = config or self.few_rows_config()
         a, d = A.tensor(config.a, True), D.tensor(config.c)
-        run(config, MixedSmallMGemm(config), a, prepared_operand(self.weight), d, d, self.function)
+        run(config, MixedSmallMGemm(config), a, prepared_operand(self.weight), d, d, self.function, stream=stream)
 
     def few_rows_config(self) -> MixedSmallMConfig:
         """The usual size for these rows."""
@@ -241,10 +259,16 @@ class MixedProduct:
         c, multiprocessors = operand_of((D,), WIDEST), limits(self.problem.machine)[0]
         return few_rows_config(A.shape[0], Operand(A.dtype, Major.K, 128), c, self.weight, multiprocessors)
 
-    def with_weight_written_out(self) -> None:
+    def with_weight_written_out(self, stream: int | None = None) -> None:
         """By a product of 16-bit matrices."""
         a, out = self.problem.A.source, self.problem.D.source
-        matmul(a, written_out(self.weight, a).T, out, bias=self.bias, activation=self.activation)
+        dense = written_out(self.weight, a, stream).T
+        if stream is None:
+            matmul(a, dense, out, bias=self.bias, activation=self.activation)
+            return
+        request = Request(a, dense, out, None, 1.0, 0.0, self.bias, self.activation, None, "ieee", None, "auto")
+        given = request.read()
+        PreparedProblem(given.problem, given.function, request.plan(given.problem, given.entries)).launch(stream)
 
 
 def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:

@@ -17,6 +17,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.plan import Plan, capability_of, limits, simulated, simulated_gpu
 from tilewright.gemm.host.problem import WIDEST, Problem
+from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.arrays import framework
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.lang.arguments.arrays import array_of
@@ -73,9 +74,11 @@ def multiplied_by_wgmma(
     bias: Any,
     activation: str | None,
     entry: KernelEntry | None = None,
+    stream: int | None = None,
 ) -> bool:
     """Multiply by the Hopper kernel, where it can take the operands: ``problem.D`` is written, and True. ``function``
-    has the ``bias`` and the ``activation``; ``entry``: the kernel in another choice of sizes."""
+    has the ``bias`` and the ``activation``; ``entry``: the kernel in another choice of sizes;
+    ``stream``: another one than the current one."""
     vectors = [array_of(x) for x in (weight.scales, weight.zeros, bias) if x is not None]
     entry = entry or entry_of(weight, problem.A.dtype, problem.D.dtype)
     key = launch_key(problem, vectors, entry, activation) if framework(problem.D.source) == "torch" else None
@@ -84,7 +87,11 @@ def multiplied_by_wgmma(
         problem = replace(problem, B=prepared_matrix(weight))
         if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
             return False
-        prepared = Prepared(problem, plan_of(problem, entry), function)
+        plan = plan_of(problem, entry)
+        if stream is not None:
+            PreparedProblem(problem, function, plan).launch(stream)
+            return True
+        prepared = Prepared(problem, plan, function)
     out = problem.D.array.address
     addresses = problem.A.array.address, array_of(weight.words).address, out, out
     prepared.launch((*addresses, *(x.address for x in vectors)))

@@ -12,7 +12,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.mainloop.prepared_weight import OFFSET, OFFSET_OF_BYTES, prepared_layout
 from tilewright.gemm.mixed_config import COLUMNS, DEPTH, LANES, WORDS
-from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.arrays import as_jax, as_numpy, framework, namespace, new_result
 from tilewright.gemm.operators.weight_settings import GROUPS, WeightSettings, settings_of
 from tilewright.lang.arguments.arrays import array_of
 
@@ -75,8 +75,8 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
 
     Args:
         weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a
-            PyTorch tensor, or a NumPy or CuPy array. Or 4-bit floats (e2m1), two in a byte, the first in its low bits:
-            (N, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of uint8.
+            PyTorch tensor, or a NumPy, CuPy or JAX array. Or 4-bit floats (e2m1), two in a byte, the first in its low
+            bits: (N, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of uint8.
         scales: (N, K / group) of Float16, BFloat16 or Float32: what the numbers of a group of 32, 64 or 128 elements
             of K are multiplied by.
         zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
@@ -91,8 +91,12 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
     ((16, 256), 128, 'Int4 without zero points, groups of 128')
     """
     kind = framework(weight, "weight")
-    if kind == "jax" or framework(scales, "scales") != kind:
-        raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy or of CuPy, both of the same")
+    if framework(scales, "scales") != kind:
+        raise ArgumentError("weight and scales are arrays of PyTorch, of NumPy, of CuPy or of JAX, both of the same")
+    if kind == "jax":
+        points = None if zeros is None else as_numpy("zeros", zeros)
+        made = prepare_weight(as_numpy("weight", weight), as_numpy("scales", scales), points, bits=bits)
+        return PreparedWeight(*as_jax(weight, made.words, made.scales, made.zeros))
     if kind == "torch" and weight.dtype is getattr(sys.modules["torch"], "float4_e2m1fn_x2", None):
         weight = weight.view(sys.modules["torch"].uint8)
     found = array_of(weight)

@@ -22,7 +22,7 @@ from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturat
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.operators.arrays import framework
+from tilewright.gemm.operators.arrays import framework, is_traced
 from tilewright.gemm.operators.matmul import Request, remember, remembered_product
 from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
 from tilewright.gemm.operators.torch_state import any_recorded
@@ -91,6 +91,8 @@ def scaled_matmul(
         saturate: what is beyond the largest finite number of a result of 8 bits becomes that (NaN stays). False: it
             becomes NaN in e4m3 and infinity in e5m2, as PyTorch's conversions have it.
 
+    In ``jax.jit`` and ``jax.vmap`` it is an operation of JAX, which has no gradient.
+
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 
     >>> import ml_dtypes
@@ -135,7 +137,7 @@ def scaled_matmul(
         vectors = tuple(x for x in (scale_a, scale_b, bias, amax, scale_result) if x is not None)
         if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, vectors)) is not None:
             return result
-    return ScaledRequest(
+    request = ScaledRequest(
         a=a,
         b=b,
         out=out,
@@ -154,7 +156,12 @@ def scaled_matmul(
         scale_result=scale_result,
         amax=amax,
         saturate=saturate,
-    ).run(key)
+    )
+    if is_traced(*tensors):
+        from tilewright.gemm.operators.jax_call import of_request
+
+        return of_request(request)
+    return request.run(key)
 
 
 @dataclass(frozen=True)
@@ -220,15 +227,11 @@ class ScaledRequest(Request):
 
     @property
     def kinds(self) -> ScaleKinds:
-        return kinds(*(array_of(x).shape for x in (self.a, self.b, self.scale_a, self.scale_b)))
+        return kinds(*(tuple(map(int, x.shape)) for x in (self.a, self.b, self.scale_a, self.scale_b)))
 
     def vectors(self, problem: Problem) -> tuple[Any, ...]:
         """The scales and the bias, checked: those of lines as vectors, those of blocks as (lines, K) matrices."""
-        if problem.shape[3] != 1 or len(self.a.shape) != 2 or len(self.b.shape) != 2:
-            raise ArgumentError(
-                f"scaled_matmul multiplies two matrices, not arrays of shapes {tuple(self.a.shape)} and "
-                f"{tuple(self.b.shape)}"
-            )
+        check_two_matrices(self.a, self.b)
         for name, x in self.scales.items():
             array = array_of(x)
             if array.dtype is not Float32:
@@ -295,6 +298,14 @@ class ScaledRequest(Request):
 
     def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
         remember(key, repeated)
+
+
+def check_two_matrices(a: Any, b: Any) -> None:
+    """ArgumentError for stacks and vectors."""
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise ArgumentError(
+            f"scaled_matmul multiplies two matrices, not arrays of shapes {tuple(a.shape)} and {tuple(b.shape)}"
+        )
 
 
 @dataclass(frozen=True)

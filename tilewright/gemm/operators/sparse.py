@@ -31,7 +31,7 @@ from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.mainloop.tma import TmaMainloop
-from tilewright.gemm.operators.arrays import Operands, framework, namespace, row_major_copy
+from tilewright.gemm.operators.arrays import Operands, as_jax, as_numpy, framework, namespace, row_major_copy
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -108,8 +108,8 @@ def compress_2_4(a: Any) -> CompressedMatrix:
 
     Args:
         a: (M, K) of Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2 or Int8, K a multiple of 16 (of 32 for 8 bits,
-            of 8 for 32): a PyTorch tensor, or a NumPy or CuPy array. Elements 4i to 4i + 3 of a row are neighbours, of
-            Float32 2i and 2i + 1.
+            of 8 for 32): a PyTorch tensor, or a NumPy, CuPy or JAX array. Elements 4i to 4i + 3 of a row are
+            neighbours, of Float32 2i and 2i + 1.
 
     Raises ArgumentError for others, with the first place that has too many.
 
@@ -125,13 +125,16 @@ def compress_2_4(a: Any) -> CompressedMatrix:
     ...
     tilewright.errors.ArgumentError: a is not 2:4 sparse: row 7 has 3 elements that are not zero in columns 0 to 3
     """
-    kind, found = framework(a, "a"), array_of(a)
+    kind = framework(a, "a")
+    if kind == "jax":
+        return CompressedMatrix(*as_jax(a, *compress_2_4(as_numpy("a", a))))
+    found = array_of(a)
     step = 8 * SPARSITY * VECTOR // found.dtype.width
-    if kind == "jax" or found.dtype not in TYPES or len(found.shape) != 2 or found.shape[1] % step:
+    if found.dtype not in TYPES or len(found.shape) != 2 or found.shape[1] % step:
         known = ", ".join(x.__name__ for x in TYPES)
         raise ArgumentError(
-            f"a is an (M, K) matrix of PyTorch, NumPy or CuPy, of {known}, K in {step}s, not {found.dtype.__name__} of "
-            f"shape {tuple(found.shape)}: fill it up with zeros"
+            f"a is an (M, K) matrix of PyTorch, NumPy, CuPy or JAX, of {known}, K in {step}s, not "
+            f"{found.dtype.__name__} of shape {tuple(found.shape)}: fill it up with zeros"
         )
     (m, k), library = found.shape, namespace(a)
     whole = materialised(a)
@@ -247,7 +250,8 @@ def sparse_matmul(
     The other arguments are those of :func:`matmul`. ``torch.compile`` keeps the call as one node,
     ``torch.ops.tilewright.sparse_matmul``. Of 16- and 32-bit elements it has gradients, by dense products: of
     ``b``, ``c``, the bias, the arrays of the epilogue, which is PyTorch's there, and of the stored elements
-    ``a.values``, whose places stay.
+    ``a.values``, whose places stay. With JAX arrays it is an operation of JAX, also in ``jax.jit`` and ``jax.vmap``,
+    without gradients.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -272,7 +276,7 @@ def sparse_matmul(
 
             result = recorded(a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions)
             return result if instead is None else instead
-    result = SparseRequest(
+    request = SparseRequest(
         a=a.values,
         b=b,
         out=out,
@@ -287,7 +291,12 @@ def sparse_matmul(
         decomposition=decomposition,
         metadata=a.metadata,
         functions=functions,
-    ).run()
+    )
+    if framework(a.values) == "jax":
+        from tilewright.gemm.operators.jax_call import of_request
+
+        return of_request(request)
+    result = request.run()
     return result if instead is None else instead
 
 
@@ -305,15 +314,9 @@ class SparseRequest(Request):
         a, b = materialised(self.a), materialised(self.b)
         if len(a.shape) == 2 and not TmaMainloop.access(array_of(a).dtype).takes(Matrix.of("a", a), Major.K):
             a = row_major_copy(a)
-        if len(a.shape) != 2 or len(b.shape) != 2 or SPARSITY * a.shape[1] != b.shape[0]:
-            whole = (*map(int, a.shape[:-1]), SPARSITY * int(a.shape[-1]))
-            raise ArgumentError(
-                f"sparse_matmul multiplies two matrices: a of shape {whole}, of which half is stored, and b of shape "
-                f"{tuple(b.shape)}"
-            )
+        shape = sparse_shape(a, b)
         if array_of(b).dtype.width != 16 and Matrix.of("b", b).transposed().major() is not Major.K:
             b = row_major_copy(b.T).T
-        shape = int(a.shape[0]), int(b.shape[1])
         return Operands(a, b, shape, shape)
 
     def operand_a(self, matrices: Operands) -> SparseMatrix:
@@ -344,6 +347,17 @@ class SparseRequest(Request):
             return self.planner(entries, "")(problem)
         may_pack = self.may_pack.replace("A", "")
         return Plan.with_copies(problem, entries[0], self.decomposition, problem.machine, may_pack)
+
+
+def sparse_shape(stored: Any, b: Any) -> tuple[int, int]:
+    """The result's shape, for the stored elements and B; ArgumentError where they do not go together."""
+    if len(stored.shape) != 2 or len(b.shape) != 2 or SPARSITY * stored.shape[1] != b.shape[0]:
+        whole = (*map(int, stored.shape[:-1]), SPARSITY * int(stored.shape[-1]))
+        raise ArgumentError(
+            f"sparse_matmul multiplies two matrices: a of shape {whole}, of which half is stored, and b of shape "
+            f"{tuple(b.shape)}"
+        )
+    return int(stored.shape[0]), int(b.shape[1])
 
 
 def sparse_entries(dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
