@@ -1,7 +1,4 @@
-"""``cp.async``: all repetitions of a call at once, where all lanes make them and no observer follows each effect.
-
-That saves calls, and costs an index for each repetition where one would do for all: it is for groups of few lanes.
-"""
+"""``cp.async``: all repetitions of a call at once, where all lanes make them and no observer follows each effect."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.types import PtrType
 from tilewright.sim.access import VectorAccess, access_of
-from tilewright.sim.memory import MANY
 from tilewright.sim.moves import Arrangement, by_pointer, gather_arranged, scatter_arranged
 from tilewright.sim.program import Closure
 from tilewright.sim.values import Ptr, TypedPointer
@@ -39,8 +35,8 @@ def async_copy(plain: Closure, op: Op, slots: list[int]) -> Closure:
     order = Arrangement(np.repeat(np.arange(count), WARP), np.tile(np.arange(WARP), count))  # [repetitions, lanes]
 
     def run(g: Any, s: list[Any]) -> None:
-        few, followed = g.lanes_count < MANY, g.events is not None and g.events.effects
-        if few and g.mask is None and not followed and all(s[p].all() for p in conditions):
+        followed = g.events is not None and g.events.effects
+        if g.mask is None and not followed and all(s[p] is np.True_ or s[p].all() for p in conditions):
             g.lanes.mask, g.lanes.op = None, op
             found = gather_arranged(g, [s[p] for p in sources], read, order)
             if found is not None:
