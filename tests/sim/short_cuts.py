@@ -19,7 +19,7 @@ from tilewright.sim import direct_copies, forwarding, fusion, lowering, matrix_f
 from tilewright.sim.direct_copies import DirectCopies
 from tilewright.sim.events import Observer
 from tilewright.sim.forwarding import Fragment
-from tilewright.sim.fusion import MatrixRun
+from tilewright.sim.fusion import MatrixRun, Place
 from tilewright.sim.group import Group
 from tilewright.sim.memory import Buffer
 from tilewright.sim.offsets import Offsets
@@ -49,14 +49,15 @@ def in_bytes(group: Group, index: Any, size: int) -> Offsets:
     return Offsets(index.astype(np.int64) * size)
 
 
-def alone(ops: list[Any]) -> list[MatrixRun]:
+def alone(chain: list[Place]) -> list[MatrixRun]:
     """Each product as a run of its own."""
-    multiplies = (op.opcode == "call" and op.attrs["atom"].multiplies and not op.attrs["atom"].agents for op in ops)
-    return [
-        MatrixRun(at, op)
-        for (at, op), product in zip(enumerate(ops), multiplies, strict=True)
-        if product and len(op.operands) == 3
-    ]
+
+    def fuses(op: Any) -> bool:
+        if op.opcode != "call" or len(op.operands) != 3:
+            return False
+        return op.attrs["atom"].multiplies and not op.attrs["atom"].agents
+
+    return [MatrixRun(place) for place in chain if place.at >= 0 and fuses(place.op)]
 
 
 SHORT_CUTS = [

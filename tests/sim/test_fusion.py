@@ -10,9 +10,14 @@ import pytest
 
 import tilewright as cutlass
 from tilewright import cute, sim
+from tilewright.atoms.fma import UniversalFma
+from tilewright.atoms.sync import SyncThreads
 from tilewright.cute.runtime import from_dlpack
+from tilewright.ir.core import Op, Value
+from tilewright.ir.types import F32, FragType
 from tilewright.sim import fusion
 from tilewright.sim.events import Observer, observing
+from tilewright.sim.program import BasicBlock, Label, nothing
 
 M, N, K = 2, 3, 4
 
@@ -187,3 +192,129 @@ def test_observers_do_not_change_results() -> None:
         heard = run(body)
     np.testing.assert_array_equal(quietly, heard)
     np.testing.assert_array_equal(quietly, run(body, check="all"))
+
+
+# -- across a wait -----------------------------------------------------------------------------------------------------
+
+
+def sync() -> None:
+    cute.arch.sync_threads()
+
+
+def test_products_behind_a_barrier_join_those_before_it(fused: list[int]) -> None:
+    """What the earlier ones have read may be written behind it, what the later ones read before the last of these."""
+
+    def body(x: Registers) -> None:
+        x.mul(0)
+        x.a[0, 0, 2] = cutlass.Float32(50)
+        x.mul(1)
+        sync()
+        x.a[0, 0, 0] = cutlass.Float32(100)
+        x.mul(2)
+        sync()
+        x.mul(3)
+
+    a, b = operands()
+    a[:, 0, 2] = 50
+    np.testing.assert_array_equal(run(body), a @ b.transpose(0, 2, 1))
+    assert fused == [K]
+
+
+@pytest.mark.parametrize("which", ["a", "b"])
+@pytest.mark.parametrize("early", [True, False])
+def test_registers_that_are_written_before_a_later_product_end_a_run(which: str, early: bool, fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        x.mul(0)
+        if not early:
+            sync()
+        getattr(x, which)[0, 1, 2] = cutlass.Float32(100)
+        if early:
+            sync()
+        x.mul(2)
+        x.mul(3)
+
+    a, b = operands()
+    (a if which == "a" else b)[:, 1, 2] = 100
+    chosen = [0, 2, 3]
+    np.testing.assert_array_equal(run(body), a[..., chosen] @ b[..., chosen].transpose(0, 2, 1))
+    assert fused == [1, 2]
+
+
+def test_a_look_at_the_accumulators_behind_a_barrier_ends_a_run(fused: list[int]) -> None:
+    def body(x: Registers) -> None:
+        x.mul(0)
+        sync()
+        x.acc.store(x.acc.load() * 2)
+        x.mul(1)
+
+    a, b = operands()
+    early, late = (a[..., s] @ b[..., s].transpose(0, 2, 1) for s in (slice(0, 1), slice(1, 2)))
+    np.testing.assert_array_equal(run(body), 2 * early + late)
+    assert fused == [1, 1]
+
+
+def test_a_loop_whose_iterations_wait(fused: list[int]) -> None:
+    """Products of one iteration are done together, never those of several, nor those before or behind the loop."""
+
+    @cute.jit
+    def body(x: Any):
+        x.mul(0)
+        sync()
+        for i in cutlass.range(3, unroll=1):
+            x.mul(1)
+            sync()
+            x.a[0, 0, 1] = (x.t + i).to(cutlass.Float32)
+            x.mul(2)
+        x.mul(3)
+
+    a, b = operands()
+    want = a[..., [0, 2, 2, 2, 3]] @ b[..., [0, 2, 2, 2, 3]].transpose(0, 2, 1)
+    for first in (a[:, 0, 1], np.arange(64), np.arange(64) + 1):
+        a[:, 0, 1] = first
+        want += a[..., 1:2] @ b[..., 1:2].transpose(0, 2, 1)
+    np.testing.assert_array_equal(run(body), want)
+    assert fused == [1, 2, 1]
+
+
+def test_one_fragment_as_both_operands(fused: list[int]) -> None:
+    """What A reads of it counts, too."""
+
+    def body(x: Registers) -> None:
+        square = cute.make_rmem_tensor((1, M, M), cutlass.Float32)
+        square.fill(0)
+        for k in (0, 1):
+            cute.gemm(x.mma, square, x.a[None, None, k], x.a[None, None, k + 2], square)
+            x.a[0, 0, 0] = cutlass.Float32(100)
+        for i in range(M * M):
+            x.acc[i] = square[i]
+
+    a, _ = operands()
+    want = np.zeros((64, M * N))
+    first, second = (a[..., k : k + 1] @ a[..., k + 2 : k + 3].transpose(0, 2, 1) for k in (0, 1))
+    want[:, : M * M] = (first + second).transpose(0, 2, 1).reshape(64, -1)
+    np.testing.assert_array_equal(run(body), want.reshape(64, N, M).transpose(0, 2, 1))
+    assert fused == [1, 1]
+
+
+class WorksLater(UniversalFma):
+    in_flight = True
+
+
+@pytest.mark.parametrize("atom, entered, chains", [(UniversalFma, [], 1), (WorksLater, [], 2), (UniversalFma, [1], 2)])
+def test_nodes_that_stand_alone(atom: Any, entered: list[int], chains: int) -> None:
+    """Where registers come later, and where control comes from elsewhere, too."""
+
+    def call(instruction: Any, *operands: Value) -> Op:
+        return Op("call", list(operands), [], {"atom": instruction}, [], None)
+
+    nodes = [BasicBlock(), BasicBlock()]
+    for node in nodes:
+        node.ops, node.steps = [call(atom(F32), Value(FragType(F32, 4)))], [nothing]
+        node.op, node.fallthrough = call(SyncThreads()), True
+    end = BasicBlock()
+    for pc in entered:
+        label = Label()
+        label.pc = pc
+        end.targets.append(label)
+    found = [[place.node for place in chain if place.at >= 0] for chain in fusion._chains([*nodes, end])]
+    assert len([chain for chain in found if chain]) == chains

@@ -4,14 +4,15 @@ of them.
 A main loop multiplies k block after k block and loads the registers of the next one in between. One matrix product over
 all of them costs a fraction of what one for each does. Nothing can see the difference, if between the first and the
 last of a run no op touches the accumulators, and none writes registers of A or B that the run reads: the rest of a
-thread's work goes on between them in any order. Sums of floats then have another order than one by one: that of one
+thread's work goes on between them in any order. Instructions of the next stretch, behind a wait, join those before it,
+if the registers that they read are there by then. Sums of floats then have another order than one by one: that of one
 product over the K of the whole run, which depends on the program alone, not on the schedule or on who listens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import FragType
@@ -20,36 +21,64 @@ from tilewright.sim.program import BasicBlock, Closure, nothing
 from tilewright.sim.thread_products import ThreadProducts
 
 
+class Place(NamedTuple):
+    """An op in the program: the one at ``at`` of a node's steps, or (-1) the node's control."""
+
+    node: BasicBlock
+    at: int
+    op: Op
+
+
 class MatrixRun:
-    """Matrix instructions ``ops``, at the places ``at`` in the node, of which the first ``d, a, b`` are the operands of
-    all."""
+    """Matrix instructions at ``places``, of which the first ``d, a, b`` are the operands of all. They are done at
+    ``due``, the last of the node in which the run begins."""
 
-    def __init__(self, at: int, op: Op) -> None:
-        self.at, self.ops = [at], [op]
-        self.d, self.a, self.b = op.operands
-        self.read = {self.a: registers_read(op, "a"), self.b: registers_read(op, "b")}
+    def __init__(self, place: Place) -> None:
+        self.due, self.places = place, [place]
+        self.d, self.a, self.b = place.op.operands
+        self.read = _reads(place.op)
+        self.written: dict[Value, set[int]] = {}  # registers of A and B, since ``due``
 
-    def takes(self, op: Op) -> bool:
-        first = self.ops[0]
-        return (
+    @property
+    def ops(self) -> list[Op]:
+        return [place.op for place in self.places]
+
+    def takes(self, place: Place) -> bool:
+        first, op = self.due.op, place.op
+        same = (
             list(op.operands) == [self.d, self.a, self.b]
             and op.attrs["atom"] == first.attrs["atom"]
             and all(op.attrs[x] == first.attrs[x] for x in ("d_layout", "d_offset"))
         )
+        if not same or place.node is self.due.node:
+            return same
+        return not any(self.written.get(value, set()) & registers for value, registers in _reads(op).items())
 
-    def add(self, at: int, op: Op) -> None:
-        self.at.append(at)
-        self.ops.append(op)
-        for value, role in ((self.a, "a"), (self.b, "b")):
-            self.read[value] = self.read[value] | registers_read(op, role)
+    def add(self, place: Place) -> None:
+        self.places.append(place)
+        for value, registers in _reads(place.op).items():
+            self.read[value] = self.read[value] | registers
+        if place.node is self.due.node:
+            self.due, self.written = place, {}
 
-    def disturbed(self, op: Op) -> bool:
-        """Whether the run must be over before ``op``."""
-        if self.d in op.operands:
+    def disturbed(self, place: Place) -> bool:
+        """Whether the run must be over before the op there."""
+        if self.d in place.op.operands:
             return True
-        return any(
-            value in op.operands and written_registers(op, value) & self.read[value] for value in (self.a, self.b)
-        )
+        for value, read in self.read.items():
+            if value in place.op.operands:
+                written = written_registers(place.op, value)
+                if place.node is self.due.node and written & read:
+                    return True
+                self.written[value] = self.written.get(value, set()) | written
+        return False
+
+
+def _reads(op: Op) -> dict[Value, set[int]]:
+    """The registers of A and B that a matrix instruction reads."""
+    _, a, b = op.operands
+    read_a, read_b = registers_read(op, "a"), registers_read(op, "b")
+    return {a: read_a | read_b} if a is b else {a: read_a, b: read_b}
 
 
 def registers_read(op: Op, role: str) -> set[int]:
@@ -75,19 +104,46 @@ def written_registers(op: Op, value: Value) -> set[int]:
 
 
 def fuse(nodes: list[BasicBlock], slot: Callable[[Value], int], forms: MatrixForms, threads: ThreadProducts) -> None:
-    """Make the last instruction of each run do the work of all. Every fragment has one name (``names_are_unique``)."""
-    for node in nodes:
-        assert isinstance(node.steps, list)
-        for run in _runs(node.ops):
+    """Make one instruction of each run do the work of all. Every fragment has one name (``names_are_unique``)."""
+    for chain in _chains(nodes):
+        for run in _runs(chain):
+            node, at, _ = run.due
             step = products(run.ops, forms, slot)
-            if step is None and len(run.ops) > 1:
+            if step is None and len(run.places) > 1:
                 step = _fused(run, [slot(value) for value in (run.d, run.a, run.b)])
-            step = threads.step(run.ops, step or node.steps[run.at[-1]]) or step
+            step = threads.step(run.ops, step or _steps(node)[at]) or step
             if step is not None:
-                for at in run.at:
+                for place in run.places:
                     # The steps keep their places, by which observers and errors find their ops.
-                    node.steps[at] = nothing
-                node.steps[run.at[-1]] = step
+                    _steps(place.node)[place.at] = nothing
+                _steps(node)[at] = step
+
+
+def _steps(node: BasicBlock) -> list[Closure]:
+    assert isinstance(node.steps, list)
+    return node.steps
+
+
+def _chains(nodes: list[BasicBlock]) -> Iterator[list[Place]]:
+    """The ops of nodes that follow each other in every execution: between them is an instruction that waits, and
+    nowhere else does control come to the later ones. Where instructions work on registers at some later time each node
+    stands alone, as a wait says when they have come."""
+    entered = {label.pc for node in nodes for label in node.targets}
+    calls = [op for node in nodes for op in (*node.ops, node.op) if op is not None and op.opcode == "call"]
+    apart = any((op.attrs["atom"].in_flight or op.attrs["atom"].agents) and _has_fragments(op) for op in calls)
+    chain: list[Place] = []
+    for number, node in enumerate(nodes):
+        chain += [Place(node, at, op) for at, op in enumerate(node.ops)]
+        waits = node.op is not None and node.op.opcode == "call" and node.fallthrough and not node.targets
+        if apart or not waits or number + 1 in entered:
+            yield chain
+            chain = []
+        elif node.op is not None:
+            chain.append(Place(node, -1, node.op))
+
+
+def _has_fragments(op: Op) -> bool:
+    return any(isinstance(value.type, FragType) for value in op.operands)
 
 
 def names_are_unique(function: Function) -> bool:
@@ -101,22 +157,23 @@ def names_are_unique(function: Function) -> bool:
     return True
 
 
-def _runs(ops: list[Op]) -> list[MatrixRun]:
-    """The runs of a node. A run ends at the op that disturbs it; runs on different accumulators may overlap."""
+def _runs(chain: list[Place]) -> list[MatrixRun]:
+    """The runs of a chain. A run ends at the op that disturbs it; runs on different accumulators may overlap."""
     done: list[MatrixRun] = []
     going: list[MatrixRun] = []
-    for at, op in enumerate(ops):
-        atom = op.attrs["atom"] if op.opcode == "call" else None
+    for place in chain:
+        atom = place.op.attrs["atom"] if place.op.opcode == "call" else None
         # With more operands than the matrices a product stands alone.
-        fuses = atom is not None and atom.multiplies and not atom.agents and len(op.operands) == 3
-        run = next((r for r in going if fuses and r.takes(op)), None)
-        for other in [r for r in going if r is not run and r.disturbed(op)]:
+        fuses = atom is not None and atom.multiplies and not atom.agents and len(place.op.operands) == 3
+        fuses = fuses and place.at >= 0
+        run = next((r for r in going if fuses and r.takes(place)), None)
+        for other in [r for r in going if r is not run and r.disturbed(place)]:
             going.remove(other)
             done.append(other)
         if run is not None:
-            run.add(at, op)
+            run.add(place)
         elif fuses:
-            going.append(MatrixRun(at, op))
+            going.append(MatrixRun(place))
     return done + going
 
 

@@ -302,11 +302,15 @@ def _operand(
         registers = registers[active]
     if where is None:
         return numbers.widen(gather(side, numbers.raw(registers, type_), plan), type_)[:, 0]
-    parts = []
-    for start, rows, k, by_k in where:
+    parts, by_k = [], where[0].by_k
+    for start, rows, k, _ in where:
         wide = numbers.widen(numbers.raw(registers[:, start : start + rows * k], type_), type_)
-        parts.append(wide.reshape(-1, k, rows).swapaxes(1, 2) if by_k else wide.reshape(-1, rows, k))
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        # Rows as items: what is put together is copied by rows, not by numbers.
+        row = np.dtype((np.void, k * wide.itemsize))
+        parts.append(wide.reshape(-1, k, rows) if by_k else wide.reshape(-1, rows, k).view(row))
+    if by_k:
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).swapaxes(1, 2)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)).view(wide.dtype)
 
 
 def _after_adding(plain: Closure, product: Op, d: int, register: int) -> Closure:
