@@ -10,6 +10,7 @@ from tilewright.atoms.tcgen05_validity import MmaForm
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.family.blackwell_cost import BlackwellModel
+from tilewright.gemm.family.grouped import TensorMemoryGroups
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.plan_options import Limits, Problem
 from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm
@@ -21,7 +22,7 @@ class Blackwell(Hopper):
     model = BlackwellModel
     built_for = 100
     splits_in_clusters = False
-    grouped: ClassVar[Any] = None
+    grouped: ClassVar[Any] = TensorMemoryGroups()
 
     def kernel(self, config: Any) -> TensorMemoryGemm:
         return TensorMemoryGemm(config)

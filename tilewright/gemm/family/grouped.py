@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +16,18 @@ from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.family.accesses import ProductOperands
 from tilewright.gemm.family.ampere_cost import blocks_at_once, k_tile_us
 from tilewright.gemm.family.ampere_cost import ends_us as multistage_ends_us
+from tilewright.gemm.family.blackwell_cost import k_tile_us as tcgen05_k_tile_us
+from tilewright.gemm.family.blackwell_cost import store_us
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import CROWD, MEMORY_PER_US, ends_us, loads_us, loop_us
 from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits, Vector
+from tilewright.gemm.family.sm120_cost import loop_us as sm120_loop_us
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
 from tilewright.gemm.kernel.grouped import GroupedGemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
+from tilewright.gemm.kernel.grouped_sm120 import GroupedSm120Gemm
+from tilewright.gemm.kernel.grouped_tensor_memory import GroupedTensorMemoryGemm
 
 NEAR = 1.02
 """Times of the model that differ by less are equal."""
@@ -30,6 +35,9 @@ NEAR = 1.02
 
 class GroupedFamily(ABC):
     """The form of a family's kernels that takes groups of products."""
+
+    takes_rows: ClassVar[bool] = True
+    """Whether some size reads rows of A by index."""
 
     @abstractmethod
     def kernel(self, config: Any, gathered: bool = False) -> Any:
@@ -184,4 +192,38 @@ class HopperGroups(GroupedFamily):
 
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
         loads = loads_us(config) * (1 + (CROWD - 1) * busy) / CROWD
-        return max(loop_us(config), loads), ends_us(config, partial=False)
+        return max(self.loop_us(config), loads), ends_us(config, partial=False)
+
+    def loop_us(self, config: Any) -> float:
+        """Microseconds of a k tile where loads do not hold it up."""
+        return loop_us(config)
+
+
+class TensorMemoryGroups(HopperGroups):
+    """The same on sm_100a and its like."""
+
+    takes_rows = False
+
+    def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
+        return GroupedTensorMemoryGemm(config)
+
+    def gathers(self, config: AnyConfig) -> bool:
+        return False
+
+    def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
+        return tcgen05_k_tile_us(config), store_us(config)
+
+
+class Sm120Groups(HopperGroups):
+    """The same on sm_120a and its like."""
+
+    takes_rows = False
+
+    def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
+        return GroupedSm120Gemm(config)
+
+    def gathers(self, config: AnyConfig) -> bool:
+        return False
+
+    def loop_us(self, config: Any) -> float:
+        return sm120_loop_us(config)

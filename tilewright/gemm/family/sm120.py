@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.family.grouped import Sm120Groups
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.plan_options import Limits, Problem
 from tilewright.gemm.family.sm120_cost import Sm120Model
@@ -26,7 +27,7 @@ class Sm120(Hopper):
     mixes_types = False
     built_for = SM120[0]
     splits_in_clusters = False
-    grouped: ClassVar[Any] = None
+    grouped: ClassVar[Any] = Sm120Groups()
 
     def kernel(self, config: Any) -> Sm120Gemm:
         return Sm120Gemm(config)

@@ -16,9 +16,8 @@ import tilewright as cutlass
 from tilewright import Boolean, Int32, Int64, cute, pipeline
 from tilewright.gemm.addressing import moved
 from tilewright.gemm.config import Major
-from tilewright.gemm.kernel.group_offsets import GatheredRows
 from tilewright.gemm.kernel.group_table import ADDRESS, EXTENT, ORIGIN, PITCH, numbers
-from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
+from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm, GroupWork
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.schedule.group_shares import GroupPiece
 from tilewright.gemm.tiles import vectors_along
@@ -64,37 +63,16 @@ class GatheredHopperGemm(GroupedHopperGemm):
         )
 
     @cute.jit
-    def produce(
-        self,
-        warp: Any,
-        ring: Any,
-        loads: tuple,
-        stages: tuple,
-        table: cute.Tensor,
-        maps: cute.Tensor,
-        rows: Any,
-        walk: Any,
-    ) -> None:
+    def produce(self, warp: Any, group: GroupWork) -> None:
         """The warpgroup that loads: all of it copies A, its first warp also B."""
         producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
-        piece = partial(self.gather_tile, warp, ring, loads, stages, table, rows)
-        producer = walk((self.map_of(maps, 1),), piece, producer)
-        ring.producer_tail(producer)
+        producer = group.walk((self.map_of(group.maps, 1),), partial(self.gather_of_problem, warp, group), producer)
+        group.ring.producer_tail(producer)
 
     @cute.jit
-    def gather_tile(
-        self,
-        warp: Any,
-        ring: Any,
-        loads: tuple,
-        stages: tuple,
-        table: cute.Tensor,
-        rows: GatheredRows,
-        one: GroupPiece,
-        descriptors: tuple,
-        state: Any,
-    ) -> Any:
+    def gather_of_problem(self, warp: Any, group: GroupWork, one: GroupPiece, descriptors: tuple, state: Any) -> Any:
         """The part of one output tile of the warps that load."""
+        ring, loads, stages, table, rows = group.ring, group.loads, group.stages, group.table, group.rows
         (bM, _, bK), dtype = self.config.tile, self.config.a.dtype
         problem, place = one.problem, one.place
         (m, n, k), (last_m, _, last_k) = numbers(table, problem, ORIGIN), numbers(table, problem, EXTENT)

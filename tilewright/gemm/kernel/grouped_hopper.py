@@ -9,7 +9,8 @@ loads, and those that store, go on to the next problem's tensor maps when their 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,12 +37,33 @@ from tilewright.gemm.kernel.group_table import (
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
+from tilewright.gemm.mainloop.tma import TmaOperand
 from tilewright.gemm.schedule.group_shares import GroupPiece, GroupShares, least_iterations
 
 MAPS, MAP_WORDS = 3, 16
 """Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
 
 MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
+
+
+@dataclass(frozen=True)
+class GroupWork:
+    """What the roles of a block share: the ``table`` of the problems and the tensor ``maps`` of their matrices; where
+    ``rows`` of A are, if not one after the other; the TMA atoms and coordinates of what is loaded (``loads``), the
+    ``stages`` that it goes to, and their ``ring``."""
+
+    table: cute.Tensor
+    maps: cute.Tensor
+    rows: Any
+    loads: tuple
+    stages: tuple
+    ring: Any
+    walk: Callable[[tuple, Any, Any], Any]
+    """``state = piece(one, descriptors, state)`` for the parts of tiles that are the block's, from the places of tensor
+    maps, the piece and the state."""
+    function: Callable[[Any], Any]
+    """The epilogue function of a problem."""
+    tiled_mma: cute.TiledMma
 
 
 class GroupedHopperGemm(WarpSpecializedGemm):
@@ -93,8 +115,14 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             stage_layouts,
             self.epilogue.layout,
             self.math.tiled_mma(),
-            self.math.tiled_mma(config.epilogue_columns),
-        ).launch(grid=(blocks, 1, 1), block=(config.threads, 1, 1), stream=stream, use_pdl=True)
+            self.math.epilogue_mma(),
+        ).launch(
+            grid=(blocks, 1, 1),
+            block=(config.threads, 1, 1),
+            stream=stream,
+            min_blocks_per_mp=self.LEAST_BLOCKS,
+            use_pdl=True,
+        )
 
     @cute.kernel
     def make_maps(
@@ -135,7 +163,6 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         epilogue_mma: cute.TiledMma,
     ) -> None:
         """The tiles of all problems by persistent blocks: one warp loads, the other warpgroups multiply and store."""
-        config = self.config
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
@@ -144,19 +171,29 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         walk = partial(self.walk, table)
         if cutlass.const_expr(shares is not None):
             walk = partial(self.walk_shares, table, shares)
+        group = GroupWork(
+            table, maps, rows, loads, stages, ring, walk, partial(function_of, function, table), tiled_mma
+        )
+        finish = partial(self.write_of_problem, epilogue_mma, tma_D, tD, sD, table)
+        self.roles_of_groups(warp, warpgroup, group, finish)
+
+    @cute.jit
+    def roles_of_groups(self, warp: Any, warpgroup: Any, group: GroupWork, finish: Any) -> None:
+        """What each warp does with the block's tiles."""
+        config = self.config
         if warpgroup == 0:
             self.set_registers(0)
-            self.produce(warp, ring, loads, stages, table, maps, rows, walk)
+            self.produce(warp, group)
         else:
             self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
             mine = warpgroup - 1
             part = (mine // config.split[1], mine % config.split[1])
-            mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, stages, part), ring)
-            finish = partial(self.write_tile, epilogue_mma, tma_D, tD, sD, table, mine, part)
-            ahead = partial(self.ahead_of_group, tiled_mma, table, part)
-            piece = partial(self.multiply_tile, mma, partial(function_of, function, table), ahead, finish)
-            walk((self.map_of(maps, 2),), piece, consumer)
+            tiled_mma = group.tiled_mma
+            mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, group.stages, part), group.ring)
+            ahead = partial(self.ahead_of_group, tiled_mma, group.table, part)
+            piece = partial(self.multiply_of_problem, mma, group.function, ahead, partial(finish, mine, part))
+            group.walk((self.map_of(group.maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     def ring(self, stages: tuple) -> Any:
@@ -168,23 +205,13 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         )
 
     @cute.jit
-    def produce(
-        self,
-        warp: Any,
-        ring: Any,
-        loads: tuple,
-        stages: tuple,
-        table: cute.Tensor,
-        maps: cute.Tensor,
-        rows: Any,
-        walk: Any,
-    ) -> None:
+    def produce(self, warp: Any, group: GroupWork) -> None:
         """The warpgroup that loads: one warp of it."""
         if warp == 0:
             producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
-            by = self.map_of(maps, 0), self.map_of(maps, 1)
-            producer = walk(by, partial(self.load_tile, ring, loads, stages, table), producer)
-            ring.producer_tail(producer)
+            by = self.map_of(group.maps, 0), self.map_of(group.maps, 1)
+            producer = group.walk(by, partial(self.load_of_problem, group), producer)
+            group.ring.producer_tail(producer)
 
     def map_of(self, maps: cute.Tensor, which: int) -> Any:
         """Gives the place of a problem's tensor map."""
@@ -259,27 +286,24 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return place, self.k_tiles(table, problem)
 
     @cute.jit
-    def load_tile(
-        self,
-        ring: Any,
-        loads: tuple,
-        stages: tuple,
-        table: cute.Tensor,
-        one: GroupPiece,
-        descriptors: tuple,
-        state: Any,
-    ) -> Any:
+    def load_of_problem(self, group: GroupWork, one: GroupPiece, descriptors: tuple, state: Any) -> Any:
         """The producer's part of one output tile."""
-        m, n, k = numbers(table, one.problem, ORIGIN)
-        operands = []
-        for mode in cutlass.range_constexpr(2):  # A and B
-            (atom, coordinates), begin = loads[mode], ((m, k, 0), (n, k, 0))[mode]
-            operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), stages[mode], mode)
-            operands.append(replace(operand, descriptor=descriptors[mode]))
-        return self.mainloop.load(tuple(operands), ring, state, *one.place, 0, one.k_begin, one.k_end)
+        operands = self.operands_of_problem(group, one, descriptors)
+        return self.mainloop.load(operands, group.ring, state, *one.place, 0, one.k_begin, one.k_end)
 
     @cute.jit
-    def multiply_tile(
+    def operands_of_problem(self, group: GroupWork, one: GroupPiece, descriptors: tuple) -> tuple[TmaOperand, ...]:
+        """What is loaded of a problem: A and B, from where they begin."""
+        m, n, k = numbers(group.table, one.problem, ORIGIN)
+        operands = []
+        for mode in cutlass.range_constexpr(2):
+            (atom, coordinates), begin = group.loads[mode], ((m, k, 0), (n, k, 0))[mode]
+            operand = self.mainloop.operand(atom, cute.domain_offset(begin, coordinates), group.stages[mode], mode)
+            operands.append(replace(operand, descriptor=descriptors[mode]))
+        return tuple(operands)
+
+    @cute.jit
+    def multiply_of_problem(
         self,
         mma: StagedMma,
         of_problem: Any,
@@ -298,6 +322,13 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         else:
             state = self.mainloop.multiply_promoted(mma, acc, state, one.multiplied, scales)
         write = partial(finish, one.problem, one.place, descriptors[0], function, coming)
+        self.write_or_give(one, write, acc)
+        return state
+
+    @cute.jit
+    def write_or_give(self, one: GroupPiece, write: Any, acc: cute.Tensor) -> None:
+        """Write the sums of a part of a tile, with those of the blocks that share it, or hand them to the block that
+        does."""
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(one.shared is None):
             write(acc)
@@ -307,7 +338,6 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             if one.k_begin > 0:
                 self.fixup.take(one.shared, one.inside, tidx, acc)
             write(acc)
-        return state
 
     def ahead_of_group(
         self,
@@ -330,7 +360,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return TileScales(scales, held, one.k_begin, one.k_end), coming
 
     @cute.jit
-    def write_tile(
+    def write_of_problem(
         self,
         epilogue_mma: cute.TiledMma,
         tma_D: cute.CopyAtom,

@@ -7,7 +7,7 @@ come to registers by ldmatrix (``mainloop.mma_sync``).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import cute, pipeline
 from tilewright.gemm.epilogue.mma_sync import MmaSyncEpilogue
@@ -18,6 +18,9 @@ from tilewright.gemm.sm120_config import Sm120Config
 
 class Sm120Gemm(WarpSpecializedGemm):
     """As :class:`WarpSpecializedGemm`, on sm_120 and its like."""
+
+    LEAST_BLOCKS: ClassVar[int | None] = 1
+    """As in ``kernel.tensor_memory``."""
 
     config: Sm120Config
     math: MmaSyncMath

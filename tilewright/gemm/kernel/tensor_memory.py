@@ -28,6 +28,9 @@ from tilewright.gemm.schedule.partials import Partials
 class TensorMemoryGemm(WarpSpecializedGemm):
     """As :class:`WarpSpecializedGemm`, on sm_100a and its like."""
 
+    LEAST_BLOCKS: ClassVar[int | None] = 1
+    """Left to itself, ptxas spills some registers of some sizes so that a third block would fit."""
+
     SHARED_ALONG: ClassVar[tuple[int, int]] = (2, 1)  # of ``vmnk``
 
     config: BlackwellConfig

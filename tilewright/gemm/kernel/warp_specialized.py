@@ -53,6 +53,9 @@ class WarpSpecializedGemm(TileWriter):
     """Of what follows the rows, and of what follows the columns: the mode of the cluster's layout along which blocks
     share it."""
 
+    LEAST_BLOCKS: ClassVar[int | None] = None
+    """Blocks of a multiprocessor that ptxas is to leave registers for; None: it decides."""
+
     def __init__(self, config: HopperConfig) -> None:
         config.check()
         self.config = config
@@ -139,6 +142,7 @@ class WarpSpecializedGemm(TileWriter):
             cluster=(config.cluster_size, 1, 1),
             cooperative=decomposition.cooperative,
             stream=stream,
+            min_blocks_per_mp=self.LEAST_BLOCKS,
             use_pdl=True,
         )
 

@@ -57,16 +57,24 @@ class TableLaunch(ABC):
     def table(self) -> tuple[Any, int]:
         """The table in the device's memory, and how many tiles the products have at most."""
 
-    def run(self) -> None:
-        config, target = self.config, machine_of(self.problems[0].D.device)
+    def kernel(self) -> Any:
+        """What is compiled."""
+        return family_of(self.config).grouped.kernel(self.config, self.groups.rows is not None)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Those of the kernel."""
         table, tiles = self.table()
-        blocks = self.blocks(tiles, self.gpu[0] * config.blocks_at_once(self.gpu[1]))
-        family = family_of(config).grouped
-        args = family.arguments(self, cute.runtime.from_dlpack(table).mark_layout_dynamic(), Int32(blocks))
+        blocks = self.blocks(tiles, self.gpu[0] * self.config.blocks_at_once(self.gpu[1]))
+        table = cute.runtime.from_dlpack(table).mark_layout_dynamic()
+        arguments: tuple[Any, ...] = family_of(self.config).grouped.arguments(self, table, Int32(blocks))
+        return arguments
+
+    def run(self) -> None:
+        target, args = machine_of(self.problems[0].D.device), self.arguments()
         read = (argument_of("argument", x).key() for x in (self.function, self.groups))
-        key = config, *read, self.shares is None, states_of((self.function,))
+        key = self.config, *read, self.shares is None, states_of((self.function,))
         if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(family.kernel(config, self.groups.rows is not None), *args)
+            _COMPILED[key] = cute.compile(self.kernel(), *args)
             note_staged((self.function,), key[-1])
         with ExitStack() as known:
             if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are

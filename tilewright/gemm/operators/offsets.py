@@ -244,7 +244,12 @@ class CutProduct:
     def suited_entries(self) -> list[KernelEntry]:
         """The kernels, in the sizes that the rows and the epilogue allow."""
         if self.rows is not None:
-            return [entry.for_gathered_rows for entry in self.entries]
+            taken = [entry for entry in self.entries if getattr(entry.family.grouped, "takes_rows", True)]
+            if not taken:
+                raise ArgumentError(
+                    f"kernel {self.entries[0].name} reads no rows by index: those of Hopper and Ampere do"
+                )
+            return [entry.for_gathered_rows for entry in taken]
         if is_untransposed(Chain(self.functions)):
             return [entry.untransposed for entry in self.entries]
         return self.entries

@@ -32,18 +32,18 @@ from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.numbers.numeric import Float32
 
 FAST = {
-    Float8E4M3FN: ["hopper_e4m3", "tensorop_e4m3"],
-    Float8E5M2: ["hopper_e5m2", "tensorop_e5m2"],
-    Int8: ["hopper_i8", "tensorop_i8"],
+    Float8E4M3FN: ["hopper_e4m3", "blackwell_e4m3", "sm120_e4m3", "tensorop_e4m3"],
+    Float8E5M2: ["hopper_e5m2", "blackwell_e5m2", "sm120_e5m2", "tensorop_e5m2"],
+    Int8: ["hopper_i8", "blackwell_i8", "sm120_i8", "tensorop_i8"],
 }
 """Kernels whose sums stay in the tensor cores, by the type of the operands, the best first."""
 PROMOTED = {
-    Float8E4M3FN: ["hopper_e4m3_promoted", "tensorop_e4m3"],
-    Float8E5M2: ["hopper_e5m2_promoted", "tensorop_e5m2"],
+    Float8E4M3FN: ["hopper_e4m3_promoted", *FAST[Float8E4M3FN][1:]],
+    Float8E5M2: ["hopper_e5m2_promoted", *FAST[Float8E5M2][1:]],
     Int8: FAST[Int8],
 }
-"""Kernels whose sums are exact to float32: promoted to registers every 128 elements of K, or those of mma.sync, or
-integers."""
+"""Kernels whose sums are exact to float32: promoted to registers every 128 elements of K, or those of mma.sync or
+tcgen05, or integers."""
 
 
 RESULTS = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2)
@@ -82,7 +82,7 @@ def scaled_matmul(
         out: where the result goes; made if it is None.
         activation: as for :func:`matmul`, applied last.
         out_dtype: of the result: a framework's dtype or a numeric class; BFloat16 by default.
-        use_fast_accum: leave sums of floats in the tensor cores, which keep 14 bits of them or so; else they are
+        use_fast_accum: leave sums of floats in Hopper's tensor cores, which keep 14 bits of them or so; else they are
             promoted to float32 every 128 elements of K. Scales of blocks always promote.
         kernel: the name or the entry of a kernel, in place of the choice.
         scale_result: one float32 number, by which results of 8 bits are multiplied last, before they are rounded.
