@@ -10,9 +10,11 @@ import dataclasses
 import functools
 import operator
 import os
+import re
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ import pytest
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.host import settings
+from tilewright.base_dsl.settings import Arch, BaseDSL
+from tilewright.lang.launch.dependencies import SETTINGS
 
 factor = 2
 """What the functions and methods below read, each by another way."""
@@ -154,6 +158,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[pytest.MonkeyPatch], Any]
         lambda x: x * int(os.environ.get("A_FACTOR", "2")),
         lambda patch: patch.setenv("A_FACTOR", "5"),
     ),
+    "the architecture that the environment names": (
+        lambda x: x * (5 if BaseDSL._get_dsl().get_arch_enum() >= Arch.sm_100 else 2),
+        lambda patch: patch.setenv("CUTE_DSL_ARCH", "sm_100a"),
+    ),
 }
 
 
@@ -259,6 +267,32 @@ def test_what_staging_puts_into_an_object_is_not_compared_and_the_rest_of_it_is(
     assert program(5) == 10 and SetsUp.__call__.last is entry
     program.factor = 5
     assert program(3) == 15 and SetsUp.__call__.last is not entry
+
+
+PACKAGE = Path(cutlass.__file__).parent
+READERS = {
+    "base_dsl/settings.py": ["CUTE_DSL_ARCH"],
+    "ir/target.py": ["CUTE_DSL_ARCH"],
+    "lang/tensors/outside.py": ["TILEWRIGHT_OUTSIDE_REGISTERS"],
+    # These change no program: how errors are shown, what is kept on the disk, what a compilation writes beside.
+    "lang/staging/user_errors.py": [],
+    "lang/launch/stored.py": [],
+    "lang/launch/options.py": [],
+    "lang/launch/dependencies.py": [],
+}
+"""Modules that staging may run and that read the environment, and the variables that programs depend on."""
+
+
+def test_what_staging_reads_of_the_environment_is_compared() -> None:
+    folders = "atoms base_dsl cute experimental ir lang layout pipeline tiled utils".split()
+    found = [
+        path.relative_to(PACKAGE).as_posix()
+        for folder in folders
+        for path in (PACKAGE / folder).rglob("*.py")
+        if re.search(r"\bos\.(environ|getenv)\b", path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(found) == sorted(READERS), "a reader of the environment: is its variable one of SETTINGS?"
+    assert {name for names in READERS.values() for name in names} == set(SETTINGS)
 
 
 def test_the_short_cut_says_what_the_entries_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ attributes, and those of the objects in it. A value has changed when another obj
 old one. Names in texts count as mentioned (``getattr(module, "name")``); where a function reads variables by names that
 it makes, all of the modules that it reaches are compared.
 
+Settings of the environment that Tilewright itself asks while it stages are compared for every function.
+
 Not compared are the numbers in arrays, what objects of Tilewright and of other packages hold, and what is behind
 the first :data:`MOST` objects.
 """
@@ -48,6 +50,8 @@ _CALLED = (FunctionType, MarkedFunction, staticmethod, classmethod, property, fu
 """Members of classes that are followed where their names are mentioned."""
 _CONSTRUCTION = ("__init__", "__new__", "__post_init__", "__init_subclass__")
 _ENVIRONMENT = ("environ", "getenv")
+SETTINGS = ("CUTE_DSL_ARCH", "TILEWRIGHT_OUTSIDE_REGISTERS")
+"""The variables of the environment that what Tilewright offers to programs reads: architectures, figures of the GPU."""
 _BY_TEXT = frozenset(("getattr", "vars", "dir", "eval", "exec", "globals", "attrgetter", "getmembers", "__dict__"))
 """What reads variables by names that the program makes: of modules all are compared then."""
 _OF_SCOPE = frozenset(("eval", "exec", "globals"))
@@ -96,6 +100,9 @@ class Dependencies:
         self._namespaces: list[tuple[Any, bool]] = []
         """Modules and classes, of which members are followed by name; True: a class of which objects are made."""
         self._identities = Identities()
+        self._entries.append(_entry(os.environ, _settings))
+        encoded = [os.environ.encodekey(name) for name in SETTINGS]  # type: ignore[attr-defined]  # typeshed lacks it
+        self._identities.add_variables(os.environ._data, encoded)  # type: ignore[attr-defined]  # as it is, not decoded
         for function in functions:
             self._add_function(function)
         self._follow([*values])
@@ -324,6 +331,10 @@ class Identities:
             and all([type(x) is cls and _is_like(vars(x), keys, values) for x, cls, keys, values in self.objects])
             and all([_is_like(read(x), keys, values) for x, read, keys, values in self.others])
         )
+
+
+def _settings(environment: Mapping[str, str]) -> Held:
+    return {name: environment.get(name) for name in SETTINGS}
 
 
 def _has_slots(cls: type) -> bool:
