@@ -13,6 +13,7 @@ SEARCHES = {
     "operands": "tests.gemm.operand_search",
     "copies": "tests.tiled.copy_search",
     "staging": "bench/staging_search.py",
+    "calls": "tests.gemm.call_sequences",
     "programs": "tests.lang.program_search",
 }
 Capture = pytest.CaptureFixture[str]

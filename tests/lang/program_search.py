@@ -204,7 +204,7 @@ class Drawn:
         nested = [self.branch, self.branch, self.loop, self.while_loop, self.function, self.with_block, self.stopped]
         rare = [self.refused] if self.random.random() < 0.05 else []
         if depth < 3 and self.random.random() < 0.45:
-            return self.random.choice([*nested, *rare])(depth)  # type: ignore[operator]  # those take the depth
+            return self.random.choice([*nested, *rare])(depth)
         return self.random.choice(simple)()
 
     def updated(self) -> list[str]:

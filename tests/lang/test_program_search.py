@@ -8,7 +8,7 @@ import pytest
 
 from tests.lang.program_search import verdict
 
-pytestmark = pytest.mark.usefixtures("values_unchecked")
+pytestmark = pytest.mark.unchecked
 
 
 def test_drawn_programs_are_right_or_refused() -> None:

@@ -70,7 +70,7 @@ class Number:
     def computing(self) -> Number:
         return convert("Int32", self.value) if self.kind == "Boolean" else self
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def convert(kind: str, value: Any) -> Number:

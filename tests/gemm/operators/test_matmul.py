@@ -59,6 +59,18 @@ def test_shapes_are_those_of_numpy_matmul(a: tuple[int, ...], b: tuple[int, ...]
         np.testing.assert_array_equal(d.astype(np.float64), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("turned", [False, True])
+def test_narrower_results_of_float32(dtype: object, turned: bool) -> None:
+    """A thread of the kernel with FMAs has four neighbours, half of what a vector of 16 bytes of these holds."""
+    a, b, bias = integers(0, 40, 32, dtype=np.float32), integers(1, 32, 72, dtype=np.float32), np.arange(72) % 5
+    out = np.empty((72, 40), dtype).T if turned else np.empty((40, 72), dtype)
+    c = np.ones((40, 72), dtype)
+    for found in (matmul(a, b, out, bias=bias.astype(np.float32)), matmul(a, b, c=c, beta=1.0, out_dtype=dtype)):
+        more = bias if found is out else 1
+        np.testing.assert_array_equal(found.astype(np.float64), a.astype(np.float64) @ b + more)
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 80), st.integers(1, 80), st.integers(1, 100), st.booleans(), st.booleans(), st.booleans())
 def test_any_extents_and_strides(m: int, n: int, k: int, a_t: bool, b_t: bool, step: bool) -> None:

@@ -101,7 +101,7 @@ class Dependencies:
         """Modules and classes, of which members are followed by name; True: a class of which objects are made."""
         self._identities = Identities()
         self._entries.append(_entry(os.environ, _settings))
-        encoded = [os.environ.encodekey(name) for name in SETTINGS]  # type: ignore[attr-defined]  # typeshed lacks it
+        encoded = [os.environ.encodekey(name) for name in SETTINGS]
         self._identities.add_variables(os.environ._data, encoded)  # type: ignore[attr-defined]  # as it is, not decoded
         for function in functions:
             self._add_function(function)
