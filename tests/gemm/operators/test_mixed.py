@@ -161,6 +161,15 @@ def test_contiguous_tensors_of_pytorch_at_odd_addresses(rows: int) -> None:
     np.testing.assert_array_equal(mixed_matmul(moved, prepared, out_dtype=torch.float32), exact)
 
 
+@pytest.mark.parametrize(("rows", "n", "k"), [(3, 8, 0), (70, 8, 0), (3, 0, 128), (0, 8, 128)])
+def test_nothing_to_multiply(rows: int, n: int, k: int) -> None:
+    prepared = prepare_weight(np.zeros((n, k), np.int8), np.ones((n, k // 128), F16))
+    assert prepared.shape == (n, k)
+    bias = np.arange(n, dtype=np.float16)
+    found = mixed_matmul(np.ones((rows, k), F16), prepared, bias)
+    np.testing.assert_array_equal(found, np.broadcast_to(bias, (rows, n)))
+
+
 WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
 
 

@@ -399,3 +399,18 @@ def test_nothing_is_read_beyond_the_scales() -> None:
         for of_columns in (scales[None, :59], np.ones((), np.float32)):
             found = scaled_matmul(a, b.T, np.ones((64, 1), np.float32), of_columns, use_fast_accum=True, amax=amax)
             assert (found == 16384).all() and amax[0] == 16384
+
+
+def test_results_of_8_bits_in_columns_of_few() -> None:
+    """A tile of 8 columns is 8 bytes of such a result, which TMA does not store: another size does."""
+    rng, (m, n, k) = np.random.default_rng(0), (23, 74, 364)
+    a, b = rng.integers(-2, 3, (m, k)).astype(np.int8), rng.integers(-2, 3, (n, k)).astype(np.int8)
+    out, one = np.zeros((n, 128), ml_dtypes.float8_e5m2).T[:m], np.full((), 2.0**-6, np.float32)
+    with sim.options(sizes="gpu"):
+        scaled_matmul(a, b.T, one, one, out=out)
+    exact = (a.astype(np.float64) @ b.T.astype(np.float64) * 2.0**-12).astype(np.float32)
+    np.testing.assert_array_equal(out.astype(np.float32), exact.astype(out.dtype).astype(np.float32))
+    wide = np.zeros((m, 3), np.float32), np.zeros((3, n), np.float32)
+    eight = (x.astype(E4M3) for x in (a, b))
+    with pytest.raises(ArgumentError, match=r"but for a result \(23, 74\) whose rows are no multiple of 16 bytes"):
+        scaled_matmul(next(eight), next(eight).T, *wide)

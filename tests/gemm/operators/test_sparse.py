@@ -368,3 +368,12 @@ def test_stored_elements_of_pytorch_at_odd_addresses() -> None:
     values.copy_(packed.values)
     found = sparse_matmul(CompressedMatrix(values, packed.metadata), torch.ones(128, 64, dtype=torch.float16))
     assert bool((found == 64).all())
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 0, 8), (64, 0, 8), (0, 64, 8), (64, 64, 0), (40, 64, 42)])
+def test_nothing_to_store_and_columns_of_any_number_with_a_bias(m: int, k: int, n: int) -> None:
+    bias = np.arange(n, dtype=np.float16)
+    a, b = np.ones((m, k), np.float16), np.ones((k, n), np.float16)
+    a[:, ::2] = 0
+    found = sparse_matmul(compress_2_4(a), b, bias=bias)
+    np.testing.assert_array_equal(found, np.broadcast_to(k // 2 + bias, (m, n)))

@@ -74,6 +74,10 @@ class KernelFamily(ABC):
         of B."""
         return False
 
+    def writes(self, config: AnyConfig) -> bool:
+        """Whether this size, for the operands that it has, can write its part of D at once."""
+        return True
+
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         """Whether an epilogue of many instructions takes longer than main loops hide, where sizes can hide it."""
         return False

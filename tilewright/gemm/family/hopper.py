@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from tilewright.gemm.config import AnyConfig, HopperConfig
+from tilewright.gemm.config import AnyConfig, HopperConfig, Major
 from tilewright.gemm.epilogue.scales import fits_block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.family import hopper_cost
@@ -50,6 +50,12 @@ class Hopper(KernelFamily):
 
     def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
         return fits_block_scales(config, rows, columns)
+
+    def writes(self, config: AnyConfig) -> bool:
+        # TMA stores rows of whole 16 bytes: 8 columns of 8 bits are none.
+        assert isinstance(config, HopperConfig)
+        extent = config.epilogue_columns if config.c.major is Major.K else config.tile[0]
+        return extent * config.c.dtype.width % 128 == 0
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         # The model of time knows no function's cost: gelu at 8192 x 8192 x 1024 takes 232 us by sizes that hide it and

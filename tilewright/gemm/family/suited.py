@@ -36,6 +36,10 @@ def with_these(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyCon
 def suited_entry(entry: KernelEntry, product: ProductOperands) -> KernelEntry:
     """The entry for the layouts of the product's matrices; in its form for narrow accesses or for granules where they
     force these."""
+    if product.D.dtype.width == 8:
+        sizes = [size for size in entry.sizes if entry.family.writes(with_operands(entry.only(size), product))]
+        if sizes and len(sizes) < len(entry.sizes):
+            entry = replace(entry.only(sizes[0]), small=tuple(sizes[1:]), narrow=entry.narrow, granular=entry.granular)
     config = with_operands(entry, product)
     if min(x.copy_bits for x in (config.a, config.b, config.c)) == 128:
         return entry

@@ -170,6 +170,8 @@ def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
 def written_out(weight: PreparedWeight, like: Any, stream: int | None = None) -> Any:
     """The weight times its scales, (N, K), in the type of ``like``."""
     dense = new_result(like, weight.shape, array_of(like).dtype)
+    if weight.shape[1] == 0:
+        return dense
     target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
     kind = "widen", weight.group, weight.dtype
     run(kind, widen, prepared_operand(weight), target, weight.group, KINDS.index(weight.dtype), stream=stream)
@@ -222,7 +224,9 @@ class MixedProduct:
     def run(self, stream: int | None = None) -> None:
         """By the kernel that is fastest for so many rows, of those that can take the operands, on ``stream`` or the
         current one."""
-        rows = self.problem.A.shape[0]
+        rows, k = self.problem.A.shape[:2]
+        if k == 0:
+            return self.with_weight_written_out(stream)
         if self.least_by_wgmma < rows <= self.most_by_wgmma and self.by_wgmma(stream=stream):
             return
         if rows <= MOST_ROWS:

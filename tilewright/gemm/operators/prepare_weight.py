@@ -190,6 +190,8 @@ def zero_points(zeros: Any, scales: Any) -> Any:
 
 def arranged(weight: Any, n: int, k: int, bits: int = 4) -> Any:
     """The elements of a matrix in the order of the prepared layout: its modes by falling stride."""
+    if not n * k:
+        return weight
     layout = prepared_layout(n, k, bits)
     modes: list[tuple[int, int]] = []
     for mode in (0, 1):  # the first mode of a layout is the fastest, the last one of an array

@@ -27,13 +27,13 @@ from tilewright.gemm.choice.registry import sparse_kernels
 from tilewright.gemm.config import Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.packing import Packing
-from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.plan import Plan, packing_for
 from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.operators.arrays import Operands, as_jax, as_numpy, framework, namespace, row_major_copy
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result
-from tilewright.gemm.operators.matmul import Request
+from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.layout import offsets
@@ -296,6 +296,9 @@ def sparse_matmul(
         from tilewright.gemm.operators.jax_call import of_request
 
         return of_request(request)
+    if a.shape[1] == 0:  # nothing is stored, and so nothing is sparse
+        options: dict[str, Any] = {"alpha": alpha, "beta": beta, "bias": bias, "activation": activation}
+        return matmul(a.values, b, out, c, **options, out_dtype=out_dtype or request.empty_dtype, epilogue=epilogue)
     result = request.run()
     return result if instead is None else instead
 
@@ -308,6 +311,13 @@ class SparseRequest(Request):
 
     def given(self) -> dict[str, Any]:
         return {**super().given(), "the metadata": self.metadata}
+
+    @property
+    def empty_dtype(self) -> Any:
+        """The type of a result without an element of K, where neither ``out`` nor ``c`` says it."""
+        if self.out is not None or self.c is not None:
+            return None
+        return self.result_dtype(self.entries(array_of(self.a).dtype)[0])
 
     def operands(self) -> Operands:
         """The stored elements and B: two matrices, of which B of 8 and 32 bits is contiguous along K."""
@@ -324,7 +334,7 @@ class SparseRequest(Request):
         m, k = stored.shape[0], SPARSITY * stored.shape[1]
         wanted = -(-k // word_k(stored.dtype.width)), THREADS * -(-m // METADATA_ROWS)
         array = metadata.array
-        rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1
+        rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1 or 0 in wanted
         if array.dtype is not Int32 or metadata.shape[:2] != wanted or not rows_follow:
             raise ArgumentError(
                 f"the metadata of a sparse matrix {(m, k)} are int32 of shape {wanted}, contiguous, not "
@@ -342,11 +352,13 @@ class SparseRequest(Request):
         return super().vectors(problem)
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
-        """By the model; B, C and D are copied to aligned rows where TMA cannot read them as they are."""
-        if Packing.of(problem, entries[0]) is None:
+        """By the model; B, C and D are copied to aligned rows where TMA cannot read them as they are, but for a D whose
+        rows would become longer than what is read for each column."""
+        may_pack = "BCD" if self.may_pack == MAY_PACK[True] else "Bcd"
+        how, machine = self.decomposition, problem.machine
+        if packing_for(entries[0], problem, how, machine, None, may_pack) is None:
             return self.planner(entries, "")(problem)
-        may_pack = self.may_pack.replace("A", "")
-        return Plan.with_copies(problem, entries[0], self.decomposition, problem.machine, may_pack)
+        return Plan.with_copies(problem, entries[0], how, machine, may_pack)
 
 
 def sparse_shape(stored: Any, b: Any) -> tuple[int, int]:
