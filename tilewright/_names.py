@@ -103,11 +103,12 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
     import dis
 
     from tilewright.errors import OF_A_MODULE, MissingImportError, MissingNameError, nearest
+    from tilewright.other_words import of_module
 
     place = f"{asker.f_code.co_filename}:{asker.f_lineno}"
 
     def text() -> str:
-        near = nearest(name, public_names(module), OF_A_MODULE)
+        near = of_module(module, name) or nearest(name, public_names(module), OF_A_MODULE)
         aliases = sys.modules.get("tilewright.compat.aliases")
         if aliases is None or not aliases.is_installed():
             return f"module {module!r} has no attribute {name!r}{near}"

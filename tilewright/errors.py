@@ -265,12 +265,14 @@ def attribute_text(thing: Any, name: str) -> str:
     >>> attribute_text(1, "bit_lenght")
     "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"
     """
+    from tilewright.other_words import of_tensor
     from tilewright.stand_ins import is_attribute
 
     cls = thing if isinstance(thing, type) else type(thing)
     if is_attribute(cls, name):
         return f"{cls.__name__} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
-    return f"{cls.__name__} has no attribute {name!r}{nearest(name, (n for n in dir(thing) if not n.startswith('_')))}"
+    near = of_tensor(cls.__name__, name) or nearest(name, (n for n in dir(thing) if not n.startswith("_")))
+    return f"{cls.__name__} has no attribute {name!r}{near}"
 
 
 T = TypeVar("T", bound=type)

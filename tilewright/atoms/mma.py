@@ -26,6 +26,20 @@ from tilewright.layout.evaluate import static_offsets
 from tilewright.layout.tuples import product
 
 
+def check_rest_modes(atom: object, op: Op) -> None:
+    """ConstraintError where the layouts of D, A and B are not (V, M, N), (V, M, K) and (V, N, K)."""
+    layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
+    (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
+    pairs = (("M", "D", dm, "A", am), ("N", "D", dn, "B", bn), ("K", "A", ak, "B", bk))
+    wrong = [f"{mode} is {x} of {left} and {y} of {right}" for mode, left, x, right, y in pairs if x != y]
+    if wrong:
+        raise ConstraintError(
+            f"{atom}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
+            f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K); "
+            f"{', '.join(wrong)}: the tiles of A and B are M x K and N x K, whichever of the modes is contiguous"
+        )
+
+
 class Gather(NamedTuple):
     """``items [..., columns / per]``: which items of ``per`` neighbouring registers make the rows of a matrix."""
 
@@ -138,12 +152,7 @@ class Mma(Instruction):
             strict=True,
         ):
             self._verify_operand(role, operand.type, layout, op.attrs[f"{role.lower()}_offset"], tv, wanted)
-        (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
-        if (dm, dn, ak) != (am, bn, bk):
-            raise ConstraintError(
-                f"{self}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
-                f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)"
-            )
+        check_rest_modes(self, op)
 
     def _verify_operand(
         self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, wanted: ScalarType

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import DescriptorFormat
-from tilewright.atoms.mma import DescriptorMma
+from tilewright.atoms.mma import DescriptorMma, check_rest_modes
 from tilewright.atoms.tcgen05_descriptor import InstructionDescriptor
 from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator_fragment, cta_layouts, issue_order
 from tilewright.atoms.tcgen05_validity import K_OF_SM_103, PACKED_KINDS, MmaForm, check_mma_shape
@@ -176,13 +176,7 @@ class Tcgen05Mma(DescriptorMma):
             f"{self}: takes the place of D in tensor memory, of A and of B (i32), and whether it accumulates (i1)",
         )
         layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
-        (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
-        need(
-            op,
-            (dm, dn, ak) == (am, bn, bk),
-            f"{self}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
-            f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)",
-        )
+        check_rest_modes(self, op)
         m, n, k = self.shape_mnk
         self._verify_place(op, "D", "C", layouts[0], (m // self.ctas, n))
         if self.source == "TS":

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tilewright.atoms.mma import check_rest_modes
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.types import BOOL, I32
 from tilewright.layout.evaluate import static_offsets
-from tilewright.layout.tuples import product
 
 if TYPE_CHECKING:
     from tilewright.atoms.wgmma import WgmmaAtom
@@ -40,12 +40,7 @@ def verify(atom: WgmmaAtom, op: Op) -> None:
     _verify_descriptor(atom, "B", b.type)
     if accumulate.type != BOOL:
         raise ConstraintError(f"{atom}: whether it accumulates is a Boolean, not {accumulate.type}")
-    (_, dm, dn), (_, am, ak), (_, bn, bk) = (tuple(product(x.shape) for x in layout) for layout in layouts)
-    if (dm, dn, ak) != (am, bn, bk):
-        raise ConstraintError(
-            f"{atom}: the rest modes of D {layouts[0]}, A {layouts[1]} and B {layouts[2]} do not match: "
-            f"D is (V,{dm},{dn}), A is (V,{am},{ak}), B is (V,{bn},{bk}), expected (V,M,N), (V,M,K), (V,N,K)"
-        )
+    check_rest_modes(atom, op)
 
 
 def _verify_descriptor(atom: WgmmaAtom, role: str, type_: Any) -> None:

@@ -259,7 +259,7 @@ def scalar_of(value: Any) -> ScalarType:
     """The scalar type of ``value``: itself, or what its ``ir_type`` attribute says (numeric classes carry one)."""
     found = value if isinstance(value, ScalarType) else getattr(value, "ir_type", None)
     if not isinstance(found, ScalarType):
-        raise TypeError(f"{value!r} is not a numeric type")
+        raise ConstraintError(f"{value!r} is not a numeric type such as Float32 or Int8")
     return found
 
 

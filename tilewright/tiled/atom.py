@@ -309,7 +309,7 @@ def bits_in_memory(scalar: ScalarType) -> int:
 def _scalar(value_type: Any) -> ScalarType:
     try:
         return scalar_of(value_type)
-    except TypeError as error:
+    except ConstraintError as error:
         raise ConstraintError(f"a copy atom takes a numeric type such as cute.Float16: {error}") from None
 
 

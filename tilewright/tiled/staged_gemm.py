@@ -214,7 +214,8 @@ def _from_shared(atom: MmaAtom, role: str, x: Tensor) -> Tensor:
         return x
     if x.memspace is not AddressSpace.smem:
         raise ConstraintError(
-            f"{atom.instruction}: {role} must be in registers (or shared memory), not in {x.memspace}"
+            f"{atom.instruction}: {role} must be in registers (or shared memory), not in {x.memspace}: copy the part "
+            f"of the thread (partition_{role}) to a fragment (make_fragment_{role}) first"
         )
     tiled = atom if hasattr(atom, "make_fragment_A") else make_tiled_mma(atom)
     fragment: Tensor = getattr(tiled, f"make_fragment_{role}")(x)

@@ -69,7 +69,8 @@ class KernelFunction(MarkedFunction[P, Any]):
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
         if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
             raise StagingError(
-                f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host"
+                f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host: "
+                f"write {self.function.__name__}(arguments).launch(grid=(x, y, z), block=(x, y, z)) in one"
             )
         return KernelCall(self, args, kwargs)
 
@@ -442,6 +443,6 @@ def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -
     >>> iota(x)
     Traceback (most recent call last):
         ...
-    tilewright.errors.StagingError: the kernel iota can only be launched from a @cute.jit function on the host
+    tilewright.errors.StagingError: the kernel iota can only be launched from a @cute.jit function ...: ...
     """
     return mark(KernelFunction, function, preprocessor, unknown)

@@ -20,6 +20,7 @@ from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.literals import convertible, is_truth, plain_number
 from tilewright.lang.numbers.number_in_memory import NumberInMemory as NumberInMemory
 from tilewright.lang.numbers.numeric_class import NumericMeta as NumericMeta
+from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.layout.ints import RuntimeInt
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
             if not self.is_static:
                 raise StagingError(f"a run-time {type(self).__name__} has no Python value while staging")
             return dtype(self.value)
-        return self if dtype is type(self) else dtype(self)
+        return self if dtype is type(self) else numeric_type("to", dtype)(self)
 
     def bitcast(self, dtype: type[N], *, loc: Any = None, ip: Any = None) -> N:
         """The same bits as another type of the same width."""
@@ -173,11 +174,13 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         name = type(self).__name__
         known_later = f"a run-time {name} cannot be used as {what}: its number is known when the kernel runs."
         if type(self).is_float or what == "a Python float":
-            advice = "Use cute.math instead of Python's math (cute.math.exp(x)), and .to(Int32) to convert"
+            to = "Float32" if what == "a Python float" else "Int32"
+            advice = f"Use cute.math instead of Python's math (cute.math.exp(x)), and x.to({to}) to convert"
             raise StagingError(f"{known_later} {advice}")
         raise StagingError(
             f"{known_later} Loops over it need `range` inside a @cute.jit or @cute.kernel function; range_constexpr, "
-            "list indices and layouts' modes need Python ints"
+            "list indices and layouts' modes need Python ints; what a run-time index chooses from is a tensor, for "
+            "example of registers (cute.make_rmem_tensor)"
         )
 
     def __index__(self) -> int:

@@ -16,7 +16,8 @@ _GUARD = "compute a flag and guard the rest of the body with `if`, or use a `whi
 _INSTEAD = {
     "break": _GUARD,
     "continue": _GUARD,
-    "return": "assign the result to a variable and return it at the end",
+    "return": "put what follows under the opposite condition, or assign the result to a variable that is returned at "
+    "the end",
     "raise": "use `assert`",
 }
 

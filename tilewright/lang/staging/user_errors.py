@@ -20,6 +20,7 @@ from tilewright.layout.ints import UnhashableLeafError
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
 _OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_OF_ARGUMENTS = re.compile(r"([\w.]+)\(\) (?:missing \d+ required|takes .* positional arguments? but)")
 _OF_PYTHON = re.compile(r"\. Did you mean '\w+'\?$")  # from Python 3.13 on, for functions in Python
 _OF_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
@@ -97,8 +98,7 @@ def _explained(wrong: Exception, place: UserLine) -> str:
         if found := _OF_KEYWORD.search(str(wrong)):
             said = _OF_PYTHON.sub("", str(wrong))
             return f"{said}{nearest(found[2], _keywords_of(found[1]))}"
-        advice = "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
-        return f"{wrong}{advice if 'ufunc' in str(wrong) else ''}"
+        return f"{wrong}{_advice_on_operands(str(wrong))}"
     if (
         isinstance(wrong, TypeError)
         and (found := _OF_HOST_FUNCTION.search(str(wrong)))
@@ -119,9 +119,35 @@ def _explained(wrong: Exception, place: UserLine) -> str:
         return "an array of the host has no run-time index: pass it to the kernel as an argument"
     if place.called and isinstance(wrong, ArithmeticError):
         return str(wrong)
+    if place.called and isinstance(wrong, AttributeError) and wrong.name in ("ir_type", "ir_value", "width"):
+        return f"a numeric type such as Float32 or Int8 is wanted, not {wrong.obj!r}{_our_type(wrong.obj)}"
     if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
         return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
     return ""
+
+
+def _advice_on_operands(text: str) -> str:
+    """How to repair an operation of Python, or a call of one of our functions, that Python refused with ``text``."""
+    if "ufunc" in text:
+        return "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
+    if "'Tensor'" in text and text.startswith("unsupported operand"):
+        return (
+            "; one element is t[i]; all elements of a static shape are t.load(), with which operators compute, and "
+            "t.store(...) writes them"
+        )
+    if found := _OF_ARGUMENTS.match(text):
+        names = [name for name in _keywords_of(found[1]) if name not in ("self", "loc", "ip")]
+        return f": {found[1].rpartition('.')[2]}({', '.join(names)})" if names else ""
+    return ""
+
+
+def _our_type(dtype: object) -> str:
+    """The numeric class of a type of NumPy, PyTorch or Python, or of its name, to complete a message."""
+    numbers = sys.modules["tilewright.lang.numbers.dtypes"]
+    try:
+        return f": write {numbers.dtype(dtype if isinstance(dtype, (str, type)) else getattr(dtype, 'dtype', dtype))}"
+    except TilewrightError:
+        return ""
 
 
 def _met_a_number(wrong: Exception) -> bool:
