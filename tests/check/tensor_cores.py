@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,50 @@ def sums_overwritten_while_they_are_stored(bug: bool) -> None:
 )
 def sums_that_are_not_cleared(bug: bool) -> None:
     run(bug, fresh=not bug)
+
+
+@pair(
+    "tcgen05.mma.cta_group::1.kind::f16 reads operand A in tensor memory, of which something was never written",
+    "cute.gemm(mma, sums, part_a, part_b, sums)",
+)
+def operand_in_tensor_memory_that_nothing_has_written(bug: bool) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(2 * COLUMNS)
+        done = cute.arch.alloc_smem(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(dataclasses.replace(OP, a_src=tcgen05.OperandSource.TMEM))
+        b = operand(mma, "B", COLUMNS)
+        fill(b, 1.0, t)
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((ROWS, COLUMNS))).layout)
+        of_a = (base + COLUMNS).with_dtype(cutlass.Float16)
+        part_a = cute.make_tensor(of_a, mma.make_fragment_A(mma.partition_shape_A((ROWS, DEPTH))).layout)
+        part_b = mma.make_fragment_B(b)
+        if t < 64 or cutlass.const_expr(not bug):  # two of four warps bring rows
+            stored(base + COLUMNS, t, 0.0)
+        cute.arch.tcgen05_fence_before_thread_sync()
+        cute.arch.sync_threads()
+        cute.arch.tcgen05_fence_after_thread_sync()
+        mma.set(tcgen05.Field.ACCUMULATE, False)
+        if warp == 0:
+            cute.gemm(mma, sums, part_a, part_b, sums)
+            with cute.arch.elect_one():
+                tcgen05.commit(done)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        load_tile, part, taken = parts(base, t)
+        cute.copy(load_tile, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        freed(base, warp, 2 * COLUMNS)
+
+    y = np.ones(128, np.float32)
+    launch(kernel, from_dlpack(y), block=128)
+    if not bug:
+        np.testing.assert_array_equal(y, 0)
 
 
 @pair(

@@ -214,6 +214,11 @@ class Product(UnitWork):
         if self.in_memory is None:
             return self._operand("A", self.rows, first)
         type_, (lane, column, place) = self.atom.type_a, self.in_memory
+        if not memory.written[lane, column].all():
+            raise self.fault(
+                "reads operand A in tensor memory, of which something was never written",
+                "store all of it first: a tcgen05.st and fence_view_async_tmem_store(), or a tcgen05.cp",
+            )
         width = self.atom.stored_type("A").width
         patterns: Array = memory.words[lane, column] >> (place * width).astype(np.uint32)
         if type_.width < 8:
