@@ -394,6 +394,19 @@ def expected(text: str, arrays: dict[str, list[Any]], kinds: dict[str, str]) -> 
     return rows
 
 
+def hosted(text: str, values: dict[str, list[Any]], kinds: dict[str, str], lane: int) -> tuple[Any, ...]:
+    """The results of a call of the program as host code, with the numbers of one lane."""
+    given = [STAGED[kinds[name]](values[name][lane]) for name in PARAMETERS]
+    found: tuple[Any, ...] = cute.jit(compiled(text, STAGED))(*given)
+    return found
+
+
+def is_number(found: Any, value: Any) -> bool:
+    value = value.value if isinstance(value, Number) else value
+    exact = not isinstance(value, (float, *FLOATS.values()))
+    return bool(found == (int(value) if exact else float(value)) or (found != found and value != value))
+
+
 def agrees(value: Any, bits: np.ndarray, kind: str) -> bool:
     value = value.value if isinstance(value, Number) else value
     if isinstance(value, (bool, int, np.integer, np.bool_)):
@@ -415,6 +428,7 @@ def verdict(seed: int) -> tuple[str, str]:
     arrays = {name: np.array(values[name], DTYPES[kind]) for name, kind in drawn.kinds.items()}
     try:
         kinds, out = staged(text, arrays)
+        calls = {lane: hosted(text, values, drawn.kinds, lane) for lane in (0, LANES - 1)}
     except TilewrightError as error:
         named = "<drawn program" in str(error)
         return ("refused" if named else "foreign"), f"{text}\n{error}"
@@ -423,6 +437,8 @@ def verdict(seed: int) -> tuple[str, str]:
     for lane, row in enumerate(rows):
         assert row is not None
         for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
+            if lane in calls and not is_number(calls[lane][place], value):
+                return "wrong", f"{text}\nas host code, result {place} of lane {lane}: {calls[lane]}, expected {row}"
             typed = not isinstance(value, Number) or value.kind == kind or kind in ("bool", "int", "float")
             if not typed or not agrees(value, out[lane, place], kind):
                 given = ", ".join(f"{name} = {drawn.kinds[name]}({values[name][lane]})" for name in PARAMETERS)

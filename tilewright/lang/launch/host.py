@@ -303,8 +303,9 @@ class HostWriter:
         return text if exact else self.rounded(text, result)
 
     def named(self, name: str, function: Callable[..., Any]) -> str:
-        """The name of a function that the generated code calls."""
-        self.scope[name] = function
+        """The name of a function that the generated code calls; no other function has it."""
+        while _parts(self.scope.setdefault(name, function)) != _parts(function):
+            name += "_"
         return name
 
     def rounded(self, text: str, kind: ScalarType, given: bool = False) -> str:
@@ -315,7 +316,7 @@ class HostWriter:
             return f"float32({text}).value"
         if kind.is_float:
             rounds = partial(convert, F64, kind) if kind.width == 8 and not given else partial(normalise, kind)
-            return f"{self.named(('read_' if given else 'round_') + kind.name, rounds)}({text})"
+            return f"{self.named(('read_' if given else 'to_') + kind.name, rounds)}({text})"
         mask = (1 << kind.width) - 1
         if kind.kind == "uint":
             return f"({text}) & {mask}"
@@ -397,6 +398,11 @@ class HostWriter:
         if any(isinstance(v, Constant) and v.value == 0 for v in op.operands[:3]):
             return
         self.line(f"if {' and '.join(live)}: {call}" if live else call)
+
+
+def _parts(function: Callable[..., Any]) -> Any:
+    """What two functions have in common that do the same; two partials are never equal."""
+    return (function.func, function.args) if isinstance(function, partial) else function
 
 
 def _pointer(address: int, device: str | None) -> Any:
