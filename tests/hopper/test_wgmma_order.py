@@ -16,7 +16,7 @@ from tilewright.cuda import machine
 from tilewright.cute.nvgpu import OperandMajorMode, warp, warpgroup
 from tilewright.cute.nvgpu.warpgroup import Field, OperandSource, SmemLayoutAtomKind
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError, TilewrightError
+from tilewright.errors import ConstraintError, HintWarning, SimulationError, TilewrightError
 from tilewright.utils import hopper_helpers
 
 K, MN = OperandMajorMode.K, OperandMajorMode.MN
@@ -65,7 +65,7 @@ class Operands:
             self.shared[which][self.tidx + 128 * i] = cutlass.Float16(0)
 
 
-def run(body: Any, source: OperandSource = OperandSource.SMEM) -> tuple[np.ndarray, np.ndarray]:
+def run(body: Any, source: OperandSource = OperandSource.SMEM, threads: int = 128) -> tuple[np.ndarray, np.ndarray]:
     """C as ``body(operands)`` leaves it, and A B^T."""
 
     @cute.kernel
@@ -75,7 +75,7 @@ def run(body: Any, source: OperandSource = OperandSource.SMEM) -> tuple[np.ndarr
 
     @cute.jit
     def host(gA: cute.Tensor, gB: cute.Tensor, gC: cute.Tensor):
-        kernel(gA, gB, gC).launch(grid=(1, 1, 1), block=(128, 1, 1))
+        kernel(gA, gB, gC).launch(grid=(1, 1, 1), block=(threads, 1, 1))
 
     a, b = (RNG.integers(1, 4, shape).astype(np.float16) for shape in ((M, DEPTH), (N, DEPTH)))
     c = np.full((M, N), -1, np.float32)
@@ -299,6 +299,12 @@ def test_rest_modes_that_do_not_match() -> None:
         cute.gemm(x.mma, x.acc, x.a, x.b[None, None, 0], x.acc)
 
     refused(body, "do not match")
+
+
+def test_a_block_that_has_half_a_warpgroup() -> None:
+    with pytest.warns(HintWarning, match="for 128 threads, and the launch has blocks of 64"):
+        with pytest.raises(SimulationError, match="the block of 64 threads has 64 from warp 0 on"):
+            run(lambda x: multiply(x.mma, x.acc, x.a, x.b), threads=64)
 
 
 def test_a_missing_fence() -> None:

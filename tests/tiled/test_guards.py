@@ -156,6 +156,7 @@ def test_bits_of_a_copy(bits: int, width: int, fits: bool) -> None:
         (lambda: half_mma().fragment_layout("C", Layout((8, 2, 2))), r"with 4 values in V, not \(8,2,2\)"),
         (lambda: half_mma().fragment_layout("A", (4, 2, 2)), r"with 8 values in V, not \(4,2,2\)"),
         (lambda: tiled().get_slice(0).partition_S(Layout(8)), "has fewer modes than the tile"),
+        (lambda: tiled().get_slice((0, 0, 0)), "by one integer, and this is a tuple"),
         (lambda: tiled().get_slice(0).partition_S(Layout(((3, 5), 8), ((1, 7), 24))), "cannot be partitioned by"),
         (lambda: tiled().retile(Layout((1, 2))), "retile first, then slice"),
     ],

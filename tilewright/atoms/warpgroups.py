@@ -143,8 +143,9 @@ class Warpgroups:
     def __init__(self) -> None:
         self.known: dict[int, Warpgroup] = {}
 
-    def places(self, lanes: Lanes) -> list[tuple[int, Warpgroup, int]]:
-        """(row, warpgroup, place in it) of each active warp of the lanes."""
+    def places(self, lanes: Lanes, issued: str = "") -> list[tuple[int, Warpgroup, int]]:
+        """(row, warpgroup, place in it) of each active warp of the lanes. ``issued``: the name of the instruction that
+        they issue, for which the block must have all four warps."""
         numbers, ids = lanes.warp_numbers(), np.asarray(lanes.sreg("warpid"))[::32]
         rows = range(lanes.warps) if lanes.mask is None else np.flatnonzero(lanes.mask.reshape(-1, 32).any(1)).tolist()
         found = []
@@ -153,6 +154,8 @@ class Warpgroups:
             place = within % WARPGROUP_WARPS
             group = self.known.get(number - place)
             if group is None:
+                if issued:
+                    _check_whole(lanes, within - place, issued)
                 group = self.known[number - place] = Warpgroup(number - place, within - place)
             found.append((row, group, place))
         return found
@@ -168,3 +171,15 @@ class Warpgroups:
                     f"{group.late(max(group.issued))} of the warpgroup never execute it, but all four must\n"
                     "  to fix: branch by warpgroup (warp_idx // 4), not by warp"
                 )
+
+
+def _check_whole(lanes: Lanes, first: int, issued: str) -> None:
+    """A Fault where the block has not all warps of the warpgroup that begins with warp ``first``."""
+    threads = int(np.prod([int(lanes.sreg(f"ntid.{axis}")[0]) for axis in "xyz"]))
+    if threads < 32 * (first + WARPGROUP_WARPS):
+        raise lanes.fault(
+            f"{issued}: a warpgroup of {32 * WARPGROUP_WARPS} threads executes it, and the block of {threads} threads "
+            f"has {threads - 32 * first} from warp {first} on",
+            lanes.active(),
+            "launch blocks of a multiple of 128 threads (block=), or let whole warpgroups alone execute it",
+        )

@@ -47,7 +47,7 @@ def issue(atom: WgmmaAtom, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     attrs = op.attrs
     key = AccumulatorRegisters.of(atom.shape_mnk[1], atom.type_d, attrs["d_layout"], attrs["d_offset"])
     fresh: list[tuple[int, WarpgroupOperation, int]] = []
-    places = lanes.beside(Warpgroups).places(lanes)
+    places = lanes.beside(Warpgroups).places(lanes, atom.mnemonic())
     for row, group, place in places:
         step, taken = group.begin(place, op, bool(keep[row]), key, d, 32 * row)
         _check_same(atom, lanes, step, op, bool(keep[row]), place)

@@ -29,6 +29,11 @@ def need_type(instruction: Any, role: str, x: Any, wanted: ScalarType) -> None:
 
 def need_thread(who: str, thr_idx: Any, threads: int) -> None:
     """Refuse a thread that is known not to be there, and warn of a block that has fewer threads than ``who``."""
+    if isinstance(thr_idx, tuple):
+        raise ConstraintError(
+            f"get_slice: {who} numbers its threads by one integer, and this is a tuple: take one of the three numbers "
+            "of thread_idx(), as in tidx, _, _ = cute.arch.thread_idx()"
+        )
     block = block_shape() if Builder.active() and not isinstance(thr_idx, int) else None
     if block is not None and product(block) < threads:
         warnings.warn(

@@ -152,7 +152,7 @@ class TiledCopy(CopyAtom):
             raise ConstraintError(
                 f"the tensor {layout} cannot be partitioned by a tiled copy of {self.instruction} with the tile "
                 f"{format_tree(self.tiler)}: {error}"
-            ) from error
+            ) from None
 
     def _tile_to_thrfrg(self, side: str, tiled: Any) -> Any:
         """((TileM, TileN), (RestM, RestN)) as (thread, (values, atoms), (RestM, RestN))."""

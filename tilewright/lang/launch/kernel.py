@@ -202,7 +202,7 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
         raise fail(f"launch of {name}: {what} takes one to three numbers, got {len(items)}")
     for item in items:
         if not isinstance(item, (int, Integer)):
-            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is not an integer")
+            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is not an integer (// divides integers)")
     known = [_known(item) for item in items]
     shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
     threads = math.prod(1 if n is None else n for n in known)
