@@ -16,7 +16,8 @@ from tilewright.cuda import machine
 from tilewright.cute.nvgpu import OperandMajorMode, warp, warpgroup
 from tilewright.cute.nvgpu.warpgroup import Field, OperandSource, SmemLayoutAtomKind
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError, HintWarning, SimulationError, TilewrightError
+from tilewright.errors import ConstraintError, SimulationError, TilewrightError
+from tilewright.lang.staging.ranges import HintWarning
 from tilewright.utils import hopper_helpers
 
 K, MN = OperandMajorMode.K, OperandMajorMode.MN
