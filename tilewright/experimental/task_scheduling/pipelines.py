@@ -25,7 +25,15 @@ _CLASSES: dict[PipelineType, Any] = {
     PipelineType.UmmaUmma: PipelineAsyncUmma,
     PipelineType.ClcFetchAsync: PipelineClcFetchAsync,
 }
-_INTERLEAVED = "interleave_stride: stages that several warps or tasks share are not here; one warp or task a side"
+ROLES = ("acquire", "commit", "wait", "release")
+"""The steps in the order of ``interleave_stride``."""
+_NOT_SHARED: dict[PipelineType, tuple[str, ...]] = {
+    PipelineType.UmmaUmma: ROLES,
+    PipelineType.ClcFetchAsync: ROLES,
+    PipelineType.UmmaAsync: ROLES[:2],
+    PipelineType.AsyncUmma: ROLES[2:],
+}
+"""The steps that lanes do not divide among each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,8 @@ class PipelineConfig:
     releases a stage, as for the class of ``cutlass.pipeline``; ``cta_layout_vmnk``: the layout of the cluster's blocks,
     or its shape. ``advance_on_acquire``, ``advance_on_wait``: a side goes on to the next stage when it opens one, so
     that it may open further ones before it closes the first. ``..._signaling_threads``: which threads signal.
+    ``interleave_stride``: how many lanes (warps of a task, or tasks) divide the stages among each other, one number or
+    four, those of acquire, commit, wait and release: lane i has the stages i, i + stride, and so on.
 
     >>> from tilewright import pipeline
     >>> one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
@@ -64,12 +74,43 @@ class PipelineConfig:
     mcast_mode_mn: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
-        strides = self.interleave_stride if isinstance(self.interleave_stride, tuple) else (self.interleave_stride,)
-        if any(stride != 1 for stride in strides):
-            raise ConstraintError(f"PipelineConfig: {_INTERLEAVED}")
+        self._check_strides()
         for side in (self.producer_signaling_threads, self.consumer_signaling_threads):
             if SignalingThreads.All in side and side is not SignalingThreads.All:
                 raise ConstraintError(f"PipelineConfig: {side} joins All with others, which are fewer threads")
+
+    def stride(self, step: str) -> int:
+        """How many lanes divide the stages among each other in this step.
+
+        >>> config = PipelineConfig(PipelineType.AsyncAsync, 8, advance_on_wait=True, interleave_stride=(1, 1, 4, 1))
+        >>> config.stride("wait"), config.stride("release")
+        (4, 1)
+        """
+        given = self.interleave_stride
+        return int(given[ROLES.index(step)] if isinstance(given, (tuple, list)) else given)
+
+    def _check_strides(self) -> None:
+        given = self.interleave_stride
+        strides = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(ROLES)
+        if len(strides) != len(ROLES) or any(type(s) is not int or s < 1 or self.num_stages % s for s in strides):
+            raise ConstraintError(
+                f"PipelineConfig: interleave_stride={given!r} is a number that divides the {self.num_stages} stages, or "
+                f"four, those of {', '.join(ROLES)}"
+            )
+        kind, among = self.pipeline_type, [role for role, stride in zip(ROLES, strides, strict=True) if stride > 1]
+        if set(among) & set(_NOT_SHARED.get(kind, ())):
+            raise ConstraintError(f"PipelineConfig: lanes do not share {' and '.join(among)} of a {kind.name} pipeline")
+        if among and kind is PipelineType.TmaAsync and self.blocks > 1:
+            raise ConstraintError("PipelineConfig: lanes share the stages of a TmaAsync pipeline of one block only")
+        for a, b, name, early in (
+            ("acquire", "commit", "advance_on_acquire", self.advance_on_acquire),
+            ("wait", "release", "advance_on_wait", self.advance_on_wait),
+        ):
+            if self.stride(a) != self.stride(b) and not early:
+                raise ConstraintError(
+                    f"PipelineConfig: interleave_stride={given!r} gives {a} and {b} different lanes, which needs "
+                    f"{name}=True, and a task of its own for each"
+                )
 
     @property
     def cluster(self) -> Layout | None:

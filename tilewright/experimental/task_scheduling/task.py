@@ -14,6 +14,7 @@ from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.experimental.task_scheduling.capture import Block, Step, Token
 from tilewright.experimental.task_scheduling.enums import SignalingThreads
+from tilewright.experimental.task_scheduling.lanes import lane_of
 from tilewright.experimental.task_scheduling.memory import ResourceContext
 from tilewright.experimental.task_scheduling.pipeline_group import PipelineGroup
 from tilewright.experimental.task_scheduling.resource import StageInfo
@@ -28,7 +29,7 @@ from tilewright.lang.numbers.numeric import Boolean, Int32, Numeric
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import range as staged_range
 from tilewright.pipeline.agents import PipelineUserType
-from tilewright.pipeline.state import make_pipeline_state
+from tilewright.pipeline.state import PipelineState, make_pipeline_state
 
 __all__ = ["Task"]
 
@@ -103,6 +104,7 @@ class _Run:
         self.opened: dict[tuple[int, str], Any] = {}
         self.early: dict[tuple[int, str], bool] = {}
         steps = [step for step, _ in task.schedule.root.walk()]
+        self.warp = make_warp_uniform(warp_idx()) - task.warp_idx
         for resource in dict.fromkeys(step.resource for step in steps):
             self._begin(resource, {step.op for step in steps if step.resource is resource})
         for step in steps:
@@ -123,8 +125,16 @@ class _Run:
             closed_by_group = getattr(resource, "_group", None) is not None and closes in resource._group.steps
             self.early[key] = early or (opens in ops and closes not in ops and not closed_by_group)
             for cursors in (self.cursors, self.opened):
-                cursors[key] = make_pipeline_state(kind, config.num_stages)
-            self.cursors[(id(resource), closes)] = make_pipeline_state(kind, config.num_stages)
+                cursors[key] = self._first_stage(resource, opens if opens in ops else closes, kind, ops)
+            self.cursors[(id(resource), closes)] = self._first_stage(resource, closes, kind, ops)
+
+    def _first_stage(self, resource: Any, step: str, kind: PipelineUserType, ops: set[str]) -> PipelineState:
+        """Where the cursor of a step begins: at the stage of the lane, if the task has that step."""
+        begin = make_pipeline_state(kind, resource.pipeline_config.num_stages)
+        if step not in ops or resource.pipeline_config.stride(step) == 1:
+            return begin
+        lane = lane_of(self.task, resource, step)
+        return PipelineState(begin.stages, begin.count, self.warp if lane is None else lane, begin.phase)
 
     def _preset(self, token: Token) -> None:
         """What a variable is before the task has written it, where that is a number."""
@@ -263,12 +273,12 @@ def _advance(op: str, side: str, resource: Any, run: _Run) -> None:
     key = (id(resource), side)
     cursor = run.cursors[key]
     if op in ("acquire", "wait"):
-        if run.early[key]:
-            run.opened[key] = cursor.clone()
-            cursor.advance()
+        if not run.early[key]:
+            return
+        run.opened[key] = cursor.clone()
     elif run.early[key]:
-        run.cursors[(id(resource), op)].advance()
-    else:
+        cursor = run.cursors[(id(resource), op)]
+    for _ in range(resource.pipeline_config.stride(op)):  # the stages between are those of other lanes
         cursor.advance()
 
 

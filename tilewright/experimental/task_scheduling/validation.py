@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.experimental.task_scheduling.capture import Block, Step
+from tilewright.experimental.task_scheduling.lanes import lane_of, lanes_of
 from tilewright.experimental.task_scheduling.pipeline_group import PipelineGroup, shares
 from tilewright.experimental.task_scheduling.resource import PdlLaunchBarrier, PdlWaitBarrier
 from tilewright.experimental.task_scheduling.work_queue import WorkQueue
@@ -177,9 +178,10 @@ def _of_progress(tasks: list[Any]) -> Iterator[str]:
         return
     size = sum(len(_steps(task)) for task in tasks) or 1
     most = max(8, MOST_STEPS // size)
-    lines = [list(_unrolled(task.schedule.root, most)) for task in tasks]
-    run = _Counts(tasks, lines)
-    places = [0] * len(tasks)
+    lanes = [(task, warp) for task in tasks for warp in range(lanes_of(task))]
+    lines = [list(_unrolled(task.schedule.root, most)) for task, _ in lanes]
+    run = _Counts(lanes, lines)
+    places = [0] * len(lines)
     moved = True
     while moved:
         moved = False
@@ -187,9 +189,9 @@ def _of_progress(tasks: list[Any]) -> Iterator[str]:
             while places[i] < len(line) and run.goes_on(i, line[places[i]]):
                 places[i] += 1
                 moved = True
-    left = [(t, line[at]) for t, line, at in zip(tasks, lines, places, strict=True) if at < len(line)]
+    left = {t: line[at] for (t, _), line, at in zip(lanes, lines, places, strict=True) if at < len(line)}
     if left:
-        where = "; ".join(f"task {task.name!r} at {step.label}" for task, step in left)
+        where = "; ".join(f"task {task.name!r} at {step.label}" for task, step in left.items())
         yield f"the schedules do not come to an end: {where} wait for steps that no other task comes to"
 
 
@@ -223,9 +225,11 @@ def _runs(guard: Block, i: int, count: int) -> bool:
 
 
 class _Counts:
-    """How often each task has opened and closed stages of each pipeline."""
+    """How often each task, or each lane of its warps, has opened and closed stages of each pipeline. ``lanes``: the
+    task and the warp of each line of steps."""
 
-    def __init__(self, tasks: list[Any], lines: list[list[Step]]) -> None:
+    def __init__(self, lanes: list[tuple[Any, int]], lines: list[list[Step]]) -> None:
+        self.lanes = lanes
         self.done: dict[tuple[int, Any, str], int] = {}
         self.closers: dict[tuple[Any, str], set[int]] = {}
         self.early: set[tuple[int, Any, str]] = set()
@@ -245,6 +249,18 @@ class _Counts:
                     if flag or closes not in found:
                         self.early.add((i, resource, opens))
 
+    def _lane(self, line: int, resource: Any, op: str) -> int:
+        task, warp = self.lanes[line]
+        found = lane_of(task, resource, op)
+        return warp if found is None else found
+
+    def _is_closed(self, resource: Any, op: str, stage: int) -> bool:
+        """Whether all whose turn it is have closed a stage, counted from the first one on."""
+        by = self.closers.get((resource, op), set())
+        stride = resource.pipeline_config.stride(op)
+        turn = [line for line in by if self._lane(line, resource, op) == stage % stride]
+        return bool(turn) and all(self.done.get((line, resource, op), 0) > stage // stride for line in turn)
+
     def goes_on(self, task: int, step: Step) -> bool:
         """Do the step, if it need not wait."""
         resources = [r for r in _members(step.resource) if r.pipeline_config is not None]
@@ -252,10 +268,10 @@ class _Counts:
             closes, other = ("commit", "release") if step.op == "acquire" else ("release", "commit")
             for resource in resources:
                 counted = step.op if (task, resource, step.op) in self.early else closes
-                stage = self.done.get((task, resource, counted), 0)
-                ahead = resource.pipeline_config.num_stages if step.op == "acquire" else 0
-                by_others = self.closers.get((resource, other), set())
-                if stage >= ahead + min((self.done.get((t, resource, other), 0) for t in by_others), default=0):
+                config, rounds = resource.pipeline_config, self.done.get((task, resource, counted), 0)
+                stage = rounds * config.stride(step.op) + self._lane(task, resource, step.op)
+                stage -= config.num_stages if step.op == "acquire" else 0
+                if stage >= 0 and not self._is_closed(resource, other, stage):
                     return False
         for resource in resources:
             key = (task, resource, step.op)
