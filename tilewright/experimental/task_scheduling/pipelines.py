@@ -94,8 +94,8 @@ class PipelineConfig:
         strides = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(ROLES)
         if len(strides) != len(ROLES) or any(type(s) is not int or s < 1 or self.num_stages % s for s in strides):
             raise ConstraintError(
-                f"PipelineConfig: interleave_stride={given!r} is a number that divides the {self.num_stages} stages, or "
-                f"four, those of {', '.join(ROLES)}"
+                f"PipelineConfig: interleave_stride={given!r} is a number that divides the {self.num_stages} stages, "
+                f"or four, those of {', '.join(ROLES)}"
             )
         kind, among = self.pipeline_type, [role for role, stride in zip(ROLES, strides, strict=True) if stride > 1]
         if set(among) & set(_NOT_SHARED.get(kind, ())):

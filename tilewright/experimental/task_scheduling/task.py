@@ -103,6 +103,7 @@ class _Run:
         self.cursors: dict[tuple[int, str], Any] = {}
         self.opened: dict[tuple[int, str], Any] = {}
         self.early: dict[tuple[int, str], bool] = {}
+        self.sides: dict[int, set[str]] = {}
         steps = [step for step, _ in task.schedule.root.walk()]
         self.warp = make_warp_uniform(warp_idx()) - task.warp_idx
         for resource in dict.fromkeys(step.resource for step in steps):
@@ -122,6 +123,8 @@ class _Run:
             ("consumer", "wait", "release", config.advance_on_wait, PipelineUserType.Consumer),
         ):
             key = (id(resource), side)
+            if ops & {opens, closes}:
+                self.sides.setdefault(id(resource), set()).add(side)
             closed_by_group = getattr(resource, "_group", None) is not None and closes in resource._group.steps
             self.early[key] = early or (opens in ops and closes not in ops and not closed_by_group)
             for cursors in (self.cursors, self.opened):
@@ -305,12 +308,14 @@ def _work(step: Step, run: _Run, local: Any) -> None:
 
 def _stage_info(step: Step, run: _Run) -> StageInfo:
     resource, side = step.resource, step.work.role
-    source = resource
     stage = barrier = None
-    if source.pipeline is not None and source.pipeline_config is not None:
-        key = (id(source), side)
+    if resource.pipeline is not None and resource.pipeline_config is not None:
+        sides = run.sides.get(id(resource), {side})
+        if side not in sides:  # a ping-pong: the side that the task has opened both reads and writes
+            (side,) = sides
+        key = (id(resource), side)
         state = run.opened[key] if run.early[key] else run.cursors[key]
-        stage, barrier = state.index, source.pipeline.producer_get_barrier(state)
+        stage, barrier = state.index, resource.pipeline.producer_get_barrier(state)
     return StageInfo(run.offset, stage, barrier, run.tile, run.context)
 
 
