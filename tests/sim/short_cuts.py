@@ -60,6 +60,10 @@ def alone(chain: list[Place]) -> list[MatrixRun]:
     return [MatrixRun(place) for place in chain if place.at >= 0 and fuses(place.op)]
 
 
+def nodes_alone(nodes: list[Any]) -> list[list[Place]]:
+    return [[Place(node, at, op) for at, op in enumerate(node.ops)] for node in nodes]
+
+
 SHORT_CUTS = [
     ShortCut("registers that a stretch stored", lowering, ("forward",), nothing),
     ShortCut("views in place of loads", Fragment, ("view_loads",), nothing),
@@ -73,6 +77,7 @@ SHORT_CUTS = [
         lambda *_: matrix_form.MatrixForms({}, {}, {}),
     ),
     ShortCut("products of a stretch as one", fusion, ("_runs",), alone),
+    ShortCut("products behind a wait with those before it", fusion, ("_chains",), nodes_alone),
     ShortCut("multiply-adds as one product a warp", ThreadProducts, ("step", "finish"), nothing),
     ShortCut("copies by distances from one pointer", lowering, ("is_direct",), no),
     ShortCut("pointers that are not made", DirectCopies, ("drop_pointers",), nothing),

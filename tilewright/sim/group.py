@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tilewright.sim.program import Program
 
 
-MOVES = 16  # arrays of offsets that a group remembers: a main loop's copies have some ten
+MOVES = 8  # arrays of offsets that a group remembers: the copies of a main loop have six
 
 
 class Group:
