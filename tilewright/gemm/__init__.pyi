@@ -15,6 +15,7 @@ from tilewright.gemm.kernel.multistage import MultistageGemm as MultistageGemm
 from tilewright.gemm.operators.block_scaled import (
     block_scaled_matmul as block_scaled_matmul, blocked_scales as blocked_scales,
 )
+from tilewright.gemm.operators.block_scaled_offsets import blocked_group_scales as blocked_group_scales
 from tilewright.gemm.operators.combine import combine_rows as combine_rows
 from tilewright.gemm.operators.complex import (
     ComplexTransform as ComplexTransform, PlanarComplex as PlanarComplex, complex_matmul as complex_matmul,

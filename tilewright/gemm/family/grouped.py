@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright import Int32
 from tilewright.gemm.arrays import operand_of
+from tilewright.gemm.block_scaled_config import BlockScaledConfig, BlockScaledSm120Config
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.family.accesses import ProductOperands
 from tilewright.gemm.family.ampere_cost import blocks_at_once, k_tile_us
@@ -25,6 +26,7 @@ from tilewright.gemm.family.sm120_cost import loop_us as sm120_loop_us
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
 from tilewright.gemm.kernel.grouped import GroupedGemm
+from tilewright.gemm.kernel.grouped_factors import GroupedBlockScaledGemm, GroupedBlockScaledSm120Gemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
 from tilewright.gemm.kernel.grouped_sm120 import GroupedSm120Gemm
 from tilewright.gemm.kernel.grouped_tensor_memory import GroupedTensorMemoryGemm
@@ -205,7 +207,7 @@ class TensorMemoryGroups(HopperGroups):
     takes_rows = False
 
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
-        return GroupedTensorMemoryGemm(config)
+        return (GroupedBlockScaledGemm if isinstance(config, BlockScaledConfig) else GroupedTensorMemoryGemm)(config)
 
     def gathers(self, config: AnyConfig) -> bool:
         return False
@@ -220,7 +222,7 @@ class Sm120Groups(HopperGroups):
     takes_rows = False
 
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
-        return GroupedSm120Gemm(config)
+        return (GroupedBlockScaledSm120Gemm if isinstance(config, BlockScaledSm120Config) else GroupedSm120Gemm)(config)
 
     def gathers(self, config: AnyConfig) -> bool:
         return False

@@ -147,7 +147,8 @@ class OffsetGroups:
                 first, last = Int32(0), last - first
             else:  # a tensor map has one element at least: a K without any begins behind it, where TMA may begin
                 if const_expr(mode == 2):
-                    first = cute.where(first == last, first // VECTOR * VECTOR + VECTOR, first)
+                    step = max(VECTOR, 8 * VECTOR // config.a.dtype.width)  # of any 16 bytes
+                    first = cute.where(first == last, first // step * step + step, first)
                 last = cute.max(last, 1)
             table[problem, ORIGIN + mode] = first.to(Int64)
             table[problem, EXTENT + mode] = last.to(Int64)

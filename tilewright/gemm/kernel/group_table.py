@@ -63,6 +63,14 @@ class ZeroUnless:
 
 
 @dataclass(frozen=True)
+class GroupZeros:
+    """Stands for :class:`ZeroUnless` until the problem is known: the last one of the table is no group."""
+
+    def of_problem(self, table: cute.Tensor, problem: Any) -> ZeroUnless:
+        return ZeroUnless(problem < cute.size(table, mode=[0]) - 2)
+
+
+@dataclass(frozen=True)
 class GroupScales:
     """acc[m, n] *= a[m] * b[n], of the groups that offsets on the device cut; stands for :class:`Scales` until the
     problem is known. The scales along the mode that is ``cut`` are one vector for all groups, others (groups, extent).

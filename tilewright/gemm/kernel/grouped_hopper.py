@@ -96,9 +96,24 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         fill in first where they are known on the device alone; ``maps`` is memory for (problems, MAPS, MAP_WORDS)
         Int64, at a multiple of 128 bytes. ``mA``, ``mB`` and ``mD`` are matrices of one of the problems: the tensor
         maps of the others are made after theirs."""
+        self.launch_groups((mA, mB), mD, table, maps, blocks, groups, function, shares, stream)
+
+    def launch_groups(
+        self,
+        operands: tuple,
+        mD: cute.Tensor,
+        table: cute.Tensor,
+        maps: cute.Tensor,
+        blocks: Int32,
+        groups: Groups,
+        function: EpilogueFunction,
+        shares: Any,
+        stream: Any,
+    ) -> None:
+        """Launch both kernels for ``operands``, those of ``LOADED``."""
         config, problems = self.config, cute.size(maps, mode=[0])
         stage_layouts = self.stage_layouts()
-        loads = self.loads((mA, mB), stage_layouts)
+        loads = self.loads(operands, stage_layouts)
         tma_D, tD = self.epilogue.tma(mD)
         self.make_maps(loads[0][0], loads[1][0], tma_D, table, maps, groups).launch(
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True

@@ -21,7 +21,7 @@ from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.choice.simulated import simulated_work
-from tilewright.gemm.config import AnyConfig, Major
+from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed, stores_result
 from tilewright.gemm.family.accesses import OperandAccess, group_accesses
 from tilewright.gemm.family.entry import KernelEntry
@@ -363,29 +363,38 @@ class OffsetLaunch(TableLaunch):
         self.rows = product.groups + (self.mode != 2)  # what belongs to no group is one more
         self.groups = self.offset_groups(product, step)
 
-    def offset_groups(self, product: CutProduct, step: int) -> OffsetGroups:
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """M, N and K as the kernel sees them."""
+        return problem_extents(self.problem)
+
+    def pitch(self, matrix: Matrix, operand: Operand) -> int:
+        """Elements from one row (column) to the next."""
+        return leading_stride(matrix, operand)
+
+    def offset_groups(self, product: Any, step: int) -> OffsetGroups:
         config, problem = self.config, self.problem
         matrices, operands = (problem.A, problem.B.transposed(), problem.D), (config.a, config.b, config.c)
         stack = next(x for x, modes in zip(matrices, MODES, strict=True) if self.mode not in modes)
         return OffsetGroups(
             from_dlpack(product.offsets).mark_layout_dynamic(),
             tuple(Int64(x.array.address) for x in matrices),
-            tuple(Int64(leading_stride(x, operand)) for x, operand in zip(matrices, operands, strict=True)),
+            tuple(Int64(self.pitch(x, operand)) for x, operand in zip(matrices, operands, strict=True)),
             Int64(stack.stride[2] * stack.dtype.bytes if stack.shape[2] > 1 else 0),
-            tuple(Int32(extent) for extent in problem_extents(problem)),
+            tuple(Int32(extent) for extent in self.extents),
             self.mode,
             not config.persistent,
             step,
             self.gathered_rows(product),
         )
 
-    def gathered_rows(self, product: CutProduct) -> GatheredRows | None:
+    def gathered_rows(self, product: Any) -> GatheredRows | None:
         if product.rows is None:
             return None
         return GatheredRows(from_dlpack(product.rows).mark_layout_dynamic(), Int32(self.problem.A.shape[0]))
 
     def table(self) -> tuple[Any, int]:
-        extents = problem_extents(self.problem)
+        extents = self.extents
         tiles = [-(-extent // size) for extent, size in zip(extents[:2], self.config.tile, strict=False)]
         if self.mode == 2:
             tiles.append(self.rows)

@@ -18,9 +18,10 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
 from tilewright.gemm.operators.scaled import FAST, PROMOTED
-from tilewright.gemm.operators.torch_state import any_recorded
+from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -48,14 +49,17 @@ def scaled_grouped_matmul(
     | (M, K) | (K, N) | (G * M,) | (G * N,) | (G, M, N) |
     | (M, K) | (G, K, N) | (M, K / 128) | (G, K / 128, N / 128) or (G, K / 128, N) | (M, N) |
     | (G, M, K) | (K, N) | (G, M / 128, K / 128) or (G, M, K / 128) | (K / 128, N) | (M, N), columns contiguous |
+    | (M, K) | (G, K, N) | (M, K / 32) or (M, K / 16) | (G, K / 32, N) or (G, K / 16, N) | (M, N) |
 
     Args:
-        a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
+        a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. In the last
+            form 8- or 4-bit floats, as :func:`block_scaled_matmul` takes them.
         b: of the same type, columns contiguous.
-        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The last forms have scales
-            of blocks: of 128 elements of a line of the operand that is cut (of the last ones, where K is not a multiple
-            of 128), and of 128 x 128 elements of the other one, or 128 of a line. They always promote, by Hopper
-            kernels.
+        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The two forms with K / 128 have
+            scales of blocks: of 128 elements of a line of the operand that is cut (of the last ones, where K is not a
+            multiple of 128), and of 128 x 128 elements of the other one, or 128 of a line. They always promote, by
+            Hopper kernels. In the last form they are factors of Float8E8M0FNU or Float8E4M3FN (mxfp8, mxfp4, nvfp4),
+            for kernels of sm_100 and sm_120; or what :func:`blocked_group_scales` and :func:`blocked_scales` give.
         offsets: where the groups end, int32 on the device.
         out: where the result goes; made if it is None.
         out_dtype: of the result: BFloat16 by default, Float16 or Float32.
@@ -87,6 +91,8 @@ def scaled_grouped_matmul(
             from tilewright.gemm.operators.torch_scaled_offsets import recorded
 
             return recorded(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)
+    if has_factors(scale_a) or has_factors(scale_b):
+        return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype, kernel)
     entries = partial(scaled_kernels, use_fast_accum, kernel)
     if out is None and cuts_columns_of_blocks(a, b, scale_a):
         result = BFloat16 if out_dtype is None else numeric_class(out_dtype)
