@@ -1,11 +1,13 @@
-"""The engine: runs groups of warps until they block, split or end, and chooses who is next.
+"""The engine: runs groups of warps until they block, split or end, and chooses the next group.
 
-A simulator in Python is fast only while one step acts on many threads, so everything here is about keeping warps
-together as long as the program lets them be, and about letting them go on alone exactly where a GPU would.
+A simulator in Python is fast only while one step acts on many threads. So the engine keeps warps in one group as long
+as the program allows it, and splits a group only where the warps of a GPU would diverge.
 
-Groups of one tag go on together: the one that is furthest behind runs first, so groups that went apart meet again. Tags
-run one after another, each until it blocks, in an order drawn from the seed: what a warp does between two barriers,
-other warps of its block see all at once or not at all.
+A *tag* names a set of warps that began together. Groups of one tag run in turns, the group that is furthest behind in
+the program first, so that groups that split meet and merge again. Tags run one after another, each until it blocks, in
+an order drawn from the seed. So other warps see all or nothing of what a warp does between two barriers.
+
+Read on in ``Launch.run``: ``_pick`` chooses a group, ``_turn`` runs it, ``_unblock`` acts when no group can go on.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from tilewright.sim.settings import SimulatorOptions
 from tilewright.sim.shared import SharedBuffer
 from tilewright.sim.wave import TAGS, Wave
 
-# A hang is told from slow progress by counting *rounds*, in which every group that spins has had a turn. Few rounds do
-# where nothing changed at all (a round may still set off an effect that the next one sees); where loops count their own
-# turns (a back-off, a time-out), equal rounds cannot be recognised, and only their number says something.
+# A hang is distinguished from slow progress by counting *rounds*: in a round every spinning group has had a turn. A few
+# rounds suffice if nothing changed at all (a round may cause an effect that only the next one sees). If loops count
+# their own iterations (a back-off, a time-out), rounds are never equal, and only their number is an indication.
 STILL = 16  # rounds in which every loop runs an iteration without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
 LOOPS = ("for", "while")
@@ -45,8 +47,8 @@ ADMIT = 4  # such rounds before blocks beyond the lane budget are started
 
 
 class Launch:
-    """One launch of a program: its waves, its groups and the schedule. ``looks_on``: whether the checks see what a
-    launch that ends with an error was about to do (:mod:`.aftermath`)."""
+    """One launch of a program: its waves, its groups and the schedule. ``looks_on``: whether the checks see what the
+    other groups would have done when a launch ends with an error (:mod:`.aftermath`)."""
 
     looks_on = True
 
@@ -89,7 +91,7 @@ class Launch:
         self.execute = self._loop()
 
     def _loop(self) -> Callable[..., int]:
-        """The innermost loop that tells the observers what they listen for, and no more."""
+        """The cheapest of the innermost loops that reports all events to which observers listen."""
         self.reports_ops = False
         if self.events is None:
             return self._run
@@ -100,7 +102,7 @@ class Launch:
         return self._run_reporting_nodes if "entered" in listened or self.events.sleeps else self._run
 
     def sleep(self, observer: Observer) -> None:
-        """``observer`` does not listen for the events ``asleep`` for now; unless others listen for every op anyway."""
+        """Stop reporting the observer's ``asleep`` events to it for now, unless others listen for every op anyway."""
         assert self.events is not None
         self.events.dismiss([])
         self.execute = self._loop()
@@ -108,8 +110,8 @@ class Launch:
             self.wake(observer)
 
     def wake(self, observer: Observer) -> None:
-        """``observer`` wants to be notified of every op from now on: at the latest from the next node, or from the op
-        that is executed if it raises :class:`RunAgain`."""
+        """Report every op to ``observer``, from the next node at the latest; from the op that is being executed if the
+        observer raises :class:`RunAgain`."""
         assert self.events is not None
         self.events.wake(observer)
         self.execute = self._loop()
@@ -119,10 +121,10 @@ class Launch:
     def run(self) -> None:
         if self.events is not None:
             self.events.begin(self)
-            self.execute = self._loop()  # checks that do not concern the kernel have gone
+            self.execute = self._loop()  # checks that this kernel does not need have removed themselves
         group: Group | None = None
         try:
-            with np.errstate(all="ignore"):  # a GPU's arithmetic raises nothing, and lanes that rest may hold anything
+            with np.errstate(all="ignore"):  # a GPU's arithmetic raises nothing; inactive lanes may hold any value
                 while True:
                     group = self._pick()
                     if group is not None:
@@ -138,17 +140,17 @@ class Launch:
         if self.events is not None:
             self.events.end(self)
             self.events.dismiss(self.events.observers)
-        # Groups, and with them all else, are let go of when Python looks for cycles. What is large goes now.
+        # Groups are freed by Python's garbage collector, as they are in reference cycles. Free large arrays now.
         for memory in self.memories:
             memory.free()
 
     def note_progress(self) -> None:
-        """Something has happened that a loop elsewhere may wait for: what was counted towards a hang counts no more."""
+        """Something has happened that a loop elsewhere may wait for: count the rounds towards a hang from 0 again."""
         self.idle = 0
 
     def _pick(self) -> Group | None:
-        # A group goes on when all its warps can. Parting it as soon as some can would leave groups of single warps
-        # after each barrier; that is done only when no other group can go on (``_unblock``).
+        # A group goes on when all its warps can. Splitting it as soon as some can would leave groups of single warps
+        # after each barrier; it is split only when no other group can go on (``_unblock``).
         able = self._able()
         if self.held_back and able and not self.asked and self._only_held_back(able):
             able = self._able()
@@ -156,9 +158,9 @@ class Launch:
             return None
         keys = sorted({(id(g.wave), g.tag) for g in able}, key=lambda k: k[1])
         self.current = self._next(keys)
-        # The furthest behind goes first: places are numbered in program order, so that it comes up to those ahead,
-        # which wait in a join or behind a loop, and merges with them. Groups of one place merge unless one of them is
-        # in a branch as a whole and the other under masks.
+        # The group with the least pc goes first. Nodes are numbered in program order, so it reaches the groups ahead of
+        # it, which wait at a join or behind a loop, and merges with them. Groups at one pc merge unless one of them is
+        # in a branch with all its lanes and the other under a mask.
         mine = [g for g in able if (id(g.wave), g.tag) == self.current]
         first = min(mine, key=lambda g: g.pc)
         level = [g for g in mine if g.pc == first.pc and (g is first or mergeable(first, g))]
@@ -173,7 +175,7 @@ class Launch:
         return merged
 
     def _only_held_back(self, able: list[Group]) -> bool:
-        """Whether those that are held back would go on now although others spin; these get a turn first."""
+        """Whether only held-back groups could go on while others spin. The spinning groups then get a turn first."""
         spinning = [g for g in self.groups if g.yielded]
         if not spinning or not all((id(g.wave), g.tag) in self.held_back for g in able):
             return False
@@ -183,9 +185,9 @@ class Launch:
         return True
 
     def _able(self) -> list[Group]:
-        """Those that can go on."""
-        # Asked again each time: a waiting group is not notified when its barrier completes. Waits are few, and a
-        # list of which group wakes which would have to be kept right through every parting and merging of groups.
+        """The groups that can go on."""
+        # Waits are polled: a waiting group is not notified when its barrier completes. There are few waits, and a table
+        # of which group wakes which would have to be updated at every split and merge of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
                 self._resume(group)
@@ -198,30 +200,31 @@ class Launch:
             self.events.resumes(group, wait)
 
     def _next(self, keys: list[tuple[int, int]]) -> tuple[int, int]:
-        """Whose turn it is of those who can go on: (wave, tag)."""
-        # Who has the turn keeps it until it blocks: each change costs a round of looking at all groups, and in long
-        # turns a missing barrier shows most (others see all or nothing of what was done before it).
+        """The (wave, tag) that runs next, of the ``keys`` that can."""
+        # A tag runs until it blocks. Each change costs a pass over all groups, and long turns show missing barriers
+        # best (others see all or nothing of what was done before one).
         keys = [key for key in keys if key not in self.held_back] or keys
         if self.current in keys:
             return self.current
-        # At first the set of warp 0 comes last: it often prepares data that the others must wait for.
+        # In its first turns the tag of warp 0 runs last: that warp often prepares data for which the others must wait.
         self.turns += 1
         return keys[-1] if self.turns <= TAGS else self.choice.choice(keys)
 
     def sets(self, wave: Wave, warps: np.ndarray) -> list[np.ndarray]:
-        """The warps that begin together, and run together until they part: one tag each."""
+        """The sets of warps that begin as one group each, with a tag of its own."""
         return wave.partition(warps, self.choice)
 
     def stops(self, group: Group, op: Op) -> bool:
-        """Whether a group rests before ``op``; asked only by programs that are lowered with stops."""
+        """Whether a group stops before ``op``; called only by programs that are lowered with stops."""
         return False
 
     def _unblock(self) -> bool:
-        """No group can simply go on: let an asynchronous effect land, or split a group of which some warps can. False:
-        all is done."""
-        # First the effects that no wait of a thread forces (TMA): as late as this, a program that reads without waiting
-        # reads stale bytes. Then a group of which only some warps can go on is parted. Then the loops that ran
-        # without a change get another turn. Only when nothing of this is left is it a deadlock, or the end of the wave.
+        """Called when no group can go on as a whole. Let an asynchronous effect land, or split a group some of whose
+        warps can go on. False: the launch is complete."""
+        # 1. Effects that no wait forces (TMA) land: so late that a program that reads without a wait reads stale bytes.
+        # 2. A group is split if only some of its warps can go on.
+        # 3. Loops that ran an iteration without a change get another turn.
+        # 4. Otherwise it is a deadlock, or the end of the wave.
         if self.later:
             # One at a time: groups that can go on after this one do so before the next one lands, as on a GPU.
             self._land_next()
@@ -230,7 +233,7 @@ class Launch:
         for group in self.groups:
             if group.wait is not None:
                 ready = group.wait.ready()
-                if ready.any():  # one group only: its warps may be what the others of these groups wait for
+                if ready.any():  # split one group only: the other groups may wait for its warps
                     sides = [SplitSide(np.flatnonzero(ready), group.pc), SplitSide(np.flatnonzero(~ready), group.pc)]
                     self._replace([group], self._parted(group, sides))
                     group.retire()
@@ -241,8 +244,8 @@ class Launch:
             still = all(g.still for g in spinning)  # read before their next iteration
             for group in spinning:
                 group.yielded = False
-            # Those that spin may wait for a block that has not begun: let blocks in beyond the lane budget, and call it
-            # a hang only when none is left.
+            # Spinning groups may wait for a block that has not begun: start blocks beyond the lane budget first. It is
+            # a hang only if no block is left.
             if (still or self.idle > ADMIT) and self._admit():
                 self.idle = 0
             elif self.idle > (STILL if still else self._bound(spinning)):
@@ -262,16 +265,16 @@ class Launch:
 
     @staticmethod
     def _bound(spinning: list[Group]) -> float:
-        """Rounds of spinning alone, though not with the same values, that make a hang likely."""
+        """The number of rounds, in which values change but nothing else happens, after which it counts as a hang."""
         return STUCK if all(g.still or (g.spin.quiet and g.spin.reads) for g in spinning) else float("inf")
 
     def bounded(self, group: Group) -> None:
-        """Refuse a group that exceeds the bound on iterations of loops that do change something."""
+        """Raise if a group exceeds the bound on iterations of loops that change something."""
         if group.spins > self.options.turns:
             raise SimulationError(hangs.endless_loop_text(self, group), None, *hangs.waiting_ops([group]))
 
     def waits(self, group: Group, iterations: int) -> None:
-        """A group has used up its iterations of a loop whose condition nothing has changed in the meantime."""
+        """Called when a group has used up its iterations of a loop whose condition has not changed in the meantime."""
         # A pending effect, or a block that has not begun, may still change it.
         if self.later:
             self._land_next()
@@ -280,7 +283,7 @@ class Launch:
         self.epoch += 1
 
     def _admit(self) -> bool:
-        """Start as many waves again as there have been: a wait for the last block must not take a round a wave."""
+        """Start as many waves as have been started before, so that a wait for the last block takes few rounds."""
         return any([self._start_wave() for _ in range(max(1, self.started))])
 
     def _start_wave(self) -> bool:
@@ -306,8 +309,8 @@ class Launch:
     # -- one turn ------------------------------------------------------------------------------------------------------
 
     def _turn(self, group: Group) -> None:
-        # Only what ends a turn decides what becomes current next, so a group runs through many nodes without coming
-        # back here; this is the one place where the list of groups changes.
+        # A group runs through many nodes until an outcome (a split, a wait, its end) stops it. Only then does the list
+        # of groups change, and only here.
         outcome = self.execute(group)
         # Progress is anything but an iteration of a loop that changed nothing. It restarts the count of idle rounds.
         if not group.yielded and not group.still:
@@ -317,8 +320,8 @@ class Launch:
             parts, group.parts = group.parts, []
             children = self._parted(group, parts)
             for child in children[1:]:
-                child.still = False  # the first part is the one that spins; the others only rested behind it
-            if group.yielded:  # a spin that warps were waiting behind: those inside rest, the others go on
+                child.still = False  # the first part spins; the others only waited behind the loop
+            if group.yielded:  # warps waited behind a spinning loop: those inside of it yield, the others go on
                 children[0].yielded = True
             self._replace([group], children)
             group.retire()
@@ -331,11 +334,11 @@ class Launch:
                 self.events.left(group)
             group.retire()
         elif outcome == BLOCKED:
-            group.yielded = False  # it waits, which is not spinning: it must not get a turn as one that spins
+            group.yielded = False  # it waits, so it must not get a turn as a spinning group
 
     def _run(self, group: Group) -> int:
-        # The innermost loop of the simulator: each node is some straight steps and a control step that gives the next
-        # node, or a negative outcome. ``at`` and ``step`` are kept for the message of an error.
+        # The innermost loop of the simulator. A node is a list of steps and a control step, which returns the next node
+        # or a negative outcome. ``at`` and ``step`` are kept for the message of an error.
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         try:
@@ -350,10 +353,10 @@ class Launch:
         except BaseException as error:
             raise self._explain(error, group, at, step) from self._cause(error)
 
-    # Copies of the loop, because a test for observers at every node or op would cost those who have none a tenth.
+    # Copies of the loop: a test for observers at every node or op would cost launches without observers 10 %.
 
     def _run_reporting_nodes(self, group: Group) -> int:
-        """As ``_run``, notifying the observers of every node, until one of them wakes and wants every op."""
+        """As ``_run``, and report every node to the observers; every op as soon as one of them asks for it."""
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
@@ -374,7 +377,7 @@ class Launch:
         return pc if pc < 0 else self._run_reporting_ops(group, pc)
 
     def _run_reporting_ops(self, group: Group, pc: int | None = None, resumed: Any = None) -> int:
-        """As ``_run``, telling the observers of every op. ``resumed``: the step of node ``pc`` to begin with."""
+        """As ``_run``, and report every op to the observers. ``resumed``: the step of node ``pc`` to begin with."""
         nodes, slots, pc = self.program.nodes, group.slots, group.pc if pc is None else pc
         at, step = pc, None
         assert self.events is not None
@@ -387,13 +390,13 @@ class Launch:
                 if resumed is None:
                     enter(group, pc)
                 else:
-                    # The step that woke a check had no effect (RunAgain): it runs once more, those before it do not.
+                    # The step that woke a check had no effect (RunAgain): it runs again, the steps before it do not.
                     straight = straight[node.steps.index(resumed) if resumed in node.steps else len(straight) :]
                     resumed = None
                 for step, op in straight:
                     step(group, slots)
                     tell(group, op)
-                    # Loops move values into what they carry when they begin, and out of it when they end.
+                    # A loop moves values into its carried variables when it begins, and out of them when it ends.
                     if listened and op.opcode in LOOPS and hasattr(step, "flow"):
                         self.events.flow(group, op, step.flow)
                 step = node.control
@@ -410,7 +413,7 @@ class Launch:
     # -- faults --------------------------------------------------------------------------------------------------------
 
     def _explain(self, error: BaseException, group: Group, at: int, step: Any) -> BaseException:
-        # The loops above keep only which step ran, not which op it came from: that is looked up now, once.
+        # The loops above keep the step that ran, not its op: look it up now, once.
         node = self.program.nodes[at]
         op = node.op
         for candidate, its_op in zip(node.steps, node.ops, strict=True):
@@ -420,14 +423,13 @@ class Launch:
             return self.error(error, group, op, group.mask)
         if isinstance(error, SimulationError) or not isinstance(error, Exception):
             return error
-        if isinstance(error, TilewrightError):  # an instruction refuses what it was given
+        if isinstance(error, TilewrightError):  # an instruction refused its operands
             return self.error(Fault(str(error)), group, op, group.mask)
         return SimulationError(messages.internal_error_text(self.program.name, op, error), op=op)
 
     @staticmethod
     def _cause(error: BaseException) -> BaseException | None:
-        """The chained exception that the user sees: none, unless TILEWRIGHT_DEBUG asks for the simulator's own
-        traceback."""
+        """The chained exception that the user sees: only with TILEWRIGHT_DEBUG, for the simulator's own traceback."""
         return error if os.environ.get("TILEWRIGHT_DEBUG") else None
 
     def error(self, fault: Fault, group: Group, op: Op | None, mask: Any) -> SimulationError:

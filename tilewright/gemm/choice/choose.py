@@ -1,4 +1,4 @@
-"""The choice of a kernel's size and of its decomposition for a product: what takes least time by a model.
+"""The choice of a kernel's size and decomposition for a product: the option that takes least time by a model.
 
     sizes of the kernel that the GPU has the shared memory for   KernelEntry: config, large, small, shared
     x ways to give tiles to blocks                               PlanOption: whole tiles, split-K, Stream-K
@@ -31,9 +31,9 @@ Option = tuple[KernelEntry, StreamK | None]
 def best(
     entry: KernelEntry, decomposition: str | StreamK, problem: Problem, limits: Limits, reduction: str | None = None
 ) -> Option:
-    """The entry in the size that suits the problem on such a GPU, and its plan. ``decomposition`` may be a plan that
-    the user gave, which fixes the tile. With a ``reduction`` blocks share tiles, where any size can, and add up so.
-    ArgumentError for a decomposition that does not exist, or a plan that fits no size."""
+    """The entry in the best size for the problem on a GPU with these ``limits``, and its plan. ``decomposition`` may be
+    a user's plan, which fixes the tile. With a ``reduction``, blocks share tiles and add up in this way, if any size
+    can. ArgumentError for a decomposition that does not exist, or a plan that fits no size."""
     if isinstance(decomposition, StreamK):
         entry.config.check()
         return entry_for_plan([entry, *with_tiles(entry, limits, *sizes_for_sharing(entry))], decomposition, problem)
@@ -47,8 +47,8 @@ def best(
 def fastest(
     entry: KernelEntry, decomposition: str, problem: Problem, limits: Limits, reduction: str | None = None
 ) -> Option:
-    """The option that takes least time by the model, for a decomposition by its name. "stream_k" deals tiles out evenly
-    where any size can win by it, even if another size wins more with whole tiles, or with tiles cut into equal
+    """The option that takes least time by the model, for the name of a decomposition. "stream_k" gives blocks even
+    shares if any size gains by them, even if another size is faster with whole tiles, or with tiles cut into equal
     parts."""
     options = KernelOptions.of(entry, limits)
     if reduction in (None, "none"):
@@ -57,14 +57,14 @@ def fastest(
 
 
 class KernelOptions:
-    """A kernel in all its sizes, each with all ways to give tiles to blocks, on one kind of GPU. ``plan_options``:
-    these, in the order that :func:`plan_options` states; ``entries``: the entry in each size, by the id of its
-    configuration."""
+    """All options of a kernel on one kind of GPU: its sizes, each with all ways to give tiles to blocks.
+    ``plan_options`` has them in the order that :func:`plan_options` states; ``entries`` has the entry in each size, by
+    the id of its configuration."""
 
     def __init__(self, entry: KernelEntry, limits: Limits) -> None:
         self.limits, family = limits, entry.family
         own = [entry, *with_tiles(entry, limits, entry.large, *entry.small)]
-        # A kernel may have a size for blocks that share tiles alone. That takes the place of its first size there.
+        # A kernel may have a size only for blocks that share tiles; for these it replaces the first size.
         only_shared = with_tiles(entry, limits, entry.shared)
         sizes = [*own, *only_shared]
         configs = [size.config for size in sizes]
@@ -73,7 +73,7 @@ class KernelOptions:
         replaced = entry.config if entry.shared is not None else None
         whole = [True] * len(own) + [False] * len(only_shared)
         shares = [family.may_share(config) and config is not replaced for config in configs]
-        # The sizes whose blocks all add up a part of each tile; a kernel in one size stays in it.
+        # Sizes in which every block adds up a part of each tile. A kernel that was given one size keeps it.
         added_up = with_tiles(entry, limits, *(joined for config in configs for joined in family.joined_sizes(config)))
         if len(sizes) == 1 and added_up:
             added_up = [entry]
@@ -84,7 +84,7 @@ class KernelOptions:
     @classmethod
     @lru_cache(maxsize=128)
     def of(cls, entry: KernelEntry, limits: Limits) -> KernelOptions:
-        """Made once for a kernel and a kind of GPU."""
+        """The options of a kernel on a kind of GPU, kept for later calls."""
         return cls(entry, limits)
 
     def fastest(self, problem: Problem, decomposition: str) -> Option:
@@ -98,12 +98,12 @@ class KernelOptions:
         return self.plan_options[first + int(among.argmin())]
 
     def times(self, problem: Problem, decomposition: Any) -> tuple[Vector, int]:
-        """Microseconds of the options that a decomposition allows, which are neighbours, and the number of the first of
-        them:
+        """Microseconds of the options that a decomposition allows, which are neighbours in ``plan_options``, and the
+        index of the first of them:
 
         - "data_parallel", "dynamic": whole tiles, each by one block
-        - "stream_k": tiles dealt out evenly, where this problem's tiles can be shared; else all
-        - "auto": all, of a batch those of whole tiles (that a batch gains by shared ones was not measured)
+        - "stream_k": even shares, if this problem's tiles can be shared; else all
+        - "auto": all; for a batch only whole tiles (no gain by shared tiles was measured)
         """
         sharing = decomposition == "stream_k" or decomposition == "auto" and problem[3] == 1
         times = self.model.times(problem, sharing)
@@ -113,14 +113,14 @@ class KernelOptions:
         return (times[first:], first) if first < len(times) else (times, 0)
 
     def least_us(self, problem: Problem, decomposition: Any) -> float:
-        """Microseconds of the best option, as far as the model counts them; for "stream_k", too, of all."""
+        """Microseconds of the best option by the model; for "stream_k" of the best among all options."""
         if decomposition == "stream_k":
             return float(self.model.times(problem).min())
         return float(self.times(problem, decomposition)[0].min())
 
     def sharing(self, problem: Problem, reduction: str) -> Option:
-        """The option of least time whose blocks share tiles, and may add up as ``reduction`` says. Of whole tiles where
-        no plan cuts one."""
+        """The option of least time whose blocks share tiles and can add up as ``reduction`` says. If no plan cuts a
+        tile: the best one of whole tiles."""
         if can_share(problem, True):
             model, times = self.model, self.model.times(problem)
             groups = [model.shared_reduction, model.even_shares] if reduction == "shared" else [model.even_shares]
@@ -160,7 +160,7 @@ def size_to_share(entry: KernelEntry, problem: Problem, limits: Limits) -> Kerne
 
 
 def entry_for_plan(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
-    """The entry whose tile cuts the problem as ``plan`` has it."""
+    """The entry whose tile divides the problem into the plan's numbers of tiles and k tiles."""
     wanted = (*plan.tiled_shape, plan.iters_per_tile)
     tilings = []
     for entry in entries:

@@ -1,11 +1,13 @@
 """The persistent, warp-specialised Hopper GEMM: a producer warp, consumer warpgroups, a schedule, an epilogue.
 
-Warpgroup 0 keeps one warp, which loads; the others multiply and write. They meet only at the mbarriers of the ring of
-stages, so loads of the next tile run under the epilogue of this one.
+One warp of warpgroup 0 loads (the producer); the other warpgroups multiply and write (the consumers). They synchronise
+only through the mbarriers of the ring of stages, so the loads of the next tile overlap the epilogue of this one.
 
-With ``config.pingpong`` two consumer warpgroups take every other tile each, and the whole of it. They take turns at the
-main loop, and at the epilogue: while one multiplies, the other writes its tile. A consumer's state of the ring skips
-the stages of the tiles that are the other's.
+With ``config.pingpong`` there are two consumer warpgroups, and each computes every other tile as a whole. They take
+turns at the main loop and at the epilogue: while one multiplies, the other writes its tile. A consumer's pipeline state
+skips the stages that hold the tiles of the other consumer.
+
+Read on in ``launch`` (host), then ``kernel`` (set-up), ``roles`` (what each warp does), ``load`` and ``multiply``.
 """
 
 from __future__ import annotations
@@ -37,24 +39,27 @@ from tilewright.gemm.tiles import aligned, allocate_swizzled, swizzled_tensor
 from tilewright.lang.tensors.select import select
 
 FEW_K_TILES = 60
-"""Work of a block that is over so soon that an early begin counts for more than an even spread of blocks (measured)."""
+"""Below this number of k tiles a block is over so soon that it pays to let the next kernel begin early, even where its
+blocks then share multiprocessors unevenly (measured)."""
 
 
 class WarpSpecializedGemm(TileWriter):
     """D = f(A @ B, C) for an epilogue function f, A (M, K, L), B (N, K, L), C and D (M, N, L).
 
-    Extents and strides are run-time: multiples of 16 bytes, as TMA wants them; K > 0. ``config`` fixes the rest.
+    Extents and strides are run-time numbers. TMA needs strides that are multiples of 16 bytes; K > 0. ``config`` fixes
+    the rest.
     """
 
     LOADED: tuple[int, ...] = (0, 1)
-    """Of each operand that is loaded, A and B first: whether it follows the tile's rows (0) or its columns (1)."""
+    """For each operand that is loaded, A and B first: 0 if its boxes are chosen by the tile's row index, 1 if by the
+    tile's column index."""
 
     SHARED_ALONG: ClassVar[tuple[int, int]] = (1, 0)
-    """Of what follows the rows, and of what follows the columns: the mode of the cluster's layout along which blocks
-    share it."""
+    """The mode of the cluster's layout along which blocks share an operand: first for operands chosen by the row index
+    (A is shared along N), then for those chosen by the column index (B along M)."""
 
     LEAST_BLOCKS: ClassVar[int | None] = None
-    """Blocks of a multiprocessor that ptxas is to leave registers for; None: it decides."""
+    """The number of blocks per multiprocessor for which ptxas must leave registers; None: no limit."""
 
     def __init__(self, config: HopperConfig) -> None:
         config.check()
@@ -104,7 +109,7 @@ class WarpSpecializedGemm(TileWriter):
         decomposition: Decomposition,
         stream: Any,
     ) -> None:
-        """Launch the product of ``operands``, those of ``LOADED``."""
+        """Launch the product of ``operands``, one matrix for each entry of ``LOADED``."""
         self.check(decomposition, function)
         config = self.config
         (bM, bN, bK), (cM, cN) = config.tile, config.cluster
@@ -147,21 +152,21 @@ class WarpSpecializedGemm(TileWriter):
         )
 
     def stage_layouts(self) -> tuple:
-        """(rows, bK, boxes, stages) of each operand that is loaded."""
+        """The shared-memory layout (rows, bK, boxes, stages) of each operand that is loaded."""
         return tuple(self.math.smem_layout(x, mode) for mode, x in enumerate((self.config.a, self.config.b)))
 
     def consumers(self, warpgroups: int) -> Any:
-        """Who releases a stage: each warpgroup by one thread, since wgmma reads for all four warps."""
+        """What releases a stage: one thread of each warpgroup, since wgmma reads shared memory for all four warps."""
         return self.math.tiled_mma(warpgroups=warpgroups)
 
     def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
-        """The TMA atom and the coordinates of each operand that is loaded: blocks of one row of the cluster share what
-        follows the rows, those of a column what follows the columns."""
+        """The TMA atom and the coordinate tensor of each operand that is loaded. Blocks in one row of the cluster share
+        the operands chosen by the row index, blocks in one column those chosen by the column index."""
         each = zip(operands, stage_layouts, self.LOADED, strict=True)
         return tuple(self.mainloop.tma(matrix, layout, cluster[1 - mode]) for matrix, layout, mode in each)
 
     def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
-        """Raise ConstraintError where the warpgroups cannot follow the decomposition, or scales of blocks."""
+        """Raise ConstraintError where this kernel cannot carry out the decomposition, or apply block scales."""
         check_decomposition(self.config, decomposition, function)
 
     @cute.kernel
@@ -197,7 +202,7 @@ class WarpSpecializedGemm(TileWriter):
         # ``place`` is (m, n, k) of the block in its cluster.
         cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
-        # Where a worker begins takes divisions, which need not wait for the kernel before.
+        # The first tile's coordinates take divisions; compute them before the wait for the previous kernel.
         cluster = cute.arch.block_idx()[0] // config.cluster_size
         to_tile = partial(self.place_of, decomposition, tiles, raster, place)
         first = to_tile(cluster)
@@ -238,7 +243,7 @@ class WarpSpecializedGemm(TileWriter):
 
     @cute.jit
     def shared_memory(self, stage_layouts: cutlass.Constexpr, sD_layout: cutlass.Constexpr) -> tuple:
-        """Where the stages begin, those of each operand that is loaded, and what the epilogue stores from."""
+        """The address of the first stage, the stages of each operand that is loaded, and the epilogue's buffers."""
         config = self.config
         smem = utils.SmemAllocator()
         begin, at, stages = smem.allocate(config.stages * config.stage_bytes, 1024), 0, []
@@ -262,15 +267,15 @@ class WarpSpecializedGemm(TileWriter):
         return self.config.a.dtype, self.config.b.dtype
 
     def set_registers(self, role: int) -> None:
-        """Change how many each thread of a warpgroup has: that of the warp that loads (``role`` 0) gives registers up,
-        those that multiply (1) take them."""
+        """Change the number of registers of each thread of a warpgroup: the producer's warpgroup (``role`` 0) gives
+        registers up, the consumers' (1) take them."""
         registers = self.config.registers
         if registers is not None:
             change = cute.arch.setmaxregister_increase if role else cute.arch.setmaxregister_decrease
             change(registers[role])
 
     def order(self, warpgroup: Any) -> Any:
-        """Whose turn it is among the consumer warpgroups: section 0 is the main loop, 1 the epilogue."""
+        """The order of the consumer warpgroups: section 0 is the main loop, section 1 the epilogue."""
         threads = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
         return pipeline.PipelineOrder.create(
             depth=2, length=2, group_id=warpgroup - 1, producer_group=threads, defer_sync=True
@@ -302,24 +307,25 @@ class WarpSpecializedGemm(TileWriter):
                 part = (mine // config.split[1], mine % config.split[1])
                 how = work.staged_mma(part), work.where, partial(work.ahead, part), partial(work.finish, mine, part)
                 work.walk(partial(self.multiply, *how), consumer)
-                # Here, where these warps have all their registers.
+                # Only the consumers have the registers for it.
                 work.reduce(mine)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
     @cute.jit
     def loaded(self, decomposition: Any, tiles: Any, k_tiles: Any) -> None:
-        """What the warp that loads does when its block has nothing left to load: the next kernel may begin, beside the
-        last k tiles and the epilogue.
+        """When the producer has issued its last load, let the next kernel begin beside the last k tiles and the
+        epilogue of this one.
 
-        Not where blocks leave multiprocessors free for long: the next kernel's would take those first and stand
-        together, where the hardware spreads those of a whole launch, and share the ways to L2 (up to 7 % slower).
+        Not if this launch leaves multiprocessors free for long: blocks of the next kernel would start on those first,
+        close to each other, and compete for the same paths to L2. That is up to 7 % slower than a launch on an empty
+        GPU, whose blocks the hardware spreads.
         """
         if decomposition.fills(tiles) | (k_tiles < FEW_K_TILES):
             let_next_begin()
 
     def operands(self, loads: tuple, stages: tuple, cluster_layout: Any, place: tuple) -> tuple[TmaOperand, ...]:
-        """What is loaded, as the warp that loads needs it: blocks of one row of the cluster share A, those of a column
-        B."""
+        """The operands as the producer needs them: this block's slices, and the multicast mask of the blocks that get
+        them. Blocks in one row of the cluster share A, blocks in one column B."""
         found = []
         for (atom, coordinates), of_operand, mode in zip(loads, stages, self.LOADED, strict=True):
             across = self.SHARED_ALONG[mode]
@@ -344,7 +350,7 @@ class WarpSpecializedGemm(TileWriter):
 
     @cute.jit
     def tile_of(self, to_tile: Any, cluster: Any, first: tuple, index: Any) -> tuple[Any, Any, Any]:
-        """(tile_m, tile_n, batch) of this block for cluster tile ``index``; ``first``: those of tile ``cluster``."""
+        """As :meth:`place_of`; ``first`` is the result for tile ``cluster``, which is not computed again."""
         m, n, batch = first
         if index != cluster:
             m, n, batch = to_tile(index)
@@ -353,17 +359,17 @@ class WarpSpecializedGemm(TileWriter):
     def place_of(
         self, decomposition: Any, tiles: tuple, raster: tuple, place: tuple, index: Any
     ) -> tuple[Any, Any, Any]:
-        """(tile_m, tile_n, batch) of this block for cluster tile ``index``."""
+        """The coordinates (tile_m, tile_n, batch) of this block's tile within cluster tile ``index``."""
         order, per_batch = raster
         batch, inside = divmod(index, per_batch)
         m, n = decomposition.place(order, inside, *tiles[:2])
         return m * self.config.cluster[0] + place[0], n * self.config.cluster[1] + place[1], batch
 
     def load_first(self, work: BlockWork, state: Any) -> Any:
-        """Fill the stages for the first time, where the block's first k tiles are known: no stage is in use yet.
+        """Fill the stages for the first time, without a wait, if the block's first k tiles are known here.
 
-        The roles are far apart in the kernel's code, which is not in the caches of a multiprocessor that starts. Here,
-        behind the set-up, the first loads are issued some 0.15 us sooner than from the loop of the warp that loads.
+        The code of the roles is far from here, and not yet in the instruction cache when a block starts. From here the
+        first loads are issued some 0.15 us sooner than from the producer's loop.
         """
         first = work.decomposition.first(work.k_tiles)
         if first is None:
@@ -374,19 +380,19 @@ class WarpSpecializedGemm(TileWriter):
         return self.mainloop.load(work.operands(), work.ring, state, *place, k_begin, k_end, empty=True)
 
     def first_loaded(self, k_begin: Any, k_end: Any) -> Any:
-        """Where the k tiles end that :meth:`load_first` loads of the first tile's [k_begin, k_end)."""
+        """The end of the k tiles of [k_begin, k_end) that :meth:`load_first` loads: one for each stage at most."""
         return cute.min(k_begin + self.config.stages, k_end)
 
     @cute.jit
     def load(self, work: BlockWork, operands: tuple, tile: Any, k_begin: Any, k_end: Any, state: Any) -> Any:
-        """The producer's part of one output tile: of the first one, what :meth:`load_first` has left."""
+        """The producer's loads of one output tile, without those that :meth:`load_first` has issued."""
         m, n, batch = work.where(tile)
         if cutlass.const_expr(work.decomposition.first(work.k_tiles) is not None):
             k_begin = select(tile == work.worker, self.first_loaded(k_begin, k_end), k_begin)
         return self.mainloop.load(operands, work.ring, state, m, n, batch, k_begin, k_end)
 
     def accumulators(self, tiled_mma: cute.TiledMma) -> cute.Tensor:
-        """Those of a warpgroup's part of the tile: (MMA, MMA_M, MMA_N)."""
+        """The accumulators (MMA, MMA_M, MMA_N) of a warpgroup's part of the tile."""
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
 
     def ahead_of_tile(
@@ -399,8 +405,8 @@ class WarpSpecializedGemm(TileWriter):
         k_begin: Any,
         k_end: Any,
     ) -> tuple[TileScales | None, ComingVectors]:
-        """What a consumer warpgroup's part of an output tile wants of the epilogue ``function`` before its sums are
-        complete: the scales of blocks, None without such, and the vectors that may be loaded early."""
+        """What the epilogue ``function`` needs in or during the main loop of a consumer warpgroup's part of a tile: the
+        block scales (None if it has none), and the vectors that can be loaded early."""
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         first = tuple((at[mode] * self.config.split[mode] + part[mode]) * self.config.part[mode] for mode in range(2))
         coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
@@ -410,7 +416,7 @@ class WarpSpecializedGemm(TileWriter):
         return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end), coming
 
     def held_part(self, tiled_mma: cute.TiledMma, cD: cute.Tensor, extent: tuple) -> EpilogueTile:
-        """A warpgroup's part of a tile, of coordinates ``cD``, as the calling thread holds it in the main loop."""
+        """The calling thread's accumulators of a warpgroup's part of a tile, whose coordinates are ``cD``."""
         tidx = cute.arch.thread_idx()[0] % 128
         tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
         return EpilogueTile(tCcD, extent, no_source, self.config.transposed)
@@ -427,7 +433,7 @@ class WarpSpecializedGemm(TileWriter):
         k_end: Any,
         state: Any,
     ) -> Any:
-        """A consumer warpgroup's part of one output tile. Where it goes is computed while the first operands come."""
+        """A consumer warpgroup's part of one output tile. Its coordinates are computed while the first loads arrive."""
         acc, k_tiles = self.accumulators(mma.tiled_mma), k_end - k_begin
         at = where(tile)
         scales, coming = ahead(at, k_begin, k_end)
@@ -451,12 +457,12 @@ class WarpSpecializedGemm(TileWriter):
         k_end: Any,
         state: tuple,
     ) -> tuple:
-        """A consumer warpgroup's output tile, while the other one is at the tile before or after it.
+        """A consumer warpgroup's output tile in turn with the other consumer's (``config.pingpong``).
 
-        The main loop starts when the other's last wgmma has been issued. By then the other has seen all its stages
-        full, so the parity of this tile's first stages is no longer that of an earlier lap. One thread releases a stage
-        for the warpgroup, without a barrier: a group of wgmma that it has waited for has been issued by all four warps,
-        so each of them has seen the stage full.
+        The main loop starts when the other consumer has issued its last wgmma. That consumer has then waited for all
+        its stages, so the parity of this tile's first stages is not that of an earlier pass over the ring. One thread
+        releases a stage for the whole warpgroup without a barrier: it has waited for a group of wgmma that all four
+        warps issued, so each of them has waited for the stage.
         """
         consumer, order = state
         acc, at = self.accumulators(mma.tiled_mma), where(tile)

@@ -1,14 +1,16 @@
 """The Hopper main loop: one warp fills a ring of shared-memory stages by TMA, warpgroups multiply from it by wgmma.
 
-A stage goes round between two mbarriers: *full*, on which TMA counts the bytes of both operands, and *empty*, on which
-the consumers arrive once their wgmma no longer read the stage. The producer runs up to ``stages`` k tiles ahead, also
-from one output tile into the next, so that its loads hide under the epilogue.
+Each stage has two mbarriers: *full*, on which TMA counts the bytes of both operands, and *empty*, on which the
+consumers arrive once their wgmma no longer read the stage. The producer runs up to ``stages`` k tiles ahead, also from
+one output tile into the next, so that its loads overlap the epilogue.
 
     producer:  wait empty[s]; expect bytes on full[s]; TMA A, TMA B -> stage s
     consumer:  wait full[s]; wgmma over the k blocks of stage s; wait for those of stage s - 1; arrive on empty[s - 1]
 
-In a cluster, blocks in one row share their tile of A and blocks in one column theirs of B: each loads a part and
-multicasts it to the others, and a stage is empty when the consumers of all that share it have arrived.
+In a cluster, blocks in one row share their tile of A, and blocks in one column their tile of B: each block loads a part
+of the tile and multicasts it to the others. A stage is empty when the consumers of all these blocks have arrived.
+
+Read on in ``TmaMainloop.load`` (producer) and ``TmaMainloop.multiply`` (consumer).
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
 SCALES_AHEAD = {64: 8, 160: 4, 192: 2}
-"""Stages whose scales are in registers before they are needed, by the most registers for sums and promoted sums beside
-which there are as many. A stage of a small tile is multiplied in a tenth of the time in which memory answers."""
+"""How many stages ahead scales are loaded into registers, by the number of registers that accumulators and promoted
+sums take: ``{at most this many registers: stages}``. The wgmma of a small tile's stage take a tenth of the latency of
+global memory, so its scales must be loaded further ahead."""
 
 FEW_SCALES = 8
-"""Scales of a stage of which a thread has registers for those of several stages."""
+"""The most scales of one stage for which a thread has registers to hold several stages' scales."""
 
 
 def _nothing() -> None:
@@ -39,7 +42,7 @@ def _nothing() -> None:
 
 
 def scales_ahead(config: HopperConfig, scales: int) -> int:
-    """Stages whose scales, of which a thread has ``scales``, are loaded before they are needed."""
+    """How many stages ahead scales are loaded, if a thread has ``scales`` of them for each stage."""
     if scales > FEW_SCALES:
         return 1
     held = config.promoted_registers
@@ -47,7 +50,7 @@ def scales_ahead(config: HopperConfig, scales: int) -> int:
 
 
 class NoScales:
-    """In place of scales where sums are only promoted."""
+    """The scales of a product that has none: its sums are only promoted (added to others in higher precision)."""
 
     def load(self, i: Any) -> tuple[cute.Tensor, ...]:
         return ()
@@ -61,8 +64,8 @@ NO_SCALES = NoScales()
 
 @dataclass(frozen=True)
 class ComingScales:
-    """The scales of the next few stages, in registers: they come from global memory, which takes longer than the wgmma
-    of a stage."""
+    """The scales of the next few stages, loaded ahead into registers: a load from global memory takes longer than the
+    wgmma of a stage."""
 
     scales: Any
     stages: tuple
@@ -75,14 +78,14 @@ class ComingScales:
         return cls(scales, (first, *(scales.load(i) for i in range(1, ahead))))
 
     def follow(self, i: int, stage: Any) -> None:
-        """The ``i``-th scales, of stage ``stage``, are not needed any more: load those of a later stage in their
-        place."""
+        """Load the scales of a later stage into the ``i``-th registers, whose scales, of stage ``stage``, have been
+        used."""
         for old, new in zip(self.stages[i], self.scales.load(stage + len(self.stages)), strict=True):
             old.store(new.load())
 
 
 def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
-    """Registers of their own with the values of ``fragment``."""
+    """A copy of ``fragment`` in registers of its own."""
     result = cute.make_rmem_tensor_like(fragment)
     result.store(fragment.load())
     return result
@@ -90,10 +93,10 @@ def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
 
 @dataclass(frozen=True)
 class TmaOperand:
-    """One operand on its way: the copy atom, the slices that this block copies, (TMA, MN boxes, k tiles, L) of global
-    and (TMA, boxes of a stage, stages) of shared memory, and the mask of the blocks that get them. ``mode``: it follows
-    the tile's rows (0), as A does, or its columns (1). ``descriptor`` points to the tensor map where it is not the
-    atom's own."""
+    """One operand as the producer loads it: the copy atom, this block's slices ``g`` (TMA, MN boxes, k tiles, L) of
+    global and ``s`` (TMA, boxes of a stage, stages) of shared memory, and the multicast mask. ``mode``: 0 if the boxes
+    are chosen by the tile's row index, as those of A, 1 if by its column index. ``descriptor`` points to the tensor map
+    if it is not the atom's own."""
 
     atom: Any
     g: Any
@@ -114,7 +117,7 @@ class TmaMainloop:
     """The requirement on 16-bit operands. TMA fills with zeros past the ends of rows, so rows may have any length."""
 
     BY: ClassVar[str] = "wgmma with TMA"
-    """What reads the stages."""
+    """The instructions that read the stages, for messages."""
 
     @classmethod
     def access(cls, dtype: Any) -> AccessRequirement:
@@ -133,8 +136,8 @@ class TmaMainloop:
     def operand(
         self, atom: Any, matrix: Any, stages: Any, mode: int, rank: Any = 0, sharers: int = 1, mask: Any = 0
     ) -> TmaOperand:
-        """What block ``rank`` of the ``sharers`` copies; ``matrix`` is the coordinate tensor, ``stages`` the shared
-        tensor (rows, bK, boxes, stages)."""
+        """The operand as block ``rank`` of ``sharers`` blocks copies it. ``matrix`` is the coordinate tensor,
+        ``stages`` the shared tensor (rows, bK, boxes, stages)."""
         box = cute.size(stages, mode=[0]), cute.size(stages, mode=[1])
         tiles = cute.local_tile(matrix, box, (None, None))  # (rows, bK, MN boxes, k tiles, L)
         s, g = cpasync.tma_partition(
@@ -155,8 +158,8 @@ class TmaMainloop:
         k_end: Any,
         empty: bool | None = None,
     ) -> Any:
-        """Issue the loads of one output tile; gives the pipeline's state after them. One warp. ``empty``: the stages
-        are, without a wait for each."""
+        """Issue the loads of one output tile, by one warp; return the pipeline state after them. ``empty=True``: the
+        stages are known to be empty, so there is no wait for each."""
         for k_tile in cutlass.range(k_begin, k_end, unroll=1):
             ring.producer_acquire(state, empty)
             full = ring.producer_get_barrier(state)
@@ -184,16 +187,17 @@ class TmaMainloop:
         return tile * cute.size(operand.s, mode=[1])
 
     def landed(self) -> None:
-        """What the warps that multiply do when a stage is full: nothing where TMA has filled it."""
+        """A hook: what the consumers do when a stage is full. Nothing, as TMA has filled it for wgmma to read."""
 
     @cute.jit
     def multiply(
         self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, issued: Callable[[], None] = _nothing
     ) -> Any:
-        """acc = the sum over ``k_tiles`` > 0 stages; gives the pipeline's state after them. One warpgroup.
+        """acc = the sum over ``k_tiles`` > 0 stages, by one warpgroup; return the pipeline state after them.
 
-        One group of wgmma stays in flight: a stage is released when that of the next stage has been issued. ``issued``
-        is called after the last one has been issued, before its end is awaited; with ``config.promote`` after that.
+        One group of wgmma stays in flight: a stage is released when the group of the next stage has been issued.
+        ``issued`` is called after the last group has been issued and before the wait for it; with ``config.promote``
+        after the wait.
         """
         every = self.config.promote
         if cutlass.const_expr(every == 0):
@@ -213,9 +217,9 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_promoted(self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, scales: Any) -> Any:
-        """As :meth:`multiply`, with the sums of each stage multiplied by their ``scales`` (a ``TileScales``, or
-        ``NO_SCALES``) and added to others. Where registers hold the sums of two stages beside all others, those of one
-        are added while the next one is multiplied; else those of 64 rows while another warpgroup multiplies."""
+        """As :meth:`multiply`, but the sums of each stage are multiplied by their ``scales`` (a ``TileScales``, or
+        ``NO_SCALES``) and then added to ``acc``. If there are registers for the sums of two stages, those of one stage
+        are added while the next one is multiplied; else 64 rows at a time, while another warpgroup multiplies."""
         acc.fill(0)
         coming = ComingScales.of(scales, self.config)
         step = len(coming.stages)
@@ -237,8 +241,8 @@ class TmaMainloop:
     def add_stages_in_turn(
         self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, coming: ComingScales
     ) -> Any:
-        """acc += the sums of ``k_tiles`` > 0 stages, which go to two sets of registers in turn: by pairs of stages, so
-        that it is known of each wait which set it is for."""
+        """acc += the sums of ``k_tiles`` > 0 stages, which use two sets of registers in turn. The loop is over pairs of
+        stages, so that the set of each wait is known while staging."""
         sets = tuple(cute.make_rmem_tensor_like(acc[None, 0, 0]) for _ in range(2))
         issue = tuple(partial(self.multiply_rows, mma, short, 0) for short in sets)
         scales, half = coming.scales, len(coming.stages) // 2
@@ -267,7 +271,7 @@ class TmaMainloop:
     def add_stage(
         self, mma: StagedMma, acc: cute.Tensor, short: cute.Tensor, state: Any, scales: Any, loaded: Any
     ) -> None:
-        """acc += the sums of one stage, 64 rows after another, and release it."""
+        """acc += the sums of one stage, 64 rows at a time; release the stage."""
         mma.ring.consumer_wait(state)
         blocks = cute.size(acc, mode=[1])
         for block in cutlass.range_constexpr(blocks):
@@ -284,7 +288,7 @@ class TmaMainloop:
         self.multiply_stage(replace(mma, a=mma.a[rows], b=mma.b[columns]), short, stage)
 
     def add_rows(self, acc: cute.Tensor, short: cute.Tensor, block: int, scales: Any, loaded: Any) -> None:
-        """Add the sums of the ``block``-th 64 rows of a stage, multiplied by the scales that are ``loaded``."""
+        """Add the sums of the ``block``-th 64 rows of a stage, multiplied by the ``loaded`` scales."""
         rows = acc[None, block, 0]
         rows.store(rows.load() + scales.applied(short.load(), loaded, block))
 
@@ -292,7 +296,7 @@ class TmaMainloop:
     def multiply_stages(
         self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, issued: Callable[[], None]
     ) -> Any:
-        """acc = the sum over ``k_tiles`` > 0 stages by wgmma alone."""
+        """acc = the sum over ``k_tiles`` > 0 stages, all of it in the accumulators of wgmma."""
         issue = partial(self.multiply_stage, mma, acc)
         release = self.first_stage(mma, issue, state)
         for _ in cutlass.range(1, k_tiles, unroll=1):
@@ -303,8 +307,8 @@ class TmaMainloop:
         return state
 
     def first_stage(self, mma: StagedMma, issue: Callable[[Any], None], state: Any) -> Any:
-        """Wait for the first stage and ``issue`` its wgmma, which overwrite the accumulators. Gives a second state of
-        the ring, one stage behind ``state``: at the stage that the wgmma in flight may still read."""
+        """Wait for the first stage and ``issue`` its wgmma, which overwrite the accumulators. Return a second pipeline
+        state, one stage behind ``state``: the stage that the wgmma in flight may still read."""
         release = state.clone()
         mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
         mma.ring.consumer_wait(state)
@@ -314,7 +318,7 @@ class TmaMainloop:
         return release
 
     def next_stage(self, mma: StagedMma, issue: Callable[[Any], None], state: Any, release: Any) -> None:
-        """Wait for a stage and ``issue`` its wgmma as one group; then those before it are done: release their stage."""
+        """Wait for a stage and ``issue`` its wgmma as one group; wait for the group before it; release its stage."""
         mma.ring.consumer_wait(state)
         issue(state.index)
         warpgroup.wait_group(1)
@@ -323,10 +327,10 @@ class TmaMainloop:
         state.advance()
 
     def skip(self, state: Any, k_tiles: Any) -> Any:
-        """The pipeline's state ``k_tiles`` >= 0 stages after ``state``: where others use the stages between.
+        """The pipeline state ``k_tiles`` >= 0 stages after ``state``; others use the stages between.
 
-        The parity of a stage tells a phase from the next one only, so a state may be waited on when the others have
-        come to the end of theirs.
+        A parity distinguishes a phase from the next one only. So the caller may wait on the new state only after the
+        others have waited for their stages.
         """
         stages = state.stages
         laps = k_tiles // stages  # by a constant: no division
@@ -355,10 +359,10 @@ class TmaMainloop:
         k_begin: Any,
         k_end: Any,
     ) -> tuple[Any, Any]:
-        """acc = the sum over one output tile's k tiles, k_end > k_begin, by warps that all multiply; where ``loads`` is
-        true the warp also loads, ``stages - 1`` k tiles ahead. Gives both states of the pipeline after them.
+        """acc = the sum over one output tile's k tiles, k_end > k_begin. All warps multiply; a warp whose ``loads`` is
+        true also loads, ``stages - 1`` k tiles ahead. Return the producer's and the consumer's pipeline state.
 
-        When k tile k is multiplied, the stage of k - 1 is released, and it is the one that k + stages - 1 goes to.
+        When k tile k is multiplied, the stage of k - 1 is released; k tile k + stages - 1 is loaded into it.
         """
         ahead = self.config.stages - 1
         first = cute.min(k_begin + ahead, k_end)
