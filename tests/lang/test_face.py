@@ -101,7 +101,7 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
         (tcgen05.SM103MmaMXF4Op, "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"),
         (tcgen05.make_umma_smem_desc, "cutlass.cute.nvgpu.tcgen05.make_umma_smem_desc"),
     ):
-        with pytest.raises(TilewrightError, match=rf"{path} is not here yet: .* sm_100"):
+        with pytest.raises(TilewrightError, match=rf"{path} is not here yet: the public documentation does not say"):
             use(1, dtype=2)
 
 

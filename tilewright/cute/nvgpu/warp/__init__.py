@@ -17,8 +17,10 @@ from tilewright.atoms.value_types import shown
 from tilewright.base_dsl.arch import Arch
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, I32, TF32, ScalarType, scalar_of
+from tilewright.lang.numbers.numeric import class_of
 
 __all__ = [
+    "MXF8F6F4_SUPPORTED_PAIRS",
     "Field",
     "LdMatrix16x16x8bOp",
     "LdMatrix8x16x8bOp",
@@ -297,6 +299,12 @@ class MmaMXF8F6F4Op(MmaSM120BlockScaledOp):
 
     def _types(self) -> tuple[Any, Any]:
         return self.a_dtype, self.b_dtype
+
+
+MXF8F6F4_SUPPORTED_PAIRS = frozenset(
+    (class_of(a), class_of(b)) for a in MmaMXF8F6F4Op._inputs for b in MmaMXF8F6F4Op._inputs
+)
+"""The types of A and B that :class:`MmaMXF8F6F4Op` multiplies: each with each."""
 
 
 @dataclass(frozen=True)
