@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+from tilewright import Float8E4M3FN, Float8E5M2, Float16
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import GemmConfig, Major, Operand
 
@@ -53,6 +54,11 @@ class MixedSmallMConfig(SmallMConfig):
     depth: int = 128
     blocks: int = 1
 
+    @property
+    def math_dtype(self) -> Any:
+        """What is multiplied: rows of 8-bit floats become Float16, which has all of them."""
+        return Float16 if self.a.dtype in (Float8E4M3FN, Float8E5M2) else self.a.dtype
+
     def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
         """The same for other operands. Neighbouring columns of D are in different threads: each is stored alone."""
         return replace(self, a=a, b=b, c=replace(c, copy_bits=c.dtype.width))
@@ -60,12 +66,12 @@ class MixedSmallMConfig(SmallMConfig):
     def check(self) -> None:
         """ConstraintError for sizes that the kernel does not have."""
         bM, bN, bK = self.tile
-        wide = self.a.major is Major.K and (self.a.copy_bits, self.a.dtype.width) == (128, 16)
+        wide = (self.a.major, self.math_dtype.width, self.a.vector) == (Major.K, 16, 8)
         sizes = (bM % 8, bN % (16 * self.warps[0]), bK) == (0, 0, 128) and 8 <= bM <= 64 and bN >= 16
         if not (sizes and self.stages >= 1 and wide and self.b.dtype.width in (4, 8) and self.depth in (32, 64, 128)):
             raise ConstraintError(
                 "a kernel for few rows and weights of 4 or 8 bits takes tiles of 8 to 64 rows in 8s, columns in 16s "
-                "and 128 elements of K, at least 1 stage, warps (n, k) with 16 columns or more for each of n, 16-bit "
-                "rows read 16 bytes at a time along K, and a scale for 32, 64 or 128 elements; not "
+                "and 128 elements of K, at least 1 stage, warps (n, k) with 16 columns or more for each of n, rows of "
+                "16 bits or 8-bit floats read 8 at a time along K, and a scale for 32, 64 or 128 elements; not "
                 f"{self.tile}, {self.stages}, {self.warps}, {self.a}, {self.b}, {self.depth}"
             )

@@ -60,6 +60,21 @@ def test_weights_of_few_bits(kind: str, rows: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found, exact + 1)
 
 
+@pytest.mark.parametrize("m", [3, 70])
+def test_rows_of_8_bits(m: int) -> None:
+    a, weight, scales = (
+        integers(0, m, 256, dtype=E4M3),
+        integers(1, 16, 256, dtype=np.int8),
+        np.ones((16, 2), np.float16),
+    )
+    scale_a = np.exp2(integers(2, m, 1)).astype(np.float32)
+    prepared = prepare_weight(jnp.asarray(weight), jnp.asarray(scales))
+    found = jax.jit(lambda a, s: mixed_matmul(a, prepared, scale_a=s))(jnp.asarray(a), jnp.asarray(scale_a))
+    assert found.dtype == jnp.bfloat16
+    exact = (a.astype(np.float64) * scale_a) @ weight.T
+    np.testing.assert_array_equal(found, exact.astype(ml_dtypes.bfloat16))
+
+
 def test_a_weight_written_out() -> None:
     a, weight, scales = integers(0, 70, 128), integers(1, 16, 128, dtype=np.int8), np.ones((16, 1), np.float16)
     from tilewright import sim

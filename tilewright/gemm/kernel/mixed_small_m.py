@@ -6,9 +6,9 @@ its 8 columns, so that one instruction takes twice as much of the weight. The we
 tiles of K are in flight while one is multiplied, ``config.stages`` of them: memory answers in some 700 ns,
 in which a multiprocessor of an H200 could have read 25 KB.
 
-The numbers become floats of 16 bits exactly, the products of a group of K are summed on their own in float32, and these
-sums are multiplied by the group's scales: two scales for 16 rows of the weight, where scaling the weight would take 64
-multiplications of each lane.
+The numbers, and rows of 8-bit floats, become floats of 16 bits exactly, the products of a group of K are summed on
+their own in float32, and these sums are multiplied by the group's scales: two scales for 16 rows of the weight, where
+scaling the weight would take 64 multiplications of each lane.
 
 Some warps of a block have columns of their own, the others share the K of these and add up their sums in the end. Every
 block reads all rows of A, so that the rows come from the L2 once for each block: for 32 rows and more that takes longer
@@ -76,6 +76,7 @@ class MixedSmallMGemm:
         self.groups, self.blocks = rows // GROUP, columns // (ROWS * self.sides)
         self.parts = DEPTH // config.depth
         self.pieces = config.b.dtype.width // 4  # loads of 16 bytes for 128 elements of K
+        self.loaded = VECTOR * config.a.dtype.width // 8  # bytes of a lane's load of a row
 
     @cute.jit
     def __call__(
@@ -91,7 +92,7 @@ class MixedSmallMGemm:
         """Launch the product."""
         config = self.config
         mA, mC, mD = (aligned(tensor, operand) for tensor, operand in ((mA, config.a), (mC, config.c), (mD, config.c)))
-        op = tensor_core_op(config.a.dtype, config.acc_dtype)
+        op = tensor_core_op(config.math_dtype, config.acc_dtype)
         rows, columns, _ = config.tile
         m, n = cute.size(mD, mode=[0]), cute.size(mD, mode=[1])
         tiled_mma = cute.make_tiled_mma(op, cute.make_layout((1, 1, 1)))
@@ -149,7 +150,7 @@ class MixedSmallMGemm:
         """A pointer to the lane's first vector of a row of A; rows beyond read the last one: what comes of them is not
         stored."""
         at = cute.min(index, cute.size(mA, mode=[0]) - 1)
-        return aligned_pointer(mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR), 16)
+        return aligned_pointer(mA.iterator + (at * mA.stride[0] + lane % 4 * VECTOR), self.loaded)
 
     def registers(self, mB: PreparedOperand) -> WeightTile:
         words = cute.make_rmem_tensor(cute.make_layout((WORDS, self.pieces, HALVES, self.blocks)), Int32)
@@ -219,17 +220,22 @@ class MixedSmallMGemm:
         words = cute.make_tensor(held.iterator + piece * WORDS, layout)
         if zeros is not None:
             zeros = cute.make_tensor(zeros.iterator, cute.make_layout(layout.shape, stride=(0, 1, HALVES)))
-        return widened(self.config.b.dtype, words, chunk, self.config.a.dtype, mask, zeros)
+        return widened(self.config.b.dtype, words, chunk, self.config.math_dtype, mask, zeros)
 
     def load_rows(self, tokens: list, k: Any, words: int) -> cute.Tensor:
-        """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 16 bytes a lane for each."""
+        """``words`` times 32 elements of K of the rows of A, (MMA, MMA_N, 2, words): 8 elements a lane for each."""
         shape, stride = ((2, 2), self.groups, 2, words), ((1, 2), words * VECTOR, 4, VECTOR)
-        found = cute.make_rmem_tensor(cute.make_layout(shape, stride=stride), self.config.a.dtype)
+        found = cute.make_rmem_tensor(cute.make_layout(shape, stride=stride), self.config.math_dtype)
         for j in range_constexpr(self.groups):
             for word in range_constexpr(words):
-                source = aligned_pointer(tokens[j] + (k + word * STEP), 16)
+                source = aligned_pointer(tokens[j] + (k + word * STEP), self.loaded)
                 target = cute.make_tensor(found.iterator + (j * words + word) * VECTOR, cute.make_layout(VECTOR))
-                cute.autovec_copy(cute.make_tensor(source, cute.make_layout(VECTOR)), target)
+                if self.config.a.dtype is self.config.math_dtype:
+                    cute.autovec_copy(cute.make_tensor(source, cute.make_layout(VECTOR)), target)
+                else:
+                    eight = cute.make_rmem_tensor(VECTOR, self.config.a.dtype)
+                    cute.autovec_copy(cute.make_tensor(source, cute.make_layout(VECTOR)), eight)
+                    target.store(eight.load().to(self.config.math_dtype))
         return found
 
     @cute.jit

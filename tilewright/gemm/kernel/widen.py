@@ -1,4 +1,4 @@
-"""A prepared weight written out as floats of 16 bits, for products of many rows.
+"""A prepared weight written out as floats of 16 bits, for products of many rows; and rows of 8-bit floats.
 
 The weight is read once and written once, two or four times as large: next to a product of thousands of rows that is
 little.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Constexpr, Float32, Int32, Int64, const_expr, cute, range_constexpr
+from tilewright import Constexpr, Float16, Float32, Int32, Int64, const_expr, cute, range_constexpr
 from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
@@ -55,3 +55,35 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, k
             at = row.to(Int64) * cute.assume(dense.stride[0], VECTOR) + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
             target = aligned_pointer(dense.iterator + at, 16)
             cute.autovec_copy(scaled, cute.make_tensor(target, cute.make_layout(VECTOR)))
+
+
+THREADS, ELEMENTS = 256, 16
+"""Of a block that converts rows, and those of a thread."""
+
+
+@cute.jit
+def widen_rows(rows: cute.Tensor, wide: cute.Tensor, stream: Any = None) -> None:
+    """``wide`` = ``rows``, (M, K) of 8-bit floats, in a type of 16 bits that has all of these; K in 128s."""
+    m, k = rows.shape
+    grid = cute.ceil_div(m * (k // ELEMENTS), THREADS)
+    widen_vectors(rows, wide).launch(grid=(grid, 1, 1), block=(THREADS, 1, 1), stream=stream, use_pdl=True)
+
+
+@cute.kernel
+def widen_vectors(rows: cute.Tensor, wide: cute.Tensor) -> None:
+    """Each thread 16 neighbours of a row."""
+    block, _, _ = cute.arch.block_idx()
+    thread, _, _ = cute.arch.thread_idx()
+    m, k = rows.shape
+    row, at = (block * THREADS + thread) // (k // ELEMENTS), (block * THREADS + thread) % (k // ELEMENTS)
+    wait_then_let_next_begin()
+    if row < m:
+        source, target = (
+            aligned_pointer(x.iterator + (row.to(Int64) * cute.assume(x.stride[0], ELEMENTS) + at * ELEMENTS), 16)
+            for x in (rows, wide)
+        )
+        eight = cute.make_rmem_tensor(ELEMENTS, rows.element_type)
+        cute.autovec_copy(cute.make_tensor(source, cute.make_layout(ELEMENTS)), eight)
+        found = cute.make_rmem_tensor(ELEMENTS, wide.element_type)
+        found.store(eight.load().to(Float16).to(wide.element_type))  # cvt has no BFloat16 there
+        cute.autovec_copy(found, cute.make_tensor(target, cute.make_layout(ELEMENTS)))

@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.arrays import operands
 from tilewright.gemm.operators.matmul import Request
-from tilewright.gemm.operators.mixed import MixedProduct, checked_types
+from tilewright.gemm.operators.mixed import MixedProduct, check_scale_of_rows, checked_types
 from tilewright.gemm.operators.prepare_weight import PreparedWeight
 from tilewright.gemm.operators.scaled import ScaledRequest, check_two_matrices
 from tilewright.gemm.operators.sparse import SparseRequest, sparse_shape
@@ -161,14 +161,25 @@ def execute_request(options: tuple[Request, bool], arrays: dict[str, Any], strea
 # -- weights of 4 and 8 bits -------------------------------------------------------------------------------------------
 
 
-def mixed(a: Any, weight: PreparedWeight, bias: Any, activation: str | None, out_dtype: Any) -> Any:
+def mixed(a: Any, weight: PreparedWeight, bias: Any, scale_a: Any, activation: str | None, out_dtype: Any) -> Any:
     """:func:`mixed_matmul` of JAX arrays and tracers."""
     n, k = weight.shape
     rows = numeric_of_dtype(a.dtype)
     dtype = checked_types(rows, tuple(a.shape), (n, k), None, out_dtype)
     if bias is not None and tuple(bias.shape) != (n,):
         raise ArgumentError(f"bias is a vector of {n} elements, not of shape {tuple(bias.shape)}")
-    arrays = {"a": a, "words": weight.words, "scales": weight.scales, "zeros": weight.zeros, "bias": bias}
+    if scale_a is not None:
+        check_scale_of_rows(tuple(scale_a.shape), tuple(a.shape[:-1]))
+        if scale_a.dtype != np.float32:
+            raise ArgumentError(f"scale_a is float32, not {scale_a.dtype}")
+    arrays = {
+        "scale_a": scale_a,
+        "a": a,
+        "words": weight.words,
+        "scales": weight.scales,
+        "zeros": weight.zeros,
+        "bias": bias,
+    }
     return called(execute_mixed, activation, arrays, (*a.shape[:-1], n), dtype)
 
 
@@ -178,4 +189,5 @@ def execute_mixed(activation: str | None, arrays: dict[str, Any], stream: int | 
     rows = prod(a.shape[:-1])
     if rows and out.shape[-1]:
         flat, made = a.reshape((rows, a.shape[-1])), out.reshape((rows, out.shape[-1]))
-        MixedProduct.of(flat, weight, arrays.get("bias"), made, activation).run(stream)
+        scale = arrays["scale_a"].reshape(-1) if "scale_a" in arrays else None
+        MixedProduct.of(flat, weight, arrays.get("bias"), made, activation, scale).run(stream)

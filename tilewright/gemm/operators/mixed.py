@@ -1,29 +1,32 @@
-"""``mixed_matmul``: rows of 16-bit floats times a weight of numbers of 4 or 8 bits with scales, arranged once by
+"""``mixed_matmul``: rows of 16- or 8-bit floats times a weight of numbers of 4 or 8 bits with scales, arranged once by
 ``prepare_weight``."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any
 
 from tilewright import BFloat16, Float16, Float32, Int4, cute
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import Matrix, operand_of
+from tilewright.gemm.arrays import EIGHT_BIT_FLOATS, Matrix, operand_of
+from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.activations import activation_of, check_activation
 from tilewright.gemm.epilogue.functions import Bias, Chain
+from tilewright.gemm.epilogue.scales import PerRowLinComb
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.plan import limits
+from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
-from tilewright.gemm.host.universal import PreparedProblem
+from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
-from tilewright.gemm.kernel.widen import widen
+from tilewright.gemm.kernel.widen import widen, widen_rows
 from tilewright.gemm.mixed_config import DEPTH, KINDS
 from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
-from tilewright.gemm.operators.matmul import Request, matmul
+from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
+from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
@@ -33,6 +36,8 @@ from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 from tilewright.lang.arguments.streams import StreamHandle
 
+ROWS = Float16, BFloat16, *EIGHT_BIT_FLOATS
+"""The types of rows."""
 MOST_ROWS = 64
 """The kernel for few rows has sizes for so many; more are multiplied with the weight written out, but on sm_90."""
 FEW_ROWS, LARGE = 16, 1 << 27
@@ -66,23 +71,31 @@ def mixed_matmul(
     weight: PreparedWeight,
     bias: Any = None,
     *,
+    scale_a: Any = None,
     out: Any = None,
     activation: str | None = None,
     out_dtype: Any = None,
 ) -> Any:
-    """activation(a @ (scales * (weight - zeros)).T + bias), for a weight of numbers of 4 or 8 bits.
+    """activation(scale_a * a @ (scales * (weight - zeros)).T + bias), for a weight of numbers of 4 or 8 bits.
 
     Few rows, up to 64, on sm_90 up to 16, are multiplied by a kernel that reads 4 or 8 bits for each element of the
     weight, once; its sums of a group are exact to float32. For more rows the numbers times their scales are rounded to
     the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.
 
+    Rows of 8-bit floats are multiplied as Float16, which has all of them, so that few rows are as exact as above; for
+    many rows by a weight whose scales are not Float16 they become BFloat16, which has all of them, too, and the range
+    of the scales: the tensor cores multiply at the rate of 16 bits.
+
     Args:
-        a: (..., K) of Float16 or BFloat16.
+        a: (..., K) of Float16, BFloat16, Float8E4M3FN or Float8E5M2.
         weight: what :func:`prepare_weight` gives, on the device of ``a``.
         bias: a vector of N numbers, added to every row.
+        scale_a: float32, what ``a`` was divided by: one number, or (...) or (..., 1), one for each row. The sums are
+            multiplied by it, before the bias is added.
         out: (..., N), where the result goes; made if it is None.
         activation: as for :func:`matmul`, applied last.
-        out_dtype: of the result, by default that of ``out`` or of ``a``: floats of 16 or 32 bits.
+        out_dtype: of the result, by default that of ``out`` or of ``a`` (of 8 bits: BFloat16): floats of 16 or 32
+            bits.
 
     ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.mixed_matmul``; it has no gradient. With JAX
     arrays it is an operation of JAX, also in ``jax.jit`` and ``jax.vmap``.
@@ -99,21 +112,22 @@ def mixed_matmul(
         raise ArgumentError(f"weight is {type(weight).__name__}: arrange it with prepare_weight first")
     if framework(a, "a") == "torch":
         torch = sys.modules["torch"]
-        tensors = a, weight.words, weight.scales, weight.zeros, bias, out
+        tensors = a, weight.words, weight.scales, weight.zeros, bias, scale_a, out
         if any_recorded(torch, *tensors):
             from tilewright.gemm.operators.torch_mixed import recorded
 
-            return recorded(a, weight, bias, out, activation, out_dtype)
+            return recorded(a, weight, bias, scale_a, out, activation, out_dtype)
     if framework(a) == "jax":
         from tilewright.gemm.operators.jax_call import mixed
 
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")
-        return mixed(a, weight, bias, activation, out_dtype)
+        return mixed(a, weight, bias, scale_a, activation, out_dtype)
     shape, dtype = checked_shape(a, weight, out, out_dtype)
     if activation is not None:
         check_activation(activation, Float32)
     rows = prod(shape[:-1])
+    scale = None if scale_a is None else scale_of_rows(scale_a, shape[:-1], array_of(a).device)
     result = new_result(a, shape, dtype) if out is None else out
     if rows == 0 or shape[-1] == 0:
         return result
@@ -121,7 +135,7 @@ def mixed_matmul(
     if made is None:
         Matrix("out", result, array_of(result)).check_written()
     written = new_result(a, (rows, shape[-1]), dtype) if made is None else made
-    MixedProduct.of(flat, weight, bias, written, activation).run()
+    MixedProduct.of(flat, weight, bias, written, activation, scale).run()
     if made is None:
         result[...] = written.reshape(shape)
     return result
@@ -143,17 +157,34 @@ def checked_shape(a: Any, weight: PreparedWeight, out: Any, out_dtype: Any) -> t
 def checked_types(rows: Any, shape: tuple[int, ...], weight: tuple[int, int], out: Any, out_dtype: Any) -> Any:
     """The result's numeric class, for rows of a type and a shape and a weight (N, K); ArgumentError where they do not
     go together. ``out``: the numeric class of a result that is given."""
-    if rows not in (Float16, BFloat16):
-        raise ArgumentError(f"a is {rows.__name__}; mixed_matmul multiplies Float16 or BFloat16 with integers")
+    if rows not in ROWS:
+        known = ", ".join(x.__name__ for x in ROWS)
+        raise ArgumentError(f"a is {rows.__name__}; mixed_matmul multiplies {known} by prepared weights")
     if not shape or shape[-1] != weight[1]:
         raise ArgumentError(f"a of shape {shape} has not the {weight[1]} elements of K of the weight {weight}")
     asked = None if out_dtype is None else numeric_class(out_dtype)
-    dtype = out or asked or rows
+    dtype = out or asked or (BFloat16 if rows in EIGHT_BIT_FLOATS else rows)
     if asked not in (None, dtype):
         raise ArgumentError(f"out is {dtype.__name__}, and out_dtype {asked.__name__}")
     if not dtype.is_float or dtype.width not in (16, 32):
         raise ArgumentError(f"mixed_matmul writes floats of 16 or 32 bits, not {dtype.__name__}")
     return dtype
+
+
+def scale_of_rows(scale: Any, rows: tuple[int, ...], device: str) -> Any:
+    """The scales of ``rows`` as a vector, of one number or of one for each; ArgumentError for others."""
+    framework(scale, "scale_a")
+    check_scale_of_rows(tuple(map(int, scale.shape)), rows)
+    array = array_of(scale)
+    if array.dtype is not Float32 or array.device != device:
+        raise ArgumentError(f"scale_a is float32 on {device}, not {array.dtype.__name__} on {array.device}")
+    return scale.reshape(-1)
+
+
+def check_scale_of_rows(shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
+    """ArgumentError for a shape that scales of ``rows`` do not have."""
+    if prod(shape) != 1 and shape not in (rows, (*rows, 1)):
+        raise ArgumentError(f"scale_a is one number, or of shape {rows} or {(*rows, 1)}, not {shape}")
 
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
@@ -196,9 +227,12 @@ class MixedProduct:
     bias: Any
     activation: str | None
     function: Any
+    scale_a: Any = None
 
     @classmethod
-    def of(cls, a: Any, weight: PreparedWeight, bias: Any, out: Any, activation: str | None) -> MixedProduct:
+    def of(
+        cls, a: Any, weight: PreparedWeight, bias: Any, out: Any, activation: str | None, scale_a: Any = None
+    ) -> MixedProduct:
         """Check what is written against what is read."""
         n, k = weight.shape
         A = Matrix.of("a", a)
@@ -212,6 +246,10 @@ class MixedProduct:
             if array is not None:
                 check_vector(name, array_of(array), problem)
         parts: list[Any] = []
+        if scale_a is not None:
+            check_vector("scale_a", array_of(scale_a), problem)
+            vector = from_dlpack(scale_a)
+            parts.append(PerRowLinComb(vector if scale_a.shape[0] == 1 else vector.mark_layout_dynamic()))
         if bias is not None:
             if tuple(bias.shape) != (n,) or array_of(bias).device != D.device:
                 raise ArgumentError(f"bias is a vector of {n} elements on {D.device}, not of shape {tuple(bias.shape)}")
@@ -219,20 +257,36 @@ class MixedProduct:
             parts.append(Bias(from_dlpack(bias).mark_layout_dynamic()))
         if activation is not None:
             parts.append(activation_of(activation, Float32, D.dtype))
-        return cls(problem, weight, bias, activation, Chain(tuple(parts)))
+        return cls(problem, weight, bias, activation, Chain(tuple(parts)), scale_a)
 
     def run(self, stream: int | None = None) -> None:
         """By the kernel that is fastest for so many rows, of those that can take the operands, on ``stream`` or the
         current one."""
         rows, k = self.problem.A.shape[:2]
-        if k == 0:
-            return self.with_weight_written_out(stream)
-        if self.least_by_wgmma < rows <= self.most_by_wgmma and self.by_wgmma(stream=stream):
+        few, wgmma = rows <= MOST_ROWS and k > 0, k > 0 and capability_of(self.problem.machine) == 90
+        if few and (rows <= self.least_by_wgmma or not wgmma):
+            self.few_rows(stream=stream)
             return
-        if rows <= MOST_ROWS:
+        wide = self.of_16_bits(stream)
+        if wgmma and rows <= wide.most_by_wgmma and wide.by_wgmma(stream=stream):
+            return
+        if few:
             self.few_rows(stream=stream)
         else:
-            self.with_weight_written_out(stream)
+            wide.with_weight_written_out(stream)
+
+    def of_16_bits(self, stream: int | None = None) -> MixedProduct:
+        """The same product; of rows of 8-bit floats with a copy of them in 16 bits."""
+        A = self.problem.A
+        if A.dtype not in EIGHT_BIT_FLOATS:
+            return self
+        scales = array_of(self.weight.scales).dtype
+        wide = new_result(A.source, A.shape[:2], Float16 if scales is Float16 else BFloat16)
+        given, target = (from_dlpack(x, assumed_align=16).mark_layout_dynamic(leading_dim=1) for x in (A.source, wide))
+        if 0 not in A.shape:
+            run("widen rows", widen_rows, given, target, stream=stream)
+        D, copy = self.problem.D, Matrix.of("a", wide)
+        return replace(self, problem=Problem(copy, copy, D, D, False))
 
     @property
     def least_by_wgmma(self) -> int:
@@ -248,7 +302,8 @@ class MixedProduct:
 
     def by_wgmma(self, entry: KernelEntry | None = None, stream: int | None = None) -> bool:
         """Convert in registers, where the Hopper kernel (of all sizes, or ``entry``) can: True, and D is written."""
-        return multiplied_by_wgmma(self.problem, self.weight, self.function, self.bias, self.activation, entry, stream)
+        vectors = self.bias, self.scale_a
+        return multiplied_by_wgmma(self.problem, self.weight, self.function, vectors, self.activation, entry, stream)
 
     def few_rows(self, config: MixedSmallMConfig | None = None, stream: int | None = None) -> None:
         """By mma.sync, in the usual size or another one."""
@@ -261,18 +316,19 @@ class MixedProduct:
         """The usual size for these rows."""
         A, D = self.problem.A, self.problem.D
         c, multiprocessors = operand_of((D,), WIDEST), limits(self.problem.machine)[0]
-        return few_rows_config(A.shape[0], Operand(A.dtype, Major.K, 128), c, self.weight, multiprocessors)
+        a = Operand(A.dtype, Major.K, 8 * A.dtype.width)
+        return few_rows_config(A.shape[0], a, c, self.weight, multiprocessors)
 
     def with_weight_written_out(self, stream: int | None = None) -> None:
         """By a product of 16-bit matrices."""
         a, out = self.problem.A.source, self.problem.D.source
         dense = written_out(self.weight, a, stream).T
-        if stream is None:
+        if stream is None and self.scale_a is None:
             matmul(a, dense, out, bias=self.bias, activation=self.activation)
             return
-        request = Request(a, dense, out, None, 1.0, 0.0, self.bias, self.activation, None, "ieee", None, "auto")
-        given = request.read()
-        PreparedProblem(given.problem, given.function, request.plan(given.problem, given.entries)).launch(stream)
+        problem, entries = Problem.of(a, dense, None, out), candidates(self.problem.A.dtype, None)
+        plan = by_the_model(entries, "auto", MAY_PACK[False], (), problem)
+        PreparedProblem(problem, self.function, plan).launch(stream)
 
 
 def few_rows_config(m: int, a: Operand, c: Operand, weight: PreparedWeight, multiprocessors: int) -> MixedSmallMConfig:

@@ -71,17 +71,22 @@ def multiplied_by_wgmma(
     problem: Problem,
     weight: PreparedWeight,
     function: EpilogueFunction,
-    bias: Any,
+    of_epilogue: tuple[Any, Any],
     activation: str | None,
     entry: KernelEntry | None = None,
     stream: int | None = None,
 ) -> bool:
     """Multiply by the Hopper kernel, where it can take the operands: ``problem.D`` is written, and True. ``function``
-    has the ``bias`` and the ``activation``; ``entry``: the kernel in another choice of sizes;
-    ``stream``: another one than the current one."""
-    vectors = [array_of(x) for x in (weight.scales, weight.zeros, bias) if x is not None]
+    has the bias and the scales of rows (``of_epilogue``) and the ``activation``; ``entry``: the kernel in another
+    choice of sizes; ``stream``: another one than the current one."""
+    bias, scale_a = of_epilogue
+    vectors = [array_of(x) for x in (weight.scales, weight.zeros, scale_a, bias) if x is not None]
     entry = entry or entry_of(weight, problem.A.dtype, problem.D.dtype)
-    key = launch_key(problem, vectors, entry, activation) if framework(problem.D.source) == "torch" else None
+    key = (
+        (scale_a is None, launch_key(problem, vectors, entry, activation))
+        if framework(problem.D.source) == "torch"
+        else None
+    )
     prepared = LAUNCHES.get(key)
     if prepared is None:
         problem = replace(problem, B=prepared_matrix(weight))

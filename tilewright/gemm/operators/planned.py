@@ -21,7 +21,6 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_cost import FIXED_US
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.host import handle
-from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import Plan, limits, packing_for
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators.epilogues import is_long
@@ -56,8 +55,7 @@ def by_the_model(
         for entry in entries:
             if packing_for(entry, problem, decomposition, problem.machine, None, may_pack) is not None:
                 return Plan.with_copies(problem, entry, decomposition, problem.machine, may_pack)
-        packing = Packing.of(problem, entries[0])
-        if packing is None or not packing.longer or packing.allowed(may_pack):
+        if all(packing_for(entry, problem, decomposition, problem.machine, None, "ABCD") is None for entry in entries):
             raise
         raise ArgumentError(
             f"{error}. Matrices are copied for it, but for a result {problem.D.shape[:2]} whose rows are no multiple "

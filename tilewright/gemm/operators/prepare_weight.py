@@ -224,7 +224,7 @@ def check_prepared(weight: PreparedWeight) -> None:
         )
     for name, array in named:
         dense = [prod(array.shape[i + 1 :]) for i in range(len(array.shape))]
-        gaps = any(
+        gaps = 0 not in array.shape and any(
             extent > 1 and stride != expected
             for extent, stride, expected in zip(array.shape, array.stride, dense, strict=True)
         )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.operators.mixed import mixed_matmul
+from tilewright.gemm.operators.mixed import check_scale_of_rows, mixed_matmul
 from tilewright.gemm.operators.prepare_weight import PreparedWeight
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
@@ -23,12 +23,12 @@ def operator(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
     zeros: Tensor | None = None,
+    scale_a: Tensor | None = None,
 ) -> Tensor:
-    """activation(a @ weight.T + bias), for the words and scales of a prepared weight."""
+    """activation(scale_a * a @ weight.T + bias), for the words and scales of a prepared weight."""
+    weight = PreparedWeight(words, scales, zeros)
     with torch.no_grad():
-        result: Tensor = mixed_matmul(
-            a, PreparedWeight(words, scales, zeros), bias, activation=activation, out_dtype=out_dtype
-        )
+        result: Tensor = mixed_matmul(a, weight, bias, scale_a=scale_a, activation=activation, out_dtype=out_dtype)
     return result
 
 
@@ -41,20 +41,29 @@ def fake(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
     zeros: Tensor | None = None,
+    scale_a: Tensor | None = None,
 ) -> Tensor:
     n, k = PreparedWeight(words, scales, zeros).shape
     if a.shape[-1] != k:
         raise ArgumentError(f"a of shape {tuple(a.shape)} has not the {k} elements of K of the weight {(n, k)}")
-    return a.new_empty((*a.shape[:-1], n), dtype=out_dtype or a.dtype)
+    if scale_a is not None:
+        check_scale_of_rows(tuple(scale_a.shape), tuple(a.shape[:-1]))
+    return a.new_empty((*a.shape[:-1], n), dtype=out_dtype or (a.dtype if a.itemsize == 2 else torch.bfloat16))
 
 
 def recorded(
-    a: Tensor, weight: PreparedWeight, bias: Tensor | None, out: Tensor | None, activation: str | None, out_dtype: Any
+    a: Tensor,
+    weight: PreparedWeight,
+    bias: Tensor | None,
+    scale_a: Tensor | None,
+    out: Tensor | None,
+    activation: str | None,
+    out_dtype: Any,
 ) -> Tensor:
     """:func:`mixed_matmul` through the operator."""
-    need_no_gradient("mixed_matmul", (a, weight.scales, bias, out))
+    need_no_gradient("mixed_matmul", (a, weight.scales, bias, scale_a, out))
     dtype = result_dtype(out_dtype, out)
     result: Tensor = torch.ops.tilewright.mixed_matmul(
-        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros
+        a, weight.words, weight.scales, bias, activation, dtype, weight.zeros, scale_a
     )
     return result if out is None else out.copy_(result)
