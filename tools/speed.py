@@ -2,7 +2,7 @@
 
     python -m tools.speed [--check]
 
-draws docs/pictures/speed.svg, the chart of the README. With --check nothing is written; the exit status says whether
+draws docs/pictures/speed.svg, the chart of the first page of the site. With --check nothing is written; the exit status says whether
 the file is what would be drawn.
 """
 
