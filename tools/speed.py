@@ -2,8 +2,8 @@
 
     python -m tools.speed [--check]
 
-draws docs/pictures/speed.svg, the chart of the first page of the site. With --check nothing is written; the exit status says whether
-the file is what would be drawn.
+draws docs/pictures/speed.svg, the chart of the site's first page. With --check nothing is written; the exit status
+says whether the file is what would be drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a block of a persistent kernel has to do, as the roles of its warps need it."""
+"""The work of a block of a persistent kernel, in the form in which the roles of its warps need it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tilewright.gemm.schedule.decomposition import Caller, Piece
 
 @dataclass(frozen=True)
 class BlockWork:
-    """The share of a block, and the parts of the kernel that its roles are made of.
+    """The share of a block, and the functions of the kernel that its roles call.
 
-    ``decomposition`` deals out the ``k_tiles`` of each of ``tiles`` output tiles; the block is (or belongs to)
-    ``worker``, and ``feed`` tells it of its tiles where they are dealt at run time. ``ring`` is the ring of stages;
-    ``order`` whose turn it is among warpgroups that take turns, or None.
+    ``decomposition`` distributes the ``k_tiles`` of each of ``tiles`` output tiles among workers. The block is (or
+    belongs to) ``worker``; ``feed`` gives it its tiles if they are drawn at run time. ``ring`` is the pipeline of
+    stages; ``order`` the order of warpgroups that take turns, or None.
     """
 
     decomposition: Any
@@ -31,23 +31,23 @@ class BlockWork:
     where: Callable[[Any], tuple]
     """(m, n, batch) of the block's part of a tile, by the tile's number."""
     operands: Callable[[], tuple]
-    """What is loaded, as the warp that loads needs it."""
+    """The operands as the producer needs them."""
     fragments: Callable[[tuple], tuple[Any, Any]]
-    """The stages of A and B as a part of the tile multiplies them, by the part's (m, n)."""
+    """The fragments of the stages of A and B for the part (m, n) of the tile."""
     ahead: Callable[..., Any]
-    """What a part of a tile wants of the epilogue before its sums are complete: scales of blocks, vectors to load."""
+    """What the epilogue needs in or during the main loop of a part of a tile: block scales, vectors to load early."""
     finish: Callable[..., Any]
-    """What follows the sums of a tile: the epilogue, or sums for other blocks."""
+    """Called with the sums of a tile: runs the epilogue, or passes the sums to other blocks."""
     reduce: Callable[[Any], None]
-    """What a warpgroup does for the plan's reduction blocks when it has no tile left."""
+    """Called when a warpgroup has no tile left: its part of the plan's reduction."""
     loaded: Callable[[], None]
-    """What the warp that loads does when nothing is left to load."""
+    """Called when the producer has nothing left to load."""
 
     def staged_mma(self, part: tuple) -> StagedMma:
-        """What multiplies a part of the tile."""
+        """The tiled MMA with the stages of a part of the tile."""
         return StagedMma(self.tiled_mma, *self.fragments(part), self.ring)
 
     def walk(self, piece: Piece, state: Any, turn: Any = 0, turns: int = 1, draws: bool = False) -> Any:
-        """``piece`` for each part of the worker's share (:class:`.Caller` says what the others are)."""
+        """Call ``piece`` for each part of the worker's share; :class:`.Caller` explains the other arguments."""
         caller = Caller(turn, turns, self.feed, draws)
         return self.decomposition.run(self.worker, self.tiles, self.k_tiles, piece, state, caller)

@@ -1,7 +1,7 @@
 """The multistage GEMM kernel: which tiles and k tiles a thread block multiplies, and where its sums are written.
 
-The decomposition says what a block's share of the work is, the main loop multiplies, blocks that share a tile add up
-their sums, the epilogue writes D.
+The decomposition gives each block its share of the work, the main loop multiplies, blocks that share a tile add up
+their sums, the epilogue writes D. Read on in ``launch`` (host), ``kernel`` and ``piece`` (one part of a tile).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class MultistageGemm:
         addressing: Addressing = BY_STRIDES,
         stream: Any = None,
     ) -> None:
-        """Launch the product. A decomposition that shares tiles wants L = 1 and K > 0; of one that keeps its slices
-        D is a stack of as many."""
+        """Launch the product. A decomposition that shares tiles needs L = 1 and K > 0. For one that keeps the sums of
+        its slices of K, D is a stack with a matrix for each slice."""
         self.launch(mA, mB, mC, mD, function, decomposition, addressing, stream)
 
     def launch(
@@ -154,7 +154,7 @@ class MultistageGemm:
         self, addressing: Addressing, tensors: tuple, metadata: Any, slices_of: Any, number: Any, output: Any
     ) -> tuple[Any, Any, Any, Any]:
         """Product ``number`` of a batch, whose D is matrix ``output``: the slices of A and B that are loaded, C, D, and
-        where rows of both are."""
+        the row indices of C and D with their strides (None if rows are not scattered)."""
         config = self.config
         operands = (number, config.a), (number, config.b), (number, config.c), (output, config.c)
         mA, mB, mC, mD = (
@@ -177,17 +177,17 @@ class MultistageGemm:
         k_end: Any,
         state: None = None,
     ) -> None:
-        """A piece of a tile of any product: tiles are numbered product by product."""
+        """A piece of a tile, if blocks share tiles across a batch: tiles are numbered product by product."""
         bM, bN, _ = self.config.tile
         number = tile // (cute.ceil_div(extent[0], bM) * cute.ceil_div(extent[1], bN))
         multiply(*product(number, number), tile, k_begin, k_end)
 
     def aligned_operand(self, mA: Any) -> Any:
-        """A, whose rows are said to be whole accesses."""
+        """A with the alignment and divisibility that its vector accesses need."""
         return aligned(mA, self.config.a)
 
     def stored_and_metadata(self, mA: Any) -> tuple[Any, Any]:
-        """The matrix A that is loaded, and the metadata of a sparse one."""
+        """The matrix A that is loaded, and the metadata if it is sparse."""
         return mA, None
 
     def granular(self, operand: Operand, gather: Any) -> bool:
@@ -198,7 +198,7 @@ class MultistageGemm:
         self, sA_layout: Any, sB_layout: Any, copy_A: cute.TiledCopy, copy_B: cute.TiledCopy
     ) -> tuple[Any, Any]:
         """The block's shared memory, and the slices of matrices A and B that are loaded into it, by tile."""
-        # The main loop's stages and the epilogue's tile take turns in the same bytes.
+        # The main loop's stages and the epilogue's tile use the same bytes one after the other.
         bytes_A = cute.cosize(sA_layout) * self.config.a.dtype.width // 8
         bytes_B = cute.cosize(sB_layout) * self.config.b.dtype.width // 8
         smem = utils.SmemAllocator().allocate(max(bytes_A + bytes_B, self.epilogue.smem_bytes), 128)
@@ -253,7 +253,7 @@ class MultistageGemm:
         self.mainloop.run(tiled_mma, rematerialize(tidx), acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
 
-        # Where the results go is computed again: during the main loop no register holds it.
+        # Compute the tile's coordinates again, so that they take no registers during the main loop.
         tidx = rematerialize(tidx)
         where = decomposition.place(self.raster, rematerialize(tile), *(rematerialize(n) for n in tiles))
         gC, gD, cD = self.tiles(mC, mD, extent, where)
@@ -289,7 +289,7 @@ class MultistageGemm:
             cute.arch.sync_threads()
 
     def tiles(self, mC: cute.Tensor, mD: cute.Tensor, extent: tuple, where: tuple) -> tuple[Any, Any, Any]:
-        """C's, D's and the coordinates' part at tile ``where``: (bM, bN)."""
+        """The tile ``where`` of C, of D and of the coordinates: (bM, bN) each."""
         gC, gD, cD = (
             cute.local_tile(tensor, self.config.tile[:2], where)
             for tensor in (mC, mD, cute.make_identity_tensor(extent))
@@ -311,7 +311,7 @@ class MultistageGemm:
         step: Any,
         sums: cute.Tensor,
     ) -> None:
-        """A reduction block's sums of one step of the instruction along N to D."""
+        """Write a reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile
         where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         gC, gD, cD = self.tiles(mC, mD, extent, where)

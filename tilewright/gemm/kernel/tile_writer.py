@@ -19,15 +19,15 @@ from tilewright.gemm.schedule.shared import SharedTiles
 
 
 class TileWriter:
-    """The part of a warp-specialised kernel behind its main loop. ``decomposition.sums`` says how the sums of a tile
-    become D; the kernel that inherits this makes the epilogue and the memory for sums of parts."""
+    """The part of a warp-specialised kernel that follows its main loop. ``decomposition.sums`` says how the sums of a
+    tile become D. The kernel that inherits this class makes the epilogue and the memory for partial sums."""
 
     config: HopperConfig
     epilogue: TmaStoreEpilogue
     partials: Partials
     fixup: Fixup
     together: pipeline.NamedBarrier
-    """All consumer warpgroups of the block."""
+    """A barrier of all consumer warpgroups of the block."""
 
     @cute.jit
     def finish(
@@ -51,8 +51,8 @@ class TileWriter:
         k_end: Any,
         coming: ComingVectors | None = None,
     ) -> None:
-        """Write warpgroup ``mine``'s sums of ``tile``, which is ``at`` (tile_m, tile_n, batch), or hand them to the
-        worker that finishes the tile. ``coming``: vectors of the function that are under way."""
+        """Write warpgroup ``mine``'s sums of ``tile``, whose coordinates are ``at`` (tile_m, tile_n, batch), or hand
+        them to the worker that finishes the tile. ``coming``: vectors of the function that were loaded early."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
@@ -72,7 +72,7 @@ class TileWriter:
             else:
                 write(self.epilogue.parts(acc))
         elif k_end < k_tiles:
-            # All warpgroups of the block go the same way, and exchange sums thread by thread.
+            # All warpgroups of the block take the same branch, and exchange sums thread by thread.
             self.fixup.give(decomposition, tile, k_begin, tidx, acc)
         else:
             if k_begin > 0:
@@ -93,7 +93,8 @@ class TileWriter:
         tile: Any,
         at: tuple,
     ) -> None:
-        """Add this block's sums to D when the block before has done so: that of the same place in its cluster."""
+        """Serial split-K: add this block's sums to D after the block of the previous slice (the one at the same place
+        of its cluster) has done so."""
         tile = self.fixup.place(tile)
         turn, turns = decomposition.turn(), decomposition.slices
         sync = self.together.arrive_and_wait
@@ -118,7 +119,7 @@ class TileWriter:
         scratch: Any,
         mine: Any,
     ) -> None:
-        """Warpgroup ``mine``'s part of what the block adds up of the sums that were handed over, if any were;
+        """Add up warpgroup ``mine``'s part of the block's share of the sums that were handed over, if the plan has any.
         ``scratch`` is the shared memory of the stages, which are not needed any more."""
         if cutlass.const_expr(not isinstance(decomposition, SharedTiles) or not decomposition.handed_over):
             return
@@ -132,14 +133,14 @@ class TileWriter:
         self.fixup.reduce(decomposition, tidx, sums, partial(self.write_reduced, write, where))
 
     def write_reduced(self, write: Any, where: Any, tile: Any, warpgroup: Any, index: Any, sums: cute.Tensor) -> None:
-        """One part of the epilogue of a warpgroup of the tile's blocks, added up."""
+        """Write one part of a tile whose sums have been added up: part ``index`` of ``warpgroup``'s epilogue."""
         part = (warpgroup // self.config.split[1], warpgroup % self.config.split[1])
         write(part, where(tile), [(index, self.epilogue.of_part(sums.iterator, self.epilogue.run_length))])
 
     @cute.jit
     def exchange(self, write: Any, tidx: Any, acc: cute.Tensor, scratch: Any, rank: Any) -> None:
-        """Each block of the cluster adds up, and writes, its share of the parts of the epilogue; ``scratch`` is the
-        shared memory of the stages, which are not needed any more."""
+        """``cluster_k``: each block of the cluster adds up and writes its share of the epilogue's parts. ``scratch`` is
+        the shared memory of the stages, which are not needed any more."""
         config = self.config
         self.together.arrive_and_wait()  # the wgmma of all warpgroups have read the stages
         self.partials.store(scratch, tidx, acc)
@@ -175,8 +176,8 @@ class TileWriter:
         parts: list,
         coming: ComingVectors | None = None,
     ) -> None:
-        """Write a consumer warpgroup's ``parts``, pairs of number and sums, of the output tile ``at``; ``to_D`` are D's
-        TMA atom and tensor, and those of the second outputs."""
+        """Write a consumer warpgroup's ``parts`` (pairs of a part's number and its sums) of the output tile ``at``.
+        ``to_D``: D's TMA atom and tensor, and those of the second outputs."""
         batch = at[2]
         tma_D, tD, outputs = to_D
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
@@ -203,11 +204,11 @@ class TileWriter:
         )
 
     def barrier(self, mine: Any) -> pipeline.NamedBarrier:
-        """That of consumer warpgroup ``mine`` alone."""
+        """The barrier of the threads of consumer warpgroup ``mine``."""
         return pipeline.NamedBarrier(barrier_id=1 + mine, num_threads=128)
 
     def part_of_tile(self, tensor: cute.Tensor, tile: tuple, part: tuple) -> cute.Tensor:
-        """A consumer warpgroup's part of an output tile, (rows, columns) of an (M, N) tensor."""
+        """A consumer warpgroup's part (rows, columns) of an output tile of an (M, N) tensor."""
         m, n, _ = tile
         at = m * self.config.split[0] + part[0], n * self.config.split[1] + part[1]
         return cute.local_tile(tensor, self.config.part, at)

@@ -7,8 +7,8 @@ The software pipeline, per k block of the current tile:
     first block of a tile: issue cp.async for the tile ``stages - 1`` ahead
     every block:           multiply block
 
-What cp.async cannot copy (elements of less than 4 bytes one by one) goes through registers: loaded in the first block,
-stored in the last.
+Single elements of less than 4 bytes, which cp.async cannot copy, go through registers: they are loaded in the first
+block and stored in the last.
 
 Source of the scheme: CUTLASS "Efficient GEMM in CUDA", section Pipelining.
 """
@@ -29,8 +29,9 @@ from tilewright.gemm.mainloop.math import SimtMath, TensorOpMath
 
 @dataclass(frozen=True)
 class OperandSlices:
-    """One operand seen by a thread block: its tile's k slices (MN, K, k tiles) and their coordinates, the true extent
-    of MN, the shared-memory stages (MN, K, stages) and the copy that fills them; ``matrix`` is the whole (MN, K)."""
+    """One operand as a thread block loads it: ``matrix`` (MN, K), its tile's slices ``g`` (MN, K, k tiles) and their
+    coordinates ``c``, the ``extent`` of MN, the shared-memory stages ``s`` (MN, K, stages), and the copy that fills
+    them."""
 
     matrix: Any
     g: Any
@@ -46,9 +47,9 @@ class OperandSlices:
     def of(
         matrix: Any, tile: tuple[int, int], index: Any, stages: Any, copy: Any, gather: Any = None, count: Any = None
     ) -> OperandSlices:
-        """The slices of tile ``index`` along MN. K is shifted so that its first tile is the ragged one and all others
-        are whole. ``gather``: rows by index, as many as it has; ``count``: the rows that there are, if the indices were
-        not checked."""
+        """The slices of tile ``index`` along MN. K is shifted so that only the first k tile may be partial. ``gather``:
+        the indices of the rows to load; ``count``: the number of rows of the matrix, if the indices were not
+        checked."""
         extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
         residue = K - cute.ceil_div(K, tile[1]) * tile[1]
         g, c = (
@@ -62,7 +63,7 @@ class OperandSlices:
 
 @dataclass(frozen=True)
 class MultistageMainloop:
-    """acc += A[:, k tiles] @ B[:, k tiles], the whole thread block together."""
+    """acc += A[:, k tiles] @ B[:, k tiles], by all threads of the block."""
 
     config: GemmConfig
     math: TensorOpMath | SimtMath
@@ -140,21 +141,21 @@ class MultistageMainloop:
 
     @property
     def steps(self) -> int:
-        """Instructions along K that are multiplied as one block."""
+        """The number of instructions along K in one k block."""
         return 1
 
     def fill(self, copy: Any, source: cute.Tensor, target: cute.Tensor, block: int, stage: Any) -> None:
-        """Registers of a k block from shared memory."""
+        """Copy a k block from a stage in shared memory to registers."""
         cute.copy(copy, source[None, None, block, stage], target[None, None, block])
 
     def first_metadata(
         self, tiled_mma: cute.TiledMma, A: OperandSlices, B: OperandSlices, tidx: Any, k_begin: Any
     ) -> Any:
-        """What the multiplications of the first k tile want beside A and B: nothing of a dense A."""
+        """What the first k tile's products need beside A and B: the metadata of a sparse A; None for a dense one."""
         return None
 
     def next_metadata(self, more: Any, k_tile: Any) -> None:
-        """The same of a later k tile, in its place."""
+        """Replace ``more`` by that of k tile ``k_tile``."""
 
     def multiply(
         self, tiled_mma: cute.TiledMma, acc: cute.Tensor, tCrA: cute.Tensor, tCrB: cute.Tensor, k_block: int, more: Any
@@ -170,7 +171,7 @@ class MultistageMainloop:
 
 
 def double_buffered(k_blocks: int, bK: int) -> int:
-    """``k_blocks``, at least two: while one is multiplied, the registers of another are filled."""
+    """``k_blocks``, which must be two at least: while one is multiplied, the registers of another are filled."""
     if k_blocks < 2:
         raise ConstraintError(
             f"a K tile of {bK} is one step of the MMA; the pipeline fills one step while it multiplies another: "
