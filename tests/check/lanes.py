@@ -256,3 +256,38 @@ def a_lane_spins_on_a_plain_flag(bug: bool) -> None:
                 y[0] = 1
 
     launch(kernel, numbers(1, I32))
+
+
+def flagged(before: bool = True, after: bool = True) -> None:
+    """A warp of block 0 writes and fences, one lane raises a flag; a lane of block 1 polls it, and its warp fences."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, flag: cute.Tensor):
+        lane, _, _ = cute.arch.thread_idx()
+        if cute.arch.block_idx()[0] == 0:
+            x[lane] = lane + 1
+            cute.arch.threadfence()
+            if cutlass.const_expr(before):
+                cute.arch.sync_warp()
+            if lane == 0:
+                cute.arch.store(flag.iterator, cutlass.Int32(1), sem="relaxed", scope="gpu")
+        else:
+            if lane == 0:
+                while cute.arch.load(flag.iterator, sem="relaxed", scope="gpu") == 0:
+                    pass
+            if cutlass.const_expr(after):
+                cute.arch.sync_warp()
+            cute.arch.threadfence()
+            y[lane] = x[31 - lane]
+
+    launch(kernel, numbers(32, I32), numbers(32, I32), np.zeros(1, I32), grid=2, block=32)
+
+
+@pair("data-race", "x[lane] = lane + 1", "y[lane] = x[31 - lane]")
+def a_flag_by_a_lane_whose_warp_has_fenced_and_not_synchronised(bug: bool) -> None:
+    flagged(before=not bug)
+
+
+@pair("data-race", "x[lane] = lane + 1", "y[lane] = x[31 - lane]")
+def a_fence_of_lanes_that_have_not_read_the_flag(bug: bool) -> None:
+    flagged(after=not bug)

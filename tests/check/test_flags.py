@@ -40,8 +40,8 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @cute.kernel
 def lanes_that_fence(x: cute.Tensor, counts: cute.Tensor, odd_alone: cutlass.Constexpr) -> None:
-    """All lanes fence together, or (``odd_alone``) those of odd number at another time than the others; then each adds
-    to a counter of its own, twice."""
+    """All lanes fence together and synchronise, or (``odd_alone``) those of odd number fence at another time than the
+    others; then each adds to a counter of its own, twice."""
     t, _, _ = cute.arch.thread_idx()
     x[t] = cutlass.Int32(t)
     if cutlass.const_expr(odd_alone):
@@ -52,6 +52,7 @@ def lanes_that_fence(x: cute.Tensor, counts: cute.Tensor, odd_alone: cutlass.Con
             cute.arch.fence_acq_rel_gpu()
     else:
         cute.arch.fence_acq_rel_gpu()
+        cute.arch.sync_warp()
     for _ in cutlass.range_constexpr(2):
         cute.arch.atomic_add((counts.iterator + t).llvm_ptr, cutlass.Int32(1), sem="relaxed", scope="gpu")
 

@@ -390,9 +390,9 @@ class MbarrierClocks:
     def see(self, flags: Flags, scope: int, warps: Array, places: Array, lanes: Array) -> None:
         """Relaxed tests have found these phases complete: a fence after them acquires what was released there."""
         clocks = self.clocks
-        for warp, place, _ in self._each(warps, places, lanes) if places.size else ():
+        for warp, place, lane in self._each(warps, places, lanes) if places.size else ():
             if place in self.done:
-                flags.has_seen(clocks, warp, self._released(warp, place), clocks.first + (place >> 32), scope)
+                flags.has_seen(clocks, warp, self._released(warp, place), clocks.first + (place >> 32), scope, lane)
 
     def _all_learn(self, warps: Array, place: int) -> None:
         found = self.done.get(place)

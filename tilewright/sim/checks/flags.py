@@ -28,20 +28,24 @@ CTA, CLUSTER, GPU = (SCOPES.index(name) for name in ("cta", "cluster", "gpu"))
 
 
 class Fenced(NamedTuple):
-    """What a warp (or one lane) knew and had done at a fence, at its clock then."""
+    """What a warp (or one lane) knew and had done at a fence, at its clock then. ``before``: of a fence of the whole
+    warp, the clock at which its lanes had synchronised last; what they did after it each lane fenced for itself alone,
+    until they synchronise again."""
 
     level: int
     clock: int
     know: SparseClock
+    before: int = 0
 
 
 class SeenRelease(NamedTuple):
-    """A release that a relaxed read has seen, for a fence to acquire."""
+    """A release that a relaxed read by a lane (None: by the whole warp) has seen, for a fence to acquire."""
 
     clock: int
     block: int
     level: int
     know: SparseClock
+    lane: int | None
 
 
 Released = tuple[SparseClock | None, int]  # what a write releases, and in which scope
@@ -160,22 +164,27 @@ class Flags:
             if acquires:
                 clocks.learn(warp, know, lane)
             else:
-                self.has_seen(clocks, warp, know, source, min(level, site.scope))
+                self.has_seen(clocks, warp, know, source, min(level, site.scope), lane)
         if acquires and site.order == "acq_rel" and len(visible) == len(found):
             found.clear()  # what this operation releases contains it all
 
-    def has_seen(self, clocks: Clocks, warp: int, know: SparseClock, source: int, level: int) -> None:
-        """A relaxed read has seen what a thread of block ``source`` released, for a fence after it to acquire."""
-        items = self.seen.setdefault(clocks, {}).setdefault(warp, [])
-        if not any(i.know is know and i.level == level for i in items):  # a loop reads it many times
-            items.append(SeenRelease(int(clocks.now[warp]), source, level, know))
+    def has_seen(
+        self, clocks: Clocks, warp: int, know: SparseClock, source: int, level: int, lane: int | None = None
+    ) -> None:
+        """A relaxed read has seen what a thread of block ``source`` released, for a fence after it to acquire.
+        ``lane``: the only one that has read it; None: all of the warp."""
+        items, seen = self.seen.setdefault(clocks, {}).setdefault(warp, []), (know, level, lane)
+        if not any((i.know, i.level, i.lane) == seen for i in items):  # a loop reads it many times
+            items.append(SeenRelease(int(clocks.now[warp]), source, level, know, lane))
 
     def _by_fence_once(
         self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
     ) -> Released:
         """``released_by_fence`` within one access, asked once for all lanes of a warp. Invariant: the answers of two
-        lanes differ only where some lane of the warp has fenced alone; then each is asked. The clock is shared."""
-        alone = self.fenced.get(clocks, {}).get(warp, {}).keys() - {None}
+        lanes differ only where some lane of the warp has fenced alone, or where the lanes have not synchronised since
+        they fenced; then each is asked. The clock is shared."""
+        fences = self.fenced.get(clocks, {}).get(warp, {})
+        alone = any(k is not None or f.clock > clocks.clocks[warp, clocks.own[warp]] for k, f in fences.items())
         key = warp, lane if alone else None
         if key not in found:
             found[key] = self.released_by_fence(clocks, warp, lane, site.scope)
@@ -187,7 +196,11 @@ class Flags:
         fences, found, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)
         first = warp - warp % self.layout.warps
         mine = fences.get(warp, {})
-        own = [f for k, f in mine.items() if k is None or lane is None or k == lane]
+        own = [
+            f if k is not None or lane is None else self._for_lane(f, clocks, warp, lane)
+            for k, f in mine.items()
+            if k is None or lane is None or k == lane
+        ]
         for other in range(first, first + self.layout.warps):
             if other != warp:
                 # Releases are cumulative: a fence of another warp that is known here covers this write, too.
@@ -197,6 +210,20 @@ class Flags:
             found.join(fence.know)
             level = min(level, fence.level)
         return (found, min(level, scope)) if own else (None, 0)
+
+    def _for_lane(self, fence: Fenced, clocks: Clocks, warp: int, lane: int) -> Fenced:
+        """What a fence of the whole warp covers for one lane: what the other lanes did before it only if the lanes have
+        synchronised since (PTX ISA, "Release and Acquire Patterns": a fence is followed by the write *in program
+        order*, that of a thread)."""
+        own = int(clocks.own[warp])
+        if int(clocks.clocks[warp, own]) >= fence.clock:
+            return fence
+        know, cluster = fence.know.copy(), int(clocks.cluster[warp])
+        row = know.rows[cluster].copy()
+        row[own] = fence.before
+        know.rows[cluster] = row
+        know.lanes[int(clocks.unit[warp]) * WARP + lane] = fence.clock
+        return fence._replace(know=know)
 
     def fence(self, clocks: Clocks, group: Group, order: Ordering) -> None:
         """A fence of threads. Acquire: a thread that has read a flag before now knows what its writer released.
@@ -223,9 +250,10 @@ class Flags:
     def _whole_warps(self, clocks: Clocks, warps: Array, level: int) -> None:
         """All lanes of these warps fence, and release what they know."""
         rows, fenced = clocks.release(warps), self.fenced.setdefault(clocks, {})
-        for warp, now, row in zip(warps.tolist(), clocks.now[warps].tolist(), rows, strict=True):
+        before = clocks.clocks[warps, clocks.own[warps]].tolist()
+        for warp, now, was, row in zip(warps.tolist(), clocks.now[warps].tolist(), before, rows, strict=True):
             know = clocks.known(warp) if warp in clocks.lane_clocks else SparseClock({int(clocks.cluster[warp]): row})
-            fenced[warp] = {None: Fenced(level, now, know)}
+            fenced[warp] = {None: Fenced(level, now, know, was)}
 
     def _acquire(self, clocks: Clocks, warp: int, lane: int | None, level: int) -> None:
         seen = self.seen.get(clocks)
@@ -236,9 +264,14 @@ class Flags:
         for other in range(first, first + self.layout.warps):
             # Another warp of the block may have read the flag, if a barrier has ordered its read before this fence.
             known = int(clocks.now[warp]) if other == warp else int(clocks.clocks[warp, clocks.own[other]])
+            together = int(clocks.clocks[warp, clocks.own[warp]])
             for item in seen.get(other, ()):
                 if item.clock <= known and min(item.level, level) >= self.covers(item.block, block):
-                    clocks.learn(warp, item.know, lane)
+                    # What a lane alone has read since the lanes synchronised, its own fence alone acquires.
+                    alone = other == warp and item.lane is not None and item.clock > together
+                    if alone and lane is not None and lane != item.lane:
+                        continue
+                    clocks.learn(warp, item.know, item.lane if alone else lane)
 
 
 def _by_place(
