@@ -234,3 +234,30 @@ def test_refusals() -> None:
         ConstraintError, match="128x32 elements of D are at .* make it with the layout of make_fragment_C"
     ):
         launch(kernel, np.zeros(1, np.float32), block=32)
+
+
+def test_c_is_d_where_the_same_numbers_name_its_place() -> None:
+    """A stage that is chosen at run time may be written twice; another stage is refused."""
+
+    def kernel_of(c_stage: Any) -> Any:
+        @cute.kernel
+        def kernel(y: cute.Tensor):
+            mma = cute.make_tiled_mma(op_of(cutlass.Float32, SMEM))
+            a, b = (
+                in_shared_memory(mma, x, cutlass.Float16, (n, 16), KINDS.K_SW32) for x, n in (("A", 128), ("B", 32))
+            )
+            sums = mma.make_fragment_C(cute.append(mma.partition_shape_C((128, 32)), 2))
+            stage = cute.arch.block_idx()[0] % 2
+            d, c = sums[None, None, None, stage], sums[None, None, None, c_stage(stage)]
+            mma.set(tcgen05.Field.ACCUMULATE, False)
+            cute.gemm(mma, d, mma.make_fragment_A(a), mma.make_fragment_B(b), c)
+
+        @cute.jit
+        def host(y: cute.Tensor):
+            kernel(y).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+        return cute.compile(host, from_dlpack(np.zeros(4, np.float32)))
+
+    assert kernel_of(lambda stage: stage).kernels
+    with pytest.raises(ConstraintError, match="C must be D, which is in tensor memory"):
+        kernel_of(lambda stage: stage ^ 1)

@@ -9,6 +9,9 @@ from typing import Any
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
+from tilewright.ir.core import Constant, Value
+from tilewright.ir.ops import ELEMENTWISE
+from tilewright.lang.numbers.numeric import Int32
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
@@ -21,6 +24,7 @@ from tilewright.tiled.staged_copy import basic_copy
 from tilewright.tiled.tiled_mma import make_tiled_mma
 from tilewright.tiled.vectors import autovec_copy
 
+_OF_NUMBERS = ELEMENTWISE | {"cast"}
 FACTORS = {"sf_a", "sf_b"}
 """The fields of scale factors."""
 
@@ -227,7 +231,22 @@ def _same_tensor_memory(c: Tensor, d: Tensor) -> bool:
     one, other = c.engine, d.engine
     if not isinstance(one, TensorMemory) or not isinstance(other, TensorMemory):
         return c is d
-    return one.address is other.address and one.offset == other.offset and c.linear == d.linear
+    if one.offset != other.offset or c.linear != d.linear:
+        return False
+    return one.address is other.address or _computed_alike(*(Int32(x.address).ir_value() for x in (one, other)))
+
+
+def _computed_alike(a: Value, b: Value) -> bool:
+    """Whether two numbers are the same because the same operations give them, as of a slice that is written twice."""
+    if a is b:
+        return True
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return a.type == b.type and a.value == b.value
+    one, other = a.op, b.op
+    if one is None or other is None or one.opcode not in _OF_NUMBERS or one.opcode != other.opcode or a.type != b.type:
+        return False
+    alike = one.attrs == other.attrs and len(one.operands) == len(other.operands)
+    return alike and all(_computed_alike(x, y) for x, y in zip(one.operands, other.operands, strict=True))
 
 
 def _same_registers(c: Tensor, d: Tensor) -> bool:

@@ -204,14 +204,14 @@ class PersistentGemm:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.acc_stages)
             while work.is_valid_tile:
                 if is_leader_cta:
-                    acc = acc_all[(None, None, None, state.index)]
+                    stage = (None, None, None, state.index)
                     acc_pipeline.producer_acquire(state)
                     tiled_mma.set(tcgen05.Field.ACCUMULATE, False)
                     for _ in cutlass.range(k_tiles):
                         handle = ab_consumer.wait_and_advance()
                         for block in cutlass.range_constexpr(cute.size(frag_a, mode=[2])):
                             part = (None, None, block, handle.index)
-                            cute.gemm(tiled_mma, acc, frag_a[part], frag_b[part], acc)
+                            cute.gemm(tiled_mma, acc_all[stage], frag_a[part], frag_b[part], acc_all[stage])
                             tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
                         handle.release()
                     acc_pipeline.producer_commit(state)
