@@ -25,7 +25,7 @@ class Store(NamedTuple):
 
 
 class BulkGroups:
-    """Of all warps of the resident blocks: the stores not yet in a group, and the groups, oldest first."""
+    """The bulk stores of all warps of the resident blocks: those not yet in a group, and the groups, oldest first."""
 
     def __init__(self) -> None:
         self.open: dict[int, list[Store]] = {}

@@ -97,13 +97,13 @@ class ScaledMmaSync(Mma):
         return make_layout(lanes, Layout(self.shape_mnk[2], 16 if operand == "SFA" else 8))
 
     def stored_type(self, operand: str) -> ScalarType:
-        """Of kind mxf8f6f4 numbers of 4 and 6 bits have a byte each."""
+        """The type in memory: with kind mxf8f6f4, numbers of 4 and 6 bits have a byte each."""
         type_ = super().stored_type(operand)
         return U8 if type_.width < self.width else type_
 
     @property
     def factors(self) -> int:
-        """Those of a row that one instruction takes, a byte each."""
+        """The factors of a row that one instruction takes, a byte each."""
         return self.shape_mnk[2] // self.vec
 
     @property

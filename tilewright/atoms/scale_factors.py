@@ -34,7 +34,7 @@ VECTORS: dict[str, dict[str, tuple[int, ...]]] = {
     "mxf4": {"ue8m0": (32,)},
     "mxf4nvf4": {"ue8m0": (16, 32), "ue4m3": (16,)},
 }
-"""Of each kind, by the format of the factors, how many elements may share one."""
+"""For each kind and format of the factors: the numbers of elements that may share one factor."""
 
 
 class ScaleTile(NamedTuple):

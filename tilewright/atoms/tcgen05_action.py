@@ -154,7 +154,7 @@ class Product(UnitWork):
 
     @property
     def rows(self) -> int:
-        """Those that a block has of one instruction."""
+        """The rows of one instruction that a block has."""
         return self.atom.shape_mnk[0] // self.atom.ctas
 
     def _multiplied(self, left: Array, right: Array, values: Array | None) -> Array:
@@ -290,7 +290,7 @@ class _Tiles(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _tiles(layout: Layout, width: int, address: int) -> _Tiles:
-    """Of a layout ``((rows, columns), M, N)`` at an address; the columns of a tile in a lane are neighbours."""
+    """The tiles of a layout ``((rows, columns), M, N)`` at an address; a tile's columns in a lane are neighbours."""
     lane, column, _ = _cells(layout, width, address)
     m_tiles, n_tiles = lane.shape[:2]
 

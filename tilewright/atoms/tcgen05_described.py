@@ -61,7 +61,7 @@ UNSCALED: dict[tuple[bool, bool], type[Tcgen05Mma]] = {
     (True, False): Tcgen05SparseMma,
     (True, True): Tcgen05SparseWsMma,
 }
-"""Those without block scales, by whether A is sparse, and whether they are ``.ws``."""
+"""The classes of instructions without block scales, by whether A is sparse and whether they are ``.ws``."""
 COLLECTOR_OPS = ("fill", "use", "lastuse", "discard")
 
 

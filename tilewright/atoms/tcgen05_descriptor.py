@@ -34,7 +34,7 @@ FORMATS: Mapping[str, Mapping[ScalarType, int]] = {
     "mxf4": {E2M1: 1},
     "mxf4nvf4": {E2M1: 1},
 }
-"""Of each kind the formats of A and B, and their codes."""
+"""The formats of A and B of each kind, and their codes."""
 ACCUMULATORS: Mapping[str, Mapping[ScalarType, int]] = {
     "f16": {F16: 0, F32: 1},
     "tf32": {F32: 1},
@@ -44,13 +44,13 @@ ACCUMULATORS: Mapping[str, Mapping[ScalarType, int]] = {
     "mxf4": {F32: 1},
     "mxf4nvf4": {F32: 1},
 }
-"""Of each kind the formats of D, and their codes; the descriptors of the kinds with block scales do not say them."""
+"""The formats of D of each kind, and their codes; the descriptors of kinds with block scales do not contain them."""
 SCALES: Mapping[str, Mapping[str, int]] = {
     "mxf8f6f4": {"ue8m0": 1},
     "mxf4": {"ue8m0": 1},
     "mxf4nvf4": {"ue4m3": 0, "ue8m0": 1},
 }
-"""Of each kind with block scales the formats of the scale factors, and their codes."""
+"""The formats of the scale factors of each kind with block scales, and their codes."""
 MAX_SHIFTS = (0, 8, 16, 32)
 _MAJORS = ("K", "MN")
 _DENSE = {

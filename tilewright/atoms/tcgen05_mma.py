@@ -147,8 +147,8 @@ class Tcgen05Mma(DescriptorMma):
         return operand == "B" or operand == "A" and self.source == "SS"
 
     def stored_type(self, operand: str) -> ScalarType:
-        """Of kinds f8f6f4 and mxf8f6f4 numbers of 4 and 6 bits take as many bytes as there are: 16 numbers 16 in shared
-        memory, and in tensor memory each one (``container_shift``). So their tensors are of bytes."""
+        """The type of the tensors in memory: bytes for numbers of 4 and 6 bits of kinds f8f6f4 and mxf8f6f4, as 16
+        numbers take 16 bytes in shared memory, and each number one in tensor memory (``container_shift``)."""
         type_ = super().stored_type(operand)
         return U8 if type_.width < 8 and self.kind not in PACKED_KINDS else type_
 

@@ -83,7 +83,7 @@ class Tcgen05ScaledMma(Tcgen05Mma):
 
     @property
     def factors(self) -> int:
-        """Those of a row that one instruction takes."""
+        """The factors of a row that one instruction takes."""
         return self.shape_mnk[2] // self.vec
 
     def mnemonic(self) -> str:

@@ -32,8 +32,8 @@ def need_whole_warps(lanes: Lanes, what: str, call: str) -> None:
 
 
 def issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
-    """Of each active warp its row, the lane that issues, and the blocks that take part. A fault where several lanes of
-    a warp are here."""
+    """For each active warp: its row, the lane that issues, and the blocks that take part. A Fault if several lanes of
+    a warp are active."""
     memories = lanes.beside(TensorMemories)
     memories.agree(lanes, what, ctas)
     active = lanes.active().reshape(-1, WARP)

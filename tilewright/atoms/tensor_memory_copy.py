@@ -29,7 +29,7 @@ _FROM_SHARED = {
     "64x128b.warpx2::01_23": (Layout(((32, 2), 128, 2), ((_LANE, 64 * _LANE), 1, 32 * _LANE)), _TWICE, _ALL),
     "32x128b.warpx4": (Layout((32, 128, 4), (_LANE, 1, 32 * _LANE)), Layout((32, 128, 4), (1, 32, 0)), _ALL),
 }
-"""Of the shapes of ``tcgen05.cp``: ``places``, and the modes (bit) of ``source`` and ``destination``."""
+"""For each shape of ``tcgen05.cp``: ``places``, and the modes (bit) of ``source`` and ``destination``."""
 
 
 MOVED_SHAPES, COPIED_SHAPES = tuple(_WIDTHS), tuple(_FROM_SHARED)

@@ -72,7 +72,7 @@ class TmemMove(CopyInstruction):
 
     @property
     def split(self) -> int | None:
-        """Of ``16x32bx2``: the columns from those of threads 0-15 to those of threads 16-31."""
+        """``16x32bx2``: the distance, in columns, from those of threads 0-15 to those of threads 16-31."""
         return self.repeat << self.pack if self.shape == "16x32bx2" else None
 
     @property

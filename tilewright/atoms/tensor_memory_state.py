@@ -23,8 +23,10 @@ NEVER, FREED = 0, -1
 
 
 class TensorMemory:
-    """That of one block. ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the
-    stretches (first column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
+    """The tensor memory of one block.
+
+    ``owner``: by column, the number of its allocation, ``NEVER`` or ``FREED``; ``allocated``: the stretches (first
+    column, count) that are not freed yet, each with its op and its number; ``stores``, ``loads``,
     ``products``: by cell, how many ``tcgen05.st``, ``ld`` and ``mma`` into it are on their way; ``operands``: how many
     ``mma`` that read it are; ``written``: whether anything has arrived there since the cell was allocated. ``asked``:
     the columns that a warp waits for (0: none), ``granted``: the first one that it gets. ``collectors``: by buffer of
@@ -161,7 +163,7 @@ def allocate_in_all(memories: list[TensorMemory], columns: int, op: Op) -> int |
 
 
 class TensorMemories:
-    """Those of all resident blocks. ``ctas``: of the kernel's ``tcgen05``, 0 as long as there was none."""
+    """The memories of all resident blocks. ``ctas``: the cta_group of the kernel's ``tcgen05``, 0 before the first."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, TensorMemory] = {}
@@ -221,7 +223,7 @@ class TensorMemories:
         return found
 
     def at(self, first: int) -> TensorMemory:
-        """That of the block whose first warp has this number."""
+        """The memory of the block whose first warp has this number."""
         if first not in self.blocks:
             self.blocks[first] = TensorMemory()
         return self.blocks[first]

@@ -40,10 +40,12 @@ class Issue:
 
 
 class Accumulators:
-    """Those of one warpgroup while instructions on them are in flight: ``values [64 * RestM, n * RestN]``, None before
-    the first one that overwrites them. ``pending``: instructions issued and not yet done; ``last``: the number of the
-    newest. A warp gets its part into its registers (``held``, None after that) when it has itself waited for that
-    one."""
+    """The accumulators of one warpgroup while instructions on them are in flight.
+
+    ``values [64 * RestM, n * RestN]``: None before the first instruction that overwrites them. ``pending``: the number
+    of instructions that are issued and not yet done; ``last``: the number of the newest one. A warp gets its part into
+    its registers (``held``, None after that) when it has itself waited for the newest one.
+    """
 
     __slots__ = ("key", "values", "held", "pending", "last")
 
@@ -103,7 +105,7 @@ class Warpgroup:
         return step, fresh or step.accumulators.held[place] is None
 
     def _of(self, place: int, key: Any, fragment: Array, lane: int) -> Accumulators | None:
-        """Those that these registers hold and that are in flight already."""
+        """The accumulators in flight that these registers hold, or None."""
         for accumulators in self.accumulators:
             held = accumulators.held[place]
             if accumulators.key is key and held is not None and held.array is fragment and held.lane == lane:
@@ -122,7 +124,7 @@ class Warpgroup:
         return groups[-1 - pending] if len(groups) > pending else 0
 
     def finished(self, place: int, count: int) -> list[Accumulators]:
-        """Those that warp ``place`` gets when it has waited for the first ``count`` operations."""
+        """The accumulators that warp ``place`` gets when it has waited for the first ``count`` operations."""
         return [a for a in self.accumulators if not a.pending and a.last <= count and a.held[place] is not None]
 
     def late(self, count: int) -> list[int]:
@@ -138,7 +140,7 @@ class Warpgroup:
 
 
 class Warpgroups:
-    """Those of all resident blocks."""
+    """The warpgroups of all resident blocks."""
 
     def __init__(self) -> None:
         self.known: dict[int, Warpgroup] = {}

@@ -86,7 +86,7 @@ class WgmmaAtom(DescriptorMma):
         return self.dense_accesses()
 
     def dense_accesses(self) -> tuple[Access, ...]:
-        """Those of D, A and B."""
+        """The accesses to D, A and B."""
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         return (
             Access("update", "D", (MemSpace.RMEM,), 0, agent=AGENT),

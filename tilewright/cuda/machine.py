@@ -61,7 +61,7 @@ def text(function: Function, options: Any = None) -> str:
 
 
 def default_architecture() -> str:
-    """That of the first GPU; sm_90a without a GPU."""
+    """The architecture of the first GPU; sm_90a without a GPU."""
     try:
         return limits(0).arch
     except MachineError:

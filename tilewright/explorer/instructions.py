@@ -102,7 +102,7 @@ def layouts(atom: Mma | CopyInstruction, value_bits: int) -> list[tuple[str, obj
 
 
 def _of_blocks(atom: Tcgen05Mma, shape: tuple[str, str]) -> list[tuple[str, object]]:
-    """Of a ``tcgen05.mma``: (block, element) of each operand, and where a block's part is in tensor memory."""
+    """The maps (block, element) of the operands of a ``tcgen05.mma``, and where a block's part is in tensor memory."""
     m, n, k = atom.shape_mnk
     rows = m // atom.ctas
     in_memory = [("C", (rows, n))] + ([("A", (rows, k))] if atom.source == "TS" else [])

@@ -37,7 +37,7 @@ TYPES: dict[str, ScalarType] = {"8": E4M3, "16": F16, "32": F32, "64": F64}
 
 
 def threads(form: Form) -> Answer:
-    """Who holds which element, of an instruction, a tiled MMA or a tiled copy; or what retile does."""
+    """The thread that holds each element of an instruction, a tiled MMA or a tiled copy; or what retile does."""
     thread = form.number("thread", 0, 1023) if form["thread"].strip() else None
     bits = int(form["element_bits"])
     with form.at("atom"):

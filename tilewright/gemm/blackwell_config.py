@@ -22,7 +22,7 @@ class BlackwellConfig(HopperConfig):
 
     @property
     def consumer_warps(self) -> int:
-        """Of each block those that write, and of each MMA's blocks the one that multiplies."""
+        """The warps that write in all blocks of the cluster, and one warp that multiplies for each MMA."""
         return 4 * self.cluster_size + self.cluster_size // self.ctas
 
     @property

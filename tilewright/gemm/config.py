@@ -358,7 +358,7 @@ class HopperConfig:
 
     @property
     def fragments(self) -> int:
-        """As many reduction blocks can share a tile."""
+        """The most reduction blocks that can share a tile."""
         return self.parts
 
     def blocks_at_once(self, smem: int) -> int:

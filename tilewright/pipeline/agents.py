@@ -1,4 +1,4 @@
-"""Who takes part in a pipeline, and what they do to arrive."""
+"""The threads that take part in a pipeline, and how they arrive."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Columns:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Those of :meth:`array`."""
+        """The strides of :meth:`array`, in bytes."""
         return self.shape[1] * self.itemsize, self.itemsize
 
     @property

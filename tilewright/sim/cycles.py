@@ -1,4 +1,4 @@
-"""Who waits for whom when no warp can go on: the cycle of waits, or the warp that has ended and never will arrive.
+"""The waits between warps when no warp can go on: a cycle, or a chain to a warp that has ended and never arrives.
 
 A wait knows the warps that it waits for where that follows from what happened before: the barrier of the block or the
 cluster counts all threads, and who arrived at an mbarrier in its last phase is awaited in this one.

@@ -29,7 +29,7 @@ def is_direct(op: Op) -> bool:
 
 
 class DirectCopies:
-    """Of a function that is being lowered; ``slot`` gives the register of a value."""
+    """The direct copies of a function that is being lowered; ``slot`` gives the register of a value."""
 
     def __init__(self, slot: Callable[[Value], int]) -> None:
         self.slot = slot

@@ -111,7 +111,7 @@ class WavefrontCounter:
         return found
 
     def of(self, group: Group, off: np.ndarray, access: Any, mask: Any) -> tuple[int, int]:
-        """Those of one access by the active lanes of a group, at their offsets ``off``."""
+        """The wavefronts of one access by the active lanes of a group, at their offsets ``off``."""
         if mask is None:
             lanes = off
         else:

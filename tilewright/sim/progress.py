@@ -88,7 +88,7 @@ class LoopInputs:
 
     @property
     def registers(self) -> list[int]:
-        """Those that must be alive at the end of an iteration."""
+        """The slots of the values that must be alive at the end of an iteration."""
         return [*self.slots, *(slot for *_, slot in self.places or ())]
 
     def sample(self, group: Group, slots: list[Any], carried: list[int], changed: bool) -> Sample:

@@ -38,7 +38,7 @@ from tilewright.sim.values import FRAG, MASK, Ptr
 Slot = Callable[[Value], int]
 COMPUTE = frozenset("ptr.add ptr.cast ptr.toint ptr.fromint cast bitcast select sreg smem.alloc load".split())
 EMPTY = SharedRows(np.arange(0), np.arange(0))
-"""Of a fragment that nothing has been loaded to."""
+"""The rows of a fragment to which nothing has been loaded."""
 
 
 class Operand:

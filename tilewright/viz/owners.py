@@ -1,4 +1,4 @@
-"""Who holds each element of a tile: (thread, value) pairs by place, and the panel that shows them."""
+"""The owners of the elements of a tile: (thread, value) pairs by place, and the panel that shows them."""
 
 from __future__ import annotations
 

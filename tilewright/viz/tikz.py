@@ -150,7 +150,7 @@ class TikzCanvas(Canvas):
         )
 
     def words(self) -> int:
-        """Of TeX's memory that the document takes."""
+        """The words of TeX's memory that the document takes."""
         return LOADED + self._nodes + max(0, self._tokens - FREE_TOKENS)
 
     def _takes(self, words: tuple[int, int], times: int = 1) -> None:

@@ -170,7 +170,7 @@ class Kernels(Mapping[str, KernelEntry]):
         return name in self._make
 
     def accepting(self, ab_dtype: Any) -> list[KernelEntry]:
-        """Those for operands of a dtype, the best first; float32 arrays are read by tf32 tensor cores, too."""
+        """The kernels for operands of a dtype, the best first; tf32 tensor cores read float32 arrays, too."""
         return [
             self[name] for name, dtype in self.dtypes.items() if (Float32 if dtype is TFloat32 else dtype) is ab_dtype
         ]

@@ -47,7 +47,7 @@ def simulated_work(config: AnyConfig, problem: Problem) -> int:
 
 
 def multiply_adds(config: AnyConfig, problem: Problem) -> int:
-    """Those of a product: its tiles are whole in all three modes, also at the edges."""
+    """The multiply-adds of a product, whose tiles are computed as a whole, also at the edges."""
     m, n, k, batch = kernel_extents(config, problem)
     whole = (-(-extent // tile) * tile for extent, tile in zip((m, n, k), config.tile, strict=True))
     return math.prod(whole) * batch

@@ -77,8 +77,8 @@ class ComingVectors:
 
     @classmethod
     def of(cls, function: Any, part: tuple[int, int], first: tuple, extent: tuple, transposed: bool) -> ComingVectors:
-        """Of a ``function`` for a ``part`` (rows, columns) of a matrix of ``extent`` that begins at ``first``; vectors
-        of types that a shuffle does not move are left out."""
+        """The vectors of ``function`` for a ``part`` (rows, columns), which begins at ``first``, of a matrix of
+        ``extent``, without those whose type a shuffle cannot move."""
         vectors = (
             (vector, 1 - kind if transposed else kind)
             for vector, kind in vectors_of(function)

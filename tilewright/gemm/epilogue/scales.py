@@ -258,7 +258,7 @@ class TileScales:
     k_end: Any
 
     def load(self, i: Any) -> tuple[cute.Tensor, ...]:
-        """Those of k tile ``i``, in registers; of the last one beyond it."""
+        """Load the scales of k tile ``i`` into registers; beyond the last k tile, those of the last one."""
         return self.scales.load(self.tile, cute.min(self.k_begin + i, self.k_end - 1))
 
     def applied(self, sums: Any, loaded: tuple, block: int) -> Any:

@@ -236,7 +236,7 @@ class TmaStoreEpilogue:
 
     @property
     def apart(self) -> int:
-        """Of every so many accumulators of a thread, those of 64 rows, each part has as many that are neighbours."""
+        """The number of accumulators that a thread has of 64 rows. Each part has ``run_length`` neighbours of them."""
         return self.config.part[1] // 2
 
     @property

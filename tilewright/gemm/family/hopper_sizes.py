@@ -121,7 +121,7 @@ def sized(
     pingpong: bool = False,
     kind: type[HopperConfig] = HopperConfig,
 ) -> HopperConfig:
-    """As many stages of 128 bytes of K as fit, with the parts of the epilogue that leave most of them."""
+    """A size with as many stages of 128 bytes of K as fit, and the parts of the epilogue that leave room for most."""
     (bM, bN), bK = tile, 1024 // a.dtype.width
     columns = bN if pingpong else bN // consumers[1]
     options = [
@@ -135,8 +135,8 @@ def sized(
 
 
 def most_stages(options: list[Config], smem: int, most: int) -> Config:
-    """Of ``options`` of two stages, which differ in the parts of the epilogue, that which leaves most stages, four of
-    them being enough: with as many as fit ``smem`` bytes, up to ``most``."""
+    """The one of ``options`` that leaves room for most stages (four are enough), with as many stages as fit into
+    ``smem`` bytes, at most ``most``. The options have two stages and differ in the parts of the epilogue."""
     filled = [
         replace(config, stages=min(most, 2 + (smem - config.smem_bytes) // config.stage_bytes)) for config in options
     ]

@@ -15,10 +15,10 @@ ROWS = ((128, 2), (64, 1), (256, 2))
 """Rows of the weight in a tile, and the warpgroups that share them."""
 
 ACCUMULATORS = 128
-"""Of one thread: registers also hold the words of a stage, and A of two groups of wgmma."""
+"""The most accumulators of a thread: its registers also hold the words of a stage, and A of two groups of wgmma."""
 
 LEAST_STAGES = 3
-"""Of two stages of 128 elements of K, one is filled while the other is multiplied: a load takes longer."""
+"""With two stages of 128 elements of K only one load is in flight while a stage is multiplied, which is too few."""
 
 
 def mixed_sizes(

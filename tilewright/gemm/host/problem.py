@@ -156,7 +156,7 @@ class Problem:
 
     @property
     def all_matrices(self) -> list[Matrix]:
-        """Those of all products."""
+        """The matrices of all products."""
         others = [] if self.source is None else [self.source]
         return others + [matrix for operand in range(4) for matrix in self.every(operand)]
 

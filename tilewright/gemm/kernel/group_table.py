@@ -138,7 +138,7 @@ class GroupRows:
 
 
 def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, Any]:
-    """Those of M, N and K in three columns from ``column`` on."""
+    """The numbers for M, N and K, which are in three columns from ``column`` on."""
     m, n, k = (table[problem, column + mode].to(Int32) for mode in (0, 1, 2))
     return m, n, k
 

@@ -92,7 +92,7 @@ class GroupedGemm(MultistageGemm):
                 end = cute.max(begin, start)
 
     def k_tiles(self, table: cute.Tensor, problem: Any) -> Any:
-        """Those of an output tile of one problem."""
+        """The k tiles of an output tile of ``problem``."""
         return cute.ceil_div(table[problem, EXTENT + 2].to(Int32), self.config.tile[2])
 
     @cute.jit

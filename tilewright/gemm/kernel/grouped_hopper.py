@@ -290,7 +290,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return tuple(end - begin for end, begin in zip(ends, origin, strict=True))
 
     def k_tiles(self, table: cute.Tensor, problem: Any) -> Any:
-        """Those of a tile of a problem; one of zeros where it has no K."""
+        """The k tiles of an output tile of ``problem``; one of zeros if its K is 0."""
         return least_iterations(cute.ceil_div(self.extents(table, problem)[2], self.config.tile[2]))
 
     def place_in(self, table: cute.Tensor, problem: Any, inside: Any) -> tuple[Any, Any]:

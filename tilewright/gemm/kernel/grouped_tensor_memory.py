@@ -78,7 +78,7 @@ class GroupedTensorMemoryGemm(GroupedHopperGemm, TensorMemoryGemm):
 
     @cute.jit
     def roles_of_groups(self, warp: Any, warpgroup: Any, group: GroupWork, finish: Any) -> None:
-        """Those of the dense kernel."""
+        """The roles of the dense kernel, for the tiles of all groups."""
         a, b, d = (self.map_of(group.maps, which) for which in range(3))
         fragments = partial(self.fragments, group.tiled_mma, part=(0, 0))
         work = GroupBlockWork(group, (a, b), (d,), fragments, partial(self.finish_of_problem, group, finish))

@@ -58,7 +58,7 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, k
 
 
 THREADS, ELEMENTS = 256, 16
-"""Of a block that converts rows, and those of a thread."""
+"""The threads of a block that converts rows, and the elements of a thread."""
 
 
 @cute.jit

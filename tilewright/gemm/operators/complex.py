@@ -179,7 +179,7 @@ def check(given: dict[str, Any], planar: bool) -> tuple[int, ...]:
 
 
 def result_shape(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Of the product of a and b. ArgumentError for shapes that do not go together."""
+    """The shape of the product of a and b. ArgumentError for shapes that do not go together."""
     a, b = shapes["a"], shapes["b"]
     if a[-1] != b[-2]:
         raise ArgumentError(f"a of shape {a} has {a[-1]} columns, and b of shape {b} has {b[-2]} rows: they must agree")

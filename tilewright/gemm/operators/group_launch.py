@@ -62,7 +62,7 @@ class TableLaunch(ABC):
         return family_of(self.config).grouped.kernel(self.config, self.groups.rows is not None)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Those of the kernel."""
+        """The arguments of the kernel."""
         table, tiles = self.table()
         blocks = self.blocks(tiles, self.gpu[0] * self.config.blocks_at_once(self.gpu[1]))
         table = cute.runtime.from_dlpack(table).mark_layout_dynamic()
@@ -148,7 +148,7 @@ class Launch(TableLaunch):
         self.iterations = 0
 
     def blocks(self, tiles: int, at_once: int) -> int:
-        """As many as run at the same time where tiles are shared, and the memory through which they do it."""
+        """If tiles are shared: the number of blocks that run at the same time; makes the memory for partial sums."""
         if not self.sharing:
             return super().blocks(tiles, at_once)
         config, D = self.config, self.problems[0].D

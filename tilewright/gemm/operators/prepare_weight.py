@@ -49,7 +49,7 @@ class PreparedWeight:
 
     @property
     def bits(self) -> int:
-        """Of a number."""
+        """The bits of a number."""
         return int(self.settings.dtype.width)
 
     @property

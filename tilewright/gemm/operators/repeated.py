@@ -54,7 +54,7 @@ class RepeatedProduct:
     """When a better kernel is compiled than the one that multiplies meanwhile, or is worth that; None where this is the
     one."""
     unwritten: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
-    """Of a result that no kernel writes: elements of its memory, shape and strides."""
+    """For a result that no kernel writes: the number of elements of its memory, its shape and strides."""
     disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
     """Addresses for which :meth:`results_are_disjoint` said so: its answer depends on them alone."""
 

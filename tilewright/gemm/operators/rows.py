@@ -117,14 +117,14 @@ class LaunchesByRows:
     bound: dict[Any, RepeatedProduct] = field(default_factory=dict)
     """A product for each launch key, and which of its operands are wide."""
     meanwhile: dict[int, tuple[Any, Future[None]]] = field(default_factory=dict)
-    """Of ranges of rows whose kernel is compiled elsewhere: the key of what multiplies until that is done."""
+    """For ranges of rows whose kernel another process compiles: the key of the product that is used meanwhile."""
     passing: dict[int, bool] = field(default_factory=dict)
     """Whether a range of rows has one of few kernels, as long as none of its numbers of rows is launched often; False
     once it has its best one."""
 
     @cached_property
     def reach(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """Of A, B, C, D: (bytes from row to row, bytes of a row, rows from which on it is wide); None of B."""
+        """For A, C and D: (bytes from row to row, bytes of a row, number of rows from which it is wide); for B None."""
         return tuple([reach_of(x) if x is not self.problem.B else None for x in self.problem.matrices])
 
     def learn(self, product: RepeatedProduct) -> None:

@@ -34,8 +34,8 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """Of d = f(a) @ g(b): that of f(a) is grad @ g(b)^H, that of g(b) is f(a)^H @ grad; conjugates of them where f or g
-    is one."""
+    """The gradients of d = f(a) @ g(b): grad @ g(b)^H for f(a), f(a)^H @ grad for g(b), conjugated if f or g
+    conjugates."""
     a, b = ctx.saved_tensors
     of_a, of_b, math, precision = ctx.how
     grad_a = grad_b = None

@@ -189,7 +189,7 @@ def below_autograd(*given: Any) -> Tensor:
 
 
 DEFAULTS = (None, None, 1.0, 0.0, None, None)
-"""Of the operator's arguments after the first two; the dispatcher leaves out those that were not given."""
+"""The defaults of the operator's arguments after the first two; the dispatcher omits arguments that were not given."""
 
 
 def autograd(a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None = None, *rest: Any) -> Tensor:

@@ -23,7 +23,7 @@ ARGUMENTS = (
     "ScalarType? out_dtype=None, bool use_fast_accum=False, str? kernel=None, Tensor? scale_result=None, "
     "bool saturate=True"
 )
-"""Of both operators, as PyTorch's schemas have them."""
+"""The parameters of both operators, as in PyTorch's schemas."""
 
 
 def multiplied(

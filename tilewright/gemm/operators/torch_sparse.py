@@ -62,7 +62,7 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """Of the stored elements, b and the bias."""
+    """The gradients of the stored elements, of b and of the bias."""
     values, metadata, b = ctx.saved_tensors
     a = CompressedMatrix(values, metadata)
     scaled, (m, _) = grad.to(b.dtype), a.shape

@@ -1,4 +1,4 @@
-"""Who multiplies what: the ways to share the k tiles of all output tiles among thread blocks.
+"""The ways to share the k tiles of all output tiles among thread blocks.
 
 A decomposition is an argument of the kernel. It counts the workers of a launch (blocks, or clusters of blocks that
 share operands) and, inside the kernel, its ``run`` calls ``state = piece(tile, k_begin, k_end, state)`` for each part
@@ -74,7 +74,7 @@ class StaticSchedule:
         return self.blocks(tiles), 1, batch
 
     def k_tiles(self, K: Any, bK: int) -> Any:
-        """Those of an output tile."""
+        """The k tiles of an output tile."""
         return cute.ceil_div(K, bK)
 
     def first(self, k_tiles: Any) -> tuple[Any, Any] | None:

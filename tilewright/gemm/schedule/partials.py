@@ -67,8 +67,8 @@ class Partials:
             sums.store(sums.load() + fetched.load())
 
     def piece(self, base: Any, tidx: Any, index: Any, run: int, apart: int, number: Any = None) -> cute.Tensor:
-        """Those of this thread's accumulators in a slot that belong to part ``index`` of the tile: of every ``apart``
-        accumulators the ``run`` from ``index * run`` on. (vector, vectors of a run, runs)"""
+        """This thread's accumulators in a slot that belong to part ``index`` of the tile, (vector, vectors of a run,
+        runs): of every ``apart`` accumulators the ``run`` from ``index * run`` on."""
         step = self.vector * self.threads
         layout = cute.make_layout(
             (self.vector, run // self.vector, self.accumulators // apart), stride=(1, step, apart // self.vector * step)

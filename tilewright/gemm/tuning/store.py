@@ -113,7 +113,7 @@ def gpu_digest() -> str:
 
 
 def library_version() -> str:
-    """That of the installed package; in a source tree, the one that it says."""
+    """The version of the installed package; in a source tree that is not installed, the one written in it."""
     try:
         return importlib.metadata.version("tilewright")
     except importlib.metadata.PackageNotFoundError:

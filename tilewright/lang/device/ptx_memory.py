@@ -60,7 +60,7 @@ class Text(Protocol):
         """Whether ``[register + bytes]`` was made from a pointer to ``space``."""
 
     def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
-        """That pointer, to such an element."""
+        """The pointer of ``token``, to elements of this type."""
 
     def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
         """The pointer to shared memory of the own block at ``[register]``, and the rank of the block of the cluster

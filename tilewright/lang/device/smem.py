@@ -25,7 +25,7 @@ from tilewright.layout.tuples import is_static
 from tilewright.location_keywords import takes_location
 
 BASE_ALIGNMENT = 1024
-"""Of a block's shared memory; also the span of the widest swizzle."""
+"""The alignment of a block's shared memory; also the span of the widest swizzle."""
 BOX_ALIGNMENT = 128
 """What TMA asks of a tile."""
 

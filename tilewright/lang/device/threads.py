@@ -1,4 +1,4 @@
-"""Who a thread is: thread, block, warp, lane and cluster indices.
+"""The indices of a thread: thread, block, warp, lane and cluster.
 
 All are Int32 that are known to be non-negative; what is known of their bounds (1024 threads a block, 32 lanes) removes
 divisions and remainders from layouts' arithmetic.

@@ -55,7 +55,7 @@ SETTINGS = ("CUTE_DSL_ARCH", "TILEWRIGHT_OUTSIDE_REGISTERS")
 _BY_TEXT = frozenset(("getattr", "vars", "dir", "eval", "exec", "globals", "attrgetter", "getmembers", "__dict__"))
 """What reads variables by names that the program makes: of modules all are compared then."""
 _OF_SCOPE = frozenset(("eval", "exec", "globals"))
-"""Those of them that read variables of the function's own module."""
+"""Of these names, those that read variables of the function's own module."""
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _ATTRIBUTES = operator.attrgetter("__dict__")
 
@@ -96,7 +96,7 @@ class Dependencies:
         self._names: set[str] = set()
         """All names that the functions mention."""
         self._texts: set[str] = set()
-        """Those of them that stand in texts: a module may get such a variable later."""
+        """The names among them that occur in texts: a module may get such a variable later."""
         self._namespaces: list[tuple[Any, bool]] = []
         """Modules and classes, of which members are followed by name; True: a class of which objects are made."""
         self._identities = Identities()

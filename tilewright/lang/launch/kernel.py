@@ -321,7 +321,7 @@ def stage_kernel(
 
 
 def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[Value, tuple[int, int]]:
-    """Of the parameters that are not passed, those that are extents of an array that is (:class:`Function`)."""
+    """The parameters that are not passed because they are extents of an array that is passed (:class:`Function`)."""
     arrays = {values[i].hint: at for at, i in enumerate(kept) if isinstance(values[i].type, PtrType)}
     found = {}
     for i, value in enumerate(values):

@@ -137,7 +137,7 @@ class FastDivmodDivisor:
 
 
 def _reciprocal_of(divisor: int) -> _Reciprocal:
-    """That of a number known while staging."""
+    """The reciprocal of a number known while staging."""
     shift = (divisor - 1).bit_length()
     return _Reciprocal(-(-(1 << 31 + shift) // divisor), shift)
 

@@ -139,7 +139,7 @@ def _named_elsewhere(state: RegionState) -> set[int]:
 
 
 def _rest_of_sequence(iterator: Any) -> tuple[list[Any], list[Any]]:
-    """Of an iterator over a list or tuple: the sequence, unless it is at the end, and the elements that are to come."""
+    """For an iterator over a list or tuple: the sequence, unless it is at its end, and the elements still to come."""
     function, (sequence, *_), *index = iterator.__reduce__()
     if not index:
         return [], []
@@ -148,7 +148,7 @@ def _rest_of_sequence(iterator: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _drawn_from(iterator: Any) -> tuple[list[Any], list[Any]]:
-    """Of ``enumerate``, ``zip`` and the like: what they draw from. The last tuple that they gave is not theirs."""
+    """What ``enumerate``, ``zip`` and the like iterate over. They do not hold the last tuple that they gave."""
     return [], [*iterator.__reduce__()[1]]
 
 

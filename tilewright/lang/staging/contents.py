@@ -121,7 +121,7 @@ def _of_class(cls: type) -> Held:
 
 
 def users_bases(cls: type) -> list[type]:
-    """Those of a class and its bases that are the user's, the bases first."""
+    """The user's classes among a class and its bases, the bases first."""
     return [
         base
         for base in reversed(cls.__mro__)

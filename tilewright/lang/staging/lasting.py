@@ -56,7 +56,7 @@ class Lasting:
         self.others: list[tuple[str, Any, bool]] = []
         self._functions: list[FunctionType] = []
         self._bare: list[FunctionType] = []
-        """Those without attributes of their own."""
+        """The functions without attributes of their own."""
         self._cells: list[Any] = []
         self._named: dict[int, tuple[dict[str, Any], dict[str, None]]] = {}
         """By the identity of a module's variables: these, and which of them functions name."""

@@ -36,7 +36,7 @@ WITHOUT_RESULT = (
 )
 """How the names of instructions begin that push nothing on the stack."""
 INTO_A_CONTAINER = ("LIST_", "SET_", "MAP_", "DICT_")
-"""Those of them that put what they pop into a container further down."""
+"""The beginnings of those that put what they pop into a container further down the stack."""
 
 
 class HoldsUnnamed:

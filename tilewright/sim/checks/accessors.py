@@ -1,4 +1,4 @@
-"""Who makes an access, lane by lane: what they know, and the entries that they leave in shadow memory."""
+"""The actors of an access, lane by lane: their clocks, and the entries that they leave in shadow memory."""
 
 from __future__ import annotations
 

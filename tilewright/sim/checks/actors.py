@@ -1,4 +1,4 @@
-"""Who acts: a thread, or the asynchronous agent that acts for it."""
+"""The actor of an event: a thread, or the asynchronous agent that acts for it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class ClockColumns:
 
 
 class Clocks:
-    """Of the wave whose first block has the number ``first`` in the launch."""
+    """The clocks of the wave whose first block has the number ``first`` in the launch."""
 
     def __init__(self, layout: ClockColumns, first: int, blocks: int) -> None:
         self.layout, self.first = layout, first

@@ -83,7 +83,7 @@ class Finding(Shown):
 
 @dataclass
 class Findings(Shown):
-    """Those of a launch of one kernel, by their keys."""
+    """The findings of a launch of one kernel, by their keys."""
 
     kernel: str
     found: dict[Hashable, Finding] = field(default_factory=dict)

@@ -130,7 +130,7 @@ class RegistersInFlight(Checker):
         return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
     def _flights(self, group: Group, warp: int) -> WarpInFlight:
-        """Those of a warp of the group, with the others of its warpgroup."""
+        """The registers in flight of a warp of the group, and of the others of its warpgroup."""
         wave, per = group.wave, group.wave.geometry.warps
         if (wave, warp) not in self.flights:
             block, within = divmod(warp, per)

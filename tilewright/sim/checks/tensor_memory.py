@@ -231,7 +231,7 @@ class TensorMemoryOrder(Checker):
 
 
 def _numbers(numbers: Array) -> set[int]:
-    """Those that occur. Mostly it is one."""
+    """The different numbers in an array; mostly it is one."""
     least = int(numbers.min())
     return {least} if least == int(numbers.max()) else set(np.flatnonzero(np.bincount(numbers.reshape(-1))).tolist())
 

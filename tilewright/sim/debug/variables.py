@@ -46,7 +46,7 @@ class Variables:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Those assigned so far, in alphabetical order."""
+        """The names of the variables assigned so far, in alphabetical order."""
         assigned = {v.name for v in self.function.variables if _is_shown(v.thing) and self._at(v) < self.here}
         return sorted(assigned | {name for name, _, _ in self._carried()})
 

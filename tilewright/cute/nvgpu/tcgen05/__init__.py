@@ -304,8 +304,8 @@ def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor, *, loc: Any = None, ip: 
 
 
 def get_tmem_copy_properties(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> tuple[int, int, int, Pack | Unpack]:
-    """Of a copy atom, or tiled copy, of tensor memory: the lanes of its shape, the bits of a lane, how often it is
-    repeated, and its packing. ConstraintError for others.
+    """The properties of a copy atom or tiled copy of tensor memory: the lanes of its shape, the bits of a lane, the
+    number of repetitions, and the packing. ConstraintError for other atoms.
 
     >>> from tilewright import Float16, Float32, cute
     >>> get_tmem_copy_properties(cute.make_copy_atom(Ld16x256bOp(Repetition.x4), Float32))

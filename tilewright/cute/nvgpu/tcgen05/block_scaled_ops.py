@@ -104,7 +104,7 @@ class MmaMXF8F6F4Op(ShapeFields, BlockScaledMmaOp, InputTypes):
 
 
 class _Packed(BlockScaledMmaOp):
-    """Of Float4E2M1FN, two in a byte: both operands are K-major."""
+    """Operands of Float4E2M1FN, two numbers in a byte: both are K-major."""
 
     a_major_mode = b_major_mode = OperandMajorMode.K
     _inputs = (E2M1,)

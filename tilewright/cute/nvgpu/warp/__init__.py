@@ -207,7 +207,7 @@ class MmaSM120BlockScaledOp:
         return self.instruction().vec
 
     def _types(self) -> tuple[Any, Any]:
-        """Those of A and B."""
+        """The types of A and B."""
         raise NotImplementedError
 
     def instruction(self) -> ScaledMmaSync:
