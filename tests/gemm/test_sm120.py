@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright import Float16, Float32, sim
+from tilewright import Float8E5M2, Float16, Float32, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import Bias, Chain, KernelEntry, LinearCombination, SplitK, gemm, kernels, matmul
@@ -59,8 +59,9 @@ def small(name: str, turns: bool, transposed: bool) -> KernelEntry:
 def test_products_of_integers(
     name: str, tiles: tuple[int, ...], how: dict[str, Any], turns: bool, transposed: bool, along_mn: bool, seed: int
 ) -> None:
-    """All types, majors, extents, kinds of sizes and ways to share tiles, with all checks."""
+    """All types, e4m3 by e5m2 too, majors, extents, kinds of sizes and ways to share tiles, with all checks."""
     dtype = np.dtype(TYPES[name])
+    of_b = {"sm120_e5m2": np.dtype(ml_dtypes.float8_e4m3fn)}.get(name, dtype)
     step = 16 // dtype.itemsize
     kernel = small(name, turns and not how, transposed and not turns)
     least = 4 * kernel.config.tile[2] if "reduction" in how else 1  # of which blocks can share a tile
@@ -69,7 +70,7 @@ def test_products_of_integers(
         m, n = min(m, 32), min(n, 32)
     rng = np.random.default_rng(seed)
     a = rng.integers(-2, 3, (batch, m, k)).astype(dtype)
-    b = rng.integers(-2, 3, (batch, n, k)).astype(dtype).swapaxes(1, 2)
+    b = rng.integers(-2, 3, (batch, n, k)).astype(of_b).swapaxes(1, 2)
     if along_mn and dtype.itemsize == 2:
         b = np.ascontiguousarray(b)
     with sim.options(arch="sm_120a", check="all", sms=4, seed=seed):
@@ -121,12 +122,15 @@ def test_all_sizes_have_room_for_results_of_four_bytes() -> None:
     ("name", "mnemonics"),
     [
         ("sm120_bf16", {"HMMA.16816.F32.BF16", "LDSM.16.M88.4", "LDSM.16.MT88.4"}),
-        ("sm120_e4m3", {"QMMA.16832.F32.E4M3.E4M3", "LDSM.16.M88.4"}),
+        ("sm120_e4m3", {"QMMA.16832.F32.E4M3.E5M2", "LDSM.16.M88.4"}),
     ],
 )
 def test_the_text_is_assembled(name: str, mnemonics: set[str]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    made = cross_compile(kernels()[name].config, "sm_120a")
+    config = kernels()[name].config
+    if name == "sm120_e4m3":
+        config = replace(config, b=replace(config.b, dtype=Float8E5M2))
+    made = cross_compile(config, "sm_120a")
     assert made.spills == 0 and not made.warnings
     assert mnemonics | {"UTMALDG.3D", "UTMASTG.3D"} <= set(made.mnemonics()), made.mnemonics()
 

@@ -20,11 +20,10 @@ SM120 = (120, 121)
 
 
 class Sm120(Hopper):
-    """It takes what TMA reads, as the Hopper kernels do, on sm_120 and its like; operands are of one type."""
+    """It takes what TMA reads, as the Hopper kernels do, on sm_120 and its like."""
 
     model = Sm120Model
     mainloop = MmaSyncMainloop
-    mixes_types = False
     built_for = SM120[0]
     splits_in_clusters = False
     grouped: ClassVar[Any] = Sm120Groups()

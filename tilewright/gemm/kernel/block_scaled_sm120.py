@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import cute
-from tilewright.gemm.block_scaled_config import BlockScaledSm120Config
+from tilewright.gemm.block_scaled_config import FACTORS, BlockScaledSm120Config
 from tilewright.gemm.kernel.factors import FactorsGemm
 from tilewright.gemm.kernel.sm120 import Sm120Gemm
 from tilewright.gemm.mainloop.block_scaled_sm120 import (
@@ -51,8 +51,8 @@ class BlockScaledSm120Gemm(FactorsGemm, Sm120Gemm):
         layout: Any,
         partition: Any,
         values: Any,
-    ) -> tuple[Any, tuple]:
-        """The registers for the factors of a warpgroup's rows (``mode`` 0) or columns (1), and what fills them."""
+    ) -> tuple[Any, Any, int]:
+        """The factors of a warpgroup's rows (``mode`` 0) or columns (1) as a :class:`ScaledFragment` has them."""
         config, tidx = self.config, cute.arch.thread_idx()[0] % 128
         held = layout(tiled_mma, config.tile, config.vector, config.stages)  # (rows, bK, stages)
         of_tile = cute.make_tensor(cute.recast_ptr(stages.iterator, dtype=config.factor), held)
@@ -66,4 +66,6 @@ class BlockScaledSm120Gemm(FactorsGemm, Sm120Gemm):
             (cute.size(permutation[mode]), cute.size(permutation[2])),
         )
         thread = copy.get_slice(tidx)
-        return registers, (copy, thread.partition_S(mine), thread.retile(registers))
+        # An instruction of one factor takes any byte of a word; halves of words would be moved, a PRMT for each use.
+        steps = FACTORS if tiled_mma.shape_mnk[2] == config.vector else 1
+        return registers, thread.partition_S(mine), steps

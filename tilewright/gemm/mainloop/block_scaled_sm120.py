@@ -29,19 +29,33 @@ class BlockScaledMmaSyncMath(MmaSyncMath):
 
 @dataclass(frozen=True)
 class ScaledFragment(Fragment):
-    """With ``factors`` in registers, (MMA, MMA_MN, MMA_K), each once: elements that share one have the stride 0."""
+    """With ``factors`` in registers, (MMA, MMA_MN, MMA_K), each once: elements that share one have the stride 0.
+    ``factor_source`` is where they come from, (MMA, MMA_MN, MMA_K, stages), those of ``steps`` steps at once.
+
+    Those of one step come ahead, with the operands. Those of several come when the first of them is multiplied, for the
+    step before has still to be: registers for both would spill."""
 
     factors: Any
-    factor_copy: tuple
+    factor_source: Any
+    steps: int
 
     def fill(self, k_block: int, stage: Any) -> None:
         super().fill(k_block, stage)
-        copy, source, target = self.factor_copy
-        of_step = source[None, None, k_block, stage], target[None, None, k_block]
-        cute.copy(copy, *map(cute.filter_zeros, of_step))
+        if self.steps == 1:
+            self.load_factors(k_block, stage)
 
-    def step(self, k_block: int) -> Any:
-        return [super().step(k_block), self.factors[None, None, k_block]]
+    def step(self, k_block: int, stage: Any) -> Any:
+        if self.steps > 1 and k_block % self.steps == 0:
+            self.load_factors(k_block, stage)
+        return [super().step(k_block, stage), self.factors[None, None, k_block]]
+
+    def load_factors(self, k_block: int, stage: Any) -> None:
+        """Bring the factors of the steps from ``k_block`` on to registers."""
+        for_steps = (
+            cute.local_tile(x, (*x.shape[:2], self.steps), (0, 0, k_block // self.steps))
+            for x in (self.factor_source[None, None, None, stage], self.factors)
+        )
+        cute.autovec_copy(*map(cute.filter_zeros, for_steps))
 
 
 @dataclass(frozen=True)

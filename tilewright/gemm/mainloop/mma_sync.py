@@ -36,7 +36,10 @@ class MmaSyncMath(WgmmaMath):
 
     def op(self) -> Any:
         """The instruction."""
-        return tensor_core_op(self.config.a.dtype, self.config.acc_dtype)
+        a, b, acc = self.config.a.dtype, self.config.b.dtype, self.config.acc_dtype
+        if a is b:
+            return tensor_core_op(a, acc)
+        return warp.MmaFP8Op(a, acc, (16, 8, 32), b_dtype=b)
 
     def to_registers(self, operand: Operand) -> cute.CopyAtom:
         """ldmatrix of four matrices."""
@@ -57,8 +60,8 @@ class Fragment:
         copy, source, target = self.copy
         cute.copy(copy, source[None, None, k_block, stage], target[None, None, k_block])
 
-    def step(self, k_block: int) -> Any:
-        """What the instruction takes for one step of K."""
+    def step(self, k_block: int, stage: Any) -> Any:
+        """What the instruction takes for one step of K of a stage."""
         return self.registers[None, None, k_block]
 
 
@@ -97,7 +100,7 @@ class MmaSyncMainloop(TmaMainloop):
             elif cutlass.const_expr(more):
                 mma.ring.consumer_wait(state)
                 self.fill(mma, 0, state.index)
-            cute.gemm(mma.tiled_mma, acc, mma.a.step(block), mma.b.step(block), acc)
+            cute.gemm(mma.tiled_mma, acc, mma.a.step(block, release.index), mma.b.step(block, release.index), acc)
         mma.ring.consumer_release(release)
         return state
 

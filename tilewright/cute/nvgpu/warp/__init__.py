@@ -75,7 +75,13 @@ class _OneTypeOp:
             allowed = " or ".join(self._kinds.values())
             raise ConstraintError(f"{type(self).__name__}: ab_dtype must be {allowed}, not {self.ab_dtype}")
         atom = SparseMmaSync if self.sparse else MmaSync
-        return check_known(atom(self._arch, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, kind))
+        of_b = kind if self._b_dtype is None else scalar_of(self._b_dtype)
+        return check_known(atom(self._arch, _shape(self.shape_mnk), scalar_of(self.acc_dtype), kind, of_b))
+
+    @property
+    def _b_dtype(self) -> Any:
+        """The type of B where it is another one."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -140,14 +146,23 @@ class MmaF64Op:
 @dataclass(frozen=True)
 class MmaFP8Op(_OneTypeOp):
     """``mma.sync`` on Float8E4M3FN or Float8E5M2, accumulating in Float32 or Float16: 16x8x32; sm_89 and later.
+    ``b_dtype``: the type of B where it is the other one.
 
-    >>> from tilewright import Float8E4M3FN, Float32
+    >>> from tilewright import Float8E4M3FN, Float8E5M2, Float32
     >>> MmaFP8Op(Float8E4M3FN, Float32, (16, 8, 32)).instruction()
     SM89_16x8x32_F32E4M3E4M3F32_TN
+    >>> MmaFP8Op(Float8E4M3FN, Float32, (16, 8, 32), b_dtype=Float8E5M2).instruction()
+    SM89_16x8x32_F32E4M3E5M2F32_TN
     """
+
+    b_dtype: Any = None
 
     _kinds = {E4M3: "Float8E4M3FN", E5M2: "Float8E5M2"}
     _arch = 89
+
+    @property
+    def _b_dtype(self) -> Any:
+        return self.b_dtype
 
 
 @dataclass(frozen=True)
