@@ -11,7 +11,12 @@ import pytest
 from tilewright import Float32, cute, utils
 from tilewright.cute.nvgpu import CopyUniversalOp, warp
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import TilewrightError
+from tilewright.errors import ArgumentError, TilewrightError
+
+
+@cute.kernel
+def other():
+    pass
 
 
 def doubled(x: Any) -> None:
@@ -37,6 +42,10 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "'Tensor' and 'int'; one element is t[i]; all elements of a static shape are t.load()": doubled,
     "a Python float: its number is known when the kernel runs. Use cute.math instead of Python's math "
     "(cute.math.exp(x)), and x.to(Float32) to convert": lambda x: float(cute.arch.thread_idx()[0]),
+    "(Float32) is not a coordinate: use ints, None, or tuples of them; // divides integers": lambda x: x[
+        cute.arch.thread_idx()[0] / 2
+    ],
+    "a kernel cannot launch kernels; mark other with @cute.jit to call it as a function": lambda x: other(),
     "what a run-time index chooses from is a tensor": lambda x: [1, 2][cute.arch.thread_idx()[0]],
 }
 
@@ -57,3 +66,15 @@ def test_a_first_mistake(text: str) -> None:
         run(from_dlpack(np.zeros(32, np.float32)))
     assert text in str(caught.value)
     assert f"at {__file__}:{mistake.__code__.co_firstlineno + (mistake is doubled)}" in str(caught.value)
+
+
+def test_what_is_compiled_and_for_which_shapes() -> None:
+    @cute.jit
+    def run(x: cute.Tensor):
+        pass
+
+    x, longer = (from_dlpack(np.zeros(n, np.float32)) for n in (32, 64))
+    with pytest.raises(ArgumentError, match=r"got None: pass the function and its arguments, cute.compile\(f, a, b\)"):
+        cute.compile(run(x))
+    with pytest.raises(ArgumentError, match=r"o \(64\):\(1\)>; a static layout is .* mark_layout_dynamic\(\)"):
+        cute.compile(run, x)(longer)

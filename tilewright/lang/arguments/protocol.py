@@ -96,6 +96,12 @@ def implicit_tensor(array: Any) -> Any:
     return tensor.mark_layout_dynamic(leading_or_last(tensor.array)) if tensor.array.shape else tensor
 
 
+STATIC = (
+    "a static layout is a part of what was compiled: compile for the array itself, or for its tensor after "
+    "mark_layout_dynamic(), to take other shapes"
+)
+
+
 class ProtocolArgument(Argument, run_time.ProtocolSpec):
     """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
 
@@ -202,8 +208,8 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             elif want != got and not any_fits:
                 extents = zip(shape, array.shape, strict=True)
                 same = all(isinstance(n, Integer) or n == m for n, m in extents)  # then the strides do not fit
-                found = f"{describe(value)}, strides {tuple(array.stride)}" if same else value
-                raise self.wrong(describe(self.template), found)
+                strides = f", strides {tuple(array.stride)}" if same else ""
+                raise self.wrong(describe(self.template), f"{describe(value)}{strides}; {STATIC}")
         if array.address % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{array.address:#x}")
         low, high = array.bounds

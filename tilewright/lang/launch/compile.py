@@ -110,6 +110,8 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
         )
     elif call is not None and isinstance(call, FunctionType):
         hint = f": mark {type(function).__qualname__}.__call__ with @cute.jit"
+    elif function is None:
+        hint = ": pass the function and its arguments, cute.compile(f, a, b); cute.compile(f(a, b)) runs f first"
     raise ArgumentError(
         f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}{hint}"
     )

@@ -68,9 +68,13 @@ class KernelFunction(MarkedFunction[P, Any]):
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall: ...
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall:
         if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
+            name = self.function.__name__
+            way = f"write {name}(arguments).launch(grid=(x, y, z), block=(x, y, z)) in one"
+            if Builder.active():
+                way = f"a kernel cannot launch kernels; mark {name} with @cute.jit to call it as a function"
             raise StagingError(
                 f"the kernel {self.function.__qualname__} can only be launched from a @cute.jit function on the host: "
-                f"write {self.function.__name__}(arguments).launch(grid=(x, y, z), block=(x, y, z)) in one"
+                f"{way}"
             )
         return KernelCall(self, args, kwargs)
 
@@ -381,7 +385,10 @@ def _trace(
         builder.variables += [Variable(name, x, start) for (name, _, _), x in zip(given, received, strict=True)]
         result = kernel.signature.call(kernel.code, bound, received)
     if result is not None:
-        raise StagingError(f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing")
+        raise StagingError(
+            f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing: "
+            "write results into a tensor that it takes"
+        )
     function.attrs.update(bounds, smem_bytes=builder.smem_bytes, source=kernel.function.__code__.co_filename)
     if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
         function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg

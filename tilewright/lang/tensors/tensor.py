@@ -459,7 +459,10 @@ def _tree(coord: Any) -> Any:
     index = getattr(coord, "__index__", None)
     if index is not None and not isinstance(coord, Numeric):
         return index()
-    raise StagingError(f"{coord!r} ({type(coord).__name__}) is not a coordinate: use ints, None, or tuples of them")
+    divided = "; // divides integers, / gives a float" if isinstance(coord, Numeric) and type(coord).is_float else ""
+    raise StagingError(
+        f"{coord!r} ({type(coord).__name__}) is not a coordinate: use ints, None, or tuples of them{divided}"
+    )
 
 
 def _outside(coord: Any, tensor: Tensor) -> str:
