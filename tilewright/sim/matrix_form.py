@@ -304,13 +304,13 @@ def _operand(
         return numbers.widen(gather(side, numbers.raw(registers, type_), plan), type_)[:, 0]
     parts, by_k = [], where[0].by_k
     for start, rows, k, _ in where:
-        wide = numbers.widen(numbers.raw(registers[:, start : start + rows * k], type_), type_)
+        part = numbers.raw(registers[:, start : start + rows * k], type_)
         # Rows as items: what is put together is copied by rows, not by numbers.
-        row = np.dtype((np.void, k * wide.itemsize))
-        parts.append(wide.reshape(-1, k, rows) if by_k else wide.reshape(-1, rows, k).view(row))
-    if by_k:
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).swapaxes(1, 2)
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)).view(wide.dtype)
+        row = np.dtype((np.void, k * part.itemsize))
+        parts.append(part.reshape(-1, k, rows) if by_k else part.reshape(-1, rows, k).view(row))
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1 if by_k else 2)
+    wide = numbers.widen(joined if by_k else joined.view(part.dtype), type_)
+    return wide.swapaxes(1, 2) if by_k else wide
 
 
 def _after_adding(plain: Closure, product: Op, d: int, register: int) -> Closure:
