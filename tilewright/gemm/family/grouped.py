@@ -103,18 +103,20 @@ class GroupedFamily(ABC):
         read: int,
         written: int,
         limits: Limits,
+        sharing: bool = False,
     ) -> AnyConfig:
         """The size for ``groups`` groups that cut ``mode`` of (M, N, K), where only the device knows how: a good one
         for groups of equal size and for those of a router that prefers some, of sizes as 1, 1 / 2, 1 / 3.
 
         Memory has ``read`` and ``written`` bytes to move: what is faster than that is not better. Of the sizes that are
         as good within the model's error it is the first one, or, where most bytes are results, the one that writes the
-        longest rows."""
+        longest rows. ``sharing``: blocks share the tiles."""
+        time_us = self.shared_us if sharing else self.time_us
         least = self.memory_us(read + written)
         cases = np.tile(np.array(extents, float), (2, groups, 1))
         cases[0, :, mode] = np.ceil(extents[mode] / groups)
         cases[1, :, mode] = skewed(extents[mode], groups)
-        times = [sum(max(least, self.time_us(size, case, limits)) for case in cases) for size in sizes]
+        times = [sum(max(least, time_us(size, case, limits)) for case in cases) for size in sizes]
         near = [size for size, time in zip(sizes, times, strict=True) if time <= NEAR * min(times)]
         return max(near, key=self.run_bytes) if written > read else near[0]
 

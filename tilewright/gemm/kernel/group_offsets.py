@@ -13,8 +13,9 @@ from typing import Any, Protocol
 from tilewright import Constexpr, Int32, Int64, const_expr, cute, range, range_constexpr
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ORIGIN, PITCH
+from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ITERATION, ORIGIN, PITCH
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
+from tilewright.gemm.schedule.group_shares import least_iterations
 
 MODES = ((0, 2), (1, 2), (0, 1))
 """The modes of A, B and D: 0 is M, 1 is N, 2 is K."""
@@ -74,6 +75,9 @@ class OffsetGroups:
     multiples of ``step``, the other one for other offsets."""
     rows: Any = None
     """A :class:`GatheredRows`: then A is the whole matrix for each group."""
+    sharing: Constexpr[bool] = False
+    """Whether blocks share the k tiles of all tiles (``schedule.group_shares``): then the table also says where the
+    iterations of each group begin."""
 
     @cute.jit
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
@@ -81,30 +85,44 @@ class OffsetGroups:
         lane = cute.arch.lane_idx()
         groups = cute.size(self.offsets)
         before, wrong, odd = Int32(0), Int32(0), Int32(0)
+        iterations: Any = Int32(0) if self.sharing else None
         for i in range(lane, groups, LANES, unroll=1):
             begin, end = self.begin(i), self.offsets[i]
             wrong = wrong | ((end < begin) | (end > self.extents[self.mode])).to(Int32)
             odd = odd | end % self.step
             if i < problem:
                 before = before + self.tiles(end - begin, config)
+                if const_expr(self.sharing):
+                    iterations = iterations + self.iterations(i, end - begin, config)
         # Each lane has looked at every 32nd group: the sums are those of all groups.
         before, wrong, odd = (cute.arch.warp_reduction_sum(number) for number in (before, wrong, odd))
+        if const_expr(self.sharing):
+            iterations = cute.arch.warp_reduction_sum(iterations)
         begin, end = self.begin(problem), Int32(self.extents[self.mode])
         if problem < groups:
             end = self.offsets[problem]
         if wrong != 0:
             before, begin = self.tiles(Int32(0), config) * problem, Int32(0)
+            if const_expr(self.sharing):
+                iterations = self.iterations(Int32(0), Int32(0), config) * problem
             if problem < groups:
                 end = Int32(0)
         tiles = self.tiles(end - begin, config)
+        own: Any = self.iterations(problem, end - begin, config) if self.sharing else None
         if const_expr(self.step > 1):
             if (odd != 0) != self.moved:  # the other launch does it
                 before, tiles = Int32(0), Int32(0)
+                if const_expr(self.sharing):
+                    iterations, own = Int32(0), Int32(0)
         if lane == 0:
             self.write(table, problem, begin, end, config)
             table[problem, FIRST] = before.to(Int64)
+            if const_expr(self.sharing):
+                table[problem, ITERATION] = iterations.to(Int64)
             if problem == cute.size(table, mode=[0]) - 2:
                 table[problem + 1, FIRST] = (before + tiles).to(Int64)
+                if const_expr(self.sharing):
+                    table[problem + 1, ITERATION] = (iterations + own).to(Int64)
         cute.arch.sync_warp()
 
     @cute.jit
@@ -119,6 +137,12 @@ class OffsetGroups:
         """Output tiles of a group with this extent of the mode."""
         m, n = (cute.ceil_div(extent if i == self.mode else self.extents[i], config.tile[i]) for i in (0, 1))
         return m * n
+
+    def iterations(self, problem: Any, extent: Any, config: AnyConfig) -> Any:
+        """K tiles of all output tiles of a group: what belongs to no group has none, and a tile without one counts as
+        one."""
+        k = extent if self.mode == 2 else cute.where(problem < cute.size(self.offsets), self.extents[2], 0)
+        return self.tiles(extent, config) * least_iterations(cute.ceil_div(k, config.tile[2]))
 
     @cute.jit
     def write(self, table: cute.Tensor, problem: Any, begin: Any, end: Any, config: AnyConfig) -> None:

@@ -91,6 +91,16 @@ class TableLaunch(ABC):
         """Blocks of the launch, of which ``at_once`` run at the same time."""
         return min(tiles, at_once)
 
+    def share(self, iterations: int, at_once: int) -> int:
+        """The number of blocks that run at the same time for at most so many iterations; makes the memory for partial
+        sums."""
+        config, D = self.config, self.problems[0].D
+        blocks = blocks_for(iterations, at_once, MIN_K_TILES)
+        needed = Workspace(blocks * config.tile[0] * config.tile[1], config.acc_dtype, blocks)
+        zeros = own_memory(needed, zeros_beside(machine_of(D.device), D)).parts()
+        self.shares = GroupShares(tensor(zeros(needed.partials, config.acc_dtype)), tensor(zeros(blocks, Int32)))
+        return blocks
+
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:
         """Addresses of vectors in the table, and where each begins and ends."""
         return []
@@ -148,15 +158,8 @@ class Launch(TableLaunch):
         self.iterations = 0
 
     def blocks(self, tiles: int, at_once: int) -> int:
-        """If tiles are shared: the number of blocks that run at the same time; makes the memory for partial sums."""
-        if not self.sharing:
-            return super().blocks(tiles, at_once)
-        config, D = self.config, self.problems[0].D
-        blocks = blocks_for(self.iterations, at_once, MIN_K_TILES)
-        needed = Workspace(blocks * config.tile[0] * config.tile[1], config.acc_dtype, blocks)
-        zeros = own_memory(needed, zeros_beside(machine_of(D.device), D)).parts()
-        self.shares = GroupShares(tensor(zeros(needed.partials, config.acc_dtype)), tensor(zeros(blocks, Int32)))
-        return blocks
+        """If tiles are shared: the number of blocks that run at the same time."""
+        return self.share(self.iterations, at_once) if self.sharing else super().blocks(tiles, at_once)
 
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:
         """Addresses of the biases, and where each begins and ends."""

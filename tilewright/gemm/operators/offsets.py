@@ -34,8 +34,8 @@ from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGrou
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
 from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
-from tilewright.gemm.operators.group_launch import TableLaunch, entry_of, leading_stride, usable_sizes
-from tilewright.gemm.operators.grouped import MOST_ELEMENTS, with_contiguous
+from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride, usable_sizes
+from tilewright.gemm.operators.grouped import DECOMPOSITIONS, MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -57,6 +57,7 @@ def grouped_matmul(
     out_dtype: Any = None,
     kernel: str | KernelEntry | None = None,
     epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
+    decomposition: str = "auto",
 ) -> Any:
     """The products of groups, whose sizes only the device has to know: mixtures of experts.
 
@@ -84,6 +85,11 @@ def grouped_matmul(
             the whole result, an element or a row for each of its rows. ``gemm.epilogue`` has ``Gated`` for SwiGLU on
             interleaved columns, ``ScatterAdd`` for adding to rows by index. Rows of no group have sums of zero.
 
+        decomposition: "data_parallel": each tile is one block's; "stream_k": the k tiles of all tiles are dealt out to
+            the blocks in even shares, which the device computes from the offsets, and blocks that share a tile add up
+            their sums in a fixed order: for few tiles of long, or very different, K. Not with ``rows``. "auto" is the
+            first.
+
     Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
     can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
     call as one node, ``torch.ops.tilewright.grouped_matmul``; the functions of an epilogue are then PyTorch's, applied
@@ -97,6 +103,7 @@ def grouped_matmul(
     >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
+    check_decomposition(decomposition, rows)
     functions = () if epilogue is None else functions_of(epilogue)
     for part in functions:
         if getattr(part, "one_product", False):
@@ -117,16 +124,28 @@ def grouped_matmul(
         if any_recorded(torch, *given.values()):
             from tilewright.gemm.operators.torch_offsets import recorded
 
+            if decomposition == "stream_k":
+                raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
             result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
             return result if instead is None else instead
     check_rows_form(functions, rows, a, b)
     if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
-        return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel)
-    entries = partial(candidates, kernel=kernel)
-    result = product_of(CutProduct, a, b, offsets, out, out_dtype, entries, functions=functions, rows=rows)
+        return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel, decomposition=decomposition)
+    entries, sharing = partial(candidates, kernel=kernel), decomposition == "stream_k"
+    more_of = {"functions": functions, "rows": rows, "sharing": sharing}
+    result = product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
     return result if instead is None else instead
+
+
+def check_decomposition(decomposition: str, rows: Any) -> None:
+    """ArgumentError for one that there is not."""
+    if decomposition not in DECOMPOSITIONS:
+        known = ", ".join(DECOMPOSITIONS)
+        raise ArgumentError(f"there is no decomposition {decomposition!r} of groups: it is one of {known}")
+    if decomposition == "stream_k" and rows is not None:
+        raise ArgumentError("blocks that read rows of a by index make whole tiles: leave decomposition or rows out")
 
 
 def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> None:
@@ -159,6 +178,8 @@ class CutProduct:
     """The ``epilogue``'s."""
     rows: Any = field(default=None, kw_only=True)
     """Which rows of A the product has."""
+    sharing: bool = field(default=False, kw_only=True)
+    """Whether blocks share the k tiles of all tiles."""
 
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernels: Any, **more: Any) -> CutProduct:
@@ -356,11 +377,12 @@ class OffsetLaunch(TableLaunch):
 
     def __init__(self, product: CutProduct, entry: KernelEntry, step: int) -> None:
         problem, gpu = product.problem, limits(product.problem.machine)
-        config = fastest_cut(problem, product.mode, product.groups, entry, gpu)
+        config = fastest_cut(problem, product.mode, product.groups, entry, gpu, product.sharing)
         super().__init__([problem], config, product.function(config), gpu)
         self.problem = self.problems[0]
         self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
         self.rows = product.groups + (self.mode != 2)  # what belongs to no group is one more
+        self.sharing = product.sharing
         self.groups = self.offset_groups(product, step)
 
     @property
@@ -386,6 +408,7 @@ class OffsetLaunch(TableLaunch):
             not config.persistent,
             step,
             self.gathered_rows(product),
+            product.sharing,
         )
 
     def gathered_rows(self, product: Any) -> GatheredRows | None:
@@ -402,10 +425,23 @@ class OffsetLaunch(TableLaunch):
             tiles[self.mode] += self.rows
         return self.room(self.rows + 1, COLUMNS), int(np.prod(tiles))
 
+    def blocks(self, tiles: int, at_once: int) -> int:
+        """As many as run at the same time where tiles are shared, of which some may have nothing to do: the host knows
+        only how many iterations there are at most."""
+        if not self.sharing:
+            return super().blocks(tiles, at_once)
+        k_tiles = -(-problem_extents(self.problem)[2] // self.config.tile[2])
+        most = (tiles // self.rows) * (k_tiles + self.rows) if self.mode == 2 else tiles * k_tiles
+        if most >= MOST_ITERATIONS:
+            raise ArgumentError(f"the groups have up to {most} k tiles, more than 32-bit numbers hold")
+        return self.share(most, at_once)
 
-def fastest_cut(problem: Problem, mode: int, groups: int, entry: KernelEntry, gpu: Limits) -> AnyConfig:
-    """The size for groups of which the host does not know how they cut the mode; in the simulator the one that it
-    finishes first if they are equal."""
+
+def fastest_cut(
+    problem: Problem, mode: int, groups: int, entry: KernelEntry, gpu: Limits, sharing: bool = False
+) -> AnyConfig:
+    """The size for groups of which the host does not know how they cut the mode, where blocks may be ``sharing`` tiles;
+    in the simulator the one that it finishes first if they are equal."""
     extents, family = problem_extents(problem), entry.family.grouped
     sizes = usable_sizes(any_begin(problem, mode), entry, gpu)
     if problem.machine == "cpu" and simulated().sizes == "simulator":
@@ -414,7 +450,7 @@ def fastest_cut(problem: Problem, mode: int, groups: int, entry: KernelEntry, gp
     read, written = (
         sum(math.prod(x.shape) * x.dtype.bytes for x in matrices) for matrices in ((problem.A, problem.B), (problem.D,))
     )
-    return family.fastest_cut(sizes, extents, mode, groups, read, written, gpu)
+    return family.fastest_cut(sizes, extents, mode, groups, read, written, gpu, sharing)
 
 
 def any_begin(problem: Problem, mode: int) -> list[Problem]:
