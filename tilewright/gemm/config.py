@@ -81,9 +81,9 @@ class GemmConfig:
     """The name of the kernel family (``family.base.FAMILIES``)."""
     tensor_cores: ClassVar[bool] = True
     deals_by_launch: ClassVar[bool] = False
-    """Whether blocks that draw tiles get them from the hardware (cluster launch control)."""
+    """Whether the hardware gives blocks their next tiles (cluster launch control)."""
     persistent: ClassVar[bool] = False
-    """Whether all blocks of a launch run at once, and take tile after tile."""
+    """Whether all blocks of a launch run at the same time and compute several tiles each."""
     most_batches: ClassVar[int | None] = MOST_GRID[2]
     """Most batches of one launch: a block's batch is its z in the grid."""
     # What other families choose:
@@ -108,11 +108,11 @@ class GemmConfig:
         return operand.major if operand.dtype.width == 16 else Major.K
 
     def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
-        """The same for other operands; tiles of A and B that are turned are read element by element."""
+        """This size for other operands. Tiles of A and B that must be transposed are read element by element."""
         return replace(self, a=self.loadable(a), b=self.loadable(b), c=c)
 
     def loadable(self, operand: Operand) -> Operand:
-        """``operand`` as A or B with the widest access that the way to shared memory allows."""
+        """``operand`` as A or B, with the widest access with which it can be copied to shared memory."""
         turned = self.shared_major(operand) is not operand.major
         return replace(operand, copy_bits=operand.dtype.width) if turned else operand
 
@@ -219,7 +219,7 @@ class SimtConfig(GemmConfig):
 
 
 TWO_SETS = {1: 192, 2: 192, 3: 96}
-"""Registers of a thread for sums, and for those of two k tiles, by the number of warpgroups that multiply."""
+"""The most registers of a thread for its sums and those of two k tiles, by the number of consumer warpgroups."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class HopperConfig:
 
     @property
     def consumer_warps(self) -> int:
-        """Warps of a cluster that have to be told which tile is next, but for those that load."""
+        """The warps of a cluster, without those that load, that need the number of the next tile."""
         return 4 * self.warpgroups * self.cluster_size
 
     @property
@@ -278,7 +278,7 @@ class HopperConfig:
 
     @property
     def split(self) -> tuple[int, int]:
-        """Into how many parts along M and N the warpgroups cut the tile."""
+        """The number of parts along M and N into which the warpgroups cut the tile."""
         return (1, 1) if self.pingpong else self.consumers
 
     @property
@@ -287,7 +287,7 @@ class HopperConfig:
         return self.tile[0] // self.split[0], self.tile[1] // self.split[1]
 
     def boxes(self, mode: int) -> int:
-        """Into how many TMA copies a k tile of A (``mode`` 0) or B (1) is cut: one has at most 256 rows."""
+        """The number of TMA copies of a k tile of A (``mode`` 0) or B (1): a copy has at most 256 rows."""
         return 1 if self.tile[mode] <= 256 else self.split[mode]
 
     @property
@@ -306,7 +306,7 @@ class HopperConfig:
 
     @property
     def cluster_tile(self) -> tuple[int, int, int]:
-        """(M, N, K) of the tiles that the blocks of a cluster make in step."""
+        """(M, N, K) of the tile that the blocks of a cluster compute together."""
         return self.tile[0] * self.cluster[0], self.tile[1] * self.cluster[1], self.tile[2]
 
     @property
@@ -337,8 +337,8 @@ class HopperConfig:
 
     @property
     def registers(self) -> tuple[int, int] | None:
-        """Registers of a producer's and of a consumer's thread: what the multiprocessor's 64 Ki give (setmaxnreg).
-        None: each thread has as many as an instruction can name."""
+        """The registers of each thread of a producer and of a consumer, set by setmaxnreg so that they fill the
+        multiprocessor's 64 Ki. None: each thread has 255, the most that an instruction can name."""
         if not self.producers:
             return None
         return {1: None, 2: (40, 232), 3: (32, 160)}[self.warpgroups]

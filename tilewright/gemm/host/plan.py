@@ -1,5 +1,7 @@
-"""How a problem will be multiplied: the kernel with its tile, suited to the layouts of the operands, and the
-decomposition."""
+"""The plan of a product: the kernel in a size that suits the operands' layouts, and the decomposition.
+
+Read on in :meth:`Plan.of`.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,16 @@ Decomposition = str | StreamK | SplitK | StreamKScheduleSm90
 """The values of the user's ``decomposition``."""
 
 MUCH_FASTER = 0.85
-"""Copies are made if they cut the time to this part at least: estimates of two kernels are off by as much."""
+"""Operands are copied only if the estimated time falls to this fraction: the estimates of two kernels are no more
+accurate than that."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``config`` is what is compiled; ``shares`` Stream-K's plan, None where each tile has a block of its own;
-    ``dynamic``: tiles are dealt at run time; ``numbered``: blocks and tiles are numbered as ``shares`` says, which the
-    user gave;
-    ``passed_over`` names the kernels that cannot take these operands, with the reason; ``packing`` is what is copied so
-    that this one can."""
+    """``config``: what is compiled. ``shares``: the plan of Stream-K or split-K; None if each tile has a block of its
+    own. ``dynamic``: blocks draw tiles at run time. ``numbered``: the user gave ``shares``, whose numbers of blocks and
+    tiles are kept. ``passed_over``: the kernels that cannot take these operands, with the reason. ``packing``: the
+    matrices that are copied so that this kernel can take them."""
 
     entry: KernelEntry
     config: AnyConfig
@@ -67,14 +69,15 @@ class Plan:
         available: int = -1,
         may_pack: str = "",
     ) -> Plan:
-        """The first of ``entries`` that can take the operands, in the size that suits the problem. ``reduction``: how
-        blocks that share a tile add up, None as the decomposition has it. ``split`` and
-        ``available`` are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: which of A, B,
-        C, D may be copied to aligned rows for a kernel that is faster even so (:meth:`Packing.allowed`)."""
+        """The plan with the first of ``entries`` that can take the operands, in the best size for the problem.
+
+        ``reduction``: how blocks that share a tile add up; None: as the decomposition says. ``split`` and ``available``
+        are Stream-K's (:meth:`StreamK.of`; -1: all multiprocessors). ``may_pack``: the matrices of A, B, C, D that may
+        be copied to aligned rows, if another kernel is then faster in spite of it (:meth:`Packing.allowed`)."""
         gpu = limits(machine)
         decomposition = checked(decomposition, reduction, split, available, problem.shape[3])
         quick_to_simulate = machine == "cpu" and simulated().sizes == "simulator"
-        # In the GPU's order of kernels, a product could take ten times as long to simulate, with the same result.
+        # The kernel that is fastest on a GPU can take ten times as long to simulate, with the same result.
         if quick_to_simulate and decomposition in ("auto", "data_parallel"):
             entries = in_order_of_simulation(entries)
         candidate, passed_over = first_taker(entries, problem, decomposition, capability_of(machine), reduction)
@@ -83,9 +86,9 @@ class Plan:
             return cls.scheduled(decomposition, suited, problem, passed_over, reduction)
         if isinstance(decomposition, SplitK):
             return cls.split(decomposition, suited, problem, gpu, passed_over)
-        numbers = (split, available) != (1, -1)
-        if numbers:  # which are Stream-K's: the callers refuse them for other decompositions
-            # The cost model compares only its own plans: a size is chosen first, then the plan for it is made.
+        numbers = (split, available) != (1, -1)  # for Stream-K; the callers refuse them for other decompositions
+        if numbers:
+            # The cost model compares only its own plans. So choose a size first, then make the plan for it.
             entry = size_to_share(suited, problem.shape, gpu)
             shares = shares_of(entry.config, problem, gpu, split, available)
         elif quick_to_simulate and decomposition in OWN_TILES:
@@ -124,15 +127,15 @@ class Plan:
         otherwise: KernelEntry,
         may_pack: str,
     ) -> Plan | None:
-        """The first of the kernels, which were passed over, that takes the problem with its matrices copied to aligned
-        rows, where that is faster than the kernel ``otherwise`` without."""
+        """The plan with the first of ``entries``, which were passed over, that can take the problem if matrices are
+        copied to aligned rows; None if that is not faster than the kernel ``otherwise`` without copies."""
         gpu = limits(machine)
         for entry in entries:
             packing = packing_for(entry, problem, decomposition, machine, reduction, may_pack)
             if packing is None:
                 continue
             seen = packing.placed(problem)
-            # The cost model has no measurement of this problem: only a clear advantage is worth the copies.
+            # The cost model estimates: only a clear advantage is worth the copies.
             there = KernelOptions.of(entry, gpu).least_us(seen.shape, decomposition) + packed_us(packing)
             if there > MUCH_FASTER * KernelOptions.of(otherwise, gpu).least_us(problem.shape, decomposition):
                 return None
@@ -143,8 +146,8 @@ class Plan:
     def with_copies(
         cls, problem: Problem, entry: KernelEntry, decomposition: Decomposition, machine: str, may_pack: str = "ABCD"
     ) -> Plan:
-        """The kernel on matrices that are copied to aligned rows. ArgumentError where it cannot take them even so, or
-        none has to be copied."""
+        """The plan with ``entry`` on matrices that are copied to aligned rows. ArgumentError if the kernel cannot take
+        them even so, or if no matrix has to be copied."""
         packing = packing_for(entry, problem, decomposition, machine, None, may_pack)
         if packing is None:
             raise ArgumentError(f"copies of {problem.describe()} do not help kernel {entry.name}")
@@ -152,16 +155,16 @@ class Plan:
 
     @classmethod
     def split(cls, how: SplitK, entry: KernelEntry, problem: Problem, gpu: Limits, passed_over: dict[str, str]) -> Plan:
-        """Every tile in this many slices, or as many as it has k tiles, in the size that suits a batch of as many
-        products with a part of K."""
+        """The plan of split-K: every tile in ``how.slices`` slices, at most one for each k tile. The size is the best
+        one for a batch of that many products with their part of K."""
         m, n, k, _ = problem.shape
-        # Sizes whose blocks share K already, or whose warpgroups take turns at tiles, cannot split K once more.
+        # Sizes whose clusters share K already, or whose warpgroups take turns at tiles, cannot split K.
         single = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
         given = entry
         entry, _ = best(replace(entry, small=single), "data_parallel", part, gpu)
         config = with_operands(entry, problem)
-        # A slice of no k tile would add zeros, and wait for its turn to do so.
+        # A slice without a k tile would only wait for its turn and add zeros.
         slices = max(1, min(how.slices, -(-k // config.tile[2])))
         if config.cluster_k > 1:
             raise ArgumentError(f"the kernel splits K within clusters (cluster_k = {config.cluster_k}) already")
@@ -190,7 +193,8 @@ class Plan:
         passed_over: dict[str, str],
         reduction: str | None,
     ) -> Plan:
-        """Hopper's Stream-K schedule on the size whose tiles and clusters it is for, with its order of tiles."""
+        """The plan of CUTLASS's Stream-K schedule for Hopper, in the size that has its tiles and clusters, and with its
+        order of tiles."""
         if reduction is None and how.reduction_mode == "Nondeterministic" and shares_tiles(how):
             reduction = "atomic"
         band = 1 << how.persistent.log_swizzle_size
@@ -215,7 +219,7 @@ class Plan:
         )
 
     def renumbered(self) -> Plan:
-        """Blocks and tiles numbered as the library does, without reduction blocks."""
+        """The same plan with the library's numbering of blocks and tiles, and without reduction blocks."""
         assert isinstance(self.shares, StreamK)
         shares = replace(self.shares, reduction_blocks=0, remap_block_indices=False)
         return replace(self, shares=shares, numbered=False)
@@ -232,7 +236,7 @@ class Plan:
 def first_taker(
     entries: list[KernelEntry], problem: Problem, decomposition: Decomposition, version: int, reduction: str | None
 ) -> tuple[KernelEntry, dict[str, str]]:
-    """The first kernel that can take the operands, and why those before it cannot. ArgumentError where none can."""
+    """The first kernel that can take the operands, and why those before it cannot. ArgumentError if no kernel can."""
     passed_over: dict[str, str] = {}
     for entry in entries:
         entry.check()
@@ -252,8 +256,8 @@ def check_reduction(
     split: int,
     available: int,
 ) -> None:
-    """ArgumentError where the reduction asked for has nothing to add up, or where nothing may be added up and
-    clusters split K."""
+    """ArgumentError if a reduction was asked for and no blocks share a tile, or if the reduction is "none" and clusters
+    split K."""
     if reduction == "none" and entry.config.cluster_k > 1:
         raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {entry.config.cluster_k})")
     found = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
@@ -274,7 +278,7 @@ def packing_for(
     reduction: str | None,
     may_pack: str,
 ) -> Packing | None:
-    """The copies, of matrices that may be copied, with which the kernel takes the problem; None if there are none."""
+    """The copies, among the allowed ones, with which the kernel can take the problem; None if it cannot."""
     packing = Packing.of(problem, entry)
     if packing is None or not packing.allowed(may_pack):
         return None
@@ -292,7 +296,7 @@ def kernel_of_gpu(
 
 
 def packed_us(packing: Packing) -> float:
-    """Microseconds that copies of operands add to the options that the model compares."""
+    """Microseconds that copies of operands add to a product."""
     return FIXED_US + packing.microseconds
 
 
@@ -334,8 +338,8 @@ def _arch_of_gpu() -> int:
 
 
 def shares_of(config: AnyConfig, problem: Problem, gpu: Limits, split: int, available: int) -> StreamK | None:
-    """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors; of clusters where
-    these share tiles."""
+    """Stream-K's plan with ``split`` blocks a tile, or balanced over ``available`` multiprocessors; its workers are
+    clusters if the size has clusters."""
     m, n, k, batch = problem.oriented(config.transposed).shape
     if batch != 1 or k == 0:
         return None
@@ -366,7 +370,7 @@ def added_up(shares: Any, reduction: str | None) -> Any:
 
 
 def adds_up(reduction: str | None) -> str:
-    """The reduction of a kernel where the plan does not have another."""
+    """The reduction that a kernel is compiled with, if the plan does not have another."""
     return "mixed" if reduction in (None, "none") else str(reduction)
 
 
