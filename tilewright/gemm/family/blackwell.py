@@ -53,6 +53,10 @@ class Blackwell(Hopper):
             return f"its tcgen05.mma.kind::i8 is not there on sm_{version}a"
         return None
 
+    def may_share(self, config: AnyConfig) -> bool:
+        """Clusters exchange sums, each block with the one at its place in the other cluster."""
+        return True
+
     def joined_sizes(self, config: AnyConfig) -> Iterator[HopperConfig]:
         """In parts as they are: tensor memory is read in parts anyway."""
         assert isinstance(config, HopperConfig)

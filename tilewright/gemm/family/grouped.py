@@ -30,6 +30,7 @@ from tilewright.gemm.kernel.grouped_factors import GroupedBlockScaledGemm, Group
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
 from tilewright.gemm.kernel.grouped_sm120 import GroupedSm120Gemm
 from tilewright.gemm.kernel.grouped_tensor_memory import GroupedTensorMemoryGemm
+from tilewright.gemm.sm120_config import MOST_SUMS
 
 NEAR = 1.02
 """Times of the model that differ by less are equal."""
@@ -47,6 +48,10 @@ class GroupedFamily(ABC):
 
     def gathers(self, config: AnyConfig) -> bool:
         """Whether this size reads rows of A by index."""
+        return True
+
+    def shares(self, config: AnyConfig) -> bool:
+        """Whether blocks of this size have registers to share tiles."""
         return True
 
     def arguments(self, launch: Any, table: Any, blocks: Int32) -> tuple[Any, ...]:
@@ -228,6 +233,10 @@ class Sm120Groups(HopperGroups):
 
     def gathers(self, config: AnyConfig) -> bool:
         return False
+
+    def shares(self, config: Any) -> bool:
+        """With fewer sums than a thread has room for: addresses of what is exchanged take the registers of 8 or so."""
+        return bool(config.apart < MOST_SUMS[config.warpgroups])
 
     def loop_us(self, config: Any) -> float:
         return sm120_loop_us(config)

@@ -245,10 +245,13 @@ def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: s
     """The size that takes least time for all, by the model's rates, for operands with these layouts, where blocks may
     be ``sharing`` tiles; in the simulator the one that it finishes first."""
     shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu)
+    family = entry.family.grouped
+    if sharing:
+        sizes = [size for size in sizes if family.shares(size)] or sizes
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
     extents = np.array([shape[:3] for shape in shapes], float)
-    time_us = entry.family.grouped.shared_us if sharing else entry.family.grouped.time_us
+    time_us = family.shared_us if sharing else family.time_us
     return min(sizes, key=lambda size: time_us(size, extents, gpu))
 
 
