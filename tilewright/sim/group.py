@@ -1,9 +1,9 @@
-"""A group: warps of one wave at the same place, with their registers.
+"""A group: warps of one wave at the same node of the program, with their registers.
 
-All of a group's registers are arrays over its lanes, so that one step of the program is a few NumPy calls however many
-warps there are. The rows of a group never change: in every array of a group (a register, a mask, the lanes of an
-instruction or of an effect that is still to come) lane i stays lane i. Parting and merging therefore make new groups,
-and copy the registers that are read again.
+All registers of a group are arrays over its lanes, so that a step of the program is a few NumPy calls for any number of
+warps. The rows of a group never change: lane i has row i in every array of the group (a register, a mask, the lanes of
+an instruction or of a pending effect). Splits and merges therefore make new groups, and copy the registers that are
+read again.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ class Group:
         self.slots = slots
         self.pc = 0
         self.tag = tag
-        # Where all warps are of one block (the usual case of a block at a barrier), one offset into shared memory does
-        # for all lanes.
+        # If all warps belong to one block (often at a barrier), all lanes have one offset into shared memory.
         blocks = warps // wave.geometry.warps
         one = bool((blocks == blocks[0]).all())
         stride = wave.shared.stride
@@ -79,8 +78,8 @@ class Group:
         self.queues = CommitQueues()
         self.held: list[FragmentRows] = []  # registers that asynchronous units will read or write
         self.wait: Any = None
-        # Of while loops: ``spins`` counts all iterations, for the bound that ends a launch; ``yielded`` lets others run
-        # before the next one, and ``still`` says that the next one can only differ if others change something.
+        # In while loops: ``spins`` counts all iterations, for the bound that ends a launch; ``yielded``: others run
+        # before the next iteration; ``still``: the next iteration can only differ if others change something.
         self.spins = 0
         self.yielded = False
         self.still = False  # inside a loop whose last iteration changed nothing
@@ -92,14 +91,16 @@ class Group:
         self.last: Any = None
 
     def retire(self) -> None:
-        """Release the registers: other groups continue with its warps, or they have ended. Pending effects keep what
-        they need, and hold the group; it and its lanes hold each other, so without this its arrays would be there until
-        Python looks for cycles, and the next ones would be on fresh pages: a third of an elementwise launch."""
+        """Release the registers when other groups continue with the warps, or they have ended.
+
+        Pending effects keep the registers that they need. The group and its lanes refer to each other, so without this
+        the arrays would stay until Python's garbage collector runs, and new ones would be on fresh pages: a third of
+        the time of an elementwise launch."""
         self.slots, self.registers = [], {}
         self.moves.clear()
 
     def sreg(self, name: str) -> Any:
-        """A special register. Kept for the life of the group, as its warps are, but for those that change."""
+        """A special register; it is computed once for the group, unless its value changes."""
         found = self.registers.get(name)
         if found is None:
             if name == "clock":
@@ -111,7 +112,7 @@ class Group:
 
     def in_bytes(self, index: np.ndarray, size: int) -> Offsets:
         """``index [L]`` elements of ``size`` bytes as offsets. The last few are remembered: pointers to several tensors
-        are often moved by one index, and then share what is found out about their offsets."""
+        are often moved by one index, and then share the properties of their offsets."""
         found = self.moves.get((id(index), size))
         if found is None:
             if len(self.moves) >= MOVES:
@@ -121,7 +122,7 @@ class Group:
 
     @property
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """The blocks that its warps are of, and how many warps of each; found once."""
+        """The blocks of its warps, and the number of warps of each; computed once."""
         found = self.registers.get("blocks")
         if found is None:
             found = np.unique(self.warps // self.wave.geometry.warps, return_counts=True)
@@ -137,8 +138,8 @@ class Group:
 
     def take(self, part: SplitSide) -> Group:
         """The group of some of these warps, with the registers that are live at ``part.pc``."""
-        # Registers that are not read again are not copied. ``memo`` keeps one object one object: two registers that are
-        # the same array, or a mask that is the saved mask, are so in the child too (loops rely on this).
+        # Registers that are not read again are not copied. ``memo`` preserves identity: two registers that are the same
+        # array, or a mask that is the saved mask, are the same object in the child, too (loops rely on this).
         rows = lane_rows(part.rows)
         memo: dict[int, Any] = {}
         live = self.program.live_at(part.pc)
@@ -162,8 +163,8 @@ class Group:
 
 
 class SplitSide:
-    """One side of a split: which warps (index array into the group's), where they go on, and what differs: ``mask``, if
-    ``given_mask`` (None is a mask, too), and the registers ``overrides``, already cut to these warps."""
+    """One side of a split: its warps ``rows`` (indices of the group's warps), the node ``pc`` where they go on, their
+    ``mask`` if ``given_mask`` (None is a mask, too), and new registers ``overrides``, already cut to these warps."""
 
     __slots__ = ("rows", "pc", "mask", "given_mask", "overrides")
 
@@ -187,18 +188,18 @@ def lane_rows(warps: np.ndarray) -> Any:
 
 
 def mergeable(a: Group, b: Group) -> bool:
-    """Whether two groups at one place are in the same state there: registers that say by being None in which way the
-    group came (see branches.py) must be None in both or in neither."""
+    """Whether two groups at one node are in the same state: registers whose None says on which path the group came (see
+    branches.py) must be None in both or in neither."""
     exact = a.program.exact_at(a.pc)
     return all((a.slots[slot] is None) == (b.slots[slot] is None) for slot in exact)
 
 
 def merge(groups: list[Group]) -> Group:
-    """One group of several of the same wave, tag and place."""
+    """One group from several of the same wave, tag and node."""
     first = groups[0]
     program = first.program
-    # Rows are in the order of warp numbers, whatever the order of the groups: instructions on warpgroups rely on
-    # neighbours being neighbours, and messages name warps by row.
+    # Rows are in the order of warp numbers, whatever the order of the groups: instructions of warpgroups need
+    # neighbouring warps in neighbouring rows, and messages name warps by row.
     warps = np.concatenate([g.warps for g in groups])
     by_warp = np.argsort(warps, kind="stable")
     order = (by_warp[:, None] * WARP + np.arange(WARP)).reshape(-1)
@@ -212,7 +213,7 @@ def merge(groups: list[Group]) -> Group:
     merged.pc = first.pc
     merged.last = first.last
     merged.spins, merged.spin = max(g.spins for g in groups), first.spin
-    # As a whole it is still only if each was; it has the count of the one with the most iterations.
+    # The merged group is still only if each group was; its count is the largest one.
     merged.still = all(g.still for g in groups)
     merged.queues = CommitQueues.joined([g.queues for g in groups])
     for number, group in enumerate(groups):

@@ -52,7 +52,7 @@ class SimKernel:
         self.max_threads = function.attrs.get("max_threads")
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
-        # Exploration, mutation and the debugger take launches over, to run them their own way.
+        # Exploration, mutation and the debugger take over launches to run them in their own way.
         if not (self.counted and offer_to_handler(self, config, args)):
             self.run(config, args)
 
@@ -78,7 +78,7 @@ class SimKernel:
         try:
             with one_thread_if_busy():
                 launch.run()
-        except KeyboardInterrupt:  # a user who stops a long launch does not want the frames of the simulator
+        except KeyboardInterrupt:  # without the frames of the simulator
             raise KeyboardInterrupt(f"the simulation of kernel {self.name!r} was stopped") from None
 
     def values(self, args: Sequence[Any], space: AddressSpace) -> list[Any]:
