@@ -77,6 +77,11 @@ def issue(how: str, place: Any, a: Any, b: Any, keep: bool) -> None:
         emit(WITH_DECLARED.format(**known), place, b, int(keep))
     else:
         text = ONE_TEXT.format(**known)
+        if how == "some lanes" and keep:  # the second turn: D / 2 + A * B, but in lanes 3 and 64
+            mask = "mov.b32 m0, 8; mov.b32 m1, 0; mov.b32 m2, 1;"
+            text = text.replace(".reg .b32 low;", f".reg .b32 low, m0, m1, m2;\n  {mask}")
+            text = text.replace(f"{word}, p;", f"{word}, {{m0, m1, m2, m1}}, p, 1;")
+            text = text.replace(f"{word}, 1;", f"{word}, {{m0, m1, m2, m1}}, 1;")
         if how == "weight stationary":  # with 128 rows its D is like that of any other
             text = re.sub(
                 r"mma\.cta_group::1\.kind::f16( .*);", r"mma.ws.cta_group::1.kind::f16.collector::b1::fill\1, 0;", text
@@ -141,6 +146,14 @@ def product(how: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("how", ["own registers", "declared", "weight stationary"])
 def test_products_in_inline_ptx(how: str) -> None:
     got, wanted = product(how)
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_lanes_are_left_alone_and_d_is_scaled() -> None:
+    """By two MMAs of each turn; the first of the second turn halves D."""
+    got, wanted = product("some lanes")
+    wanted *= 0.75  # twice the product: half of one and another one
+    wanted[[3, 64]] *= 2 / 3  # one
     np.testing.assert_array_equal(got, wanted)
 
 

@@ -52,7 +52,8 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
 class Further(NamedTuple):
     """What only some forms of the instruction are given. ``factors``: the addresses of SFA and SFB; ``metadata``: that
     of the metadata of a sparse A, and ``selector`` the sparsity selector; ``columns``: which columns of B are zeros;
-    ``negate``: A, B; ``collector``: the buffer that keeps an operand, and what is done with it."""
+    ``negate``: A, B; ``collector``: the buffer that keeps an operand, and what is done with it; ``alone [128]``: the
+    lanes of D that it leaves as they are; ``scale_d``: D is multiplied by 2 ** -scale_d before it is added to."""
 
     factors: tuple[int, int] = (0, 0)
     metadata: int = 0
@@ -60,6 +61,8 @@ class Further(NamedTuple):
     columns: ZeroColumns | None = None
     negate: tuple[bool, bool] = (False, False)
     collector: tuple[str, str] = ("a", "discard")
+    alone: Array | None = None
+    scale_d: int = 0
 
 
 NOTHING_FURTHER = Further()
@@ -182,8 +185,20 @@ class Product(UnitWork):
         m, n = self.rows, self.atom.shape_mnk[1]
         for i, row in enumerate(self.d.where):
             for j, where in enumerate(row):
-                memory.write(*where, words[i * m : (i + 1) * m, j * n : (j + 1) * n])
+                tile = words[i * m : (i + 1) * m, j * n : (j + 1) * n]
+                if self.further.alone is None:
+                    memory.write(*where, tile)
+                else:
+                    alone, was = self._alone(where), memory.written[where].copy()
+                    memory.write(*where, np.where(alone, memory.words[where], tile))
+                    memory.written[where] = was | ~alone
                 memory.products[where] -= 1
+
+    def _alone(self, where: tuple[Any, Any]) -> Array:
+        """Which cells of a tile are in lanes that are left as they are."""
+        assert self.further.alone is not None
+        lanes = self.further.alone[where[0]]
+        return lanes if lanes.ndim == 2 else lanes[:, None]
 
     def _rests(self, role: str) -> tuple[int, int]:
         layout = self.op.attrs[f"{role}_layout"]
@@ -191,14 +206,20 @@ class Product(UnitWork):
 
     def _accumulators(self, memory: TensorMemory) -> Array:
         atom = self.atom
-        if not all(memory.written[where].all() for row in self.d.where for where in row):
+        defined = [
+            memory.written[where] if self.further.alone is None else memory.written[where] | self._alone(where)
+            for row in self.d.where
+            for where in row
+        ]
+        if not all(cells.all() for cells in defined):
             raise self.fault(
                 "adds to accumulators in tensor memory that nothing has written",
                 "set(tcgen05.Field.ACCUMULATE, False) before the first MMA into them, or store zeros there first",
             )
         words = np.block([[memory.words[where] for where in row] for row in self.d.where])
         patterns = words.astype(np.uint16) if atom.type_d.width == 16 else words
-        return patterns.view(atom.type_d.dtype)[None]
+        values: Array = patterns.view(atom.type_d.dtype)[None]
+        return values * values.dtype.type(2.0**-self.further.scale_d) if self.further.scale_d else values
 
     def right_of(self, right: Array, memory: TensorMemory) -> Array:
         """What a block multiplies with."""

@@ -3,9 +3,10 @@ primitives of ``cutlass.experimental``, issue.
 
 Operands of a call ``[d, a, b, descriptor, accumulate]``: the address of D (i32); the matrix descriptor of A (i64), or
 its address in tensor memory (i32); that of B (i64); the instruction descriptor (i32); whether it adds to D (i1). Then
-follow the address of the metadata (i32) of a sparse A, the addresses of SFA and SFB (i32) of block scales, and the
-zero-column mask descriptor (i64) of ``.ws``. Each thread that is here issues one. Types, shape and majors are read from
-the descriptors when it is issued; what it then does is what :class:`.Tcgen05Mma` and its subclasses do.
+follow the address of the metadata (i32) of a sparse A, the addresses of SFA and SFB (i32) of block scales, the
+zero-column mask descriptor (i64) of ``.ws``, and the lanes of D that it leaves alone, a bit each in 4 i32. Each thread
+that is here issues one. Types, shape and majors are read from the descriptors when it is issued; what it then does is
+what :class:`.Tcgen05Mma` and its subclasses do.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class DescribedMma(Instruction):
     """``kind`` is PTX's, ``ctas`` the blocks of one MMA, ``source`` (``SS`` or ``TS``) where A is; ``factors``: of a
     kind with block scales, how many of a row one instruction takes, or with ``vec`` how many elements share one
     (``.block16``); ``sparse``: A is; ``stationary``: it is ``.ws``, with ``masks`` by a zero-column mask;
-    ``collector``: what happens to a buffer of the tensor core, ``"a::fill"``, ``"b2::use"``."""
+    ``collector``: what happens to a buffer of the tensor core, ``"a::fill"``, ``"b2::use"``; ``lanes``: how many words
+    say which lanes of D it leaves alone, 4 for each block; ``scale_d``: D is multiplied by 2 ** -scale_d first."""
 
     kind: str
     ctas: int = 1
@@ -81,6 +83,8 @@ class DescribedMma(Instruction):
     masks: bool = False
     collector: str = ""
     vec: int = 0
+    lanes: int = 0
+    scale_d: int = 0
 
     name: ClassVar[str] = "tcgen05.mma"
     min_arch: int = 100
@@ -90,6 +94,13 @@ class DescribedMma(Instruction):
             raise ConstraintError(f"{self.form}: .ws is for one block, and for kinds without block scales")
         if self.masks and not self.stationary:
             raise ConstraintError(f"{self.form}: only .ws takes a zero-column mask")
+        if self.lanes and (self.stationary or self.scaled or self.lanes != 4 * self.ctas):
+            raise ConstraintError(
+                f"{self.form}: {4 * self.ctas} words say which lanes of D it leaves alone, and none with block scales "
+                "or .ws"
+            )
+        if self.scale_d and (self.kind not in ("f16", "tf32") or self.stationary or not 0 <= self.scale_d < 16):
+            raise ConstraintError(f"{self.form}: D is scaled by 2 ** -n, n 0 to 15, in kinds f16 and tf32 without .ws")
         buffer, _, does = self.collector.partition("::")
         known = BUFFERS if self.stationary else ("a",)
         if self.collector and (buffer not in known or does not in COLLECTOR_OPS):
@@ -120,14 +131,15 @@ class DescribedMma(Instruction):
     def further(self) -> tuple[str, ...]:
         """The operands behind the first five."""
         metadata, factors = ("E",) * self.sparse, ("SFA", "SFB") * self.scaled
-        return (*metadata, *factors, *("zero columns",) * self.masks)
+        lanes = (f"lanes {i}" for i in range(self.lanes))
+        return (*metadata, *factors, *("zero columns",) * self.masks, *lanes)
 
     @computed
     def accesses(self) -> tuple[Access, ...]:
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         tmem = Access("read", "A", (MemSpace.TMEM,), 1, agent=AGENT)
         left = replace(tile, role="A", operand=1) if self.source == "SS" else tmem
-        rest = [replace(tmem, role=x, operand=5 + i) for i, x in enumerate(self.further) if x != "zero columns"]
+        rest = [replace(tmem, role=x, operand=5 + i) for i, x in enumerate(self.further) if x in ("E", "SFA", "SFB")]
         return (Access("update", "D", (MemSpace.TMEM,), 0, agent=AGENT), left, tile, *rest)
 
     def reads_shared(self, operand: str) -> bool:
@@ -175,6 +187,11 @@ class DescribedMma(Instruction):
         columns = ZeroColumns.of_word(given["zero columns"]) if self.masks else None
         if columns is not None:
             columns.check(made.m, made.max_shift)
+        words = np.array([given.get(f"lanes {i}", 0) & 0xFFFFFFFF for i in range(self.lanes)], np.uint32)
+        if self.ctas == 2 and words.any():
+            raise ConstraintError(
+                "the lanes that an MMA of a pair leaves alone are not followed here: they must be none"
+            )
         factors = [(given.get(x, 0) & 0x3FFFFFFF) | i << 30 for x, i in (("SFA", made.sfa_id), ("SFB", made.sfb_id))]
         buffer, _, does = (self.collector or ("b0::discard" if self.stationary else "a::discard")).partition("::")
         return Further(
@@ -184,6 +201,8 @@ class DescribedMma(Instruction):
             columns=columns,
             negate=made.negate,
             collector=(buffer, does),
+            alone=np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool) if words.any() else None,
+            scale_d=self.scale_d,
         )
 
     def emit(self, out: Emitter, op: Op) -> None:

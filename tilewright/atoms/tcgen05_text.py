@@ -42,19 +42,26 @@ def mma_helper(atom: Tcgen05Mma | DescribedMma, out: Emitter) -> str:
     """The name of the device function that issues one instruction. Its arguments are those of :class:`.DescribedMma`,
     but that ``accumulate`` is the last."""
     shared, further = atom.reads_shared("A"), atom.further
+    scale_d = int(getattr(atom, "scale_d", 0))  # only those whose descriptors are numbers have one
     form = atom.form
     ends = [atom.kind, *["ws"] * form.weight_stationary, *["sp"] * form.sparse, atom.source.lower()]
     ends += ["pair"] * (atom.ctas == 2)
     rest = atom.mnemonic().removeprefix(form.mnemonic)
     ends += [f"{part[-2:].lower()}" for part in [rest.partition(".collector")[0]] if part]
     ends += [part.replace("::", "_") for part in [rest.partition(".collector::")[2]] if part]
-    name = "_".join(["tcgen05_mma", *ends, *["masked"] * ("zero columns" in further)])
+    ends += ["masked"] * ("zero columns" in further) + ["lanes"] * ("lanes 0" in further)
+    ends += [f"scaled_{scale_d}"] * bool(scale_d)
+    name = "_".join(["tcgen05_mma", *ends])
     a_type, constraint, slot = ("uint64_t", "l", "%1") if shared else ("uint32_t", "r", "[%1]")
     slots = {x: f"%{5 + i}" for i, x in enumerate(further)}
     metadata = f", [{slots['E']}]" if "E" in slots else ""
     scales = f", [{slots['SFA']}], [{slots['SFB']}]" if "SFA" in slots else ""
     mask = f", {slots['zero columns']}" if "zero columns" in slots else ""
+    words = [x for x in further if x.startswith("lanes")]
+    alone = f", {{{', '.join(slots[x] for x in words)}}}" if words else ""
+    mask += f", {scale_d}" if scale_d else ""
     names = {"E": "metadata", "SFA": "sfa", "SFB": "sfb", "zero columns": "zero_columns"}
+    names |= {x: x.replace(" ", "_") for x in words}
     types = {x: ("uint64_t", "l") if x == "zero columns" else ("uint32_t", "r") for x in further}
     parameters = "".join(f"{types[x][0]} {names[x]}, " for x in further)
     bound = "".join(f', "{types[x][1]}"({names[x]})' for x in further)
@@ -63,7 +70,7 @@ def mma_helper(atom: Tcgen05Mma | DescribedMma, out: Emitter) -> str:
         f"__device__ __forceinline__ void {name}(uint32_t d, {a_type} a, uint64_t b, uint32_t descriptor, "
         f"{parameters}uint32_t accumulate) {{\n"
         '  asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0;\\n"\n'
-        f'               "{atom.mnemonic()} [%0], {slot}, %2{metadata}, %3{scales}, p{mask}; }}"\n'
+        f'               "{atom.mnemonic()} [%0], {slot}, %2{metadata}, %3{scales}{alone}, p{mask}; }}"\n'
         f'               :: "r"(d), "{constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate){bound} : "memory");\n'
         "}\n",
     )

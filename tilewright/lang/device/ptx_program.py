@@ -266,9 +266,14 @@ class _Text:
         word, *rest = rest
         if found["scaled"]:
             places += [rest.pop(0), rest.pop(0)]
+        lanes = rest.pop(0) if rest and isinstance(rest[0], tuple) else ()
         keep, *masks = rest
-        if len(masks) > bool(found["ws"]) or not isinstance(keep, str):
-            raise ConstraintError("inline PTX: tcgen05.mma with a mask of lanes, or a scale of D, is not here yet")
+        scale = masks.pop() if masks and not found["ws"] else "0"
+        if len(masks) > bool(found["ws"]) or not isinstance(keep, str) or not str(scale).isdecimal():
+            raise ConstraintError(
+                "inline PTX: behind the instruction descriptor tcgen05.mma takes the lanes of D to leave alone, "
+                "whether it adds to D, and a scale of D, a number; .ws a zero-column mask instead"
+            )
         kind, source = found["kind"], "TS" if str(a).startswith("[") else "SS"
         factors, elements = int(found["factors"] or 0), int(found["elements"] or 0)
         if found["scaled"] and not factors and not elements:
@@ -283,10 +288,13 @@ class _Text:
             bool(masks),
             found["collector"] or "",
             elements,
+            len(lanes),
+            int(str(scale)),
         )
         left = self._address(a) if source == "TS" else self.number(a, I64)
         values = [self._address(d), left, self.number(b, I64), self.number(word, I32), self.number(keep, BOOL)]
         values += [self._address(place) for place in places] + [self.number(mask, I64) for mask in masks]
+        values += [self.number(word, I32) for word in lanes]
         Builder.current().call(mma, values, ())
 
     def number(self, token: Operand, kind: ScalarType) -> Value:
