@@ -225,3 +225,23 @@ def test_sizes_that_factors_do_not_allow() -> None:
             replace(entry.config, **changed).check()  # of several types
         with pytest.raises(ConstraintError, match=r"a K tile in steps of 128 .4 factors., not 64"):
             replace(entry.config, tile=(128, 128, 64)).check()
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_120a"])
+def test_memory_that_begins_anywhere(arch: str) -> None:
+    """Views at odd addresses and rows at odd strides are copied, ``out`` too; factors of no rows are none."""
+    operands, exact = product(24, 40, 128, (E4M3, E4M3), E8M0)
+    a, b, scale_a, scale_b = operands
+
+    def moved(x: np.ndarray, after: int) -> np.ndarray:
+        memory = np.zeros((x.shape[0], (x.shape[1] + 3) * x.itemsize + after), np.uint8)
+        found = memory[:, after : after + x.shape[1] * x.itemsize].view(x.dtype)
+        found[...] = x
+        return found
+
+    out = moved(np.full((24, 40), 7, np.float32), 4)
+    with sim.options(arch=arch):
+        found = block_scaled_matmul(moved(a, 3), moved(b.T, 1).T, scale_a, scale_b, out=out)
+        none = block_scaled_matmul(a[:0], b, scale_a[:0], scale_b)
+    assert found is out and none.shape == (0, 40)
+    np.testing.assert_array_equal(out, exact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from tilewright import BFloat16, Float4E2M1FN, Float8E4M3FN, Float8E5M2, Float8E8M0FNU, Float16, Float32, Int32, Int64
@@ -20,7 +21,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.mainloop.factors import WORDS
-from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.arrays import framework, namespace, new_result, row_major_copy
 from tilewright.gemm.operators.mixed import run
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.schedule.decomposition import PersistentTiles
@@ -61,7 +62,7 @@ def blocked_scales(scale: Any) -> Any:
     shape = *stack, down * ROWS, across * FACTORS
     padded = seen.new_zeros(shape) if kind == "torch" else library.zeros(shape, library.uint8)
     padded[..., :rows, :count] = seen
-    blocks = padded.reshape(-1, down, FACTORS, ROWS // FACTORS, across, FACTORS)
+    blocks = padded.reshape(prod(stack), down, FACTORS, ROWS // FACTORS, across, FACTORS)
     order = 0, 1, 4, 3, 2, 5
     blocks = blocks.permute(*order) if kind == "torch" else blocks.transpose(*order)
     return blocks.reshape(*stack, -1).view(scale.dtype)
@@ -85,14 +86,14 @@ def block_scaled_matmul(
         a: (M, K) of Float8E4M3FN or Float8E5M2, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. Or 4-bit
             floats (e2m1), two in a byte, the first in its low bits: (M, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of
             uint8. K is a multiple of 16 (8 bits) or 32 (4 bits). Or a stack (L, M, K) of such, as all others then are
-            but for the bias.
+            but for the bias. Matrices whose rows do not begin at multiples of 16 bytes are copied.
         b: (K, N), or (K / 2, N), of as many bits, columns contiguous (the transpose of a weight (N, K)).
         scale_a: (M, ceil(K / 32)) of Float8E8M0FNU, or for 4 bits also (M, ceil(K / 16)) of Float8E4M3FN (nvfp4); or
             what :func:`blocked_scales` gives for that.
         scale_b: (ceil(K / 32), N) or (ceil(K / 16), N) of the same type; or what :func:`blocked_scales` gives for its
             transpose.
         bias: a vector of N numbers.
-        out: (M, N) with contiguous rows; made if it is None. N is such that rows are multiples of 16 bytes.
+        out: (M, N); made if it is None. N is such that rows are multiples of 16 bytes.
         alpha: a number for the whole product: nvfp4's two scales of whole matrices, multiplied.
         activation: as for :func:`matmul`.
         out_dtype: BFloat16 (the default), Float16 or Float32.
@@ -129,6 +130,8 @@ def block_scaled_matmul(
     result = new_result(a, (m, n) if rank == 2 else (batch, m, n), dtype) if out is None else out
     D = Matrix.of("out", result)
     check_output(A.matrix, B.matrix, None, D, (m, n, batch))
+    if not in_rows_of_16(D) and D.dtype in RESULTS:  # kernels store by TMA
+        D = Matrix.of("out", new_result(a, tuple(result.shape), D.dtype))
     check_result(D)
     problem = Problem(A.matrix, B.matrix, D, D, False)
     of_b = swapped(scale_b) if len(getattr(scale_b, "shape", ())) == rank else scale_b
@@ -143,6 +146,8 @@ def block_scaled_matmul(
     if A.extent == 0:
         raise ArgumentError("block_scaled_matmul multiplies matrices with K > 0")
     launch(problem, A, B, factors, entry, function)
+    if D.source is not result:
+        result[...] = D.source
     return result
 
 
@@ -193,6 +198,8 @@ def elements(name: str, x: Any) -> Elements:
         if x.dtype is getattr(torch, "float4_e2m1fn_x2", None):
             x = x.view(torch.uint8)
     matrix = Matrix.of(name, x)
+    if not in_rows_of_16(matrix) and matrix.stride[1] == 1 and matrix.shape[1] * matrix.dtype.bytes % 16 == 0:
+        matrix = Matrix.of(name, row_major_copy(x))
     dtype = matrix.dtype if matrix.dtype in (Float8E4M3FN, Float8E5M2) else Float4E2M1FN
     if dtype is Float4E2M1FN and matrix.dtype.__name__ != "Uint8":
         raise ArgumentError(
@@ -201,9 +208,8 @@ def elements(name: str, x: Any) -> Elements:
         )
     if not in_rows_of_16(matrix):
         raise ArgumentError(
-            f"{name} has contiguous bytes along K, multiples of 16 of them, in rows and matrices that begin at "
-            f"multiples of 16 bytes and do not share any; not shape {tuple(matrix.source.shape)}, strides "
-            f"{tuple(array_of(matrix.source).stride)}"
+            f"{name} has contiguous bytes along K, multiples of 16 of them, not shape {tuple(matrix.source.shape)}, "
+            f"strides {tuple(array_of(matrix.source).stride)}"
         )
     return Elements(matrix, dtype)
 
@@ -247,7 +253,9 @@ def factors_of(name: str, scale: Any, operand: Elements, form: Format, problem: 
             f"each, {numbers} numbers in the order of blocked_scales{f', in {batch} matrices' if stack else ''}"
         )
     elif tuple(array.stride) != (numbers, 1)[-len(array.shape) :] or array.address % 16:
-        raise ArgumentError(f"{name} is contiguous and begins at a multiple of 16 bytes: make a copy")
+        scale = row_major_copy(scale)
+    if 0 in (rows, count, batch):
+        return Matrix.of(name, new_result(scale, (*stack, down, WORDS * across), Int64))
     words = scale.view(namespace(scale).int64)
     return Matrix.of(name, words.reshape(*stack, down, WORDS * across))
 
