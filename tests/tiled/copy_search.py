@@ -38,6 +38,9 @@ class Drawing:
 
     def __init__(self, seed: int) -> None:
         self.rng, self.text = np.random.default_rng(seed), f"case {seed}:"
+        self.bounds: Any = None
+        self.outside = 0
+        """What is in ``y`` outside of the bounds of a copy with predicates."""
 
     def choose(self, name: str, *values: Any) -> Any:
         found = values[int(self.rng.integers(len(values)))]
@@ -130,6 +133,62 @@ def by_cp_async(draw: Drawing) -> tuple[Body, int, tuple[int, int], str]:
     return body, threads, tile, kind
 
 
+def drawn_bounds(draw: Drawing, each: tuple[int, int], tile: tuple[int, int]) -> None:
+    """Rows and columns that are copied: whole vectors; all of one of them, often."""
+    drawn = [int(draw.rng.integers(0, whole // own + 1)) * own for own, whole in zip(each, tile, strict=True)]
+    whole = draw.choose("bounded are", "both", "rows", "columns")
+    draw.bounds = (tile[0] if whole == "columns" else drawn[0], tile[1] if whole == "rows" else drawn[1])
+    draw.text += f" bounds {draw.bounds};"
+
+
+def predicates(draw: Drawing, thread: Any, values: int, tile: tuple[int, int], apart: bool) -> Any:
+    """One for each instruction of a thread in each tile, which moves ``values``; those along a mode that no bound
+    crosses are one, unless they are ``apart``."""
+    places = thread.partition_S(cute.make_identity_tensor(tile))  # (value, tiles of m, tiles of n)
+    v, m, n = (int(cute.size(places, mode=[mode])) for mode in range(3))
+    v //= values
+    strides = (1, v if apart or draw.bounds[0] < tile[0] else 0, v * m if apart or draw.bounds[1] < tile[1] else 0)
+    found = cute.make_rmem_tensor(cute.make_layout((v, m, n), stride=strides), cutlass.Boolean)
+    for k in cutlass.range_constexpr(v):
+        for i in cutlass.range_constexpr(m):
+            for j in cutlass.range_constexpr(n):
+                found[k, i, j] = cute.elem_less(places[k * values, i, j], draw.bounds)
+    return found
+
+
+def with_predicates(draw: Drawing) -> tuple[Body, int, tuple[int, int], str]:
+    """Vectors within bounds into a fragment, or by ``cp.async``, which fills the others with zeros."""
+    kind = draw.choose("elements", "f16", "f32", "u8")
+    memory_too = draw.choose("by", "registers", "cp.async") == "cp.async"
+    bits = draw.choose("bits", 32, 64, 128)
+    copy, threads, one = drawn_copy(draw, (asynchronous if memory_too else universal)(bits, DTYPES[kind]))
+    rest = draw.choose("tiles", (1, 1), (2, 1), (1, 3), (2, 2))
+    tile = one[0] * rest[0], one[1] * rest[1]
+    values = bits // DTYPES[kind].width
+    drawn_bounds(draw, (min(values, one[0]), min(values, one[1])), tile)
+    layout, apart = drawn_shared(draw, *tile), draw.choose("predicates apart", False, True)
+
+    def by_registers(tidx: Any, x: Any, y: Any) -> None:
+        thread = copy.get_slice(tidx)
+        source = thread.partition_S(x)  # (value, tiles of m, tiles of n)
+        fragment = cute.make_fragment_like(source)
+        fragment.fill(1)
+        cute.copy(copy, source, fragment, pred=predicates(draw, thread, values, tile, apart))
+        cute.autovec_copy(fragment, thread.partition_D(y))
+
+    def by_memory(tidx: Any, x: Any, y: Any) -> None:
+        thread, memory = copy.get_slice(tidx), shared(layout, DTYPES[kind])
+        chosen = predicates(draw, thread, values, tile, apart)
+        cute.copy(copy, thread.partition_S(x), thread.partition_D(memory), pred=chosen)
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        element_by_element(tidx, threads, memory, y)
+
+    draw.outside = 0 if memory_too else 1
+    return by_memory if memory_too else by_registers, threads, tile, kind
+
+
 def drawn_mma(draw: Drawing) -> tuple[Any, int]:
     warps = draw.choose("warps", (1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 2, 1))
     m, n, k = 16 * warps[0], 16 * warps[1], 16
@@ -189,6 +248,7 @@ def by_stmatrix(draw: Drawing) -> tuple[Body, int, tuple[int, int], str]:
 INSTRUCTIONS = {
     "registers": through_registers,
     "cp.async": by_cp_async,
+    "predicates": with_predicates,
     "ldmatrix": by_ldmatrix,
     "stmatrix": by_stmatrix,
 }
@@ -211,7 +271,10 @@ def check(seed: int, instruction: str) -> str:
     expected = memory.copy()
     offset = (y.ctypes.data - memory.ctypes.data) // memory.itemsize
     strides = y.strides
-    np.lib.stride_tricks.as_strided(expected[offset:], shape, strides)[...] = x
+    wanted = np.lib.stride_tricks.as_strided(expected[offset:], shape, strides)
+    wanted[...] = x if draw.bounds is None else draw.outside
+    if draw.bounds is not None:
+        wanted[: draw.bounds[0], : draw.bounds[1]] = x[: draw.bounds[0], : draw.bounds[1]]
     try:
         run(body, x, y, threads=threads, aligned=False)
     except SimulationError as error:
