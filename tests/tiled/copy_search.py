@@ -158,9 +158,9 @@ def predicates(draw: Drawing, thread: Any, values: int, tile: tuple[int, int], a
 
 def with_predicates(draw: Drawing) -> tuple[Body, int, tuple[int, int], str]:
     """Vectors within bounds into a fragment, or by ``cp.async``, which fills the others with zeros."""
-    kind = draw.choose("elements", "f16", "f32", "u8")
+    kind = draw.choose("elements", "f16", "f32", "f32", "u8")
     memory_too = draw.choose("by", "registers", "cp.async") == "cp.async"
-    bits = draw.choose("bits", 32, 64, 128)
+    bits = draw.choose("bits", 32, 32, 64, 128) if memory_too else DTYPES[kind].width * draw.choose("values", 1, 2, 4)
     copy, threads, one = drawn_copy(draw, (asynchronous if memory_too else universal)(bits, DTYPES[kind]))
     rest = draw.choose("tiles", (1, 1), (2, 1), (1, 3), (2, 2))
     tile = one[0] * rest[0], one[1] * rest[1]
