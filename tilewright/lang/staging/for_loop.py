@@ -115,23 +115,44 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
     cls = type(_widest(bounds))
     if cls.width > 64:
         raise fail(f"range counts in 64 bits at most: convert the {cls.__name__} with .to(Int64) or .to(Int32)")
-    if not cls.signed and any((as_python(bound) or 0) < 0 for bound in bounds):  # downwards: it must be able to say so
-        cls = Int64 if cls.width > 16 else Int32
+    upwards = _is_upwards(bounds[2])
+    if not cls.signed and (not upwards or any((as_python(bound) or 0) < 0 for bound in bounds)):
+        if as_python(bounds[2]) is None and not all(map(_fits_int64, bounds)):
+            raise fail(f"range in {cls.__name__} by a step whose sign is not known: convert the bounds to Int64")
+        cls = Int64 if cls.width > 16 else Int32  # it must be able to say that it ends below zero
+    shown = cls
+    if cls.width < 32:  # the last step may go past what the type holds, and would come back from its other end
+        cls = Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
     known = as_python(step)
-    if known is not None and known > 0:
+    if upwards:
+        if known is None:
+            step.require(step != 0, "range() by a step of zero never ends")
+            known = step.divisibility
         bound = None if stop.facts.bound is None else stop.facts.bound - 1
         facts = Facts(start.nonneg, _common_divisor(start, known), bound)
-        return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: cls(counter).learn(facts)
+        return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: shown(cls(counter).learn(facts))
     # Downwards, or by a run-time step: the loop counts its iterations, ceil((stop - start) / step) of them, and the
     # index is computed from that count.
     count = operators.binary("max", -((start - stop) // step), 0)
 
     def index_of(counter: Value) -> Any:
-        return start + cls(counter).learn(Facts(nonneg=True)) * step
+        return shown(start + cls(counter).learn(Facts(nonneg=True)) * step)
 
     builder = Builder.current()
     return builder.constant(cls.ir_type, 0), cls(count).ir_value(), builder.constant(cls.ir_type, 1), index_of
+
+
+def _is_upwards(step: Any) -> bool:
+    """Whether a step is known to be positive: a number, or one whose type has no sign."""
+    known = as_python(step)
+    return known > 0 if known is not None else not type(as_numeric(step)).signed
+
+
+def _fits_int64(bound: Any) -> bool:
+    """Whether an Int64 holds all numbers that a bound can be."""
+    number, known = as_numeric(bound), as_python(bound)
+    return type(number).signed or type(number).width < 64 or (known is not None and known < 1 << 63)
 
 
 def _common_divisor(start: Any, step: int) -> int:
