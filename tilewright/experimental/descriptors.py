@@ -6,48 +6,37 @@ from typing import Any
 
 from tilewright.atoms.tcgen05_descriptor import ACCUMULATORS, FORMATS, InstructionDescriptor
 from tilewright.errors import ConstraintError
-from tilewright.ir.core import Value
 from tilewright.ir.types import F32, scalar_of
-from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric, unwrap
 
 _FIELD, _UNIT = 0x3FFF, 16
 
 
 class _Word:
-    """A number of the program with fields of its own."""
+    """A number of the program with fields of its own, which sums and differences keep."""
 
-    word: Any
+    __slots__ = ()
     _kind: Any
+    value: Any
 
-    def __init__(self, x: Any) -> None:
-        self.word = self._kind(getattr(x, "word", x))
+    @property
+    def word(self) -> Any:
+        """The number alone."""
+        return self._kind(self.value)
 
     def __add__(self, other: Any) -> Any:
-        return type(self)(self.word + self._kind(as_numeric(unwrap(other))))
+        return type(self)(self.word + self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return type(self)(self.word - self._kind(as_numeric(unwrap(other))))
+        return type(self)(self.word - self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
 
     def __or__(self, other: Any) -> Any:
-        return type(self)(self.word | self._kind(as_numeric(unwrap(other))))
-
-    def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
-        found: Value = self.word.ir_value()
-        return found
-
-    def __extract_mlir_values__(self) -> list[Value]:
-        return [self.word.ir_value()]
-
-    def __new_from_mlir_values__(self, values: list[Value]) -> Any:
-        return type(self)(wrap(values[0]))
-
-    def __carry_key__(self) -> Any:
-        return type(self).__name__
+        return type(self)(self.word | self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
 
 
-class Tcgen05SmemDesc(_Word):
+class Tcgen05SmemDesc(_Word, Int64):
     """A matrix descriptor of ``tcgen05`` (PTX ISA, "Shared memory descriptor"), a number of 64 bits. Added numbers go
     to its start address, in units of 16 bytes.
 
@@ -58,6 +47,7 @@ class Tcgen05SmemDesc(_Word):
     ['0x4000404000010042', '0x4000404000010043']
     """
 
+    __slots__ = ()
     _kind = Int64
 
     @classmethod
@@ -102,7 +92,7 @@ class Tcgen05SmemDesc(_Word):
         return self + (offset // _UNIT if isinstance(offset, int) else Int64(Int32(offset) >> 4))
 
 
-class Tcgen05InstrDesc(_Word):
+class Tcgen05InstrDesc(_Word, Int32):
     """The instruction descriptor of the kinds without block scales, a number of 32 bits.
 
     >>> from tilewright import BFloat16, Float32
@@ -110,6 +100,7 @@ class Tcgen05InstrDesc(_Word):
     '0x8100490'
     """
 
+    __slots__ = ()
     _kind = Int32
 
     @classmethod
@@ -146,7 +137,7 @@ class Tcgen05InstrDesc(_Word):
         return cls(_signed(made.word))
 
 
-class Tcgen05MxInstrDesc(_Word):
+class Tcgen05MxInstrDesc(_Word, Int32):
     """The instruction descriptor of the kinds with block scales.
 
     >>> from tilewright import Float8E4M3FN
@@ -155,6 +146,7 @@ class Tcgen05MxInstrDesc(_Word):
     '0x8900000'
     """
 
+    __slots__ = ()
     _kind = Int32
     _packed = False
 
@@ -214,6 +206,7 @@ class Tcgen05MxOmmaInstrDesc(Tcgen05MxInstrDesc):
     '0x8100480'
     """
 
+    __slots__ = ()
     _packed = True
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.atoms.ptx.step import ACTIONS
 from tilewright.atoms.ptx.text import Operand, Program, Statement, immediate, parse, parts
-from tilewright.atoms.tcgen05_described import DescribedMma
+from tilewright.atoms.tcgen05_described import DescribedCopy, DescribedMma
 from tilewright.atoms.tcgen05_validity import instruction_k
 from tilewright.atoms.tensor_memory_shift import TmemShift
 from tilewright.errors import ConstraintError
@@ -26,18 +26,22 @@ from tilewright.lang.device import mbarriers, ptx_memory
 from tilewright.lang.device.ptx_instructions import constant_of, place_of, pointer_of, reaches, shared_place_of
 from tilewright.lang.device.ptx_registers import into
 from tilewright.lang.device.tensor_memory import (
+    alloc_tmem,
+    dealloc_tmem,
     fence_view_async_tmem_load,
     fence_view_async_tmem_store,
+    relinquish_tmem_alloc_permit,
     tcgen05_commit,
     tcgen05_fence_after_thread_sync,
     tcgen05_fence_before_thread_sync,
 )
 from tilewright.lang.device.warps import elected
-from tilewright.lang.numbers.numeric import Int16, Int64, Uint16, Uint32, Uint64, wrap
+from tilewright.lang.numbers.numeric import Int16, Int32, Int64, Uint16, Uint32, Uint64, wrap
 from tilewright.lang.staging.with_block import only_if
 from tilewright.lang.tensors.algebra import make_rmem_tensor
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 
 _LOOP = re.compile(
     r"(?P<loop>\w+):\s*mbarrier\.(?:try|test)_wait\.parity[.\w:]*\s+(?P<done>\w+),\s*(?P<place>\[[^]]+\]),\s*"
@@ -65,6 +69,14 @@ _COMMIT = re.compile(
     r"tcgen05\.commit\.cta_group::([12])\.mbarrier::arrive::one(?:\.shared::cluster)?(\.multicast::cluster)?\.b64"
 )
 _SHIFT = re.compile(r"tcgen05\.shift\.(?:down\.)?cta_group::([12])(?:\.down)?")
+_COLUMNS = re.compile(
+    r"tcgen05\.(?P<does>alloc|dealloc|relinquish_alloc_permit)\.cta_group::(?P<ctas>[12])\.sync\.aligned"
+    r"(?:\.shared::cta)?(?:\.b32)?"
+)
+_TO_TENSOR_MEMORY = re.compile(
+    r"tcgen05\.cp\.cta_group::(?P<ctas>[12])\.(?P<shape>\d+x\d+b(?:\.warpx[24](?:::\d+_\d+)?)?)"
+    r"(?:\.b8x16\.(?P<format>\w+))?"
+)
 _PLAIN = {
     "tcgen05.fence::before_thread_sync": tcgen05_fence_before_thread_sync,
     "tcgen05.fence::after_thread_sync": tcgen05_fence_after_thread_sync,
@@ -255,10 +267,26 @@ class _Text:
             tcgen05_commit(self._pointer(operands[0]), mask, int(commit[1]))
         elif (shift := _SHIFT.fullmatch(opcode)) is not None:
             Builder.current().call(TmemShift(int(shift[1])), [self._address(operands[0])], ())
+        elif (columns := _COLUMNS.fullmatch(opcode)) is not None:
+            self._columns(columns["does"], columns["ctas"] == "2", operands)
+        elif (copy := _TO_TENSOR_MEMORY.fullmatch(opcode)) is not None:
+            made = DescribedCopy(copy["shape"], int(copy["ctas"]), copy["format"] or "")
+            Builder.current().call(made, [self._address(operands[0]), self.number(operands[1], I64)], ())
         elif ptx_memory.follows(statement := Statement(opcode, operands), self):
             ptx_memory.emit(statement, self)
         else:
             raise ConstraintError(f"inline PTX: {opcode} is not here yet")
+
+    def _columns(self, does: str, pair: bool, operands: tuple[Operand, ...]) -> None:
+        """Allocate columns of tensor memory, free them, or say that there will be no more."""
+        if does == "relinquish_alloc_permit":
+            return relinquish_tmem_alloc_permit(pair)
+        place, number = operands
+        known = self.constant(number)
+        columns = wrap(self.number(number, I32)) if known is None else known
+        if does == "alloc":
+            return alloc_tmem(columns, Pointer(self._pointer(place).value(), Int32), pair)
+        return dealloc_tmem(TensorMemory(wrap(self.number(place, I32)), Int32), columns, pair)
 
     def _mma(self, found: re.Match[str], operands: tuple[Operand, ...]) -> None:
         d, a, b, *rest = operands
@@ -387,7 +415,7 @@ def _offset(place: re.Match[str]) -> int | None:
 
 
 def _written(statement: Statement) -> list[str]:
-    if statement.opcode.split(".")[0] in ("bar", "barrier"):
+    if statement.opcode.split(".")[0] in ("bar", "barrier") or statement.opcode.startswith("tcgen05.dealloc"):
         return []
     return [part for part in parts(statement.operands[0]) if part != "_"] if statement.operands else []
 
