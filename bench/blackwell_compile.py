@@ -1,11 +1,12 @@
 """The library's kernels for Blackwell, compiled by NVRTC without a GPU: registers, spills, instructions, CPU time.
 
-    python bench/blackwell_compile.py [--sizes] [--write]
+    python bench/blackwell_compile.py [--sizes] [--only TEXT] [--write]
 
 Each kernel in its usual size, for every architecture it is for, by every decomposition, in a process of its own with
 nothing cached: ``cold_s`` are seconds of CPU time of staging, NVRTC and ptxas, without imports. With ``--sizes`` all
 tiles, pairs and parts too (one cluster of each), in one process. A kernel that spills, has warnings, or lacks the
-instructions of tensor cores and TMA is an error. ``--write`` puts the rows in bench/results.
+instructions of tensor cores and TMA is an error. ``--only``: kernels with this in their names. ``--write`` puts the
+rows in bench/results.
 """
 
 from __future__ import annotations
@@ -204,6 +205,7 @@ def in_own_process(number: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--one", type=int)
     asked = parser.parse_args()
@@ -212,6 +214,8 @@ def main() -> None:
         return
     rows = []
     for number, job in enumerate(jobs(asked.sizes)):
+        if asked.only not in job.label:
+            continue
         rows.append(job.row() if asked.sizes else in_own_process(number))
         print(json.dumps(rows[-1]), flush=True)
     unsound = [row for row in rows if not row["sound"]]
