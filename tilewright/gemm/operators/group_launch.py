@@ -244,17 +244,17 @@ def majors(problem: Problem) -> Any:
 def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str, sharing: bool = False) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands with these layouts, where blocks may
     be ``sharing`` tiles; in the simulator the one that it finishes first."""
-    shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu)
-    family = entry.family.grouped
-    if sharing:
-        sizes = [size for size in sizes if family.shares(size)] or sizes
+    shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu, sharing)
     if machine == "cpu" and plan.simulated().sizes == "simulator":
         return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
     extents = np.array([shape[:3] for shape in shapes], float)
-    time_us = family.shared_us if sharing else family.time_us
+    time_us = entry.family.grouped.shared_us if sharing else entry.family.grouped.time_us
     return min(sizes, key=lambda size: time_us(size, extents, gpu))
 
 
-def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits) -> list[AnyConfig]:
-    """The sizes for operands with these layouts that the GPU has the shared memory for."""
-    return [size for size in entry.family.grouped.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
+def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits, sharing: bool = False) -> list[AnyConfig]:
+    """The sizes for operands with these layouts that the GPU has the shared memory for; those that have registers for
+    ``sharing`` tiles, if any do."""
+    family = entry.family.grouped
+    found = [size for size in family.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
+    return sharing and [size for size in found if family.shares(size)] or found

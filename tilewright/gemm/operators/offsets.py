@@ -375,6 +375,9 @@ def check_reach(entry: KernelEntry, problem: Problem) -> None:
 class OffsetLaunch(TableLaunch):
     """One kernel for the groups of a product."""
 
+    sharing: bool = False
+    """Whether the k tiles of all tiles are dealt out in even shares."""
+
     def __init__(self, product: CutProduct, entry: KernelEntry, step: int) -> None:
         problem, gpu = product.problem, limits(product.problem.machine)
         config = fastest_cut(problem, product.mode, product.groups, entry, gpu, product.sharing)
@@ -408,7 +411,7 @@ class OffsetLaunch(TableLaunch):
             not config.persistent,
             step,
             self.gathered_rows(product),
-            product.sharing,
+            self.sharing,
         )
 
     def gathered_rows(self, product: Any) -> GatheredRows | None:
@@ -443,7 +446,7 @@ def fastest_cut(
     """The size for groups of which the host does not know how they cut the mode, where blocks may be ``sharing`` tiles;
     in the simulator the one that it finishes first if they are equal."""
     extents, family = problem_extents(problem), entry.family.grouped
-    sizes = usable_sizes(any_begin(problem, mode), entry, gpu)
+    sizes = usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
         return min(sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
