@@ -112,6 +112,7 @@ class RegistersInFlight(Checker):
             known.missing_fences = missing_fences(known.function)
         self.unfenced = dict(known.missing_fences)
         self.flights: dict[tuple[Wave, int], WarpInFlight] = {}
+        self.changes = 0  # counts what has been put in flight, and the waits
         self.issued: dict[
             Op, tuple[str, list[tuple[Value, InFlight]]]
         ] = {}  # what an op puts in flight, by which agent
@@ -148,6 +149,7 @@ class RegistersInFlight(Checker):
         for order in atom.orders:
             if order.agent not in WORDS:
                 continue
+            self.changes += 1
             for _, flights in self._of(group):
                 if order.agent == WGMMA:
                     flights.executed.append(op)
@@ -221,20 +223,31 @@ class RegistersInFlight(Checker):
             if op in self.unfenced:
                 self._unfenced(group, op, self.unfenced.pop(op))
             agent, flying = issued
+            self.changes += 1
             for _, flights in self._of(group):
                 opened = flights.groups(agent).open
                 for value, flight in flying:
                     opened.setdefault(value, {})[id(flight)] = flight
             return
+        if self._none_in_flight(group):
+            return
         for row, flights in self._of(group):
-            if not flights.in_flight:
-                continue
             for does, side in (("read", reads), ("write", writes)):
                 for value, registers in side:
                     for flight in flights.of(value):
                         # Reading an operand that wgmma reads is fine; all else meets a write.
                         if flight.registers & registers and (does == "write" or flight.writes):
                             self._report(group, row, op, value, does, flight)
+
+    def _none_in_flight(self, group: Group) -> bool:
+        """Whether no warp of the group has anything in flight, active or not. Invariant: what is in flight changes only
+        together with ``changes``, so what was found at this count is what would be found now."""
+        known: tuple[int, bool] | None = group.registers.get("check.none_in_flight")
+        if known is None or known[0] != self.changes:
+            warps = [self._flights(group, warp) for warp in group.warps.tolist()]
+            none = not any(flights.in_flight for flights in warps)
+            known = group.registers["check.none_in_flight"] = self.changes, none
+        return known[1]
 
     def _unfenced(self, group: Group, op: Op, access: Op) -> None:
         made = access.opcode == "frag.alloc"
