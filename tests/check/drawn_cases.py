@@ -50,13 +50,15 @@ def pairs() -> dict[str, Any]:
 
 @cache
 def launch_of(kind: str, which: str) -> tuple[Callable[[], None], int]:
-    """A launch, and the seed of its schedule. ``kind``: ``tiles``, ``drawn``, ``lanes``, ``bug`` or ``twin``."""
+    """A launch, and the seed of its schedule. ``kind``: ``tiles``, ``several``, ``drawn``, ``lanes``, ``bug``,
+    ``twin``."""
     if kind in ("bug", "twin"):
         pair = pairs()[which]
         return lambda: pair.run(kind == "bug"), seed_of(pair, kind == "bug")
     seed = int(which)
-    if kind == "tiles":
-        kernel, x, y = tiles.kernel_of(seed), numbers(tiles.THREADS), np.zeros(2 * tiles.THREADS, np.float32)
+    if kind in ("tiles", "several"):
+        kinds = tiles.SEVERAL if kind == "several" else tiles.KINDS
+        kernel, x, y = tiles.kernel_of(seed, kinds), numbers(tiles.THREADS), np.zeros(2 * tiles.THREADS, np.float32)
         return lambda: launch(kernel, x, y, grid=2, block=tiles.THREADS), seed
     drawn = RANDOM[kind](seed)
     kernel = module_of(drawn, Path(tempfile.mkdtemp()), f"{kind}_{seed}").kernel

@@ -96,6 +96,32 @@ def a_group_that_another_lane_commits(bug: bool) -> None:
     launch(kernel, *[cute.runtime.from_dlpack(numbers(64), assumed_align=16) for _ in range(2)])
 
 
+@pair("data-race", "cute.copy(send, mine, theirs)", "s[t] = 7.0")
+def one_of_the_lanes_that_copy_does_not_wait(bug: bool) -> None:
+    """Several lanes issue bulk copies with one instruction, and each has to wait for its own."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(32), 128)
+        send = cute.make_copy_atom(cpasync.CopyBulkS2GOp(), cutlass.Float32)
+        s[t] = x[t]
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if t % 16 == 0:
+            mine, theirs = cute.local_tile(s, (16,), (t // 16,)), cute.local_tile(y, (16,), (t // 16,))
+            cute.copy(send, mine, theirs)
+            cute.arch.cp_async_bulk_commit_group()
+        if t < (1 if cutlass.const_expr(bug) else 32):
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        cute.arch.sync_threads()
+        s[t] = 7.0
+        if t % 16 == 0:
+            cute.arch.cp_async_bulk_wait_group(0)
+
+    launch(kernel, *[cute.runtime.from_dlpack(numbers(32), assumed_align=16) for _ in range(2)], block=32)
+
+
 @pair("data-race", "cute.copy(put, tile, y)", "tile[t] = x[t]")
 def a_bulk_store_at_the_end_of_a_block_that_reads_too_early(bug: bool) -> None:
     """No thread waits for it either, which ends the launch: the earlier mistakes are reported, too."""

@@ -8,7 +8,7 @@ gains. Where the invariant of a short cut is stated, is ``where``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -19,6 +19,7 @@ from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.barrier_clocks import BarrierClocks
 from tilewright.sim.checks.clocks import ClockColumns, Clocks
 from tilewright.sim.checks.flags import Flags
+from tilewright.sim.checks.mbarriers import MbarrierRules
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.proxies import Proxies
@@ -40,7 +41,7 @@ class ShortCut(NamedTuple):
     name: str
     owner: Any
     names: tuple[str, ...]
-    plain: Callable[..., Any]
+    plain: Any
 
     @contextlib.contextmanager
     def off(self) -> Iterator[None]:
@@ -72,7 +73,8 @@ def nothing(*_: Any) -> None:
     pass
 
 
-_init, _issue, _hear = Group.__init__, HappensBefore.issue, Events._hear
+_init, _issue, _hear = Group.__init__, HappensBefore.issued_together, Events._hear
+_together: dict[type, Any] = {observer: observer.issued_together for observer in (HappensBefore, MbarrierRules)}
 _arrive, _read, _begin, _flags = BarrierClocks.arrive, Shadow.read, Uninitialised.begin, Flags.access
 
 
@@ -120,9 +122,15 @@ def joined(clock: SparseClock, other: SparseClock) -> None:
         clock.lanes[who] = max(clock.lanes.get(who, 0), when)
 
 
-def issued_alone(order: HappensBefore, group: Group, effect: Any) -> None:
-    order.issuing = None
-    _issue(order, group, effect)
+def issued_alone(order: HappensBefore, group: Group, effects: Any) -> None:
+    for effect in effects:
+        order.issuing = None
+        _issue(order, group, [effect])
+
+
+def issued_one_by_one(observer: HappensBefore | MbarrierRules, group: Group, effects: Any) -> None:
+    for effect in effects:
+        _together[type(observer)](observer, group, [effect])
 
 
 def read_again(flags: Flags, *rest: Any, **more: Any) -> None:
@@ -172,7 +180,11 @@ SHORT_CUTS = [
     ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
     ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
     ShortCut("reads before a barrier", Shadow, ("has_newer_reads",), yes),
+    ShortCut("issues told together", [HappensBefore, MbarrierRules], ("issued_together",), issued_one_by_one),
     ShortCut("accesses told together", [Races, Uninitialised], ("pointed_together",), Observer.pointed_together),
+    ShortCut("accesses through several pointers", [Races, Uninitialised], ("pointed_each",), Observer.pointed_each),
+    ShortCut("stores of an op kept as one", Races, ("_apart",), no),
+    ShortCut("one effect for a call of cp.async", [HappensBefore, Races, Uninitialised], ("each_effect",), True),
     ShortCut("stores of whole rows", Races, ("_fills_rows",), no),
     ShortCut("entries of a warp from one", Accessors, ("by_mask",), no),
     ShortCut("facts of a group found once", Group, ("__init__",), forgetful),
@@ -181,7 +193,7 @@ SHORT_CUTS = [
     ShortCut("lanes that issue alone", Clocks, ("issues_alone",), no),
     ShortCut("barriers that are reached together", BarrierClocks, ("arrive",), barrier_by_barrier),
     ShortCut("rows that clocks share", SparseClock, ("join",), joined),
-    ShortCut("one snapshot for the copies of an op", HappensBefore, ("issue",), issued_alone),
+    ShortCut("one snapshot for the copies of an op", HappensBefore, ("issued_together",), issued_alone),
     ShortCut("flags that are read again", Flags, ("access",), read_again),
     ShortCut("fences asked once for a warp", Flags, ("_by_fence_once",), fences_asked_again),
     ShortCut("accumulators written again", TensorMemoryOrder, ("_writes_again",), no),

@@ -61,7 +61,7 @@ def test_groups_of_copies_against_plain_ones(seed: int) -> None:
                 plain.issued.setdefault((warp, lane), set()).add(int(plain.open[warp]))
         elif what == "one":
             warp, lane = int(warps[0]), draw.randrange(32)
-            made.issue_one(warp, lane, 1)
+            made.issue_by_lanes(np.array([warp]), np.array([lane]), 1)
             plain.issued.setdefault((warp, lane), set()).add(int(plain.open[warp]))
         elif what == "commit":
             made.commit(warps, None, 1)

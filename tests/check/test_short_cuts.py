@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections import Counter
 from typing import Any
 
@@ -31,6 +32,10 @@ NOTICED_BY = {
     "reads kept in a list": ("tiles", "17"),
     "reads before a barrier": ("tiles", "12"),
     "accesses told together": ("tiles", "5"),
+    "issues told together": ("bug", "one_of_the_lanes_that_copy_does_not_wait"),
+    "accesses through several pointers": ("bug", "one_warp_releases_what_the_threads_of_four_have_read"),
+    "stores of an op kept as one": ("several", "1"),
+    "one effect for a call of cp.async": ("several", "2"),
     "stores of whole rows": ("bug", "lanes_exchange_through_global_memory"),
     "entries of a warp from one": ("tiles", "17"),
     "facts of a group found once": ("bug", "a_rotation_in_place"),
@@ -56,6 +61,12 @@ NOTICED_BY = {
 """For each short cut a case that a wrong form of it was seen to change, mostly one that says "ordered" or "the same" of
 everything."""
 
+OF_SEVERAL = (
+    "accesses told together",
+    "accesses through several pointers",
+    "stores of an op kept as one",
+    "one effect for a call of cp.async",
+)
 BY_DEFAULT = ("asleep until something is undefined", "cells of 16 bytes")  # short cuts that all checks do not take
 
 
@@ -75,6 +86,18 @@ def test_the_findings_are_the_same_without_any() -> None:
                 stack.enter_context(cut.off())
             plain = report_of(kind, which)
         assert report_as_it_is(kind, which) == plain, f"{kind} {which}"
+
+
+def test_accesses_of_an_op_one_by_one() -> None:
+    """Kernels whose ops make two accesses each, of which the short cuts above take many as one."""
+    together = [cut for cut in SHORT_CUTS if cut.name in OF_SEVERAL]
+    assert len(together) == len(OF_SEVERAL)
+    for which in random.Random("several").sample(range(200), 4):
+        with contextlib.ExitStack() as stack:
+            for cut in together:
+                stack.enter_context(cut.off())
+            plain = report_of("several", str(which))
+        assert plain and report_as_it_is("several", str(which)) == plain, which
 
 
 def test_the_rule_for_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:

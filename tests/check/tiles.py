@@ -11,13 +11,14 @@ import tilewright as cutlass
 from tilewright import cute
 
 THREADS = 96
+SEVERAL = ("stores", "copies", "load", "sync", "stores", "copies", "wait", "both")  # accesses of which ops make two
 KINDS = ("store", "load", "sync", "warp", "named", "load", "store", "wide", "copy", "wait", "both")
 
 
-def program(seed: int) -> list[tuple[str, int, int, int]]:
+def program(seed: int, kinds: tuple[str, ...] = KINDS) -> list[tuple[str, int, int, int]]:
     """(what, tile, pattern, who) of each step."""
     draw = random.Random(seed)
-    return [(draw.choice(KINDS), draw.randrange(2), draw.randrange(7), draw.randrange(4)) for _ in range(14)]
+    return [(draw.choice(kinds), draw.randrange(2), draw.randrange(7), draw.randrange(4)) for _ in range(14)]
 
 
 def place(pattern: int, t: Any) -> Any:
@@ -52,18 +53,29 @@ def step(what: str, tile: Any, source: Any, pattern: int, t: Any) -> Any:
         cute.arch.cp_async_commit_group()
     elif what == "wait":
         cute.arch.cp_async_wait_group(0)
+    elif what in ("stores", "copies"):  # to one tile and the other, or to places that lanes share
+        apart = cute.make_layout((1, 2), stride=(1, THREADS if pattern < 5 else 4))
+        two = cute.make_tensor(tile.iterator + at, apart)
+        if what == "stores":
+            values = cute.make_fragment_like(two)
+            values.fill(t + pattern)
+            cute.copy(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32), values, two)
+        else:
+            atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=32)
+            cute.copy(atom, cute.make_tensor(source.iterator + t, cute.make_layout((1, 2), stride=(1, 0))), two)
+            cute.arch.cp_async_commit_group()
     return cute.Float32(0)
 
 
-def kernel_of(seed: int) -> Any:
+def kernel_of(seed: int, kinds: tuple[str, ...] = KINDS) -> Any:
     """The kernel of these steps, done twice; it takes ``THREADS`` numbers, and gives as many for each of two blocks."""
-    steps = program(seed)
+    steps = program(seed, kinds)
 
     @cute.kernel
     def kernel(x: cute.Tensor, y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
         b, _, _ = cute.arch.block_idx()
-        memory = cute.arch.alloc_smem(cute.Float32, 2 * THREADS + 4)
+        memory = cute.arch.alloc_smem(cute.Float32, (3 if kinds is SEVERAL else 2) * THREADS + 4)
         tiles = [cute.make_tensor(memory + k * THREADS, cute.make_layout(THREADS)) for k in range(2)]
         total = cute.Float32(0)
         for _turn in range(2):

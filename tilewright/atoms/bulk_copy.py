@@ -142,9 +142,11 @@ class BulkLoad(BulkCopy):
         for target, source in copies:
             addresses = lanes.addresses(source)
             where = receivers(lanes, target, shared[0], masks)
+            loads = []
             for lane in map(int, np.flatnonzero(lanes.active())):
                 load = _Load(lanes, self.mnemonic(), int(addresses[lane]), size, where(lane))
-                lanes.eventually(load, lane=lane, size=size)
+                loads.append((load, lane, size))
+            lanes.all_eventually(loads)
         return ()
 
 
@@ -196,9 +198,11 @@ class BulkStore(BulkCopy):
         size = op.attrs["bytes"]
         for target, source in self.parts(operands)[1]:
             addresses, places = lanes.addresses(target), lanes.places(source)
-            for lane in np.flatnonzero(lanes.active()):
+            stores = []
+            for lane in map(int, np.flatnonzero(lanes.active())):
                 store = _Store(lanes, self, int(addresses[lane]), int(places[lane]), size)
-                lanes.beside(BulkGroups).add(lanes, int(lane), store.read, store.write)
+                stores.append((lane, store.read, store.write))
+            lanes.beside(BulkGroups).add(lanes, stores)
         return ()
 
 
@@ -254,9 +258,11 @@ class BulkToBlock(BulkCopy):
         (barrier, rank, *_), copies = self.parts(operands)
         for target, source in copies:
             sources, targets, barriers = lanes.places(source), lanes.places(target, rank), lanes.places(barrier, rank)
+            copies_of_lanes = []
             for lane in map(int, np.flatnonzero(lanes.active())):
                 moved = _Moved(lanes, op, int(sources[lane]), int(targets[lane]), int(barriers[lane]))
-                lanes.eventually(moved, lane=lane, size=op.attrs["bytes"])
+                copies_of_lanes.append((moved, lane, op.attrs["bytes"]))
+            lanes.all_eventually(copies_of_lanes)
         return ()
 
 

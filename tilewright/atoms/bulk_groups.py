@@ -7,7 +7,7 @@ moment that its own warp's waits allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,10 +32,12 @@ class BulkGroups:
         self.unread: dict[int, list[list[Store]]] = {}
         self.unwritten: dict[int, list[list[Store]]] = {}
 
-    def add(self, lanes: Lanes, lane: int, read: Action, write: Action) -> None:
-        """A store that ``lane`` issues now."""
-        warp = int(lanes.warp_numbers()[lane // 32])
-        self.open.setdefault(warp, []).append(Store(lanes.effect(read, lane), lanes.effect(write, lane)))
+    def add(self, lanes: Lanes, stores: Sequence[tuple[int, Action, Action]]) -> None:
+        """Stores that an instruction issues now: of each the lane that does, and what it does at its two moments."""
+        warps = lanes.warp_numbers()
+        effects = lanes.effects([(action, lane) for lane, read, write in stores for action in (read, write)])
+        for (lane, _, _), read, write in zip(stores, effects[::2], effects[1::2], strict=True):
+            self.open.setdefault(int(warps[lane // 32]), []).append(Store(read, write))
 
     def commit(self, lanes: Lanes) -> None:
         for warp in self._active(lanes):

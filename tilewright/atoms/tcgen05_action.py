@@ -9,6 +9,7 @@ half of D takes all of B.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,11 +43,13 @@ def issue(atom: Tcgen05Mma, lanes: Lanes, op: Op, operands: list[Any]) -> None:
     d, a, b, keep = (uniform(lanes, f"{atom.mnemonic()}: {n}", v) for n, v in zip(names, operands[:4], strict=True))
     make = atom.product_of(lanes, operands)
     lanes.beside(TensorMemories).agree(lanes, atom.mnemonic(), atom.ctas)
+    products: list[tuple[Callable[[], None], int, int]] = []
     for row, memories in lanes.beside(TensorMemories).sides(lanes, atom.mnemonic(), atom.ctas, leads=True):
         words = int(d[row]), int(a[row]), int(b[row]), bool(keep[row])
         product = make(row, op, row, memories, words)
         product.begin()
-        lanes.eventually(product, lane=WARP * row)
+        products.append((product, WARP * row, 0))
+    lanes.all_eventually(products)
 
 
 class Further(NamedTuple):

@@ -131,6 +131,7 @@ class LoadEngine(Engine):
         ``pair``: they count at the mbarrier of the first block of the receiver's pair."""
         masks = None if mask is None else self.lanes.spread(mask).astype(np.int64) & 0xFFFF
         receive = [receivers(self.lanes, address, barrier, masks, pair) for address, *_ in copies]
+        loads = []
         for leader, tensor_map in self.maps():
             if masks is not None and not masks[leader]:
                 raise self.lanes.fault(
@@ -141,7 +142,8 @@ class LoadEngine(Engine):
                 places = where(leader)
                 self.aligned(np.array([place for place, _ in places]), tensor_map)
                 load = _Load(self, tensor_map, self.boxes(coordinates, leader, tensor_map), places)
-                self.lanes.eventually(load, lane=leader, size=load.size)
+                loads.append((load, leader, load.size))
+        self.lanes.all_eventually(loads)
 
 
 def receivers(
@@ -195,12 +197,14 @@ class StoreEngine(Engine):
 
     def store(self, copies: list[list[Any]], reduction: str) -> None:
         sources = [self.lanes.places(address) for address, *_ in copies]
+        stores = []
         for leader, tensor_map in self.maps():
             for (_, *coordinates), places in zip(copies, sources, strict=True):
                 self.aligned(places[[leader]], tensor_map)
                 where = self.boxes(coordinates, leader, tensor_map)
                 store = _Store(self, tensor_map, where, int(places[leader]), reduction)
-                self.lanes.beside(BulkGroups).add(self.lanes, leader, store.read, store.write)
+                stores.append((leader, store.read, store.write))
+        self.lanes.beside(BulkGroups).add(self.lanes, stores)
 
 
 class _Store:

@@ -61,6 +61,12 @@ class Lanes(Protocol):
         """``[L, count]`` contiguous elements at each lane's pointer; masked-off lanes give zero."""
         ...
 
+    def load_each(
+        self, pointers: Sequence[Any], count: int, mask: np.ndarray[Any, Any] | None = None
+    ) -> list[np.ndarray[Any, Any]]:
+        """:meth:`load` of each pointer, which the instruction executes in this order."""
+        ...
+
     def store(self, pointer: Any, values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None = None) -> None:
         """Write ``values`` ``[L, count]`` at each lane's pointer."""
         ...
@@ -174,6 +180,10 @@ class Lanes(Protocol):
         """``action`` as something that these lanes (or only ``lane``) do later, with the mask of now, and once."""
         ...
 
+    def effects(self, actions: Sequence[tuple[Callable[[], None], int]]) -> list[Callable[[], None]]:
+        """:meth:`effect` of each (action, lane), which the instruction issues in this order."""
+        ...
+
     def issued(self) -> Callable[[Callable[[], None]], None]:
         """Begin something asynchronous that the instruction itself keeps until it takes place. The result does an
         action, now or later and any number of times, with these lanes and the mask of now."""
@@ -191,6 +201,10 @@ class Lanes(Protocol):
         when no warp can go on without it. What these lanes deferred to the agent ``after`` so far lands before.
         Observers get the ``lane`` that issued it (None: all), how many bytes it moves, and the ``places`` of the
         mbarriers at which the active lanes arrive by it."""
+        ...
+
+    def all_eventually(self, copies: Sequence[tuple[Callable[[], None], int, int]]) -> None:
+        """:meth:`eventually` of each (effect, lane, size), which the instruction issues in this order."""
         ...
 
     # -- blocks of memory, for asynchronous units ------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``cp.async``: all repetitions of a call at once, where all lanes make them and no observer follows each effect."""
+"""``cp.async``: all repetitions of a call at once, where all lanes make them and no observer follows each of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def async_copy(plain: Closure, op: Op, slots: list[int]) -> Closure:
     order = Arrangement(np.repeat(np.arange(count), WARP), np.tile(np.arange(WARP), count))  # [repetitions, lanes]
 
     def run(g: Any, s: list[Any]) -> None:
-        followed = g.events is not None and g.events.effects
+        followed = g.events is not None and g.events.each_effect
         if g.mask is None and not followed and all(s[p] is np.True_ or s[p].all() for p in conditions):
             g.lanes.mask, g.lanes.op = None, op
             found = gather_arranged(g, [s[p] for p in sources], read, order)

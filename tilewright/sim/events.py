@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
     from tilewright.sim.group import Group
     from tilewright.sim.program import ControlFlow
+    from tilewright.sim.shared import PieceReads
     from tilewright.sim.wave import Wave
 
 Mask = np.ndarray | None
@@ -34,11 +35,13 @@ Mask = np.ndarray | None
 
 class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
-    ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it. ``asleep``:
-    events that it defines and does not listen for yet (:meth:`Events.wake`). ``counts``: whether it only adds up what
-    it is told, so that loads of a stretch of straight code may be told together at its last one."""
+    ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it.
+    ``each_effect``: whether it wants an asynchronous effect for each repetition of a call, or one may stand for all.
+    ``counts``: whether it only adds up what it is told, so that loads of a stretch of straight code may be told
+    together at its last one. ``asleep``: events that it defines and does not listen for yet (:meth:`Events.wake`)."""
 
     follows_errors = False
+    each_effect = True
     counts = False
     asleep: frozenset[str] = frozenset()
 
@@ -104,6 +107,19 @@ class Observer:
         for k, at in enumerate(distances):
             self.pointed(verb, buffer, group, pointer.plus(at), access, None, values(k))
 
+    def pointed_each(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointers: Sequence[Any],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        """The same through each of several pointers, whatever their offsets."""
+        for k, pointer in enumerate(pointers):
+            self.pointed(verb, buffer, group, pointer, access, None, values(k))
+
     def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
         """Loads by all lanes that several ops of a stretch make through one pointer: each op with its distances, which
         are whole words. Only told where all observers count (:attr:`counts`)."""
@@ -118,9 +134,9 @@ class Observer:
         contiguous. ``memory`` ``"shared"``: ``start`` counts from the first byte of the wave's shared memory;
         ``"global"``: an absolute address."""
 
-    def pieces(self, group: Group, start: np.ndarray, rows: np.ndarray) -> None:
-        """An asynchronous unit is about to read pieces of 16 bytes, which begin at ``start [units, n]`` (bytes from the
-        start of the wave's shared memory), on behalf of the group's warps ``rows [units]`` and those that follow."""
+    def pieces(self, group: Group, reads: PieceReads, rows: np.ndarray) -> None:
+        """An asynchronous unit is about to read pieces of 16 bytes, on behalf of the group's warps ``rows [units]`` and
+        those that follow."""
 
     def tensor_memory(self, group: Group, row: int, memory: Any, writes: bool, where: list[Any]) -> None:
         """Warp ``row`` of the group issues an asynchronous access to tensor memory (``memory``:
@@ -162,6 +178,12 @@ class Observer:
     def issue(self, group: Group, effect: Effect) -> None:
         """An asynchronous effect has been issued (``effect.op``, ``effect.mask``)."""
 
+    def issued_together(self, group: Group, effects: Sequence[Effect]) -> None:
+        """:meth:`issue` of several effects of one op, such as the boxes that its warps' elected threads have copied.
+        An observer may note at once what it would note of each."""
+        for effect in effects:
+            self.issue(group, effect)
+
     def land(self, effect: Effect, begins: bool) -> None:
         """An asynchronous effect takes place: before it, and after. Accesses between are those of its agent."""
 
@@ -170,7 +192,13 @@ def no_values(k: int) -> None:
     """The values of loads."""
 
 
-NAMES = tuple(name for name, value in vars(Observer).items() if not name.startswith("_") and callable(value))
+# Several of one event at once, which any observer of that event hears.
+TOGETHER = ("pointed_together", "pointed_each", "loaded", "issued_together")
+NAMES = tuple(
+    name
+    for name, value in vars(Observer).items()
+    if not name.startswith("_") and callable(value) and name not in TOGETHER
+)
 
 
 class RunAgain(Exception):
@@ -184,8 +212,10 @@ class Events:
     def __init__(self, observers: list[Observer]) -> None:
         self.listened: set[str] = set()
         self.quick: Callable[..., None] | None = None
-        self.together: Callable[..., None] | None = None  # ``pointed_together``, where there is ``quick``
-        self.effects = False  # whether an observer follows asynchronous effects
+        # ``pointed_together`` and ``pointed_each``, where there is ``quick``.
+        self.together: Callable[..., None] | None = None
+        self.each: Callable[..., None] | None = None
+        self.each_effect = False  # whether an observer follows each asynchronous effect
         self.counts = False  # whether all observers only count
         self._hear(observers)
 
@@ -216,13 +246,15 @@ class Events:
         self.observers = observers
         self.listened.clear()
         for name in NAMES:
-            defined = [o for o in observers if getattr(type(o), name) is not getattr(Observer, name)]
+            defined = [o for o in observers if _defines(o, name)]
             defined.sort(key=lambda o: not o.asleep)  # RunAgain comes before others get the access
             ears = [getattr(o, name) for o in defined if name not in o.asleep]
             if ears:
                 self.listened.add(name)
             setattr(self, name, _fan(ears))
-        self.effects = not self.listened.isdisjoint({"issue", "land"})
+        issues = [o for o in observers if _defines(o, "issue")]
+        self.issued_together = _fan([o.issued_together for o in issues if "issue" not in o.asleep])
+        self.each_effect = any(o.each_effect for o in observers if o in issues or _defines(o, "land"))
         self.counts = all(o.counts for o in observers)  # so each of those that hear of accesses defines ``pointed``
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
@@ -232,10 +264,15 @@ class Events:
         hear = [o for o in observers if type(o).pointed is not Observer.pointed]
         hear.sort(key=lambda o: not o.asleep)
         self.together = _fan([o.pointed_together for o in hear]) if content else None
+        self.each = _fan([o.pointed_each for o in hear]) if content else None
         self.loaded = _fan([o.loaded for o in hear])
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)
+
+
+def _defines(observer: Observer, name: str) -> bool:
+    return getattr(type(observer), name) is not getattr(Observer, name)
 
 
 def _fan(ears: list[Callable[..., None]]) -> Callable[..., None]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.atoms.registers import registers_at_entry
-from tilewright.ir.target import WARP
 from tilewright.ir.types import I64
 from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
@@ -17,7 +16,8 @@ from tilewright.sim.atomics import AtomicUpdate, atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
-from tilewright.sim.moves import move
+from tilewright.sim.moves import move, tell_each
+from tilewright.sim.shared import PieceReads
 from tilewright.sim.values import Ptr, TypedPointer
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 def _nothing() -> None:
     pass
+
+
+def _nothing_stored(k: int) -> None:
+    """The values of loads."""
 
 
 class GroupLanes:
@@ -50,6 +54,16 @@ class GroupLanes:
         if found.ndim == 2:
             return found
         return np.broadcast_to(found, shape) if both is None else np.where(both[:, None], found, access.dtype.type(0))
+
+    def load_each(
+        self, pointers: Sequence[TypedPointer], count: int, mask: np.ndarray | None = None
+    ) -> list[np.ndarray]:
+        first = pointers[0]
+        access = access_of(first.elem, count, first.align, False)
+        if self._both(mask) is not None or not tell_each(self.group, pointers, access, "load", _nothing_stored):
+            return [self.load(pointer, count, mask) for pointer in pointers]
+        places = [p.buf.place(self.group, p.pointer.root, p.pointer.add, access, True) for p in pointers]
+        return [access.decode(items.take(index)) for items, index in places]
 
     def store(self, pointer: TypedPointer, values: np.ndarray, mask: np.ndarray | None = None) -> None:
         access = access_of(pointer.elem, values.shape[-1], pointer.align, False)
@@ -96,12 +110,8 @@ class GroupLanes:
     def reads_shared(self, offsets: np.ndarray, rows: np.ndarray, warps: np.ndarray | None = None) -> None:
         group = self.group
         if group.events is not None:
-            if warps is None:
-                base = group.smem_base
-                start = offsets + (base if type(base) is int else base[rows * WARP][:, None])
-            else:
-                start = offsets + (warps // group.wave.geometry.warps * group.wave.shared.stride)[:, None]
-            group.events.pieces(group, start, rows)
+            blocks = (group.warps[rows] if warps is None else warps) // group.wave.geometry.warps
+            group.events.pieces(group, PieceReads(offsets, blocks, group.wave.shared.stride), rows)
 
     def tensor_memory(self, row: int, memory: Any, writes: bool, where: list[Any]) -> None:
         if self.group.events is not None:
@@ -197,6 +207,10 @@ class GroupLanes:
     def effect(self, action: Callable[[], None], lane: int | None = None) -> Callable[[], None]:
         return self._issued(Effect(action, self, self.op, lane=lane)).land
 
+    def effects(self, actions: Sequence[tuple[Callable[[], None], int]]) -> list[Callable[[], None]]:
+        issued = self._issued_together([Effect(action, self, self.op, lane=lane) for action, lane in actions])
+        return [effect.land for effect in issued]
+
     def issued(self) -> Callable[[Callable[[], None]], None]:
         return self._issued(Effect(_nothing, self, self.op)).act
 
@@ -211,6 +225,11 @@ class GroupLanes:
         if self.group.events is not None:
             self.group.events.issue(self.group, effect)
         return effect
+
+    def _issued_together(self, effects: list[Effect]) -> list[Effect]:
+        if self.group.events is not None and effects:
+            self.group.events.issued_together(self.group, effects)
+        return effects
 
     def commit(self, agent: str) -> None:
         self.group.queues.commit(agent)
@@ -236,6 +255,10 @@ class GroupLanes:
 
         issued = self._issued(Effect(land if before else effect, self, self.op, lane, size, places))
         self.group.wave.launch.later.append(issued)
+
+    def all_eventually(self, copies: Sequence[tuple[Callable[[], None], int, int]]) -> None:
+        effects = [Effect(action, self, self.op, lane, size) for action, lane, size in copies]
+        self.group.wave.launch.later.extend(self._issued_together(effects))
 
     # -- state outside memory ------------------------------------------------------------------------------------------
 

@@ -234,8 +234,8 @@ def _load_matrices(op: Op, rows: Array, operands: list[int]) -> Closure:
                 items[:, where] = found
                 return
         mask, active = atom.busy_mask(lanes), active_warps(lanes, atom)
-        for pointer, kind, to in zip(given, kinds, rows, strict=True):
-            one = lanes.load(TypedPointer(pointer, *kind), access.n, mask)
+        typed = [TypedPointer(pointer, *kind) for pointer, kind in zip(given, kinds, strict=True)]
+        for one, to in zip(lanes.load_each(typed, access.n, mask), rows, strict=True):
             cells = np.ascontiguousarray(one).view(access.item).reshape(lanes.warps, WARP)[:, :busy]
             if active is None:
                 items[:, to] = cells

@@ -7,7 +7,7 @@ notified of every instruction all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,8 @@ def move(
                 return
     if isinstance(fragment, Columns):
         fragment = fragment.array()
+    if not any(mask is not None for mask in whole) and _move_each(group, fragment, registers, pointers, store):
+        return
     for chosen, pointer, mask in zip(registers, pointers, whole, strict=True):
         access = access_of(pointer.elem, len(chosen), pointer.align, False)
         _access(group, fragment, chosen, pointer, mask, store, access)
@@ -284,6 +286,55 @@ def _runs(registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
                 continue
         yield first, k
         first = k
+
+
+def tell_each(
+    group: Group, pointers: Sequence[TypedPointer], access: VectorAccess, verb: str, values: Callable[[int], Any]
+) -> bool:
+    """Tell the observers of accesses by all lanes through several pointers of one type; False where they want to hear
+    of each, or an access might be outside or not aligned."""
+    first = pointers[0]
+    each = None if group.events is None else group.events.each
+    if each is None or not isinstance(first.buf, Buffer) or (verb == "store" and first.buf.read_only):
+        return False
+    for p in pointers:
+        root, add = p.pointer.root, p.pointer.add
+        if root is None or p.buf is not first.buf or p.elem != first.elem or p.align != first.align:
+            return False
+        low, high, bits = root.range
+        if low + add < p.buf.low or high + add > p.buf.high - access.nbytes or (bits | add) & (access.width - 1):
+            return False
+    each(verb, first.buf, group, [p.pointer for p in pointers], access, values)
+    return True
+
+
+def _move_each(
+    group: Group,
+    fragment: Array,
+    registers: Sequence[tuple[int, ...]],
+    pointers: Sequence[TypedPointer],
+    store: bool,
+) -> bool:
+    """Move the registers in all lanes, one access after the other, with the observers told once. False where that
+    cannot be done, or without observers."""
+    count = len(registers[0])
+    access = access_of(pointers[0].elem, count, pointers[0].align, False)
+    if any(len(chosen) != count for chosen in registers):
+        return False
+
+    def values(k: int) -> Array | None:
+        return read_registers(fragment, registers[k]) if store else None
+
+    if not tell_each(group, pointers, access, "store" if store else "load", values):
+        return False
+    for chosen, handle in zip(registers, pointers, strict=True):
+        root: Any = handle.pointer.root
+        items, index = handle.buf.place(group, root, handle.pointer.add, access, True)
+        if store:
+            items[index] = access.encode_as(items.dtype, read_registers(fragment, chosen))
+        else:
+            write_registers(fragment, chosen, access.decode(items.take(index)), None)
+    return True
 
 
 def _access(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,24 @@ RANK_SHIFT = 24  # an offset with (rank + 1) << 24 added reaches into block `ran
 # 0xFF and 0x7F in turns are a NaN in every float type, and neither 0 nor -1 in any integer type; what is known to hold
 # integers is 0xCDCD...
 POISON_RAW, POISON_INT = (0xFF, 0x7F), 0xCD
+
+
+class PieceReads:
+    """Pieces of 16 bytes that an asynchronous unit reads: at ``offsets [units, n]`` in the memory of the ``blocks
+    [units]`` of a wave, each of which has ``stride`` bytes."""
+
+    def __init__(self, offsets: np.ndarray, blocks: np.ndarray, stride: int) -> None:
+        self.offsets, self.blocks, self.stride = offsets.reshape(len(offsets), -1), blocks, stride
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From where to where they reach in their blocks."""
+        return int(np.minimum.reduce(self.offsets, axis=None)), int(np.maximum.reduce(self.offsets, axis=None)) + 16
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """``[units, n]``: where they begin in the wave's shared memory."""
+        return self.offsets + (self.blocks * self.stride)[:, None]
 
 
 class SharedBuffer(Buffer):

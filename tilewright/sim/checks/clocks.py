@@ -295,13 +295,13 @@ class Clocks:
         self.issued[agent][warps] = np.where(some, self.open[warps, agent][:, None], self.issued[agent][warps])
         self.unfinished[warps, agent] |= np.any(some, axis=-1)
 
-    def issue_one(self, warp: int, lane: int, agent: int) -> bool:
-        """The same of one lane of a warp; whether it is the first that the lane hands over in this group."""
-        issued, opened = self.issued[agent], self.open[warp, agent]
-        first = bool(issued[warp, lane] != opened)
-        if first:
-            issued[warp, lane] = opened
-            self.unfinished[warp, agent] = True
+    def issue_by_lanes(self, warps: Array, lanes: Array, agent: int) -> Array:
+        """The same of single lanes, each of its warp; of which of them it is the first in this group."""
+        issued, opened = self.issued[agent], self.open[warps, agent]
+        first: Array = issued[warps, lanes] != opened
+        if first.any():
+            issued[warps, lanes] = opened
+            self.unfinished[warps, agent] = True
         return first
 
     def issues_alone(self, warp: int, lane: int, agent: int) -> bool:

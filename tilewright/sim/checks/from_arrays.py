@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class FromArrays(SharedChecker):
     """``pending``: origins of what the op that is executed has read from memory. ``numbers``: of the origins by op."""
 
+    each_effect = False
     origins: list[Origin]
     numbers: dict[Any, int]
     pending: Origins

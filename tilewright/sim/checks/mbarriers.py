@@ -6,6 +6,7 @@ simulator (``atoms/mbarrier_state.py``); here is what depends on who knows what,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class Barrier:
 
 
 class MbarrierRules(SharedChecker):
-    uses_order = True
+    uses_order, each_effect = True, False
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -192,6 +193,11 @@ class MbarrierRules(SharedChecker):
     # -- bytes ---------------------------------------------------------------------------------------------------------
 
     def issue(self, group: Group, effect: Effect) -> None:
+        self.issued_together(group, [effect])
+
+    def issued_together(self, group: Group, effects: Sequence[Effect]) -> None:
+        # Effects of one op have one snapshot, and between them no phase is completed.
+        effect = effects[0]
         table = group.wave.kept.get(Mbarriers)
         counted = self.counted.get(id(effect.op))
         if counted is None:
@@ -200,12 +206,14 @@ class MbarrierRules(SharedChecker):
         if table is None or not counted:
             return
         completed, passed = table.completed, self.passed[group.wave][group.warps]
-        known = effect.notes.phases  # what is issued together has one snapshot
+        notes, known = effect.notes, effect.notes.phases
         if known is not None and not (np.array_equal(known[0], completed) and np.array_equal(known[1], passed)):
-            effect.notes, known = copy(effect.notes), None
-            self.order.snapshots.add(effect.notes)
+            notes, known = copy(notes), None
+            self.order.snapshots.add(notes)
+            for one in effects:
+                one.notes = notes
         if known is None:
-            effect.notes.phases = completed.copy(), passed
+            notes.phases = completed.copy(), passed
 
     def _bytes_come(self, group: Group, op: Op, places: Array) -> None:
         """Bytes of asynchronous copies count at the mbarriers ``places``: was the initialisation visible to the copy's

@@ -7,6 +7,7 @@ copies. What an instruction orders is stated in its class.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -104,7 +105,7 @@ NOTHING = LaneClocksAtIssue()
 class HappensBefore(Observer):
     """``clocks``: of every wave that has begun. Other checkers ask it; it reports nothing itself."""
 
-    follows_errors = True
+    follows_errors, each_effect = True, False
 
     def __init__(self) -> None:
         self.waves: dict[Wave, Clocks] = {}
@@ -281,19 +282,28 @@ class HappensBefore(Observer):
     # -- asynchronous effects ------------------------------------------------------------------------------------------
 
     def issue(self, group: Group, effect: Effect) -> None:
+        self.issued_together(group, [effect])
+
+    def issued_together(self, group: Group, effects: Sequence[Effect]) -> None:
+        first = effects[0]
+        closes = self._closes(first.op)
+        if closes and len(effects) > 1:  # each stands for what was issued before it
+            super().issued_together(group, effects)
+            return
         # One snapshot serves all repetitions of an op. Invariant: no clock of the wave has changed since it was taken.
         clocks, known = self.waves[group.wave], self.issuing
-        if known is None or known[0] != id(group) or known[1] != clocks.version:
+        begins = known is None or known[0] != id(group) or known[1] != clocks.version
+        if begins:
             snapshot = Snapshot(clocks, group)
             self.snapshots.add(snapshot)
             clocks.step(group.warps)
             self.issuing = (id(group), clocks.version, snapshot)
-            self._mark(clocks, group, effect)
-        elif effect.lane is not None:
-            self._mark(clocks, group, effect)
         assert self.issuing is not None
-        effect.notes = self.issuing[2]
-        for agent in self._closes(effect.op):
+        for effect in effects:
+            effect.notes = self.issuing[2]
+        if begins or first.lane is not None:
+            self._mark(clocks, group, effects)
+        for agent in closes:
             clocks.commit(*acting_warps(group), agent)
 
     def _closes(self, op: Op) -> list[int]:
@@ -305,29 +315,36 @@ class HappensBefore(Observer):
             found = self.closes[id(op)] = [self.layout.agents.index(name) for name in names]
         return found
 
-    def _mark(self, clocks: Clocks, group: Group, effect: Effect) -> None:
-        """Note that these lanes have something unfinished in the open groups of the op's agents."""
-        agents = self.agents.get(id(effect.op))
-        if agents is None:
-            names = {a.agent for a in effect.op.attrs["atom"].accesses}
-            roles = sum(1 << k for k, role in enumerate(ROLES) if role in names)
-            agents = roles, [k for k, agent in enumerate(self.layout.agents) if agent in names]
-            self.agents[id(effect.op)] = agents
-        roles, groups = agents
-        if effect.lane is not None:  # one of them issues for all
-            warp, lane = int(group.warps[effect.lane // WARP]), effect.lane % WARP
-            if roles:
-                clocks.does[warp] |= roles
-            for agent in groups:
-                if clocks.issue_one(warp, lane, agent):
-                    self._note_issue(clocks, group, agent, np.array([warp]))
-            return
-        warps, lanes = acting_warps(group)
+    def _mark(self, clocks: Clocks, group: Group, effects: Sequence[Effect]) -> None:
+        """Note that the lanes which issue these effects of one op have something unfinished in the open groups of its
+        agents: one lane for each effect, or all that are here."""
+        first = effects[0]
+        roles, agents = self._agents(first.op)
+        if first.lane is None:
+            warps, lanes = acting_warps(group)
+        else:
+            issuers = np.array([*dict.fromkeys(effect.lane for effect in effects)])
+            warps = group.warps[issuers // WARP]
         if roles:
             clocks.does[warps] |= roles
-        for agent in groups:
-            clocks.issue(warps, lanes, agent)
-            self._note_issue(clocks, group, agent, warps)
+        for agent in agents:
+            if first.lane is None:
+                clocks.issue(warps, lanes, agent)
+                self._note_issue(clocks, group, agent, warps)
+                continue
+            fresh = clocks.issue_by_lanes(warps, issuers % WARP, agent)
+            if fresh.any():
+                self._note_issue(clocks, group, agent, warps[fresh])
+
+    def _agents(self, op: Op) -> tuple[int, list[int]]:
+        """The roles that the op's agents stand for, as bits, and those of the agents that work in groups."""
+        found = self.agents.get(id(op))
+        if found is None:
+            names = {a.agent for a in op.attrs["atom"].accesses}
+            roles = sum(1 << k for k, role in enumerate(ROLES) if role in names)
+            found = roles, [k for k, agent in enumerate(self.layout.agents) if agent in names]
+            self.agents[id(op)] = found
+        return found
 
     def _note_issue(self, clocks: Clocks, group: Group, agent: int, warps: Array) -> None:
         if self.stages is not None and self.layout.agents[agent] in READERS:

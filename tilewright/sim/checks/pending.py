@@ -12,7 +12,7 @@ checks, and all checks of ``simt_f32`` 256^3 take 12 times the unchecked run ins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,16 +51,15 @@ class PendingAccesses:
     # -- is it apart? --------------------------------------------------------------------------------------------------
 
     def add_similar_loads(
-        self, group: Group, pointer: Any, distances: Sequence[int], nbytes: int, mask: Any, number: int
+        self, group: Group, span: tuple[int, int], pointers: Iterable[Any], nbytes: int, mask: Any, number: int
     ) -> bool:
-        """Take more loads, at these distances from a pointer, if they are plainly like those before. Invariant: True
-        only for bytes of which :meth:`cannot_race` has found, at this moment of the group and with no write since, that
-        nothing which these loads could race with reaches them (``clear``)."""
+        """Take more loads, through these pointers and within the bytes ``span``, if they are plainly like those before.
+        Invariant: True only for bytes of which :meth:`cannot_race` has found, at this moment of the group and with no
+        write since, that nothing which these loads could race with reaches them (``clear``)."""
         moment = self.moment
         if moment is None or moment[0] is not group or moment[1] != self.clocks.version or moment[2] != self.changes:
             return False
-        (low, high, _), add = pointer.root.range, pointer.add
-        low, high = low + add + min(distances), high + add + max(distances) + nbytes
+        low, high = span
         for start, stop in self.clear:
             if start <= low and high <= stop:
                 break
@@ -76,7 +75,7 @@ class PendingAccesses:
                 if parts is None or len(parts) >= PARTS:
                     return False
                 acting = parts[0][2]
-                parts.extend([(number, (pointer.plus(at), nbytes, mask), acting) for at in distances])
+                parts.extend([(number, (pointer, nbytes, mask), acting) for pointer in pointers])
                 return True
         return False
 

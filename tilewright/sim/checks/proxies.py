@@ -24,7 +24,7 @@ from tilewright.sim.checks.findings import Finding, Party
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.sites import kernel_facts
-from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.shared import PieceReads, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -206,13 +206,13 @@ class Proxies(SharedChecker):
                 return False
         return True
 
-    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+    def pieces(self, group: Group, reads: PieceReads, rows: Array) -> None:
         if not self.order.landing or group.wave not in self.wrote:
             return
         written = self.written[group.wave]
-        cells = start.reshape(start.shape[0], -1) >> self.shift
+        cells = reads.start >> self.shift
         if self.shift < 4:
-            cells = (cells[..., None] + np.arange(16 >> self.shift)).reshape(start.shape[0], -1)
+            cells = (cells[..., None] + np.arange(16 >> self.shift)).reshape(len(rows), -1)
         if not written.take(cells).any():
             return
         warps = group.wave.geometry.warps

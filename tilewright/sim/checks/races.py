@@ -27,12 +27,12 @@ from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.race_cells import CellCheck
-from tilewright.sim.checks.reach import Box, Pieces, Reach, Threads, run_of
+from tilewright.sim.checks.reach import Box, Pieces, Reach, Several, Threads, run_of, span_of
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
 from tilewright.sim.checks.shadow_pages import has_pages, shadow_of
 from tilewright.sim.checks.sites import THREAD, kernel_facts
 from tilewright.sim.checks.whole_rows import WholeRows
-from tilewright.sim.shared import SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, PieceReads, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.agents import Effect
@@ -49,7 +49,7 @@ LARGEST = 1 << 34  # bytes of an array that is checked; a bare address stands fo
 class Races(Checker):
     """``budget``: how many cells of memory to look at before the check gives up for this launch (None: all)."""
 
-    uses_order, follows_errors = True, True
+    uses_order, follows_errors, each_effect = True, True, False
 
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
         super().__init__(findings, order, thorough)
@@ -113,7 +113,31 @@ class Races(Checker):
                 return
         elif verb == "load" and self._like_those_before(group, pointer, distances, access, None):
             return
+        elif verb == "store" and self._apart(group, [pointer.plus(at) for at in distances], access):
+            return
         super().pointed_together(verb, buffer, group, pointer, distances, access, values)
+
+    def pointed_each(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointers: Sequence[Any],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        if isinstance(buffer, SharedBuffer) and not self.stopped:
+            if verb == "load":
+                # Mostly all are like those before, or like the first of them.
+                if self._all_like_those_before(group, pointers, access):
+                    return
+                self.pointed(verb, buffer, group, pointers[0], access, None, None)
+                if self.stopped or len(pointers) == 1 or self._all_like_those_before(group, pointers[1:], access):
+                    return
+                pointers = pointers[1:]
+            elif self._apart(group, pointers, access):
+                return
+        super().pointed_each(verb, buffer, group, pointers, access, values)
 
     def _like_those_before(
         self, group: Group, pointer: Any, distances: Sequence[int], access: Any, mask: Array | None
@@ -122,8 +146,18 @@ class Races(Checker):
         number = self.plain_loads.get(id(group.lanes.op))
         if number is None or self.order.landing:
             return False
-        pending = self.pending[group.wave]
-        return pending.add_similar_loads(group, pointer, distances, access.nbytes, mask, number)
+        (low, high, _), add, nbytes = pointer.root.range, pointer.add, access.nbytes
+        span = low + add + min(distances), high + add + max(distances) + nbytes
+        pending, pointers = self.pending[group.wave], map(pointer.plus, distances)
+        return pending.add_similar_loads(group, span, pointers, nbytes, mask, number)
+
+    def _all_like_those_before(self, group: Group, pointers: Sequence[Any], access: Any) -> bool:
+        """The same of loads by all lanes through several pointers."""
+        number = self.plain_loads.get(id(group.lanes.op))
+        if number is None or self.order.landing:
+            return False
+        span = span_of(pointers, access.nbytes)
+        return self.pending[group.wave].add_similar_loads(group, span, pointers, access.nbytes, None, number)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -206,13 +240,34 @@ class Races(Checker):
         written = None if values is None else (buffer, access, values)
         self._check_shared(verb, pending, reach, acting, number, group, written)
 
-    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+    def _apart(self, group: Group, pointers: Sequence[Any], access: Any) -> bool:
+        """Keep stores to shared memory by all lanes, through each of several pointers, as one. True also where the
+        check is over. Invariant: what they reach together is plainly apart from what came before, and no byte of it is
+        reached twice; so each of the stores is apart, too. They count as many for the budget."""
+        op, pending = group.lanes.op, self.pending[group.wave]
+        number, shift = self._site(op, "store", True), pending.shadow.shift
+        if len(pointers) == 1 or number is None or pending.shadow.strong or access.nbytes & ((1 << shift) - 1):
+            return False
+        site = self.order.sites[number]
+        if site.scope != THREAD or (site.agent and self.order.landing and self._asynchronous(op)[1]):
+            return False
+        reach = Several(group, pointers, access)
+        if reach.high >> RANK_SHIFT:  # into other blocks of the cluster
+            return False
+        acting = Accessors(self.order, group, site.agent, each=len(pointers) * (access.nbytes >> shift))
+        if not pending.cannot_race(reach, acting, False) or not reach.distinct():
+            return False
+        if self._within_budget(len(pointers) * (STEP + 2 * group.lanes_count), group):
+            pending.add(reach, acting, False, number)
+        return True
+
+    def pieces(self, group: Group, reads: PieceReads, rows: Array) -> None:
         pending = self.pending.get(group.wave)
         if self.stopped or pending is None:
             return
         number = self.order.sites.number(group.lanes.op, "load", True)
-        reach = Pieces(start, group.wave.shared.stride)
-        each, lanes = reach.start.shape[1] * (16 >> pending.shadow.shift), rows * WARP
+        reach = Pieces(reads)
+        each, lanes = reads.offsets.shape[1] * (16 >> pending.shadow.shift), rows * WARP
         acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
         self._check_shared("load", pending, reach, acting, number, group, None)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import I8
-from tilewright.sim.access import access_of
+from tilewright.sim.access import WIDEST, access_of
 from tilewright.sim.checks.places import flat_offsets
-from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, PieceReads, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.accessors import Accessors
     from tilewright.sim.group import Group
+    from tilewright.sim.offsets import Offsets
 
 LINE = access_of(I8, 16, 16, False)  # a line of 16 bytes
 
@@ -177,6 +179,69 @@ class Threads(Reach):
         return run_of(found if self.mask is None else found[self.mask], count)
 
 
+class Several(Reach):
+    """Accesses by all lanes of a group through each of several pointers, in the memory of each lane's block; each lane
+    makes them one after another. They are of ``access``, and aligned to its width."""
+
+    __slots__ = ("group", "pointers", "access", "_starts")
+
+    def __init__(self, group: Group, pointers: Sequence[Any], access: Any) -> None:
+        self.group, self.pointers, self.access = group, pointers, access
+        super().__init__(*span_of(pointers, access.nbytes), blocks_of(group))
+        self.bytes = access.nbytes * len(pointers) * group.lanes_count
+        self._starts: Array | None = None
+
+    @property
+    def whole_lines(self) -> bool:
+        return self.access.width % 16 == 0
+
+    @property
+    def root(self) -> Offsets | None:
+        """The offsets from which all of the pointers differ by constants; None where there are several."""
+        first: Offsets = self.pointers[0].root
+        return first if all(p.root is first for p in self.pointers) else None
+
+    def starts(self) -> Array:
+        """``[lanes, pointers]``: the first byte of each access in the wave's shared memory."""
+        if self._starts is None:
+            root, base = self.root, np.asarray(self.group.smem_base)
+            adds = np.array([p.add for p in self.pointers])
+            offsets = np.stack([p.root.array for p in self.pointers], 1) if root is None else root.array[:, None]
+            self._starts = offsets + adds + base[..., None]
+        return self._starts
+
+    def distinct(self) -> bool:
+        root, nbytes = self.root, self.access.nbytes
+        if root is not None and root.gap(self.group) >= nbytes:
+            (low, high, _), adds = root.range, sorted(p.add for p in self.pointers)
+            if all(after - before >= high - low + nbytes for before, after in zip(adds, adds[1:], strict=False)):
+                return True  # each constant moves the accesses beyond those of the one before
+        shift = self.access.width.bit_length() - 1
+        cells, reached = self.cells(shift), np.zeros(self.group.wave.shared.bytes.size >> shift, bool)
+        reached[cells] = True
+        return int(np.count_nonzero(reached)) == cells.size
+
+    def _find_ranges(self, acting: Accessors) -> Ranges:
+        ranges = [(p.root.by_warp, p.add) for p in self.pointers]
+        low = np.minimum.reduce([first + add for (first, _), add in ranges])
+        high = np.maximum.reduce([last + add for (_, last), add in ranges])
+        block = self._block(acting, self.group.warps)
+        return Ranges(acting, low & -16, (high + self.access.nbytes + 15) & -16, block)
+
+    def forget(self) -> None:
+        super().forget()
+        self._starts = None
+
+    def cells(self, shift: int) -> Array:
+        return run_of((self.starts() >> shift).reshape(-1), self.access.nbytes >> shift)
+
+    def _find_lines(self) -> Array:
+        nbytes = self.access.nbytes
+        # What is not aligned to its size may begin and end inside of a line.
+        count = max(1, nbytes >> 4) if self.access.width in (WIDEST, nbytes) else (nbytes >> 4) + 2
+        return run_of((self.starts() >> 4).reshape(-1), count)
+
+
 class Box(Reach):
     """``size`` bytes of one block, ``start`` bytes from the wave's first."""
 
@@ -204,23 +269,25 @@ class Box(Reach):
 
 
 class Pieces(Reach):
-    """Pieces of 16 bytes at ``start [units, n]`` from the wave's first byte."""
+    """Pieces of 16 bytes, in the blocks of those who read them."""
 
-    __slots__ = ("start",)
+    __slots__ = ("reads",)
 
-    def __init__(self, start: Array, stride: int) -> None:
-        self.start = start.reshape(start.shape[0], -1)
-        least, most = np.minimum.reduce(self.start, axis=1).tolist(), np.maximum.reduce(self.start, axis=1).tolist()
-        # A handful of units: loops over Python numbers are faster than NumPy here.
-        block = [first // stride for first in least]
+    def __init__(self, reads: PieceReads) -> None:
+        self.reads = reads
         blocks = 0
-        for number in block:
+        for number in reads.blocks.tolist():
             blocks |= 1 << number
-        low = min(first - number * stride for first, number in zip(least, block, strict=True))
-        super().__init__(low, max(m - number * stride for m, number in zip(most, block, strict=True)) + 16, blocks)
+        super().__init__(*reads.span, blocks)
 
     def cells(self, shift: int) -> Array:
-        return run_of((self.start >> shift).reshape(-1), 16 >> shift)
+        return run_of((self.reads.start >> shift).reshape(-1), 16 >> shift)
+
+
+def span_of(pointers: Sequence[Any], nbytes: int) -> tuple[int, int]:
+    """From where to where accesses through these pointers, of which each has a root, reach in shared memory."""
+    ranges = [(p.root.range, p.add) for p in pointers]
+    return min(r[0] + add for r, add in ranges), max(r[1] + add for r, add in ranges) + nbytes
 
 
 def run_of(first: Array, count: int) -> Array:

@@ -25,14 +25,14 @@ from tilewright.ir.types import FragType, MemSpace, PtrType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.reach import Pieces
+from tilewright.sim.checks.reach import span_of
 from tilewright.sim.checks.register_origins import RegisterOrigins
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
 from tilewright.sim.checks.undefined import Origin, finding_of
 from tilewright.sim.checks.written_cells import WrittenCells
 from tilewright.sim.events import RunAgain
-from tilewright.sim.shared import RANK_SHIFT, SharedBuffer
+from tilewright.sim.shared import RANK_SHIFT, PieceReads, SharedBuffer
 
 if TYPE_CHECKING:
     from tilewright.sim.engine import Launch
@@ -121,7 +121,7 @@ class Uninitialised(RegisterOrigins):
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
         if isinstance(buffer, SharedBuffer):
-            if not self._changes_nothing(verb, group, pointer, (0,), access):
+            if not self._changes_nothing(verb, group, span_of((pointer,), access.nbytes), access):
                 super().pointed(verb, buffer, group, pointer, access, mask, values)
         elif buffer in self.arrays.held and verb != "store":
             off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
@@ -138,23 +138,41 @@ class Uninitialised(RegisterOrigins):
         values: Callable[[int], Any],
     ) -> None:
         if isinstance(buffer, SharedBuffer):
-            if self._changes_nothing(verb, group, pointer, distances, access):
+            (low, high, _), add = pointer.root.range, pointer.add
+            span = low + add + min(distances), high + add + max(distances) + access.nbytes
+            if self._changes_nothing(verb, group, span, access):
                 return
         elif not self.arrays:
             return
         for at in distances:  # the registers of an op, not what it stores, say what is undefined
             self.pointed(verb, buffer, group, pointer.plus(at), access, None, None)
 
-    def _changes_nothing(self, verb: str, group: Group, pointer: Any, distances: Sequence[int], access: Any) -> bool:
-        """Whether accesses to shared memory find or change nothing. Invariant: True only where all bytes between the
-        first and the last that they reach are written in all blocks: loads find nothing there, and only stores of
-        undefined values change anything."""
+    def pointed_each(
+        self,
+        verb: str,
+        buffer: Any,
+        group: Group,
+        pointers: Sequence[Any],
+        access: Any,
+        values: Callable[[int], Any],
+    ) -> None:
+        if isinstance(buffer, SharedBuffer):
+            if self._changes_nothing(verb, group, span_of(pointers, access.nbytes), access):
+                return
+        elif not self.arrays:
+            return
+        for pointer in pointers:
+            self.pointed(verb, buffer, group, pointer, access, None, None)
+
+    def _changes_nothing(self, verb: str, group: Group, span: tuple[int, int], access: Any) -> bool:
+        """Whether accesses to the bytes ``span`` of shared memory find or change nothing. Invariant: True only where
+        all bytes between the first and the last that they reach are written in all blocks: loads find nothing there,
+        and only stores of undefined values change anything."""
         if self.landing is not None:
             return False
         if access.width >> self.shift == 0:
             self._divide_cells(access.width)
-        low, high, _ = pointer.root.range
-        low, high = low + pointer.add + min(distances), high + pointer.add + max(distances) + access.nbytes
+        low, high = span
         if high >> RANK_SHIFT:  # in other blocks of the cluster
             return False
         first, stop = low >> self.shift, -(-high >> self.shift)
@@ -266,14 +284,13 @@ class Uninitialised(RegisterOrigins):
             found = self.within_shared[op] = any(MemSpace.SMEM in a.memories for a in ends)
         return found
 
-    def pieces(self, group: Group, start: Array, rows: Array) -> None:
+    def pieces(self, group: Group, reads: PieceReads, rows: Array) -> None:
         """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
-        op, stride = group.lanes.op, group.wave.shared.stride
-        reach = Pieces(start, stride)
-        if self.written_cells[group.wave].has(reach.low >> self.shift, reach.high >> self.shift):
+        op, (low, high) = group.lanes.op, reads.span
+        if self.written_cells[group.wave].has(low >> self.shift, high >> self.shift):
             return
-        cells = (start.reshape(start.shape[0], -1)[..., None] >> self.shift) + np.arange(16 >> self.shift)
-        bad = (self.memory[group.wave][cells] != 0).reshape(start.shape[0], -1).any(1)
+        cells = (reads.start[..., None] >> self.shift) + np.arange(16 >> self.shift)
+        bad = (self.memory[group.wave][cells] != 0).reshape(len(rows), -1).any(1)
         if not bad.any():
             return
         if self.asleep:  # a product takes place when a warp waits for it: the registers are read after that node
@@ -283,7 +300,7 @@ class Uninitialised(RegisterOrigins):
         registers, per = self.registers[group.wave], group.warps.size // max(1, len(rows))
         old = registers.get(group, slot)
         origins = np.zeros((group.lanes_count, kind.n), ORIGIN) if old is None else old.copy()
-        offset = int(start.reshape(start.shape[0], -1)[bad][0][0]) % group.wave.shared.stride
+        offset = int(reads.offsets[bad][0][0])
         for row in rows[bad]:
             origins[int(row) * WARP : (int(row) + per) * WARP] = self._origin(op, offset)
         registers.put(group, slot, origins)
