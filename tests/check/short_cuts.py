@@ -167,6 +167,7 @@ def all_fragments_watched(check: Uninitialised, launch: Any) -> None:
 SHORT_CUTS = [
     ShortCut("accesses kept without a look at their cells", PendingAccesses, ("cannot_race", "add_similar_loads"), no),
     ShortCut("loads like the one before", PendingAccesses, ("add_similar_loads",), no),
+    ShortCut("reads by an agent like those before", PendingAccesses, ("add_similar_reads",), no),
     ShortCut("writes to other lines", PendingAccesses, ("_maybe_same_lines",), lambda _, reach, met: met),
     ShortCut("last writers of lines", PendingAccesses, ("_last_writers",), lambda _, reach, met: met),
     ShortCut("warps that reach the same bytes", PendingAccesses, ("_after_by_warp",), no),

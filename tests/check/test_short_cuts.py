@@ -18,6 +18,7 @@ from tilewright.sim.checks.race_cells import CellCheck
 NOTICED_BY = {
     "accesses kept without a look at their cells": ("bug", "a_buffer_changed_while_the_neighbour_reads"),
     "loads like the one before": ("bug", "a_consumer_that_asks_and_does_not_look"),
+    "reads by an agent like those before": ("bug", "a_product_of_an_operand_that_is_not_announced"),
     "writes to other lines": ("bug", "tma_bytes_read_without_a_wait"),
     "last writers of lines": ("tiles", "8"),
     "warps that reach the same bytes": ("bug", "stages_that_are_read_without_a_wait"),

@@ -13,10 +13,11 @@ checks, and all checks of ``simt_f32`` 256^3 take 12 times the unchecked run ins
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tilewright.ir.target import WARP
 from tilewright.sim.checks.reach import Reach, Threads
 from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord
 from tilewright.sim.checks.shadow import NEVER, THREADS, Cells, Read, Shadow
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 
 FEW, MOST = 16, 192  # records: with more than FEW, old ones are looked for; with more than MOST, all go to the cells
 RECENT = 8  # records to which an access may be added
+
+
+class AgentReads(NamedTuple):
+    """The last reads by an agent for some warps, at one moment: bytes around them that no write reaches which these
+    might race with, and their records."""
+
+    moment: Any
+    clear: list[tuple[int, int]]
+    records: list[AccessRecord]
 
 
 class PendingAccesses:
@@ -44,6 +54,7 @@ class PendingAccesses:
         self.moment: Any = None
         self.clear: list[tuple[int, int]] = []
         self.loads: list[AccessRecord] = []
+        self.agent_reads: dict[Any, AgentReads] = {}  # by who reads (:func:`_who_reads`)
         self.number = 0  # of the last write
         self.whole_lines = True  # whether all writes were of such lines
         self.lines = np.zeros((size >> 4) + 2, np.int32)  # for each line of 16 bytes the last write that reached it
@@ -76,6 +87,26 @@ class PendingAccesses:
                     return False
                 acting = parts[0][2]
                 parts.extend([(number, (pointer, nbytes, mask), acting) for pointer in pointers])
+                return True
+        return False
+
+    def add_similar_reads(self, reach: Reach, acting: Accessors, number: int) -> bool:
+        """The same of reads by an agent. Invariant: what acts now is of the same warps and groups, and knew at its
+        issue what that one knew of which :meth:`cannot_race` has found these bytes clear, with no write since."""
+        before = self.agent_reads.get(_who_reads(reach, acting))
+        if before is None or before.moment != (self.changes, *_known_at_issue(acting)):
+            return False
+        low, high = reach.low, reach.high
+        if not any(start <= low and high <= stop for start, stop in before.clear):
+            return False
+        for record in before.records:
+            if low <= record.high + NEAR and record.low <= high + NEAR:
+                if record.parts is None or len(record.parts) >= PARTS:
+                    return False
+                record.low, record.high = min(record.low, low), max(record.high, high)
+                record.parts.append((number, reach, acting))
+                reach.forget()
+                acting.forget()
                 return True
         return False
 
@@ -118,6 +149,12 @@ class PendingAccesses:
                 self.moment, self.loads, self.clear = moment, [], []
             if clear:
                 self.clear.append((start, stop))
+        elif load and _by_agent(acting) and not met and all(record.happened_before(acting) for record in here):
+            who, moment = _who_reads(reach, acting), (self.changes, *_known_at_issue(acting))
+            before = self.agent_reads.get(who)
+            if before is None or before.moment != moment:
+                before = self.agent_reads[who] = AgentReads(moment, [], [])
+            before.clear.append((start, stop))
         return True
 
     def _maybe_same_lines(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
@@ -162,6 +199,10 @@ class PendingAccesses:
                 self.loads.append(record)
         else:
             record.join(reach, part, acting)
+        if load and _by_agent(acting):
+            before = self.agent_reads.get(_who_reads(reach, acting))
+            if before is not None and record not in before.records:
+                before.records.append(record)
         record.last = self.number
         if not load:
             self.changes += 1
@@ -268,3 +309,19 @@ class PendingAccesses:
 def _by_threads(acting: Accessors) -> bool:
     """Whether threads act themselves, and all of a group."""
     return acting.kind == THREADS and not acting.landed and not acting.listed
+
+
+def _by_agent(acting: Accessors) -> bool:
+    """Whether an agent acts that works in groups, for single warps, with what they knew at the issue."""
+    return acting.listed and acting.agent is not None and acting.snapshot is not None
+
+
+def _who_reads(reach: Reach, acting: Accessors) -> Any:
+    return id(acting.group), acting.agent, acting.lanes.tobytes(), reach.blocks
+
+
+def _known_at_issue(acting: Accessors) -> tuple[Any, ...]:
+    """What decides, beside who acts and the records, whether reads by an agent are apart."""
+    assert acting.snapshot is not None
+    rows = acting.lanes // WARP
+    return acting.floors, acting.opened[rows].tobytes(), acting.snapshot.rows[rows].tobytes()

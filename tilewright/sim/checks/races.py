@@ -269,7 +269,11 @@ class Races(Checker):
         reach = Pieces(reads)
         each, lanes = reads.offsets.shape[1] * (16 >> pending.shadow.shift), rows * WARP
         acting = Accessors(self.order, group, self.order.sites[number].agent, lanes=lanes, each=each)
-        self._check_shared("load", pending, reach, acting, number, group, None)
+        similar = acting.landed and acting.agent is not None and not pending.shadow.strong
+        if not similar or not pending.add_similar_reads(reach, acting, number):
+            self._check_shared("load", pending, reach, acting, number, group, None)
+        else:
+            self._within_budget(STEP + 2 * group.lanes_count, group)
 
     def stretch(
         self, group: Group, memory: str, start: int, shape: tuple[int, ...], strides: tuple[int, ...], writes: bool
