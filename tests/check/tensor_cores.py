@@ -11,7 +11,7 @@ import tilewright as cutlass
 from tests.check.pairs import launch, pair
 from tests.check.tensor_memory import allocated, freed, parts, stored
 from tilewright import cute
-from tilewright.cute.nvgpu import tcgen05
+from tilewright.cute.nvgpu import cpasync, tcgen05
 from tilewright.cute.runtime import from_dlpack
 
 ROWS, COLUMNS, DEPTH = 128, 32, 16
@@ -113,6 +113,51 @@ def sums_read_before_the_commit_arrived(bug: bool) -> None:
 @pair("data-race", "x[i] = cutlass.Float16(value)", "cute.gemm(mma, sums, part_a, part_b, sums)")
 def operands_refilled_before_the_commit_arrived(bug: bool) -> None:
     run(bug, refill="before" if bug else "behind")
+
+
+@pair("data-race", "cute.gemm(mma, sums, part_a, part_b, sums)", "cute.copy(get, x, whole, mbar_ptr=full)")
+def operands_multiplied_before_their_copy_has_come(bug: bool) -> None:
+    """A bulk copy brings A, and the warp that multiplies waits for its mbarrier behind the MMA alone."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        done, full = (cute.arch.alloc_smem(cutlass.Int64, 1) for _ in range(2))
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+            cute.arch.mbarrier_init(full, 1)
+        cute.arch.mbarrier_init_fence()
+        mma = cute.make_tiled_mma(OP)
+        a, b = operand(mma, "A", ROWS), operand(mma, "B", COLUMNS)
+        fill(b, 1.0, t)
+        whole = cute.make_tensor(a.iterator, cute.make_layout(ROWS * DEPTH))
+        get = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float16)
+        sums = cute.make_tensor(base, mma.make_fragment_C(mma.partition_shape_C((ROWS, COLUMNS))).layout)
+        part_a, part_b = mma.make_fragment_A(a), mma.make_fragment_B(b)
+        mma.set(tcgen05.Field.ACCUMULATE, False)
+        if t == 32:
+            cute.arch.mbarrier_arrive_and_expect_tx(full, 2 * ROWS * DEPTH)
+            cute.copy(get, x, whole, mbar_ptr=full)
+        if warp == 0:
+            if cutlass.const_expr(not bug):
+                cute.arch.mbarrier_wait(full, 0)
+            cute.gemm(mma, sums, part_a, part_b, sums)
+            with cute.arch.elect_one():
+                tcgen05.commit(done)
+        cute.arch.mbarrier_wait(full, 0)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        load_tile, part, taken = parts(base, t)
+        cute.copy(load_tile, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        freed(base, warp, COLUMNS)
+
+    x, y = np.ones(ROWS * DEPTH, np.float16), np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(x, assumed_align=16), from_dlpack(y), block=128)
+    if not bug:
+        np.testing.assert_array_equal(y, COLUMNS * DEPTH)
 
 
 @pair("data-race", "a[k] = cutlass.Float16(2.0)", "cute.gemm(mma, sums, part_a, part_b, sums)")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 KEPT = 1024
-READERS = ("", "wgmma", "cp.async.bulk.read")  # whose reads of a stage may come too early: threads, and agents
+READERS = ("", "wgmma", "tcgen05.mma", "cp.async.bulk.read")  # who may read a stage too early: threads, and agents
 
 
 class Copy(NamedTuple):
