@@ -14,6 +14,7 @@ from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import AtomicUpdate, atomic
 from tilewright.sim.barriers import BarrierWait, ConditionWait
+from tilewright.sim.events import no_values
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
 from tilewright.sim.moves import move, tell_each
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 def _nothing() -> None:
     pass
-
-
-def _nothing_stored(k: int) -> None:
-    """The values of loads."""
 
 
 class GroupLanes:
@@ -60,7 +57,7 @@ class GroupLanes:
     ) -> list[np.ndarray]:
         first = pointers[0]
         access = access_of(first.elem, count, first.align, False)
-        if self._both(mask) is not None or not tell_each(self.group, pointers, access, "load", _nothing_stored):
+        if self._both(mask) is not None or not tell_each(self.group, pointers, access, "load", no_values):
             return [self.load(pointer, count, mask) for pointer in pointers]
         places = [p.buf.place(self.group, p.pointer.root, p.pointer.add, access, True) for p in pointers]
         return [access.decode(items.take(index)) for items, index in places]
