@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -80,3 +81,23 @@ def test_bits_of_a_nan_that_is_known_while_staging(bits: int) -> None:
     pattern = Int32(bits).value
     assert per_thread(lambda t: Int32(bits).bitcast(Float32).bitcast(Int32), 1) == [pattern]
     assert per_thread(lambda t: Int32(bits).bitcast(Float32), 1, dtype=Float32)[0] != 0
+
+
+@pytest.mark.parametrize(("literal", "kept"), [(1000.0, False), (-np.inf, False), (0.1, True), (448, True)])
+def test_a_literal_that_a_storage_format_does_not_hold(literal: float, kept: bool) -> None:
+    """It became 448 beside numbers of 8 bits, where it now makes Float32 of them, as it does beside one number."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor) -> None:
+        v = x.load()
+        chosen = cute.where(v > 1.0, v, literal)
+        assert (chosen.dtype is cutlass.Float8E4M3FN) == kept
+        out.store(chosen.to(Float32))
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor) -> None:
+        kernel(x, out).launch(grid=1, block=1)
+
+    x, out = np.array([0, 2], ml_dtypes.float8_e4m3fn), np.zeros(2, np.float32)
+    host(cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out))
+    assert out.tolist() == [float(ml_dtypes.float8_e4m3fn(literal)) if kept else literal, 2]

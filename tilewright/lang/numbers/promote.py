@@ -9,6 +9,7 @@ Int32 (integers of 4 bits).
 from __future__ import annotations
 
 import functools
+import math
 
 from tilewright.errors import StagingError
 from tilewright.ir.fold import normalise
@@ -49,6 +50,21 @@ def literal(value: bool | int | float, other: ScalarType) -> ScalarType:
     if isinstance(value, int):
         return other if other.is_float or normalise(other, value) == value else _integer_for(value, other)
     return other if other.is_float else F32
+
+
+def holds(kind: ScalarType, value: bool | int | float) -> bool:
+    """Whether a literal is a number of ``kind``, or between two of them; conversions would make the largest of it, cut
+    its fraction off, or let it wrap.
+
+    >>> from tilewright.ir.types import E4M3, I4
+    >>> holds(E4M3, 0.1), holds(E4M3, 1000.0), holds(I4, 7), holds(I4, 8), holds(I4, 0.5)
+    (True, False, True, False, False)
+    """
+    if kind.is_integer:
+        return value == value and abs(value) < math.inf and normalise(kind, value) == value
+    if not math.isfinite(value):
+        return ("nan" if value != value else "inf") in kind.specials
+    return kind.largest is None or abs(value) <= kind.largest
 
 
 def default(value: bool | int | float) -> ScalarType:

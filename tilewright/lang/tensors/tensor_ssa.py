@@ -457,7 +457,8 @@ def _result_class(x: Any, y: Any) -> Any:
         return class_of(promote.common(promote.default(x), promote.default(y)))
     if a is None or b is None:
         known, literal = (b, x) if a is None else (a, y)
-        return known if known.ir_type.stored else class_of(promote.literal(literal, known.ir_type))
+        kept = known.ir_type.stored and promote.holds(known.ir_type, literal)
+        return known if kept else class_of(promote.literal(literal, known.ir_type))
     return class_of(promote.common(a.ir_type, b.ir_type))
 
 
