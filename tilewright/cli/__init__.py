@@ -1,5 +1,5 @@
-"""The command line: ``tilewright run``, ``check``, ``mutate``, ``gemm``, ``tune``, ``streamk``, ``show``, ``analyse``,
-``layout``, ``atom``, ``explore``, ``stubs`` and ``demo``.
+"""The command line: ``tilewright run``, ``check``, ``mutate``, ``gemm``, ``product``, ``tune``, ``streamk``, ``show``,
+``analyse``, ``layout``, ``atom``, ``explore``, ``stubs`` and ``demo``.
 
 ``app.py`` declares the commands and their options; each command is the function ``run`` of the module of its name,
 imported when it is called. ``output.py`` and ``report.py`` print, ``drawing.py`` writes pictures, ``scripts.py``

@@ -82,6 +82,58 @@ def gemm(
     )
 
 
+class Product(StrEnum):
+    """Products with other operands than matrices of one type."""
+
+    scaled = "scaled"
+    mixed = "mixed"
+    sparse = "sparse"
+    grouped = "grouped"
+
+
+@app.command()
+def product(
+    kind: Annotated[Product, typer.Argument(metavar="KIND", help="scaled, mixed, sparse or grouped")],
+    a: Annotated[Path, typer.Argument(metavar="A.npy", help="m x k; of sparse products two of four neighbours are 0")],
+    b: Annotated[Path, typer.Argument(metavar="B.npy", help="k x n; mixed: the weight, n x k; grouped: a stack")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="D.npy", help="where to write the result")],
+    scale_a: Annotated[Path | None, typer.Option(metavar="S.npy", help="float32 scales of A")] = None,
+    scale_b: Annotated[Path | None, typer.Option(metavar="S.npy", help="float32 scales of B")] = None,
+    scales: Annotated[Path | None, typer.Option(metavar="S.npy", help="mixed: n x k/group, of the weight")] = None,
+    zeros: Annotated[Path | None, typer.Option(metavar="Z.npy", help="mixed: zero points of the weight")] = None,
+    bits: Annotated[int | None, typer.Option(help="mixed: of the weight's integers, 4 or 8")] = None,
+    offsets: Annotated[Path | None, typer.Option(metavar="O.npy", help="grouped: int32, where groups end")] = None,
+    bias: Annotated[Path | None, typer.Option(metavar="V.npy", help="n numbers, added to every row")] = None,
+    activation: Annotated[str | None, typer.Option(help="relu, gelu, silu, ..., applied last")] = None,
+    out_dtype: Annotated[str | None, typer.Option(help="of the result: float16, bfloat16, float32")] = None,
+    machine: MachineOption = Machine.auto,
+) -> None:
+    """Compute a product that models run from .npy files: of 8-bit numbers with scales, of a weight of 4 or 8 bits, of a
+    2:4 sparse matrix, or of groups.
+
+    The arrays are those of scaled_matmul, mixed_matmul (with prepare_weight), sparse_matmul (with compress_2_4) and
+    grouped_matmul or scaled_grouped_matmul. The file is written completely, or not at all.
+    """
+    from tilewright.cli.product import run
+
+    run(
+        kind.value,
+        a,
+        b,
+        output,
+        machine.value,
+        out_dtype,
+        scale_a=scale_a,
+        scale_b=scale_b,
+        scales=scales,
+        zeros=zeros,
+        bits=bits,
+        offsets=offsets,
+        bias=bias,
+        activation=activation,
+    )
+
+
 @app.command()
 def tune(
     m: Annotated[int, typer.Argument(metavar="M", min=1, help="rows of A")],
