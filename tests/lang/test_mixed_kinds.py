@@ -147,7 +147,7 @@ def test_strides_that_do_not_fit_are_said(rows: int | None) -> None:
     compiled = cute.compile(take, cute.runtime.make_fake_tensor(cutlass.Float32, shape, stride=(8, 1)))
     with pytest.raises(ArgumentError, match=r"shape \(4, 8\), strides \(1, 4\);"):
         compiled(np.zeros((8, 4), np.float32).T)
-    with pytest.raises(ArgumentError, match=r"shape \(4, 9\)$"):
+    with pytest.raises(ArgumentError, match=r"shape \(4, 9\);"):
         compiled(np.zeros((4, 9), np.float32))
     still = cute.compile(take, cute.runtime.make_fake_tensor(cutlass.Float32, (4,), stride=(0,)))
     with pytest.raises(ArgumentError, match=r"\(4\):\(0\)>, got ndarray of float32, shape \(4,\), strides \(1,\);"):
