@@ -242,3 +242,78 @@ def allocated_twice(bug: bool) -> None:
 
     y = np.zeros(128, np.float32)
     launch(kernel, from_dlpack(y), block=128)
+
+
+def reused(early: str = "") -> None:
+    """Four warps store ones and load them; four others store twos over them behind a barrier, and the first load
+    again. ``early``: the load, or the store, that is waited for only behind the barrier, without fences."""
+
+    @cute.jit
+    def meet():
+        if cutlass.const_expr(not early):
+            cute.arch.tcgen05_fence_before_thread_sync()
+        cute.arch.sync_threads()
+        if cutlass.const_expr(not early):
+            cute.arch.tcgen05_fence_after_thread_sync()
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        load, part, taken = parts(base, t % 128)
+        if warp < 4:
+            stored(base, t, 1.0)
+            cute.copy(load, part, taken)
+            if cutlass.const_expr(early != "load"):
+                cute.arch.fence_view_async_tmem_load()
+        meet()
+        if warp < 4:
+            if cutlass.const_expr(early == "load"):
+                cute.arch.fence_view_async_tmem_load()
+            y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        else:
+            stored(base, t % 128, 2.0, early != "store")
+        meet()
+        if warp < 4:
+            cute.copy(load, part, taken)
+            cute.arch.fence_view_async_tmem_load()
+            y[t] += taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        else:
+            if cutlass.const_expr(early == "store"):
+                cute.arch.fence_view_async_tmem_store()
+        freed(base, warp, COLUMNS)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=256)
+    if not early:
+        np.testing.assert_array_equal(y, 96)
+
+
+@pair("tensor-memory-race", "cute.copy(store, given, mine.partition_D(memory))", "cute.copy(load, part, taken)")
+def cells_given_back_before_their_load_is_waited_for(bug: bool) -> None:
+    reused("load" if bug else "")
+
+
+@pair(
+    "tensor-memory-race | tcgen05.ld.32x32b.x32 reads tensor memory to which a tcgen05.st is still on its way",
+    "cute.copy(load, part, taken)",
+)
+def cells_handed_on_before_their_store_is_waited_for(bug: bool) -> None:
+    reused("store" if bug else "")
+
+
+@pair("data-race", "cute.arch.alloc_tmem(COLUMNS, holder)")
+def two_warps_that_allocate_into_one_place(bug: bool) -> None:
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        holder = cute.arch.alloc_smem(cutlass.Int32, 1)
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        if warp < (2 if bug else 1):
+            cute.arch.alloc_tmem(COLUMNS, holder)
+        cute.arch.sync_threads()
+        base = cute.arch.retrieve_tmem_ptr(cutlass.Float32, 16, holder)
+        stored(base, t, 1.0)
+        freed(base, warp, COLUMNS)
+
+    launch(kernel, from_dlpack(np.zeros(1, np.float32)), block=128)

@@ -97,8 +97,7 @@ class TmemAlloc(_Columns):
         counts = self._counts(lanes, count)
         sides = lanes.beside(TensorMemories).sides(lanes, self.mnemonic(), self.ctas)
         own = {row: memory for row, _, memory in lanes.beside(TensorMemories).of(lanes)}
-        for row, memory in own.items():
-            memory.asked, memory.granted = int(counts[row]), None
+        for memory in own.values():
             if not memory.permit:
                 raise lanes.fault(
                     "tcgen05.alloc after the block has given up its permit",
@@ -111,10 +110,12 @@ class TmemAlloc(_Columns):
 
         def ready() -> Any:
             for row, both in sides:
-                first = None if done[row] else self._granted(lanes, op, own[row], [memory for _, memory in both])
+                if done[row]:
+                    continue
+                first = self._granted(lanes, op, own[row], int(counts[row]), [memory for _, memory in both])
                 if first is None:
                     continue
-                done[row], own[row].asked = True, 0
+                done[row] = True
                 mask = np.zeros(32 * lanes.warps, bool)
                 mask[32 * row] = True
                 values = np.full((32 * lanes.warps, 1), first, np.int32)
@@ -129,9 +130,13 @@ class TmemAlloc(_Columns):
         )
         return ()
 
-    def _granted(self, lanes: Lanes, op: Op, own: TensorMemory, memories: list[TensorMemory]) -> int | None:
-        """The first column that a block gets, once all blocks that allocate together have come."""
-        if own.granted is None and all(memory.asked for memory in memories):
+    def _granted(self, lanes: Lanes, op: Op, own: TensorMemory, count: int, memories: list[TensorMemory]) -> int | None:
+        """The first column that a warp of a block gets, once all blocks that allocate together have come. Warps of one
+        block, which may execute this together, get theirs one after another."""
+        if own.granted is None:
+            own.asked = count
+            if not all(memory.asked for memory in memories):
+                return None
             if len({memory.asked for memory in memories}) > 1:
                 asked = " and ".join(str(memory.asked) for memory in memories)
                 raise lanes.fault(
@@ -140,9 +145,12 @@ class TmemAlloc(_Columns):
                     "let both allocate the same number",
                 )
             first = allocate_in_all(memories, own.asked, op)
+            if first is None:
+                return None
             for memory in memories:
-                memory.granted = first
-        return own.granted
+                memory.asked, memory.granted = 0, first
+        first, own.granted = own.granted, None
+        return first
 
 
 @dataclass(frozen=True)

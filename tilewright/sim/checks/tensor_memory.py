@@ -3,7 +3,9 @@ synchronisation of the threads, with ``tcgen05.fence`` on both of its sides.
 
 PTX ISA, "tcgen05 memory consistency model": ``before_thread_sync`` orders the asynchronous ``tcgen05`` before it with
 the synchronisation that follows; ``tcgen05.commit`` implies it. ``after_thread_sync`` orders those behind it with the
-synchronisation before. What one warp issues is in order, or is waited for by ``wait::ld``, ``wait::st`` and the commit.
+synchronisation before. What one warp issues is in order, or is waited for by ``wait::ld``, ``wait::st`` and the commit:
+a load or store that its warp has not waited for (nor fenced) is not over, whatever the warp has arrived at since
+("tcgen05.ld", "tcgen05.wait": asynchronous until the wait).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright.atoms.tensor_memory import COLUMNS, COMMIT, DEALLOC, FENCE, LANES
+from tilewright.atoms.tensor_memory import COLUMNS, COMMIT, DEALLOC, FENCE, LANES, LOAD, STORE
 from tilewright.atoms.tensor_memory_state import TensorMemory
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 
+IN_FLIGHT = 1 << 40  # a clock that no one knows of
+
+
 class _Use(NamedTuple):
-    """An access that has been issued: by which op and warp, at which of its clocks, and how many of the warp's
-    ``_Side.points`` were before it."""
+    """An access that has been issued: by which op and warp, at which of its clocks it is over (``IN_FLIGHT``: not yet),
+    and how many of the warp's ``_Side.points`` were before it."""
 
     op: Op
     warp: int
@@ -43,13 +48,15 @@ class _Use(NamedTuple):
 
 class _Side:
     """Of a warp: ``points``, the clocks of its fences ``before_thread_sync`` and commits; ``known``, by other warp, how
-    many of that one's points it knew of at its last fence ``after_thread_sync``."""
+    many of that one's points it knew of at its last fence ``after_thread_sync``; ``flying``, the numbers of its loads
+    and stores that it has not waited for, by their agent."""
 
-    __slots__ = ("points", "known")
+    __slots__ = ("points", "known", "flying")
 
     def __init__(self) -> None:
         self.points: list[int] = []
         self.known: dict[int, int] = {}
+        self.flying: dict[str, list[int]] = {LOAD: [], STORE: []}
 
 
 class _Cells:
@@ -94,9 +101,11 @@ class TensorMemoryOrder(Checker):
             cells = self.cells[memory] = _Cells()
         cells.forget_freed(memory)
         warp, wave = int(group.warps[row]), group.wave
-        points = len(self._side(wave, warp).points)
-        use = _Use(group.lanes.op, warp, int(self.order.waves[wave].now[warp]), points, wave)
-        if writes and self._writes_again(cells, warp, where):
+        side, op = self._side(wave, warp), group.lanes.op
+        flying = side.flying.get(op.attrs["atom"].name)
+        clock = int(self.order.waves[wave].now[warp]) if flying is None else IN_FLIGHT
+        use = _Use(op, warp, clock, len(side.points), wave)
+        if writes and flying is None and self._writes_again(cells, warp, where):
             self.uses[cells.again[0]] = use
             return
         cells.again = 0, []
@@ -111,7 +120,9 @@ class TensorMemoryOrder(Checker):
         number = len(self.uses) - 1
         for cell in where:
             (cells.written if writes else cells.read)[cell] = number
-        if writes and all(ordered):
+        if flying is not None:
+            flying.append(number)
+        elif writes and all(ordered):
             cells.again = number, where
 
     def _writes_again(self, cells: _Cells, warp: int, where: list[Any]) -> bool:
@@ -140,6 +151,10 @@ class TensorMemoryOrder(Checker):
                     self._point(group.wave, warp)
                 else:
                     self._acquire(group.wave, warp)
+        for order in atom.orders:
+            if order.agent in (LOAD, STORE):
+                for warp in _active_warps(group, group.mask):
+                    self._over(group.wave, warp, (order.agent,))
 
     def issue(self, group: Group, effect: Effect) -> None:
         if effect.op.attrs["atom"].name == COMMIT:
@@ -151,6 +166,18 @@ class TensorMemoryOrder(Checker):
         its clock on."""
         clocks = self.order.waves[wave]
         self._side(wave, warp).points.append(int(clocks.last[warp] if committed else clocks.now[warp]))
+        if not committed:
+            self._over(wave, warp, (LOAD, STORE))
+
+    def _over(self, wave: Wave, warp: int, agents: tuple[str, ...]) -> None:
+        """The loads or stores of a warp are over: they count as done at its clock now."""
+        flying, now = self._side(wave, warp).flying, int(self.order.waves[wave].now[warp])
+        for agent in agents:
+            for number in flying[agent]:
+                use = self.uses[number]
+                assert use is not None
+                self.uses[number] = use._replace(clock=now)
+            flying[agent].clear()
 
     def _acquire(self, wave: Wave, warp: int) -> None:
         mine = self._side(wave, warp)
@@ -179,6 +206,9 @@ class TensorMemoryOrder(Checker):
         if mine.known.get(use.warp, 0) > use.points:
             return True
         frees = group.lanes.op.attrs["atom"].name == DEALLOC
+        if use.clock == IN_FLIGHT:
+            self._in_flight(group, row, use)
+            return False
         if not self._knows(wave, warp, use.warp, use.clock):
             self._report(
                 group,
@@ -220,6 +250,20 @@ class TensorMemoryOrder(Checker):
                 "cute.arch.tcgen05_fence_before_thread_sync() before that warp's barrier or arrival",
             )
         return False
+
+    def _in_flight(self, group: Group, row: int, use: _Use) -> None:
+        loads = use.op.attrs["atom"].name == LOAD
+        wait, function = ("ld", "load") if loads else ("st", "store")
+        self._report(
+            group,
+            row,
+            use,
+            "tensor-memory-race",
+            f"the other warp has not waited for its tcgen05.{wait} to these cells",
+            f"tcgen05.{wait} is asynchronous until tcgen05.wait::{wait}; a barrier or an arrival before that wait does "
+            "not cover it",
+            f"cute.arch.fence_view_async_tmem_{function}() behind the {function}, before that warp arrives",
+        )
 
     def _report(self, group: Group, row: int, use: _Use, rule: str, what: str, why: str, fix: str) -> None:
         op = group.lanes.op

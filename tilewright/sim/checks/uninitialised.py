@@ -285,8 +285,11 @@ class Uninitialised(RegisterOrigins):
         return found
 
     def pieces(self, group: Group, reads: PieceReads, rows: Array) -> None:
-        """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps."""
+        """wgmma reads its operands: what comes of undefined ones is undefined in all accumulators of its warps.
+        (Accumulators in tensor memory are not followed.)"""
         op, (low, high) = group.lanes.op, reads.span
+        if not isinstance(op.operands[0].type, FragType):
+            return
         if self.written_cells[group.wave].has(low >> self.shift, high >> self.shift):
             return
         cells = (reads.start[..., None] >> self.shift) + np.arange(16 >> self.shift)
@@ -296,7 +299,6 @@ class Uninitialised(RegisterOrigins):
         if self.asleep:  # a product takes place when a warp waits for it: the registers are read after that node
             self.wake()
         kind, slot = op.operands[0].type, self.slots[op.operands[0]]
-        assert isinstance(kind, FragType)
         registers, per = self.registers[group.wave], group.warps.size // max(1, len(rows))
         old = registers.get(group, slot)
         origins = np.zeros((group.lanes_count, kind.n), ORIGIN) if old is None else old.copy()
