@@ -11,6 +11,7 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.errors import StagingError
+from tilewright.testing import per_thread
 
 KINDS = {name: getattr(cutlass, name) for name in "Int8 Int16 Int32 Int64 Uint8 Uint16 Uint32 Uint64".split()}
 
@@ -64,3 +65,16 @@ def test_a_step_of_zero_is_an_error() -> None:
     ):
         with pytest.raises(cutlass.errors.TilewrightError, match=message):
             counted([kind] * 3, [0, 4, 0], [True, False, False])
+
+
+def test_a_step_of_each_thread_in_a_warp_of_few() -> None:
+    """The lanes that the block does not have hold zeros."""
+    assert per_thread(lambda t: summed(cutlass.Uint32(t + 1)), 8) == [sum(range(0, 10, t + 1)) for t in range(8)]
+
+
+@cute.jit
+def summed(step: Any) -> Any:
+    total = cutlass.Int32(0)
+    for i in range(cutlass.Uint32(0), cutlass.Uint32(10), step):
+        total += cutlass.Int32(i)
+    return total

@@ -69,7 +69,9 @@ def _enter_for(lo: int, counter: int, step: int, init: list[int], carried: list[
     def enter(g: Any, s: list[Any]) -> None:
         if not np.all(s[step]):
             zero = np.asarray(s[step] == 0)
-            raise Fault("the step of this loop is zero", zero if zero.ndim else None)
+            bad = zero if g.mask is None or not zero.ndim else zero & g.mask  # lanes that rest may hold a zero
+            if bad.any():
+                raise Fault("the step of this loop is zero", bad if bad.ndim else None)
         fresh = [s[i] for i in init]  # read first: what one carried value starts from may be another one's register
         s[counter] = s[lo]
         for c, v in zip(carried, fresh, strict=True):
