@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 RULE = "proxy-fence"
 OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
 
+COPIED = (
+    "cp.async writes by the threads' proxy (PTX ISA), and no fence.proxy.async is between the wait for the copies and "
+    "this: the async proxy may see what was there before (CUTLASS's main loops by cp.async leave this fence out; the "
+    "word -proxies in TILEWRIGHT_SIM_CHECK leaves this check out)",
+    "cute.arch.fence_view_async_shared() after the wait for the copies: by the threads that copied, before the barrier "
+    "that the issuing warp waits at, or by the issuing warps themselves where an mbarrier tells them of the copies",
+)
+"""Why and the repair, where cp.async wrote."""
+
 
 class GroupFence(NamedTuple):
     """Fences that warps of a group executed at once: ``lanes [warps, 32]`` which (None: all), and what each warp knew
@@ -319,6 +328,12 @@ class Proxies(SharedChecker):
             "unordered": "the thread that wrote fences, but nothing orders its fence before this is issued: a fence "
             "after the barrier is too late",
         }[verdict]
+        fix = (
+            'cute.arch.fence_view_async_shared() (fence_proxy("async.shared", space="cta")) by every thread that '
+            "writes, after its writes and before the barrier that the issuing warp waits at"
+        )
+        if self._copies(number):
+            why, fix = COPIED
         self.findings.add(
             Finding(
                 RULE,
@@ -331,7 +346,6 @@ class Proxies(SharedChecker):
                 ],
                 shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names),
                 why,
-                'cute.arch.fence_view_async_shared() (fence_proxy("async.shared", space="cta")) by every thread that '
-                "writes, after its writes and before the barrier that the issuing warp waits at",
+                fix,
             )
         )
