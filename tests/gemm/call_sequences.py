@@ -366,10 +366,10 @@ OPERATORS: dict[str, type[Calls]] = {
 }
 
 
-def states(calls: Calls, choose: random.Random) -> Iterator[dict[str, Any]]:
-    """Six states, of which each differs from the last one by one to three properties."""
+def states(calls: Calls, choose: random.Random, count: int) -> Iterator[dict[str, Any]]:
+    """States of which each differs from the last one by one to three properties."""
     state = {name: values[0] for name, values in calls.choices.items()}
-    for _ in range(6):
+    for _ in range(count):
         for name in choose.sample(list(calls.choices), choose.randint(1, 3)):
             state[name] = choose.choice(calls.choices[name])
         yield dict(state)
@@ -381,12 +381,12 @@ def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:
     return wanted.astype(found.dtype).astype(np.float64)
 
 
-def verdicts(case: int, operator: str | None = None) -> tuple[Counter[str], list[str]]:
-    """How many calls were right or refused, and what was wrong."""
+def verdicts(case: int, operator: str | None = None, count: int = 6) -> tuple[Counter[str], list[str]]:
+    """How many of ``count`` calls were right or refused, and what was wrong."""
     choose, counts, wrong = random.Random(case), Counter[str](), []
     name = operator or list(OPERATORS)[case % len(OPERATORS)]
     calls = OPERATORS[name](choose)
-    for state in states(calls, choose):
+    for state in states(calls, choose, count):
         shown = f"case {case} {name} {state}"
         try:
             found, wanted = calls.call(**state)

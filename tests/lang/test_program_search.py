@@ -13,8 +13,8 @@ pytestmark = pytest.mark.unchecked
 
 def test_drawn_programs_are_right_or_refused() -> None:
     found: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(24):
         kind, text = verdict(seed)
         assert kind in ("right", "refused", "undefined"), f"case {seed}: {kind}\n{text}"
         found[kind] += 1
-    assert found["right"] > 20
+    assert found["right"] > 12

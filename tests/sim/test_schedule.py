@@ -380,3 +380,15 @@ def test_a_barrier_may_meet_with_another_count_once_it_is_complete() -> None:
     with sim.options(schedule="lockstep"):
         k.run(y, block=128)
     assert (y == 1).all()
+
+
+def test_options_of_threads_that_end_in_another_order() -> None:
+    """What the first one found is there again, not what the second one found."""
+    before = sim.current_options()
+    first, second = sim.options(arch="sm_80"), sim.options(sms=3)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sim.current_options().sms == 3
+    second.__exit__(None, None, None)
+    assert sim.current_options() == before

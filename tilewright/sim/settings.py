@@ -123,6 +123,8 @@ def _switch(text: str) -> bool:
 
 
 _current: SimulatorOptions | None = None
+_outside: list[list[SimulatorOptions]] = []
+"""Of each ``with options`` that has not ended, the options outside of it."""
 
 
 def current_options() -> SimulatorOptions:
@@ -163,16 +165,24 @@ def set_options(**changes: object) -> None:
 
 @contextlib.contextmanager
 def options(**changes: object) -> Iterator[SimulatorOptions]:
-    """Change options inside a ``with`` block.
+    """Change options inside a ``with`` block, for all threads of the process.
 
     >>> with options(seed=3) as chosen:
     ...     chosen.seed
     3
     """
     global _current
-    before, chosen = current_options(), _changed(**changes)
+    layer, chosen = [current_options()], _changed(**changes)
+    _outside.append(layer)
     _current = chosen
     try:
         yield chosen
     finally:
-        _current = before
+        # Blocks of several threads may end in any order: one that is not the last to have begun leaves what it found
+        # to the next one.
+        place = next(i for i, other in enumerate(_outside) if other is layer)
+        del _outside[place]
+        if place == len(_outside):
+            _current = layer[0]
+        else:
+            _outside[place][0] = layer[0]

@@ -137,13 +137,13 @@ def check(lines, samples, device="cpu"):
 SAMPLES = st.lists(st.tuples(*[st.integers(-20, 20)] * 4), min_size=1, max_size=33)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block(0, []), SAMPLES)
 def test_random_programs_on_the_simulator(lines, samples):
     check(lines, samples)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block(0, []), SAMPLES)
 def test_random_programs_as_host_code(lines, samples):
     program, text = function(lines)
