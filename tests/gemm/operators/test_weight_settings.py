@@ -14,6 +14,7 @@ import pytest
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm import PreparedWeight, mixed_matmul, prepare_weight
+from tilewright.gemm.operators.mixed import prepared_operand
 from tilewright.gemm.operators.weight_settings import BLOCK, KNOWN, MARKS, ORDER, WeightSettings
 
 REFUSED = "the weight is not prepared, or prepared for other settings"
@@ -127,3 +128,12 @@ def test_words_that_were_saved_moved_and_compiled() -> None:
                 run(x)
         with pytest.raises(Exception, match=REFUSED):
             torch.ops.tilewright.mixed_matmul(x, parts[0].reshape(1, -1), parts[1])
+
+
+@pytest.mark.parametrize("settings", [KNOWN[0], KNOWN[6]], ids=str)
+def test_kernels_see_the_same_words_of_all_frameworks(settings: WeightSettings) -> None:
+    torch = pytest.importorskip("torch")
+    weight = prepared(settings)
+    other = PreparedWeight(*(None if x is None else torch.from_numpy(x) for x in vars(weight).values()))
+    one, same = (prepared_operand(x).words for x in (weight, other))
+    assert (one.shape, one.stride) == (same.shape, same.stride)

@@ -22,7 +22,7 @@ from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_ve
 from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen, widen_rows
-from tilewright.gemm.mixed_config import DEPTH, KINDS
+from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, WORDS
 from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
@@ -189,8 +189,12 @@ def check_scale_of_rows(shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
 
 def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
     """The weight as kernels take it."""
-    blocks = weight.blocks
-    words = blocks.permute(3, 2, 1, 0) if framework(blocks) == "torch" else blocks.transpose()
+    if framework(weight.words) == "torch":  # the same by one call of PyTorch in place of three, 5 us less
+        (n, k), block = weight.shape, LANES * WORDS
+        tiles = k * weight.bits // (4 * DEPTH)
+        words = weight.words.as_strided((WORDS, LANES, tiles, n // COLUMNS), (1, WORDS, block, block * tiles))
+    else:
+        words = weight.blocks.transpose()
     return PreparedOperand(
         from_dlpack(words, assumed_align=16).mark_layout_dynamic(leading_dim=0),
         from_dlpack(weight.scales.T).mark_layout_dynamic(leading_dim=0),
