@@ -3,6 +3,7 @@ compressed once, from memory in every layout."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from tests.gemm.operand_draws import EXTENTS, Case, drawn_array, drawn_rows
@@ -14,11 +15,12 @@ E2M1 = np.array([sign * x for sign in (1, -1) for x in (0, 0.5, 1, 1.5, 2, 3, 4,
 
 def by_mixed(case: Case) -> np.ndarray:
     """``mixed_matmul`` by a weight with scales: of integers of 4 bits, also with zero points, of 8 bits, or of floats
-    of 4 bits; often with a bias."""
+    of 4 bits; often with a bias, and with rows of 8-bit floats that have scales."""
     rng, dtype = case.rng, case.a.view.dtype
     m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72), (128, 256, 384)))
     group = int(rng.choice([32, 64, 128]))
-    case.a, case.d = drawn_array(rng, (m, k), dtype), drawn_array(rng, (m, n), np.float32, result=True)
+    rows = np.dtype(ml_dtypes.float8_e4m3fn) if rng.random() < 0.3 else dtype
+    case.a, case.d = drawn_array(rng, (m, k), rows), drawn_array(rng, (m, n), np.float32, result=True)
     kind = str(rng.choice(["int4", "zeros", "int8", "e2m1"]))
     weight = drawn_array(rng, (n, k // 2 if kind == "e2m1" else k), np.int8)
     scales = drawn_array(rng, (n, k // group), np.dtype(np.float32) if rng.random() < 0.5 else dtype)
@@ -39,12 +41,20 @@ def by_mixed(case: Case) -> np.ndarray:
     if zeros is not None:
         numbers = numbers - np.repeat(zeros.view.astype(float), group, 1)
     case.expected = case.a.view.astype(float) @ (numbers * np.repeat(scales.view.astype(float), group, 1)).T
+    scale_a = None
+    if rows is not dtype and rng.random() < 0.7:
+        scale_a = drawn_array(rng, [(m, 1), (m,), ()][rng.integers(3)], np.float32)
+        scale_a.view[...] = np.float32(2) ** np.clip(scale_a.view, -2, 1)
+        scale_a.before = scale_a.memory.copy()
+        case.more["scale_a"] = scale_a
+        case.expected = case.expected * scale_a.view.astype(float).reshape(-1, 1)
     if rng.random() < 0.4:
         case.bias = drawn_array(rng, (n,), dtype)
         case.expected = case.expected + case.bias.view.astype(float)
     points = None if zeros is None else zeros.view
     prepared = prepare_weight(given, scales.view, points, bits=8 if kind == "int8" else 4)
-    return mixed_matmul(case.a.view, prepared, None if case.bias is None else case.bias.view, out=case.d.view)
+    bias, of_rows = (None if x is None else x.view for x in (case.bias, scale_a))
+    return mixed_matmul(case.a.view, prepared, bias, scale_a=of_rows, out=case.d.view)
 
 
 def by_sparse(case: Case) -> np.ndarray:
