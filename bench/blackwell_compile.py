@@ -120,10 +120,9 @@ def jobs(every_size: bool) -> Iterator[Job]:
             groups = [size for size in entry.sizes if entry.family.grouped.fits(size)]
             for config in distinct(groups) if every_size else groups[:1]:
                 for how in ("data_parallel", "stream_k"):
-                    one = entry.only(config)
-                    yield Job(
-                        name, f"groups {how}", arch, config, lambda e=one, arch=arch, how=how: grouped(e, arch, how)
-                    )
+                    if how == "data_parallel" or entry.family.grouped.shares(config):
+                        make = partial(grouped, entry.only(config), arch, how)
+                        yield Job(name, f"groups {how}", arch, config, make)
     for a, b, factor in BLOCK_SCALED:
         for arch in (x for archs in ARCHS.values() for x in archs):
             if every_size and arch == "sm_103a":
