@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from tests.explore import programs as p
 from tests.mutate import programs as clean
 from tilewright import sim
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Op
 from tilewright.sim.exploration import FailingSchedule
@@ -105,3 +107,13 @@ def test_errors() -> None:
         sim.explore(lambda: None, systematic=True, check="none")
     assert str(sim.explore(lambda: None)) == "no kernel was launched on the simulator"
     assert str(FailingSchedule("fault", "text")) == "text"
+
+
+def test_mmas_of_one_thread_stay_in_order() -> None:
+    """Those that add to what an earlier one has written must not land before it, nor must the commit behind them."""
+    program = runpy.run_path(str(Path(__file__).parents[2] / "examples/blackwell_gemm.py"))
+    gemm = program["Gemm"]((128, 32, 64), (1, 1), 1)
+    a, b, d = program["operands"](gemm)
+    tensors = [from_dlpack(x, assumed_align=16) for x in (a, b, d)]
+    assert sim.explore(lambda: gemm(*tensors), schedules=4).failure is None
+    np.testing.assert_array_equal(d, a.astype(np.float32) @ b.astype(np.float32).T)

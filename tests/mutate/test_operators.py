@@ -63,6 +63,17 @@ def test_mutation_operators_for_each_instruction(kernel: Function) -> None:
         assert found[change], (change, sorted(found))
 
 
+def test_operators_of_tensor_memory() -> None:
+    found = {(m.instruction.split(" ")[0], m.what) for m in mutants(stage(kernels()["blackwell_f16"].config))}
+    for change in (
+        ("tcgen05.commit.cta_group::2.multicast", "removed"),
+        ("tcgen05.fence::after_thread_sync", "removed"),
+        ("tcgen05.wait::ld", "removed"),
+        ("tcgen05.dealloc.cta_group::2", "removed"),
+    ):
+        assert change in found, (change, sorted(found))
+
+
 def test_a_line_that_repeats_an_operation(kernel: Function) -> None:
     every, chosen = mutants(kernel, every=True), mutants(kernel)
     assert len(chosen) < len(every)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.atoms.tensor_memory import LOAD, STORE
 from tilewright.atoms.tma_engine import WRITES
 from tilewright.ir.core import Op
 from tilewright.sim.agents import Effect
@@ -72,7 +73,7 @@ class PolicyLaunch(Launch):
         self.progressed = False
         self.issued: dict[int, int] = {}
         self.due: list[tuple[int, int, Effect]] = []
-        self.stores: dict[int, list[Effect]] = {}
+        self.in_order: dict[tuple[int, str], list[Effect]] = {}  # by agent and kind
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
@@ -159,8 +160,8 @@ class PolicyLaunch(Launch):
         self.issued[agent] = issue.number + 1
         if effect.op.attrs["atom"].in_flight and not effect.op.attrs["atom"].copies:
             return  # it acts on its own account, when its warps wait
-        if WRITES in effect.op.attrs["atom"].agents:
-            self.stores.setdefault(agent, []).append(effect)
+        if _lands_in_order(effect):
+            self.in_order.setdefault((agent, effect.op.attrs["atom"].name.split(".")[0]), []).append(effect)
         delay = self.plan.delay(issue)
         if delay is not None:
             self.delays[issue] = (delay, effect.op)
@@ -169,11 +170,18 @@ class PolicyLaunch(Launch):
     def _land_due(self) -> None:
         while self.due and self.due[0][0] < self.clock:
             effect = heapq.heappop(self.due)[2]
-            # A store reads shared memory before it writes global memory: those of one thread happen in order.
-            earlier = self.stores.get(self.agent(effect.lanes.group), [])
+            key = self.agent(effect.lanes.group), effect.op.attrs["atom"].name.split(".")[0]
+            earlier = self.in_order.get(key, [])
             while effect in earlier:
                 earlier.pop(0).land()
             effect.land()
+
+
+def _lands_in_order(effect: Effect) -> bool:
+    """Whether effects of this kind that one thread issues happen in order: bulk stores (each reads shared memory before
+    it writes global memory), and all that the tensor core's unit of ``tcgen05`` does."""
+    atom = effect.op.attrs["atom"]
+    return WRITES in atom.agents or (atom.name.startswith("tcgen05.") and atom.name not in (LOAD, STORE))
 
 
 class IssueObserver(Observer):

@@ -26,6 +26,9 @@ from tilewright.atoms.mbarrier import (
     MbarrierWait,
 )
 from tilewright.atoms.sync import BarrierArrive, BarrierSync, Fence, FenceProxy, SyncThreads, SyncWarp
+from tilewright.atoms.tcgen05_sync import Tcgen05Commit, Tcgen05Fence
+from tilewright.atoms.tensor_memory_alloc import TmemDealloc
+from tilewright.atoms.tensor_memory_move import TmemWait
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.types import I32
@@ -98,6 +101,9 @@ def _always(op: Op) -> list[Op]:
     WgmmaFence,
     ClusterWait,
     MbarrierInval,
+    TmemWait,
+    TmemDealloc,
+    Tcgen05Fence,
 )
 def _remove(op: Op, atom: Any) -> Iterator[Change]:
     yield REMOVED, []
@@ -184,6 +190,13 @@ def _test(op: Op, atom: MbarrierTest) -> Iterator[Change]:
 def _copies_arrive(op: Op, atom: CpAsyncMbarrierArrive) -> Iterator[Change]:
     yield REMOVED, []
     yield "at once, not after the copies", [_with_atom(op, MbarrierArrive())]
+
+
+@_on(Tcgen05Commit)
+def _commit(op: Op, atom: Tcgen05Commit) -> Iterator[Change]:
+    yield REMOVED, []
+    if not atom.remote:
+        yield "at once, not behind the MMAs", [_with_atom(op, MbarrierArrive())]
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
