@@ -149,22 +149,24 @@ class GemmConfig:
 
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
-        if min(given := (*self.tile, *self.warps, self.group)) < 1:
-            raise ConstraintError(f"tile, warps and group must be positive, got {given}")
+        if min(*self.tile, *self.warps, self.group) < 1:
+            found = f"{self.tile}, {self.warps} and {self.group}"
+            raise ConstraintError(f"tile, warps and group must be positive, got {found}")
         if self.raster not in RASTERS:
             raise ConstraintError(f"raster must be one of {', '.join(RASTERS)}, got {self.raster!r}")
         if self.stages < 2:
             raise ConstraintError(f"a multistage GEMM needs at least 2 stages, got {self.stages}")
-        for name, operand, mode in (("A", self.a, 0), ("B", self.b, 1)):
-            contiguous = self.tile[2 if operand.major is Major.K else mode]
+        for name, operand, extent in (("A", self.a, self.tile[0]), ("B", self.b, self.tile[1])):
+            contiguous = self.tile[2] if operand.major is Major.K else extent
             if self.loadable(operand) != operand:
                 raise ConstraintError(
                     f"{name}: {operand.major.name}-major {operand.dtype} is turned on its way to shared memory, "
                     f"element by element: copy_bits must be {operand.dtype.width}, not {operand.copy_bits}"
                 )
             if contiguous % operand.vector:
-                cut = f"{contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
-                raise ConstraintError(f"{name}: a tile of {cut}")
+                raise ConstraintError(
+                    f"{name}: a tile of {contiguous} contiguous elements cannot be cut into vectors of {operand.vector}"
+                )
 
 
 @dataclass(frozen=True)
@@ -187,34 +189,6 @@ class SparseGemmConfig(GemmConfig):
                 f"at least {2 * block}, and 16 rows for each of its warps along M; not {self.a}, tile {self.tile}, "
                 f"warps {self.warps}"
             )
-        super().check()
-
-
-@dataclass(frozen=True)
-class SimtConfig(GemmConfig):
-    """A kernel that multiplies with FMAs, one for each element: operands are MN-major in shared memory."""
-
-    math = "simt"
-    tensor_cores = False
-
-    def shared_major(self, operand: Operand) -> Major:
-        return Major.MN
-
-    @property
-    def smem_bytes(self) -> int:
-        return self.ring_bytes
-
-    @property
-    def fragments(self) -> int:
-        return max(1, self.tile[1] // (self.threads // 4))
-
-    def with_operands(self, a: Operand, b: Operand, c: Operand, smem: int) -> Self:
-        """D is stored from registers, of which four in a row hold neighbours."""
-        return super().with_operands(a, b, replace(c, copy_bits=min(c.copy_bits, 4 * c.dtype.width)), smem)
-
-    def check(self) -> None:
-        if self.granules:
-            raise ConstraintError("granules are a way of tensorop kernels to read rows of K, not of simt")
         super().check()
 
 

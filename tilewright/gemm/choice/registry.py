@@ -10,12 +10,13 @@ from typing import Any
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Float32, Float64, Int8, Int32, TFloat32
 from tilewright.atoms.sparsity import word_k
 from tilewright.errors import ArgumentError
-from tilewright.gemm.config import GemmConfig, Major, Operand, SimtConfig, SparseGemmConfig, SparseHopperConfig
+from tilewright.gemm.config import GemmConfig, Major, Operand, SparseGemmConfig, SparseHopperConfig
 from tilewright.gemm.family.blackwell_sizes import blackwell_sizes
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.hopper_sizes import hopper_sizes, promoted_sizes
 from tilewright.gemm.family.mixed_sizes import mixed_sizes
 from tilewright.gemm.family.sm120_sizes import sm120_sizes
+from tilewright.gemm.simt_config import SimtConfig
 from tilewright.gemm.small_m_config import SmallMConfig
 
 
