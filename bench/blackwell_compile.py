@@ -196,7 +196,9 @@ def block_scaled_groups(entry: Any, types: tuple[Any, ...], arch: str) -> Functi
 
 
 def in_own_process(number: int) -> dict[str, Any]:
-    found = subprocess.run([sys.executable, __file__, "--one", str(number)], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, __file__, "--one", str(number)], capture_output=True, encoding="utf-8", check=True
+    )
     row: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
     return row
 
@@ -229,7 +231,7 @@ def main() -> None:
         kind = "sizes" if asked.sizes else "usual"
         path = RESULTS / f"blackwell_compile_{kind}_cpu_{date.today()}.json"
         command = f"python bench/blackwell_compile.py{' --sizes' if asked.sizes else ''} --write"
-        path.write_text(json.dumps({"command": command, **summary, "rows": rows}, indent=1) + "\n")
+        path.write_text(json.dumps({"command": command, **summary, "rows": rows}, indent=1) + "\n", encoding="utf-8")
     sys.exit(bool(unsound))
 
 

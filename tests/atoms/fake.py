@@ -43,6 +43,9 @@ class FakeLanes:
         out[mask] = memory.values[index[mask, None] + np.arange(count)]
         return out
 
+    def load_each(self, pointers: Any, count: int, mask: Any = None) -> list[np.ndarray[Any, Any]]:
+        return [self.load(pointer, count, mask) for pointer in pointers]
+
     def store(self, pointer: Any, values: np.ndarray[Any, Any], mask: Any = None) -> None:
         memory, index = pointer
         mask = self.active() if mask is None else mask

@@ -26,6 +26,26 @@ def shared_memory_written_up_to_the_last_element(bug: bool) -> None:
     launch(kernel, numbers(64), numbers(64))
 
 
+@pair(RULE, "y[t] = found[2 if cutlass.const_expr(bug) else 0]", "cute.copy(load, rows, found)")
+def the_second_of_two_matrices_is_not_written(bug: bool) -> None:
+    """Two matrices are loaded by one ldmatrix, and again by a second one; only the first is written."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        s = shared(256, cutlass.Float16)
+        s[t] = x[t]
+        s[t + 32] = x[t + 32]
+        cute.arch.sync_threads()
+        load = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(False, 2), cutlass.Float16)
+        rows = cute.make_tensor(s.iterator + t % 16 * 8, cute.make_layout((8, 2), stride=(1, 0)))
+        found = cute.make_rmem_tensor((4, 2), cutlass.Float16)
+        cute.copy(load, rows, found)
+        y[t] = found[2 if cutlass.const_expr(bug) else 0]
+
+    launch(kernel, numbers(64, np.float16) + 1, numbers(32, np.float16), block=32)
+
+
 @pair(RULE, "y[t] = acc[0]", "acc = cute.make_rmem_tensor(4, cutlass.Float32)")
 def an_accumulator_that_is_not_cleared(bug: bool) -> None:
     @cute.kernel

@@ -7,13 +7,14 @@ result that is not zero depends on an undefined factor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tilewright.atoms.copy import move_each
 from tilewright.ir.core import Op
+from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.types import FragType
 from tilewright.sim.checks.taint import ORIGIN, Origins
@@ -47,8 +48,19 @@ class ShadowLanes:
         self.mask = group.mask
         self.warps = group.warps.size
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lanes, name)
+    # Only what neither reaches memory nor tells observers is asked of the lanes themselves.
+
+    def spread(self, value: Any) -> Array:
+        return self._lanes.spread(value)
+
+    def lane(self) -> Array:
+        return self._lanes.lane()
+
+    def active(self) -> Array:
+        return self._lanes.active()
+
+    def sreg(self, name: str) -> Any:
+        return self._lanes.sreg(name)
 
     def _both(self, mask: Any) -> Any:
         return self.mask if mask is None else mask if self.mask is None else mask & self.mask
@@ -57,11 +69,14 @@ class ShadowLanes:
         found = self._read(pointer, count, self._both(mask))
         return patterns(found.astype(ORIGIN), np.zeros(found.shape, pointer.elem.dtype))
 
+    def load_each(self, pointers: Sequence[Any], count: int, mask: Any = None) -> list[Array]:
+        return [self.load(pointer, count, mask) for pointer in pointers]
+
     def store(self, pointer: Any, values: Array, mask: Any = None) -> None:
         self._write(pointer, undefined(values), self._both(mask))
 
     def move(self, *repetitions: Any) -> None:
-        move_each(self, *repetitions)
+        move_each(cast(Lanes, self), *repetitions)
 
     def defer(self, agent: str, effect: Callable[[], None]) -> None:
         effect()
