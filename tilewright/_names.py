@@ -103,7 +103,7 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
     import dis
 
     from tilewright.errors import OF_A_MODULE, MissingImportError, MissingNameError, nearest
-    from tilewright.other_words import of_module
+    from tilewright.foreign_names import of_module
 
     place = f"{asker.f_code.co_filename}:{asker.f_lineno}"
 

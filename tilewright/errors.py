@@ -265,7 +265,7 @@ def attribute_text(thing: Any, name: str) -> str:
     >>> attribute_text(1, "bit_lenght")
     "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"
     """
-    from tilewright.other_words import of_tensor
+    from tilewright.foreign_names import of_tensor
     from tilewright.stand_ins import is_attribute
 
     cls = thing if isinstance(thing, type) else type(thing)
