@@ -229,7 +229,7 @@ def test_sizes_that_factors_do_not_allow() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_120a"])
 def test_memory_that_begins_anywhere(arch: str) -> None:
-    """Views at odd addresses and rows at odd strides are copied, ``out`` too; factors of no rows are none."""
+    """Views at odd addresses and rows at odd strides are copied, ``out`` too; without rows there are no factors."""
     operands, exact = product(24, 40, 128, (E4M3, E4M3), E8M0)
     a, b, scale_a, scale_b = operands
 

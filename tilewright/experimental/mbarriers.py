@@ -35,17 +35,12 @@ def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> 
     >>> from tilewright import Int32, Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> def meet(t):
+    >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     arch.sync_threads()
-    ...     mbarrier_arrive(bar)
-    ...     arch.sync_threads()
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
+    ...     mbarrier_init(bar, 1)
+    ...     return Int32(mbarrier_try_wait_parity(bar, 1))
+    >>> per_thread(ask, 1)  # the phase before the first one is complete
+    [1]
     """
     mbarriers.mbarrier_init(_mbarrier(mbar, "mbarrier_init")[0], count)
 
@@ -87,17 +82,13 @@ def mbarrier_arrive(
     >>> from tilewright import Int32, Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> def meet(t):
+    >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     arch.sync_threads()
-    ...     mbarrier_arrive(bar)
-    ...     arch.sync_threads()
+    ...     mbarrier_init(bar, 2)
+    ...     mbarrier_arrive(bar, count=2)
     ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
+    >>> per_thread(ask, 1)  # both arrivals of the phase
+    [1]
     """
     pointer, *rank = _mbarrier(mbar, "mbarrier_arrive")
     order = "relaxed" if relaxed else "release"
@@ -165,17 +156,13 @@ def mbarrier_try_wait_parity(
     >>> from tilewright import Int32, Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> def meet(t):
+    >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     arch.sync_threads()
+    ...     mbarrier_init(bar, 2)
     ...     mbarrier_arrive(bar)
-    ...     arch.sync_threads()
-    ...     return Int32(mbarrier_try_wait_parity(bar, 0))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
+    ...     return Int32(mbarrier_try_wait_parity(bar, 0, time_limit=100))
+    >>> per_thread(ask, 1)  # one arrival of two
+    [0]
     """
     return _test("mbarrier_try_wait_parity", mbar, phase, True, time_limit, scope, order)
 
@@ -195,17 +182,13 @@ def mbarrier_wait_parity(
     >>> from tilewright import Int32, Int64
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
-    >>> def meet(t):
+    >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
-    ...     with arch.elect_one():
-    ...         mbarrier_init(bar, 32)
-    ...     fence_mbarrier_init()
-    ...     arch.sync_threads()
+    ...     mbarrier_init(bar, 1)
     ...     mbarrier_arrive(bar)
-    ...     arch.sync_threads()
     ...     return Int32(mbarrier_wait_parity(bar, 0, choices.MBarrierWait.TEST))
-    >>> per_thread(meet, 32)[:2]
-    [1, 1]
+    >>> per_thread(ask, 1)  # the only arrival
+    [1]
     """
     rests = chosen(choices.MBarrierWait, kind, "mbarrier_wait_parity") is choices.MBarrierWait.TRY
     return _test("mbarrier_wait_parity", mbar, phase, rests, None, scope, order)

@@ -78,6 +78,11 @@ class KernelEntry:
             )
         return found
 
+    @property
+    def takes_rows(self) -> bool:
+        """Whether a kernel for groups of this family reads rows of A by index."""
+        return self.family.grouped is not None and bool(self.family.grouped.takes_rows)
+
     @cached_property
     def for_gathered_rows(self) -> KernelEntry:
         """The sizes that read rows of A by index, in groups of products; all of them if none does."""

@@ -176,7 +176,7 @@ class HopperGroups(GroupedFamily):
 
     def gathers(self, config: AnyConfig) -> bool:
         """Registers of the threads that load have room for eight rows each."""
-        return self.fits(config) and config.tile[0] <= MOST_GATHERED_ROWS
+        return self.takes_rows and self.fits(config) and config.tile[0] <= MOST_GATHERED_ROWS
 
     def fits(self, config: AnyConfig) -> bool:
         return config.cluster_size == 1 and not config.pingpong and bool(config.producers)
@@ -216,9 +216,6 @@ class TensorMemoryGroups(HopperGroups):
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
         return (GroupedBlockScaledGemm if isinstance(config, BlockScaledConfig) else GroupedTensorMemoryGemm)(config)
 
-    def gathers(self, config: AnyConfig) -> bool:
-        return False
-
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
         return tcgen05_k_tile_us(config), store_us(config)
 
@@ -231,11 +228,8 @@ class Sm120Groups(HopperGroups):
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
         return (GroupedBlockScaledSm120Gemm if isinstance(config, BlockScaledSm120Config) else GroupedSm120Gemm)(config)
 
-    def gathers(self, config: AnyConfig) -> bool:
-        return False
-
     def shares(self, config: Any) -> bool:
-        """With fewer sums than a thread has room for: addresses of what is exchanged take the registers of 8 or so."""
+        """Whether a thread has room beside its sums: what blocks exchange takes some 8 registers of addresses."""
         return bool(config.apart < MOST_SUMS[config.warpgroups])
 
     def loop_us(self, config: Any) -> float:

@@ -52,7 +52,7 @@ class Hopper(KernelFamily):
         return fits_block_scales(config, rows, columns)
 
     def writes(self, config: AnyConfig) -> bool:
-        # TMA stores rows of whole 16 bytes: 8 columns of 8 bits are none.
+        # TMA stores rows in multiples of 16 bytes, so no rows of 8 columns of 8 bits.
         assert isinstance(config, HopperConfig)
         extent = config.epilogue_columns if config.c.major is Major.K else config.tile[0]
         return extent * config.c.dtype.width % 128 == 0

@@ -33,7 +33,7 @@ class GatheredRows:
 
 
 class Groups(Protocol):
-    """The kernel that fills the table of a group. ``rows``: where A's rows are, if not one after the other."""
+    """The kernel that fills the table of a group. ``rows``: the indices of A's rows; None: they follow each other."""
 
     @property
     def rows(self) -> GatheredRows | None: ...

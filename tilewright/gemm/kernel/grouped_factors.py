@@ -60,7 +60,7 @@ class GroupedFactorsGemm(GroupedHopperGemm, FactorsGemm):
 
     @cute.jit
     def operands_of_problem(self, group: GroupWork, one: GroupPiece, descriptors: tuple) -> tuple[TmaOperand, ...]:
-        """A, B and their factors: those of what is no group are anything, as its K is 0."""
+        """A, B and their factors. A table row behind the last group has K = 0, so its factors are never read."""
         matrices = super().operands_of_problem(group, one, descriptors)
         across = cute.ceil_div(group.table[one.problem, EXTENT + 1].to(Int32), self.config.tile[1])
         block = group.table[one.problem, FIRST].to(Int32) // across

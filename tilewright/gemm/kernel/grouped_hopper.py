@@ -48,8 +48,8 @@ MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
 
 @dataclass(frozen=True)
 class GroupWork:
-    """What the roles of a block share: the ``table`` of the problems and the tensor ``maps`` of their matrices; where
-    ``rows`` of A are, if not one after the other; the TMA atoms and coordinates of what is loaded (``loads``), the
+    """What the roles of a block share: the ``table`` of the problems and the tensor ``maps`` of their matrices; the
+    ``rows`` of A by index (None: as they lie); the TMA atoms and coordinates of what is loaded (``loads``), the
     ``stages`` that it goes to, and their ``ring``."""
 
     table: cute.Tensor

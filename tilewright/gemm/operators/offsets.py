@@ -265,7 +265,7 @@ class CutProduct:
     def suited_entries(self) -> list[KernelEntry]:
         """The kernels, in the sizes that the rows and the epilogue allow."""
         if self.rows is not None:
-            taken = [entry for entry in self.entries if getattr(entry.family.grouped, "takes_rows", True)]
+            taken = [entry for entry in self.entries if entry.takes_rows]
             if not taken:
                 raise ArgumentError(
                     f"kernel {self.entries[0].name} reads no rows by index: those of Hopper and Ampere do"

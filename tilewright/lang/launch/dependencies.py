@@ -337,10 +337,6 @@ def _settings(environment: Mapping[str, str]) -> Held:
     return {name: environment.get(name) for name in SETTINGS}
 
 
-def _has_slots(cls: type) -> bool:
-    return any(vars(base).get("__slots__") for base in cls.__mro__)
-
-
 def _parts_of(table: Mapping[Any, Any]) -> tuple[list[Any], list[Any]]:
     return [*table], [*table.values()]
 
