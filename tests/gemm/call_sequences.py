@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import random
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -60,7 +61,7 @@ def as_float(x: Any) -> np.ndarray:
     return x.detach().double().numpy() if isinstance(x, torch.Tensor) else np.asarray(x).astype(np.float64)
 
 
-class Calls:
+class Calls(ABC):
     """An operator with operands; ``choices`` are the properties of a call, the first value of each is taken first."""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {}
@@ -69,12 +70,13 @@ class Calls:
         self.random, self.numbers = choose, np.random.default_rng(choose.randrange(1 << 30))
         self.draw()
 
+    @abstractmethod
     def draw(self) -> None:
-        raise NotImplementedError
+        """Draw the operands anew."""
 
+    @abstractmethod
     def call(self, **state: Any) -> tuple[Any, np.ndarray]:
         """The result, and what it should be."""
-        raise NotImplementedError
 
     def integers(self, *shape: int) -> np.ndarray:
         return self.numbers.integers(-3, 4, shape)
@@ -396,9 +398,10 @@ def verdicts(case: int, operator: str | None = None, count: int = 6) -> tuple[Co
         except Exception as error:
             wrong.append(f"{shown}: {type(error).__name__}: {error}")
             continue
-        counts[f"{name} right"] += 1
         given, exact = as_float(found), rounded(wanted, found)
-        if given.shape != exact.shape or not np.array_equal(given, exact):
+        if given.shape == exact.shape and np.array_equal(given, exact):
+            counts[f"{name} right"] += 1
+        else:
             wrong.append(f"{shown}: {np.argwhere(given != exact)[:3].tolist()} of {exact.shape} differ")
     return counts, wrong
 

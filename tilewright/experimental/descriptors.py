@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.atoms.tcgen05_descriptor import ACCUMULATORS, FORMATS, InstructionDescriptor
@@ -24,16 +26,20 @@ class _Word:
         """The number alone."""
         return self._kind(self.value)
 
+    def _combined(self, operation: Callable[[Any, Any], Any], other: Any) -> Any:
+        made: Callable[[Any], Any] = type(self)  # which is a number's class, too
+        return made(operation(self.word, self._kind(as_numeric(unwrap(other)))))
+
     def __add__(self, other: Any) -> Any:
-        return type(self)(self.word + self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
+        return self._combined(operator.add, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return type(self)(self.word - self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
+        return self._combined(operator.sub, other)
 
     def __or__(self, other: Any) -> Any:
-        return type(self)(self.word | self._kind(as_numeric(unwrap(other))))  # type: ignore[call-arg]  # a number
+        return self._combined(operator.or_, other)
 
 
 class Tcgen05SmemDesc(_Word, Int64):
