@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from tilewright.errors import TilewrightError
@@ -100,6 +101,7 @@ def work(job: Job, alone: Callable[[], Any]) -> Answer:
         texts.append(f"{way.name}: {plan.entry.name} {'x'.join(map(str, plan.config.tile))} {plan.decomposition}")
     answer = Answer([], f"{job}: {'; '.join(texts[:5])}", {}, kernels_, compiled)
     if not job.dry:
+        import_module("gemm_hopper")  # PyTorch takes seconds to import: while other processes measure, not alone
         with alone():
             measure(job, ways, answer)
     return answer
