@@ -117,6 +117,11 @@ def test_a_box_that_shared_memory_cannot_take() -> None:
         copies("store", aligned_to=64)(*arguments(np.zeros((32, 64), np.float32)))
 
 
+def test_a_reduction_that_the_tensor_map_in_memory_does_not_have() -> None:
+    with pytest.raises(MachineError, match="tma.reduce.max.2d: there is no reduction by 'max' of f32 in a tensor"):
+        copies("MAX")(*arguments(np.zeros((32, 64), np.float32)))
+
+
 @pytest.mark.parametrize(
     ("call", "why"),
     [

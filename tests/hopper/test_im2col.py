@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +151,7 @@ def test_the_pixels_of_a_copy(how: Copy) -> None:
         ({"offsets": (0, 256)}, "the offset along H is 256; of 4 modes it is 0 to 255"),
         ({"at": (0, 7, 4), "offsets": (0,)}, "the tensor map has 4 modes, and the copy is an im2col copy of 3"),
         ({"offsets": (0,)}, "has an offset for each mode between the channels and the images, 2, not 1"),
-        ({"mode": "tile", "offsets": ()}, "tma.load.4d: the tensor map is for im2col copies"),
+        ({"mode": "tile", "offsets": ()}, "tma.load.4d at .*: the tensor map is for im2col copies"),
         ({"mode": "tile"}, 'im2col_offsets are for mode="im2col"'),
         ({"tiled": True}, "the tensor map is for copies of tiles, and the copy is an im2col copy of 4 coordinates"),
         ({"at": (4, 7, 4, 7)}, "no multiple of 16: the hardware stops"),
@@ -213,10 +215,20 @@ def stored(how: Copy, reduction: str) -> tuple[Any, Any, Any]:
     return x, z, expected.reshape(how.shape)
 
 
-STORES = [how._replace(offsets=(0,) * len(how.offsets)) for how in COPIES]
+def inside(how: Copy) -> Copy:
+    """The same within the images, as stores are."""
+    lower, upper = (tuple(max(0, x) for x in how.lower), tuple(min(0, x) for x in how.upper))
+    steps = how.steps or (1,) * len(lower)
+    spatial = (max(n, x - (x - n) % step) for x, n, step in zip(how.at[1:], lower, steps, strict=False))
+    at = (how.at[0], *spatial, how.at[-1])
+    return how._replace(offsets=(0,) * len(how.offsets), lower=lower, upper=upper, at=at)
 
 
-@pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), (STORES[3], "add"), (STORES[6], "max")])
+STORES = [*map(inside, COPIES), Copy((5, 7, 9, 32), (1, 2), (-2, -1), (8, 3, 4, 1), (0, 0), (2, 1), 16, 20)]
+REDUCTIONS = [(STORES[3], "add"), (STORES[6], "max"), (STORES[8], "add")]
+
+
+@pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), *REDUCTIONS])
 def test_stores(how: Copy, reduction: str) -> None:
     x, z, expected = stored(how, reduction)
     with sim.options(check="all", arch="sm_90a"):
@@ -227,17 +239,19 @@ def test_stores(how: Copy, reduction: str) -> None:
 @pytest.mark.parametrize(
     ("change", "waits", "message"),
     [
-        ({"at": (0, 8, 4, 7)}, True, "begins at W = 8, and the tensor map's pixels go from -1 to 7"),
+        ({"at": (0, 8, 4, 7)}, True, "begins at W = 8, and the tensor map's pixels go from 0 to 7"),
+        ({"lower": (0, -1)}, True, "store.4d at .*: the tensor map has the lower corner -1 along H, and a store's pix"),
+        ({"lower": (-2, 0), "upper": (1, -1)}, True, "the lower corner -2 along W and the upper corner 1 along W, and"),
         ({"at": (0, 7, 4)}, True, "the tensor map has 4 modes, and the copy is an im2col copy of 3"),
         ({"at": (0, 7)}, True, "an im2col copy takes 3 to 5 coordinates"),
-        ({"mode": "tile"}, True, "tma.store.4d: the tensor map is for im2col copies"),
+        ({"mode": "tile"}, True, "tma.store.4d at .*: the tensor map is for im2col copies"),
         ({}, False, "bulk"),
     ],
 )
 def test_mistakes_of_stores(change: Any, waits: bool, message: str) -> None:
-    x, z, _ = stored(PTX, "")
+    x, z, _ = stored(STORES[0], "")
     with pytest.raises((ConstraintError, SimulationError), match=message), sim.options(check="all", arch="sm_90a"):
-        storing(PTX._replace(**change), waits=waits)(from_dlpack(x), from_dlpack(z, assumed_align=16))
+        storing(STORES[0]._replace(**change), waits=waits)(from_dlpack(x), from_dlpack(z, assumed_align=16))
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_120a"])
@@ -255,9 +269,9 @@ def test_the_text_is_assembled(arch: str) -> None:
         kernel = cute.compile(copying(how), from_dlpack(x, assumed_align=16), from_dlpack(z)).kernels[0]
         check_names(build(kernel, arch), "UTMALDG")
     for reduction, opcode in (("", "UTMASTG"), ("add", "UTMAREDG")):
-        x, z, _ = stored(COPIES[5], reduction)
+        x, z, _ = stored(STORES[5], reduction)
         arguments = from_dlpack(x), from_dlpack(z, assumed_align=16)
-        kernel = cute.compile(storing(COPIES[5], reduction), *arguments).kernels[0]
+        kernel = cute.compile(storing(STORES[5], reduction), *arguments).kernels[0]
         check_names(build(kernel, arch), opcode)
 
 
@@ -270,11 +284,18 @@ def test_on_a_gpu(how: Copy) -> None:
     np.testing.assert_array_equal(z.cpu().numpy().reshape(how.pixels, how.channels), pixels(how, x.cpu().numpy()))
 
 
+def store_on_a_gpu(torch: Any) -> None:
+    for how, reduction in [*((how, "") for how in STORES), *REDUCTIONS]:
+        given, images_of, expected = stored(how, reduction)
+        x, z = (torch.from_numpy(a.copy()).cuda() for a in (given, images_of))
+        storing(how, reduction)(from_dlpack(x), from_dlpack(z, assumed_align=16))
+        np.testing.assert_array_equal(z.cpu().numpy(), expected, err_msg=str(how))
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), (STORES[3], "add"), (STORES[6], "max")])
-def test_stores_on_a_gpu(how: Copy, reduction: str) -> None:
-    torch = pytest.importorskip("torch")
-    given, images_of, expected = stored(how, reduction)
-    x, z = (torch.from_numpy(a.copy()).cuda() for a in (given, images_of))
-    storing(how, reduction)(from_dlpack(x), from_dlpack(z, assumed_align=16))
-    np.testing.assert_array_equal(z.cpu().numpy(), expected)
+def test_stores_on_a_gpu() -> None:
+    """In a process of their own: one that the GPU refuses takes the CUDA context with it."""
+    pytest.importorskip("torch")
+    code = "import torch\nfrom tests.hopper.test_im2col import store_on_a_gpu as run\nrun(torch)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -16,7 +16,8 @@ from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.mbarrier import MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
-from tilewright.atoms.tma import AGENT, REDUCTIONS, check_mbarrier
+from tilewright.atoms.reductions import REDUCTIONS, reduction_type
+from tilewright.atoms.tma import AGENT, check_mbarrier
 from tilewright.atoms.tma_engine import READS, WRITES, receivers, reduced
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
@@ -24,7 +25,7 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.types import I16, I32, I64, SCALARS, MemSpace, PtrType, ScalarType, Type
+from tilewright.ir.types import I16, I32, I64, MemSpace, PtrType, ScalarType, Type
 from tilewright.layout import Layout
 
 ALIGNMENT = 16
@@ -161,7 +162,7 @@ class BulkStore(BulkCopy):
     name = "cp.async.bulk"
 
     def __post_init__(self) -> None:
-        if self.reduction and (self.reduction not in REDUCTIONS or not _reduction_type(self.reduction, self.element)):
+        if self.reduction and (self.reduction not in REDUCTIONS or not reduction_type(self.reduction, self.element)):
             raise ConstraintError(f"no bulk reduction by {self.reduction!r} of {self.element}")
 
     @computed
@@ -191,7 +192,7 @@ class BulkStore(BulkCopy):
 
     def form(self) -> str:
         head = "cp.reduce.async" if self.reduction else "cp.async"
-        kind = f".{self.reduction}.{_reduction_type(self.reduction, self.element)}" if self.reduction else ""
+        kind = f".{self.reduction}.{reduction_type(self.reduction, self.element)}" if self.reduction else ""
         return f"{head}.bulk.global.shared::cta.bulk_group{{hint}}{kind} [{{target}}], [{{source}}], {{size}}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
@@ -294,35 +295,6 @@ class BulkPrefetch(Instruction):
         hint, policy = (".L2::cache_hint", ", %1") if self.hint else ("", "")
         text = f"cp.async.bulk.prefetch.L2.global{hint} [%0], {op.attrs['bytes']}{policy};"
         out.line(f'asm volatile("{text}" :: {arguments} : "memory");')
-
-
-_TYPES = {
-    "add": {
-        "u32": "u32",
-        "i32": "s32",
-        "u64": "u64",
-        "i64": "u64",
-        "f16": "noftz.f16",
-        "bf16": "noftz.bf16",
-        "f32": "f32",
-        "f64": "f64",
-    },
-    "min": {"u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64", "f16": "f16", "bf16": "bf16"},
-    "inc": {"u32": "u32"},
-    "and": {"u32": "b32", "i32": "b32", "u64": "b64", "i64": "b64"},
-}
-_TYPES |= {"max": _TYPES["min"], "dec": _TYPES["inc"], "or": _TYPES["and"], "xor": _TYPES["and"]}
-
-
-def _reduction_type(kind: str, element: ScalarType | None) -> str:
-    """The type's name in ``cp.reduce.async.bulk``; empty where PTX has no such type."""
-    return _TYPES[kind].get(element.name, "") if element is not None else ""
-
-
-def reduction_element(kind: str, text: str) -> ScalarType | None:
-    """The element type of a bulk reduction that PTX writes ``kind.text``; None where there is no such reduction."""
-    names = (name for name, written in _TYPES.get(kind, {}).items() if written == text)
-    return next((SCALARS[name] for name in names), None)
 
 
 class _Load:

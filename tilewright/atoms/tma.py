@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.atoms.copy import CopyInstruction
+from tilewright.atoms.reductions import REDUCTIONS, tensor_types
 from tilewright.atoms.tensor_memory_alloc import TmemRelinquish
 from tilewright.atoms.tma_engine import READS, WRITES, Engine, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
@@ -22,14 +23,13 @@ from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
 from tilewright.ir.target import Architecture
-from tilewright.ir.tensormap import TENSOR_MAP
+from tilewright.ir.tensormap import TENSOR_MAP, CopiedMap, expands
 from tilewright.ir.types import I16, I32, I64, MemSpace, PtrType, Type
 from tilewright.layout import Layout
 
 AGENT = "tma"
 ALIGNMENT = 128
 """Bytes that a box in shared memory is aligned to."""
-REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +46,8 @@ class TmaCopy(CopyInstruction):
     min_arch = 90
     boxes: ClassVar[int] = 1
     """Operands of each copy that are addresses in shared memory."""
+    rows: ClassVar[bool] = False
+    """Whether a copy is of four boxes of a matrix, a row each."""
     thr_id = Layout(1, 0)
 
     @property
@@ -97,6 +99,20 @@ class TmaCopy(CopyInstruction):
         if box.memories == (MemSpace.GMEM,):
             tensor, box = box, tensor
         return [(tensor_map, tensor), *[(address, box) for address, *_ in copies]]
+
+    def misfit(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        """Why this copy cannot be one by ``tensor_map``, and what to do; empty where it can."""
+        return self.other_mode(tensor_map)
+
+    def other_mode(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        """The same, of the mode and the rank alone."""
+        if tensor_map.im2col is not None:
+            fix = 'copy with mode="im2col" and im2col_offsets, or make a tensor map of tiles'
+            return "the tensor map is for im2col copies", fix
+        if tensor_map.rank != self.rank:
+            problem = f"the tensor map has {tensor_map.rank} modes, and the copy is of {self.rank} coordinates"
+            return problem, "make a tensor map for this copy"
+        return "", ""
 
     # -- CUDA --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +216,7 @@ class TmaLoad(TmaCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
-        engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine = LoadEngine(lanes, self, tensor_map, op.operands[0].type)
         engine.load(copies, shared[0], shared[1] if self.multicast else None, self.pair)
         return ()
 
@@ -235,6 +251,17 @@ class TmaStore(TmaCopy):
         if self.reduction and self.reduction not in REDUCTIONS:
             raise ConstraintError(f"TMA reduces by {', '.join(REDUCTIONS)}, not by {self.reduction!r}")
 
+    def misfit(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        problem, fix = super().misfit(tensor_map)
+        element = tensor_map.element
+        if not problem and expands(element):
+            problem = f"TMA expands numbers of {element.width} bits to 16 bytes for 16, and only loads them so"
+            fix = "store them from registers"
+        if not problem and self.reduction and element.name not in tensor_types(self.reduction):
+            problem = f"there is no reduction by {self.reduction!r} of {element} in a tensor"
+            fix = f"{self.reduction!r} is there for {', '.join(tensor_types(self.reduction))}"
+        return problem, fix
+
     @property
     def cute_name(self) -> str:
         return f"SM90_TMA_REDUCE_{self.reduction.upper()}" if self.reduction else "SM90_TMA_STORE"
@@ -250,7 +277,7 @@ class TmaStore(TmaCopy):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, _, copies = self.parts(operands)
-        engine = StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine = StoreEngine(lanes, self, tensor_map, op.operands[0].type)
         engine.store(copies, self.reduction)
         return ()
 
@@ -277,7 +304,7 @@ class TmaPrefetch(TmaCopy):
         return f"cp.async.bulk.prefetch.tensor.{self.rank}d.L2.global{{hint}} {{box}}"
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        for _ in Engine(lanes, self.mnemonic(), operands[0], op.operands[0].type, self.each).maps():
+        for _ in Engine(lanes, self, operands[0], op.operands[0].type).maps():
             pass  # nothing moves that a program can see; a torn warp or an invalid map is still a mistake
         return ()
 

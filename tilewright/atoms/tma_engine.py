@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,21 @@ from tilewright.ir.target import WARP
 from tilewright.ir.tensormap import ATOM_32B, BYTES, GROUP, TensorMap, expands
 from tilewright.ir.types import PtrType, Type
 
+if TYPE_CHECKING:
+    from tilewright.atoms.tma import TmaCopy
+
 POISON = 0xCD
 READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a bulk group waits for
 
 
 class Engine:
     """The copies that the warps of a group issue with one instruction: one thread of each warp issues it, or ``each``
-    thread that is here. ``rows``: a copy is of four boxes of a matrix, a row each."""
+    thread that is here."""
 
-    def __init__(
-        self, lanes: Lanes, name: str, tensor_map: Any, kind: Type, each: bool = False, rows: bool = False
-    ) -> None:
+    def __init__(self, lanes: Lanes, copy: TmaCopy, tensor_map: Any, kind: Type) -> None:
         """``tensor_map`` is the operand, ``kind`` its type: a tensor map, or a pointer to one."""
-        self.lanes, self.name, self.each, self.rows = lanes, name, each, rows
-        self.leaders = np.flatnonzero(lanes.active()) if each else self._elected()
+        self.lanes, self.copy, self.name, self.each = lanes, copy, copy.mnemonic(), copy.each
+        self.leaders = np.flatnonzero(lanes.active()) if self.each else self._elected()
         self.words = words_of(lanes, tensor_map, kind)
 
     def _elected(self) -> Array:
@@ -65,6 +66,9 @@ class Engine:
                         f"{self.name}: the memory that it names does not hold a tensor map",
                         fix="copy one there first (copy_tensormap), and fence before it is used",
                     )
+                problem, fix = self.copy.misfit(found)
+                if problem:
+                    raise self.lanes.fault(f"{self.name}: {problem}", fix=fix)
                 seen[key] = found
             yield int(leader), seen[key]
 
@@ -72,20 +76,7 @@ class Engine:
         """The first elements, contiguous mode first, of the boxes of the copy that ``leader`` issues; of one that a
         warp elects a thread for they are the same in all lanes."""
         found = self.coordinates(values, leader, tensor_map)
-        wanted = 2 if self.rows else len(found)
-        if tensor_map.im2col is not None:
-            raise self.lanes.fault(
-                f"{self.name}: the tensor map is for im2col copies",
-                fix='copy with mode="im2col" and im2col_offsets, or make a tensor map of tiles',
-            )
-        if tensor_map.rank != wanted or (self.rows and tensor_map.box[1] != 1):
-            box = f", {tensor_map.box[1]} rows in a box" if self.rows and tensor_map.rank > 1 else ""
-            raise self.lanes.fault(
-                f"{self.name}: the tensor map has {tensor_map.rank} modes{box}, and the copy is of "
-                f"{'four boxes of one row of a matrix' if self.rows else f'{wanted} coordinates'}",
-                fix="make a tensor map for this copy",
-            )
-        return [(found[0], row) for row in found[1:]] if self.rows else [found]
+        return [(found[0], row) for row in found[1:]] if self.copy.rows else [found]
 
     def read(self, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
         """The bytes of a box."""

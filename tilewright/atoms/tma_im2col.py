@@ -4,8 +4,9 @@ include/cute/atom/copy_traits_sm90_im2col.hpp).
 The tensor map has the modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), a box of channels of a pixel and of pixels, and
 for W, H, D the pixels where a filter may begin: from ``lower`` to the last one plus ``upper``, in ``steps``. A copy
 takes the coordinates of the first, then goes through W, H, D and N. A load reads each pixel at a further offset, the
-place in the filter, and what is outside of the images is zeros. A store (``im2col_no_offs``) has no offsets, and what
-is outside of the images is not written.
+place in the filter, and what is outside of the images is zeros. A store (``im2col_no_offs``) has no offsets, and its
+pixels are in the images: no lower corner is negative, no upper corner positive (PTX ISA, "Restriction on Tensor Copy
+instructions"; hardware stops with an illegal instruction). What is behind the last image is not written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.tensormap import CORNER_BITS, TensorMap
+from tilewright.ir.tensormap import CORNER_BITS, CopiedMap, TensorMap
 
 RANKS = tuple(CORNER_BITS)
 
@@ -52,6 +53,9 @@ class TmaIm2colLoad(TmaLoad):
         _check_rank(self, op)
         super().verify(op)
 
+    def other_mode(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        return _other_than_im2col(tensor_map, self.rank)
+
     def form(self) -> str:
         cast = ".multicast::cluster" if self.multicast else ""
         mask = ", {mask}" if self.multicast else ""
@@ -64,7 +68,7 @@ class TmaIm2colLoad(TmaLoad):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
-        engine = PixelLoads(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine = PixelLoads(lanes, self, tensor_map, op.operands[0].type)
         engine.load(copies, shared[0], shared[1] if self.multicast else None, self.pair)
         return ()
 
@@ -90,15 +94,34 @@ class TmaIm2colStore(TmaStore):
         _check_rank(self, op)
         super().verify(op)
 
+    def other_mode(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        problem, fix = _other_than_im2col(tensor_map, self.rank)
+        im2col = tensor_map.im2col
+        if not problem and im2col is not None:
+            wrong = [f"lower corner {n} along {name}" for name, n in zip("WHD", im2col.lower, strict=False) if n < 0]
+            wrong += [f"upper corner {n} along {name}" for name, n in zip("WHD", im2col.upper, strict=False) if n > 0]
+            if wrong:
+                problem = f"the tensor map has the {' and the '.join(wrong)}, and a store's pixels are in the images"
+                fix = "make a tensor map for the store, with lower corners from 0 on and upper corners up to 0"
+        return problem, fix
+
     def form(self) -> str:
         tiles, mode = super().form(), "im2col_no_offs"
         return tiles.replace(".tile.", f".{mode}.") if self.reduction else tiles.replace(".bulk_g", f".{mode}.bulk_g")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, _, copies = self.parts(operands)
-        engine = PixelStores(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each)
+        engine = PixelStores(lanes, self, tensor_map, op.operands[0].type)
         engine.store(copies, self.reduction)
         return ()
+
+
+def _other_than_im2col(tensor_map: CopiedMap, rank: int) -> tuple[str, str]:
+    if tensor_map.im2col is not None and tensor_map.rank == rank:
+        return "", ""
+    what = "is for copies of tiles" if tensor_map.im2col is None else f"has {tensor_map.rank} modes"
+    problem = f"the tensor map {what}, and the copy is an im2col copy of {rank} coordinates"
+    return problem, "make a tensor map for this copy: create_tensor_map_im2col"
 
 
 def _check_rank(copy: TmaCopy, op: Op) -> None:
@@ -119,13 +142,8 @@ class Pixels(Engine):
         found = self.coordinates(values, leader, tensor_map)
         if self.without:
             found += (0,) * (len(found) - 2)
-        rank, im2col = len(found) // 2 + 1, tensor_map.im2col
-        if im2col is None or tensor_map.rank != rank:
-            what = f"has {tensor_map.rank} modes" if im2col is not None else "is for copies of tiles"
-            raise self.lanes.fault(
-                f"{self.name}: the tensor map {what}, and the copy is an im2col copy of {rank} coordinates",
-                fix="make a tensor map for this copy: create_tensor_map_im2col",
-            )
+        rank, im2col = tensor_map.rank, tensor_map.im2col
+        assert im2col is not None
         at, offsets, most = found[1 : rank - 1], found[rank:], 1 << CORNER_BITS[rank]
         ends = [n - 1 + upper for n, upper in zip(tensor_map.dims[1:-1], im2col.upper, strict=True)]
         for name, x, lower, end, offset in zip("WHD", at, im2col.lower, ends, offsets, strict=False):

@@ -17,8 +17,22 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.target import Architecture
+from tilewright.ir.tensormap import CopiedMap
 
 COORDINATES = 5
+
+
+def other_than_rows(tensor_map: CopiedMap) -> tuple[str, str]:
+    """Why the tensor map is not one of rows of a matrix, and what to do; empty where it is."""
+    if tensor_map.im2col is not None:
+        return "the tensor map is for im2col copies", "make a tensor map of a matrix, with a box of one row"
+    if tensor_map.rank != 2 or tensor_map.box[1] != 1:
+        box = f", {tensor_map.box[1]} rows in a box" if tensor_map.rank > 1 else ""
+        problem = (
+            f"the tensor map has {tensor_map.rank} modes{box}, and the copy is of four boxes of one row of a matrix"
+        )
+        return problem, "make a tensor map for this copy"
+    return "", ""
 
 
 def check_coordinates(what: str, op: Op, rank: int) -> None:
@@ -33,6 +47,7 @@ class TmaGather(TmaLoad):
     """Four rows of a matrix to shared memory. Without ``multicast`` and ``pair`` sm_120 has it, too."""
 
     min_arch = 100
+    rows = True
 
     @property
     def cute_name(self) -> str:
@@ -45,6 +60,9 @@ class TmaGather(TmaLoad):
     def verify(self, op: Op) -> None:
         check_coordinates(self.mnemonic(), op, self.rank)
         super().verify(op)
+
+    def other_mode(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        return other_than_rows(tensor_map)
 
     def lacking(self, arch: Architecture, op: Op | None = None) -> str:
         if self.multicast or self.pair:
@@ -62,7 +80,7 @@ class TmaGather(TmaLoad):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, shared, copies = self.parts(operands)
-        engine = LoadEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each, rows=True)
+        engine = LoadEngine(lanes, self, tensor_map, op.operands[0].type)
         engine.load(copies, shared[0], shared[1] if self.multicast else None, self.pair)
         return ()
 
@@ -72,6 +90,7 @@ class TmaScatter(TmaStore):
     """Four rows of shared memory to rows of a matrix, in a bulk group."""
 
     min_arch = 100
+    rows = True
 
     def __post_init__(self) -> None:
         if self.reduction:
@@ -88,6 +107,9 @@ class TmaScatter(TmaStore):
         check_coordinates(self.mnemonic(), op, self.rank)
         super().verify(op)
 
+    def other_mode(self, tensor_map: CopiedMap) -> tuple[str, str]:
+        return other_than_rows(tensor_map)
+
     def lacking(self, arch: Architecture, op: Op | None = None) -> str:
         return TmemRelinquish().lacking(arch)
 
@@ -96,6 +118,6 @@ class TmaScatter(TmaStore):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         tensor_map, _, copies = self.parts(operands)
-        engine = StoreEngine(lanes, self.mnemonic(), tensor_map, op.operands[0].type, self.each, rows=True)
+        engine = StoreEngine(lanes, self, tensor_map, op.operands[0].type)
         engine.store(copies, self.reduction)
         return ()

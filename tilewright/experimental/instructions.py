@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tilewright.atoms.bulk_copy import reduction_element
+from tilewright.atoms.reductions import reduction_element
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import single, warps
 from tilewright.lang.device.inline_ptx import inline_ptx

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tilewright.errors import ArgumentError
 from tilewright.ir.runtime import DevicePointer
@@ -75,6 +75,19 @@ class Im2col(NamedTuple):
         """How many pixels there are along each mode, of a tensor (C, W, H.., N)."""
         modes = zip(dims[1:-1], self.lower, self.upper, self.steps, strict=True)
         return tuple((n + upper - lower - 1) // step + 1 for n, lower, upper, step in modes)
+
+
+class CopiedMap(Protocol):
+    """What a copy must fit, of a tensor map or of the template of one."""
+
+    @property
+    def element(self) -> ScalarType: ...
+    @property
+    def box(self) -> tuple[int, ...]: ...
+    @property
+    def im2col(self) -> Im2col | None: ...
+    @property
+    def rank(self) -> int: ...
 
 
 class TensorMap:
@@ -229,6 +242,10 @@ class TensorMapTemplate:
     im2col: Im2col | None = None
     known: dict[tuple[int, ...], tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What was made for (address, *values) on a GPU; the generated host code looks here first."""
+
+    @property
+    def rank(self) -> int:
+        return len(self.modes)
 
     def __call__(self, pointer: DevicePointer | int, *values: int) -> tuple[Any, ...]:
         """``(tensor map, *scales)`` of one launch; what was made before for the same numbers is given again.

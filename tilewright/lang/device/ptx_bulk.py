@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tilewright.atoms.bulk_copy import ALIGNMENT, BulkCopy, BulkLoad, BulkStore, BulkToBlock, reduction_element
+from tilewright.atoms.bulk_copy import ALIGNMENT, BulkCopy, BulkLoad, BulkStore, BulkToBlock
 from tilewright.atoms.ptx.text import Operand, Statement
+from tilewright.atoms.reductions import reduction_element
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import I16, I32, I64, U8

@@ -23,6 +23,7 @@ from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_
 from tilewright.lang.arguments.streams import stream_handle
 from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.marked import MarkedFunction, P, Q, mark
+from tilewright.lang.launch.tensor_maps import check_tensor_maps
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import objects
@@ -164,6 +165,7 @@ class KernelCall:
         }
         block_shape = extents["block"]
         values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
+        check_tensor_maps(function, values)
         if block is None and (what := _asks_for_threads(function)):
             warnings.warn(
                 f"launch of {name} without block=: blocks of one thread, and the kernel uses {what}. Write "
