@@ -213,7 +213,10 @@ class MissingImportError(TilewrightError, ModuleNotFoundError):
     """
 
 
-HOW_STATIC = "an array that is passed as it is has a dynamic layout: from_dlpack(array) gives a static one"
+HOW_STATIC = (
+    "an array that is passed as it is has a dynamic layout: from_dlpack(array) gives a static one; a number that "
+    "layouts need while staging is an argument annotated cutlass.Constexpr"
+)
 """Completes the errors of operations that need a static extent or layout."""
 
 

@@ -84,6 +84,9 @@ def test_cuda_spellings_are_explained() -> None:
     def undecorated(x):
         x[cute.arch.thread_idx()[0]] = 1.0
 
+    def without_indices(x):
+        x[0] = 1.0
+
     @cute.jit
     def run(kernel: cutlass.Constexpr, x: cute.Tensor):
         kernel(x).launch(grid=(1, 1, 1), block=(8, 1, 1))
@@ -92,4 +95,30 @@ def test_cuda_spellings_are_explained() -> None:
     with pytest.raises(StagingError, match=r"a tuple has no \.x: x, y, z = cute\.arch\.thread_idx\(\)"):
         run(with_x, x)
     with pytest.raises(StagingError, match="nothing to launch: .* is not marked @cute.kernel"):
+        run(without_indices, x)
+    with pytest.raises(StagingError, match="host code has none: mark the function .* with @cute.kernel"):
         run(undecorated, x)
+
+
+@pytest.mark.parametrize(
+    "of_threads",
+    [
+        lambda: cute.arch.block_idx(),
+        lambda: cute.arch.lane_idx(),
+        lambda: cute.arch.sync_threads(),
+        lambda: cute.arch.shuffle_sync_bfly(cutlass.Int32(1), 1),
+        lambda: cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(8)),
+    ],
+)
+def test_host_code_refuses_what_only_threads_of_a_kernel_have(of_threads) -> None:
+    """A kernel's body in a function marked @cute.jit would compute the part of one thread, and say nothing."""
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        of_threads()
+        x[0] = 1.0
+
+    x = np.zeros(8, np.float32)
+    with pytest.raises(StagingError, match=r"host code has .*: mark the function .*\n  at .*test_attributes\.py:\d+"):
+        run(x)
+    assert not x.any()

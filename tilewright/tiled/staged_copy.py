@@ -301,7 +301,10 @@ def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> 
     [1.5, 3.5]
     """
     if size(src.linear) != size(dst.linear):
-        raise ConstraintError(f"basic_copy: {src} and {dst} differ in size")
+        raise ConstraintError(
+            f"basic_copy: {src} and {dst} differ in size, {size(src.linear)} and {size(dst.linear)} elements: "
+            "give both the same partition or tile"
+        )
     if src.element_type is dst.element_type:
         return autovec_copy(src, dst)
     need_no_fraction(src.element_type, dst.element_type, dst)

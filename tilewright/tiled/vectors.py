@@ -40,7 +40,10 @@ def autovec_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -
         return dst.store(src.load())
     count = element_count(src.linear, "autovec_copy")
     if count != element_count(dst.linear, "autovec_copy"):
-        raise ConstraintError(f"autovec_copy: {src} and {dst} differ in size")
+        raise ConstraintError(
+            f"autovec_copy: {src} and {dst} differ in size, {count} and {element_count(dst.linear, 'autovec_copy')} "
+            "elements: give both the same partition or tile"
+        )
     if in_registers(src) and in_registers(dst):
         vector = src.engine.load([o for _, o in places(src.linear, count)])
         vector = Builder.current().bitcast(vector, _vector_like(vector, dst))

@@ -86,7 +86,8 @@ class HostCode:
             if values[i].readonly:
                 raise ArgumentError(
                     f"argument '{self.function.params[i].hint}': the array is read-only, and {op.loc or 'the kernel'} "
-                    "writes to it. JAX's arrays never change: let cutlass.jax.cutlass_call make the outputs"
+                    "writes to it. Pass a copy (array.copy()); JAX's arrays never change: let "
+                    "cutlass.jax.cutlass_call make the outputs"
                 )
         if len(devices) > 1:
             found = ", ".join(devices)

@@ -29,7 +29,7 @@ from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder, StagingBuilder
-from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.location import fail, here, user_frame
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.staging.values import Spec
 
@@ -71,6 +71,9 @@ class KernelFunction(MarkedFunction[P, Any]):
         if not Builder.active() or not isinstance(Builder.current(), HostBuilder):
             name = self.function.__name__
             way = f"write {name}(arguments).launch(grid=(x, y, z), block=(x, y, z)) in one"
+            caller = user_frame(2)
+            if caller is not None and caller.f_code.co_name.isidentifier():  # not <module>, <lambda>
+                way = f"mark {caller.f_code.co_name}, which calls it, with @cute.jit, or {way}"
             if Builder.active():
                 way = f"a kernel cannot launch kernels; mark {name} with @cute.jit to call it as a function"
             raise StagingError(

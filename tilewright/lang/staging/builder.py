@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from types import FrameType, FunctionType
 from typing import Any
 
+from tilewright.errors import StagingError
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Location
+from tilewright.ir.core import Block, Location, Value
+from tilewright.ir.types import ScalarType, Type
 from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
 
 
@@ -64,6 +66,27 @@ class HostBuilder(StagingBuilder):
         builder = Builder.current()
         assert isinstance(builder, HostBuilder)
         return builder
+
+    # Host code runs once, as a single thread. A kernel's body that is written here by mistake would compute thread 0's
+    # part and no other, so what only a grid of threads has is refused.
+
+    def sreg(self, name: str) -> Value:
+        raise _of_kernels(f"{name} is an index or extent of a kernel's threads, and host code has none")
+
+    def smem_alloc(self, offset: int, size: int, align: int, elem: ScalarType, hint: str | None = None) -> Value:
+        raise _of_kernels("host code has no shared memory")
+
+    def call(self, atom: Any, operands: Sequence[Value], results: Sequence[Type] = (), **attrs: Any) -> list[Value]:
+        if atom.blocking or atom.shuffles or atom.whole_block:
+            raise _of_kernels(f"{atom.mnemonic()} is for the threads of a kernel, and host code has none")
+        return super().call(atom, operands, results, **attrs)
+
+
+def _of_kernels(what: str) -> StagingError:
+    return StagingError(
+        f"{what}: mark the function that has this line with @cute.kernel, and launch it from a @cute.jit function: "
+        "f(arguments).launch(grid=(x, y, z), block=(x, y, z))"
+    )
 
 
 def depth() -> int:

@@ -215,11 +215,16 @@ def show_users_frames(error: Exception) -> None:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    # ``contextlib`` has frames in between: ``blamed`` is a generator.
     if not _debugging() and (isinstance(error, TilewrightError) or not is_ours(frames[-1].tb_frame.f_code)):
+        if isinstance(
+            error, TilewrightError
+        ):  # behind the user's last line: what this package calls, as Python's `ast`
+            while frames and not counts_as_user(frames[-1].tb_frame.f_code):
+                frames.pop()
         kept = None
         for frame in reversed(frames):
             code = frame.tb_frame.f_code
+            # ``contextlib`` has frames in between: ``blamed`` is a generator.
             if not is_ours(code) and code.co_filename != contextlib.__file__:
                 kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
         error.__traceback__ = kept
