@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -406,3 +407,16 @@ def stubs(folder: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="`typ
     from tilewright.compat.stubs import write
 
     print(f"wrote {len(write(folder))} stubs under {folder / 'cutlass'}")
+
+
+def unwrapped(text: str) -> str:
+    """A docstring with one line for each paragraph: Typer prints its line breaks, and the terminal has its own width.
+
+    >>> unwrapped("Do this\\n    and that.\\n\\n    More.")
+    'Do this and that.\\n\\nMore.'
+    """
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+for command in app.registered_commands:
+    command.help = unwrapped(inspect.getdoc(command.callback) or "")

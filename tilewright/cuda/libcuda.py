@@ -168,12 +168,13 @@ def library() -> ctypes.CDLL:
 
 
 def _loaded() -> ctypes.CDLL:
-    wrong: OSError | str = f"NVIDIA has none for {sys.platform}"
+    wrong: OSError | str = ""
     for name in _names():
         try:
             return ctypes.CDLL(name)
         except OSError as error:
-            wrong = error
+            wrong = wrong or error  # of the usual name: the other ones are for some systems
+    wrong = wrong or f"NVIDIA has none for {sys.platform}"
     raise MachineError(
         f"no NVIDIA driver here ({wrong}). Arrays on the CPU run in the simulator; "
         'tilewright.cuda.compile(kernel, arch="sm_90a") compiles without a GPU'

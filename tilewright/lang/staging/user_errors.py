@@ -130,6 +130,8 @@ def _advice_on_operands(text: str) -> str:
     """How to repair an operation of Python, or a call of one of our functions, that Python refused with ``text``."""
     if "ufunc" in text:
         return "; NumPy computes while staging and knows no run-time values: take cute.math and the operators"
+    if "'NoneType'" in text:
+        return "; None stands here: an argument that was given None, or a function that returned nothing"
     if "'Tensor'" in text and text.startswith("unsupported operand"):
         return (
             "; one element is t[i]; all elements of a static shape are t.load(), with which operators compute, and "
