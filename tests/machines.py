@@ -10,6 +10,21 @@ import pytest
 from tilewright.cute.runtime import from_dlpack
 
 
+def torch_type(dtype: np.dtype) -> Any:
+    """PyTorch's type of a NumPy array's elements, those of ml_dtypes among them."""
+    import torch
+
+    return getattr(torch, dtype.name)
+
+
+def on_gpu(array: np.ndarray) -> Any:
+    """A copy of the array as a PyTorch tensor of the GPU; ml_dtypes' floats become PyTorch's."""
+    import torch
+
+    raw = array.view({1: np.uint8, 2: np.int16}[array.itemsize]) if array.dtype.kind == "V" else array
+    return torch.from_numpy(np.ascontiguousarray(raw)).cuda().view(torch_type(array.dtype))
+
+
 class OnMachine:
     """``run(program, *arrays)`` calls the program with NumPy arrays as tensors; what it wrote is in them afterwards."""
 

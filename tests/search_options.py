@@ -1,8 +1,13 @@
-"""What the searches that run as programs ask on their command lines."""
+"""What the searches that run as programs ask on their command lines, and how they run their cases."""
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
 
 
 def positive(text: str) -> int:
@@ -12,8 +17,29 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """How many cases, from which on, and in how many processes."""
+def add_options(parser: argparse.ArgumentParser, devices: bool = False) -> None:
+    """How many cases, from which on, in how many processes; of searches that also run on a GPU (``devices``) where."""
     parser.add_argument("--cases", type=positive, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--jobs", type=positive, default=1, help="processes")
+    if devices:
+        parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the kernels run")
+        parser.add_argument("--seconds", type=float, default=36_000, help="after which no further case is counted")
+
+
+def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> Iterator[tuple[int, Any]]:
+    """Each case with what ``judge`` says of it, as they end, until the time is over."""
+    end = time.monotonic() + options.seconds
+    start = "spawn" if options.device == "cuda" else None  # a forked process cannot use the GPU
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context(start)) as pool:
+        cases = {pool.submit(judge, options.first + i): options.first + i for i in range(options.cases)}
+        try:
+            for future in as_completed(cases, options.seconds):
+                yield cases.pop(future), future.result()
+                if time.monotonic() > end:
+                    break
+        except TimeoutError:
+            print(f"no case ended in time any more; open is {min(cases)} among others", flush=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():  # what still runs may never end
+            process.terminate()

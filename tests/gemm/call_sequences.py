@@ -4,7 +4,8 @@ kept between calls (launches, plans, packed operands, choices by geometry) must 
 A case is a number: it draws an operator, its operands (small integers, scales that are powers of two) and the changes.
 Every result equals NumPy's, or the call is refused.
 
-``python -m tests.gemm.call_sequences --cases 200`` runs many of them, ``--operator`` those of one operator.
+``python -m tests.gemm.call_sequences --cases 200`` runs many of them, ``--operator`` those of one operator, and
+``--device cuda`` those of tensors of the GPU.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 import torch
 
-from tests.search_options import add_options
+from tests.search_options import add_options, in_processes
 from tilewright import sim
 from tilewright.errors import TilewrightError
 from tilewright.gemm import (
@@ -49,26 +50,34 @@ def laid(x: torch.Tensor, how: str) -> torch.Tensor:
     if how == "columns":
         found = raw.T.contiguous().T
     elif how == "odd":
-        found = torch.zeros(raw.numel() + 1, dtype=raw.dtype)[1:].view(rows, columns)
+        found = raw.new_zeros(raw.numel() + 1)[1:].view(rows, columns)
     else:
         wide = {"rows": columns, "padded": columns + 16, "spread": 2 * columns}[how]
-        found = torch.zeros(rows, wide, dtype=raw.dtype)[:, :: 2 if how == "spread" else 1][:, :columns]
+        found = raw.new_zeros(rows, wide)[:, :: 2 if how == "spread" else 1][:, :columns]
     found.copy_(raw)
     return found.view(x.dtype)
 
 
 def as_float(x: Any) -> np.ndarray:
-    return x.detach().double().numpy() if isinstance(x, torch.Tensor) else np.asarray(x).astype(np.float64)
+    return x.detach().double().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x).astype(np.float64)
 
 
 class Calls(ABC):
-    """An operator with operands; ``choices`` are the properties of a call, the first value of each is taken first."""
+    """An operator with operands; ``choices`` are the properties of a call, the first value of each is taken first.
+    On a GPU those of ``on_gpu`` take their places."""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    on_gpu: ClassVar[dict[str, tuple[Any, ...]] | None] = {"arch": (None,)}
+    """None: the operator is not one of this GPU."""
 
-    def __init__(self, choose: random.Random) -> None:
+    def __init__(self, choose: random.Random, device: str = "cpu") -> None:
         self.random, self.numbers = choose, np.random.default_rng(choose.randrange(1 << 30))
+        self.device = device
+        self.properties = self.choices | ((self.on_gpu or {}) if device == "cuda" else {})
         self.draw()
+
+    def tensor(self, x: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(x, device=self.device)
 
     @abstractmethod
     def draw(self) -> None:
@@ -111,6 +120,7 @@ class Dense(Calls):
         "decomposition": ("auto", "stream_k", SplitK(2)),
         "rows": (0, 1, 2),
     }
+    on_gpu: ClassVar = {"frame": ("torch",), "arch": (None,)}
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((8, 32, 40), (16, 40, 64), (16, 32, 64))
@@ -118,13 +128,13 @@ class Dense(Calls):
         self.z, self.v = self.integers(self.m, self.n), self.integers(self.n)
 
     def operand(self, x: np.ndarray, s: dict[str, Any], name: str, of: torch.dtype | None = None) -> Any:
-        found = laid(torch.as_tensor(x).to(of or FLOATS[s["dtype"]]), s[name])
+        found = laid(self.tensor(x).to(of or FLOATS[s["dtype"]]), s[name])
         return found if s["frame"] == "torch" or found.dtype == torch.bfloat16 else found.numpy()
 
     def permuted(self, x: np.ndarray, s: dict[str, Any]) -> Any:
         order = s["order"]
         modes = x.reshape(2, x.shape[0] // 2, x.shape[1] // 8, 8).transpose(order)
-        found = torch.as_tensor(np.ascontiguousarray(modes)).to(FLOATS[s["dtype"]])
+        found = self.tensor(np.ascontiguousarray(modes)).to(FLOATS[s["dtype"]])
         return PermutedOperand(found if s["frame"] == "torch" or s["dtype"] == "bf16" else found.numpy(), order)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
@@ -139,7 +149,7 @@ class Dense(Calls):
             more |= {"c": self.operand(z, s, "c", of), "beta": s["beta"]}
             wanted = wanted + s["beta"] * z
         if s["bias"]:
-            bias = torch.as_tensor(self.v).to(FLOATS[s["dtype"]])
+            bias = self.tensor(self.v).to(FLOATS[s["dtype"]])
             more["bias"] = bias if s["frame"] == "torch" or s["dtype"] == "bf16" else bias.numpy()
             wanted = wanted + self.v
         if s["result"]:
@@ -147,7 +157,7 @@ class Dense(Calls):
             more["out_dtype"] = FLOATS[s["result"]] if whole else np.float32
         elif s["into"]:
             more["out"] = self.operand(np.full((m, self.n), 99), s, "c")
-        cast = torch.autocast("cpu", torch.bfloat16) if s["autocast"] else contextlib.nullcontext()
+        cast = torch.autocast(self.device, torch.bfloat16) if s["autocast"] else contextlib.nullcontext()
         options = sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext()
         with cast, options:
             found = matmul(a, b, **more)
@@ -169,6 +179,7 @@ class Named(Calls):
         "sms": (4, 2, 7),
         "rows": (0, 1),
     }
+    on_gpu: ClassVar = {"kernel": ("hopper_f16", "tensorop_f16", "hopper_tf32", "tensorop_tf32", "hopper_i8")}
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((8, 72, 136), (16, 48, 144), (64, 128, 256))
@@ -181,17 +192,18 @@ class Named(Calls):
         of = kinds[s["kernel"].split("_")[1]]
         number = s["batch"] if s["decomposition"] == "data_parallel" else 1
 
-        def stack(x: np.ndarray, how: str, of: torch.dtype = of) -> np.ndarray:
-            each = [laid(torch.as_tensor(one).to(of), how).numpy() for one in x[:number]]
-            return each[0] if number == 1 else np.stack(each)
+        def stack(x: np.ndarray, how: str, of: torch.dtype = of) -> Any:
+            each = [laid(self.tensor(one).to(of), how) for one in x[:number]]
+            found = each[0] if number == 1 else torch.stack(each)
+            return found.numpy() if self.device == "cpu" else found
 
-        a, b = stack(self.x[:, :m], s["a"]), np.swapaxes(stack(self.y, s["b"]), -1, -2)
+        a, b = stack(self.x[:, :m], s["a"]), stack(self.y, s["b"]).swapaxes(-1, -2)
         wanted = s["alpha"] * (self.x[:, :m] @ self.y.transpose(0, 2, 1))
         more: dict[str, Any] = {"alpha": s["alpha"]}
         if s["source"]:
             more |= {"c": stack(self.z[:, :m], "rows", torch.int32 if of == torch.int8 else of), "beta": s["beta"]}
             wanted = wanted + s["beta"] * self.z[:, :m]
-        arch = {"sm120": "sm_120a", "blackwell": "sm_100a", "hopper": "sm_90a"}[s["kernel"].split("_")[0]]
+        arch = {"sm120": "sm_120a", "blackwell": "sm_100a"}.get(s["kernel"].split("_")[0], "sm_90a")
         with sim.options(arch=arch, sms=s["sms"]):
             found = gemm(a, b, kernel=s["kernel"], decomposition=s["decomposition"], **more).d
         return found, wanted[0] if number == 1 else wanted[:number]
@@ -228,12 +240,12 @@ class Scaled(Calls):
         m = self.m if s["rows"] == 0 else max(1, self.m // 2)
         of, (first, second) = EIGHT[s["dtype"]], self.pairs[s["kind"]]
         first = first[:m] if s["kind"] != "whole" else first
-        a = laid(torch.as_tensor(self.x[:m]).float().to(of), s["a"])
-        b = torch.as_tensor(self.y).float().to(of).T
-        scales = [torch.as_tensor(x) for x in (first, second)]
+        a = laid(self.tensor(self.x[:m]).float().to(of), s["a"])
+        b = self.tensor(self.y).float().to(of).T
+        scales = [self.tensor(x) for x in (first, second)]
         if s["kind"] != "whole":
             scales = [laid(x, s["scales"]) for x in scales]
-        bias = torch.as_tensor(self.v).float() if s["bias"] else None
+        bias = self.tensor(self.v).float() if s["bias"] else None
         options = sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext()
         with options:
             found = scaled_matmul(
@@ -285,8 +297,8 @@ class ScaledGroups(Calls):
         m = self.m if s["rows"] == 0 else self.m // 2
         of, ends = EIGHT[s["dtype"]], self.ends[s["offsets"]]
         first, second = self.first[s["kind"]][:m], self.second[s["kind"]]
-        a = laid(torch.as_tensor(self.x[:m]).float().to(of), s["a"])
-        b = torch.as_tensor(self.y).float().to(of).mT
+        a = laid(self.tensor(self.x[:m]).float().to(of), s["a"])
+        b = self.tensor(self.y).float().to(of).mT
         deep = np.arange(self.k) // 128
         left = self.x[:m] * (first[:, None] if s["kind"] == "rows" else first[:, deep]).astype(np.float64)
         wanted = np.zeros((m, self.n))
@@ -299,11 +311,11 @@ class ScaledGroups(Calls):
             wanted[begin:end] = left[begin:end] @ right
         more: dict[str, Any] = {"out_dtype": FLOATS[s["result"]]}
         if s["into"]:
-            more = {"out": torch.full((m, self.n), float("nan"), dtype=FLOATS[s["result"]])}
+            more = {"out": torch.full((m, self.n), float("nan"), dtype=FLOATS[s["result"]], device=self.device)}
         options = sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext()
         with options:
-            scales = torch.as_tensor(first), torch.as_tensor(second)
-            offsets = torch.tensor(ends, dtype=torch.int32)
+            scales = self.tensor(first), self.tensor(second)
+            offsets = torch.tensor(ends, dtype=torch.int32, device=self.device)
             found = scaled_grouped_matmul(a, b, *scales, offsets, use_fast_accum=s["fast"], **more)
         return found, wanted
 
@@ -323,6 +335,7 @@ class BlockScaled(Calls):
         "into": (False, True),
         "rows": (0, 1),
     }
+    on_gpu = None
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((40, 130), (16, 72), (64, 160))
@@ -370,10 +383,10 @@ OPERATORS: dict[str, type[Calls]] = {
 
 def states(calls: Calls, choose: random.Random, count: int) -> Iterator[dict[str, Any]]:
     """States of which each differs from the last one by one to three properties."""
-    state = {name: values[0] for name, values in calls.choices.items()}
+    state = {name: values[0] for name, values in calls.properties.items()}
     for _ in range(count):
-        for name in choose.sample(list(calls.choices), choose.randint(1, 3)):
-            state[name] = choose.choice(calls.choices[name])
+        for name in choose.sample(list(calls.properties), choose.randint(1, 3)):
+            state[name] = choose.choice(calls.properties[name])
         yield dict(state)
 
 
@@ -383,11 +396,14 @@ def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:
     return wanted.astype(found.dtype).astype(np.float64)
 
 
-def verdicts(case: int, operator: str | None = None, count: int = 6) -> tuple[Counter[str], list[str]]:
+def verdicts(
+    case: int, operator: str | None = None, count: int = 6, device: str = "cpu"
+) -> tuple[Counter[str], list[str]]:
     """How many of ``count`` calls were right or refused, and what was wrong."""
     choose, counts, wrong = random.Random(case), Counter[str](), []
-    name = operator or list(OPERATORS)[case % len(OPERATORS)]
-    calls = OPERATORS[name](choose)
+    there = [name for name, each in OPERATORS.items() if device == "cpu" or each.on_gpu is not None]
+    name = operator or there[case % len(there)]
+    calls = OPERATORS[name](choose, device)
     for state in states(calls, choose, count):
         shown = f"case {case} {name} {state}"
         try:
@@ -408,16 +424,14 @@ def verdicts(case: int, operator: str | None = None, count: int = 6) -> tuple[Co
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser)
+    add_options(parser, devices=True)
     parser.add_argument("--operator", choices=OPERATORS)
     options = parser.parse_args()
     counts, findings = Counter[str](), 0
-    cases = range(options.first, options.first + options.cases)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for found, wrong in pool.map(verdicts, cases, [options.operator] * len(cases)):
-            counts += found
-            findings += len(wrong)
-            print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
+    for _, (found, wrong) in in_processes(options, partial(verdicts, operator=options.operator, device=options.device)):
+        counts += found
+        findings += len(wrong)
+        print(*wrong, sep="\n", end="\n" if wrong else "", flush=True)
     for kind, count in sorted(counts.items()):
         print(count, kind)
     return 1 if findings else 0

@@ -272,7 +272,7 @@ def by_torch(case: Case) -> np.ndarray:
 def by_operator(case: Case) -> np.ndarray:
     """``torch.ops.tilewright.matmul``, which chooses the kernel itself."""
     result, _, _ = operator_call(case, torch_ops_matmul)
-    return result.double().numpy()
+    return result.double().cpu().numpy()
 
 
 def torch_ops_matmul(a: Any, b: Any, c: Any, bias: Any, alpha: float, beta: float) -> Any:
@@ -317,8 +317,10 @@ def by_gradient(case: Case) -> np.ndarray:
     for name, x, y in zip(("a", "b", "c", "the bias"), given, wide, strict=True):
         if x is not None:
             found = torch.zeros_like(x) if x.grad is None else x.grad
-            np.testing.assert_array_equal(found.double(), y.grad.to(x.dtype).double(), f"the gradient of {name}")
-    return result.detach().double().numpy()
+            np.testing.assert_array_equal(
+                found.double().cpu(), y.grad.to(x.dtype).double().cpu(), f"the gradient of {name}"
+            )
+    return result.detach().double().cpu().numpy()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ A case is a number; it draws the text of a function of four numbers. As plain Py
 :mod:`tests.lang.typed_numbers`, lane by lane; staged, it is called in a kernel with a thread for each lane. Its results
 are equal, bit by bit and in their types, or the program is refused at a line of its own.
 
-``python -m tests.lang.program_search --cases 2000 --jobs 2`` runs many of them, and prints what is wrong.
+``python -m tests.lang.program_search --cases 2000 --jobs 2`` runs many of them, and prints what is wrong;
+``--device cuda`` runs them on the GPU.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ import numpy as np
 import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.typed_numbers import DTYPES, FLOATS, INTEGERS, KINDS, NAMES, Number, Undefined, convert
-from tests.search_options import add_options
+from tests.machines import on_gpu
+from tests.search_options import add_options, in_processes
 from tilewright.errors import TilewrightError
 
 LANES = 6
@@ -358,7 +360,7 @@ STAGED = {**{kind: getattr(cutlass, kind) for kind in KINDS}, "const_expr": cutl
 STAGED["range_constexpr"] = cutlass.range_constexpr
 
 
-def staged(text: str, arrays: dict[str, np.ndarray]) -> tuple[list[str], np.ndarray]:
+def staged(text: str, arrays: dict[str, np.ndarray], device: str = "cpu") -> tuple[list[str], np.ndarray]:
     """The kinds of the results, and of each lane their bits in 64 bits (floats as Float64)."""
     inner = cute.jit(compiled(text, STAGED))
     kinds: list[str] = []
@@ -379,8 +381,13 @@ def staged(text: str, arrays: dict[str, np.ndarray]) -> tuple[list[str], np.ndar
         body(args, out).launch(grid=1, block=LANES)
 
     out = np.zeros((LANES, 5))
-    host(tuple(arrays[name] for name in PARAMETERS), out)
-    return kinds, out
+    given = tuple(arrays[name] for name in PARAMETERS)
+    if device == "cpu":
+        host(given, out)
+        return kinds, out
+    there = on_gpu(out)
+    host(tuple(map(on_gpu, given)), there)
+    return kinds, there.cpu().numpy()
 
 
 def expected(text: str, arrays: dict[str, list[Any]], kinds: dict[str, str]) -> list[tuple[Any, ...] | None]:
@@ -415,7 +422,7 @@ def agrees(value: Any, bits: np.ndarray, kind: str) -> bool:
     return bool(bits == value or (bits != bits and value != value))
 
 
-def verdict(seed: int) -> tuple[str, str]:
+def verdict(seed: int, device: str = "cpu") -> tuple[str, str]:
     """``right``, ``refused``, ``undefined`` (Python gives no number in some lane), ``wrong``, ``foreign`` (an error of
     another kind, or without a line of the program); and the program with what there is to see."""
     drawn = Drawn(seed)
@@ -427,7 +434,7 @@ def verdict(seed: int) -> tuple[str, str]:
         return "undefined", text
     arrays = {name: np.array(values[name], DTYPES[kind]) for name, kind in drawn.kinds.items()}
     try:
-        kinds, out = staged(text, arrays)
+        kinds, out = staged(text, arrays, device)
         calls = {lane: hosted(text, values, drawn.kinds, lane) for lane in (0, LANES - 1)}
     except TilewrightError as error:
         named = "<drawn program" in str(error)
@@ -450,17 +457,19 @@ def verdict(seed: int) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser)
+    add_options(parser, devices=True)
     options = parser.parse_args()
-    seeds = range(options.first, options.first + options.cases)
     found: Counter[str] = Counter()
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for seed, (kind, text) in zip(seeds, pool.map(verdict, seeds, chunksize=20), strict=True):
-            found[kind] += 1
-            if kind in ("wrong", "foreign"):
-                print(f"case {seed}: {kind}\n{text}\n", flush=True)
+    failed: list[tuple[str, int, str]] = []
+    for seed, (kind, text) in in_processes(options, partial(verdict, device=options.device)):
+        found[kind] += 1
+        if kind in ("wrong", "foreign"):
+            failed.append((text, seed, kind))
+            print(f"case {seed}: {kind}: {text.splitlines()[-1][:200]}", flush=True)
     print(dict(found))
-    return 1 if found["wrong"] or found["foreign"] else 0
+    for text, seed, kind in sorted(failed, key=lambda each: len(each[0]))[:3]:
+        print(f"\ncase {seed}: {kind}\n{text}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
