@@ -6,11 +6,13 @@ Shapes are n,k of the weight; groups of 128, bf16. Buffers rotate so that the we
 times the L2; launches are replayed from CUDA graphs in turns, in random order; medians. Each result is compared with
 the float64 product of 64 columns before it is timed. GB/s counts the weight, its scales, rows and result once.
 The kernels that were not chosen are timed, too: few rows (mma.sync), wgmma, and the weight written out before a
-product; ``--sizes`` times those for few rows and of wgmma in more sizes.
+product; ``--sizes`` times those for few rows and of wgmma in more sizes. With ``--rows-of float8_e4m3fn`` "bf16 rows"
+is the same product of bf16 rows, and "fp8" torch._scaled_mm of the rows and the weight in e4m3, with one scale each.
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -63,10 +65,12 @@ class Operands:
     dense: torch.Tensor  # (K, N), what cuBLAS multiplies
     packed: Any  # what torch._weight_int4pack_mm takes
     ours: torch.Tensor
+    wide: torch.Tensor  # a in bf16
+    dense_8: torch.Tensor | None  # the weight in e4m3, where a is
 
     @classmethod
-    def draw(cls, m: int, n: int, k: int, kind: str) -> Operands:
-        a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
+    def draw(cls, m: int, n: int, k: int, kind: str, rows_of: str = "bfloat16") -> Operands:
+        a = torch.randn(m, k, device="cuda").to(getattr(torch, rows_of))
         scales, packed = (torch.rand(n, k // GROUP, device="cuda") + 0.5).bfloat16() / 8, None
         if kind in ("int4", "int8"):
             most = 1 << BITS[kind] - 1
@@ -88,7 +92,9 @@ class Operands:
                 packed = words, torch.stack((scales.T, torch.zeros_like(scales.T)), 2).contiguous()
             except RuntimeError as error:
                 print(f"  torch._weight_int4pack_mm: {str(error).splitlines()[0][:150]}")
-        return cls(a, weight, dense.T, packed, a.new_empty(m, n))
+        dense_8 = (values.float() / 32).to(a.dtype).T if a.itemsize == 1 else None
+        ours = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+        return cls(a, weight, dense.T, packed, ours, a.bfloat16(), dense_8)
 
     def product(self) -> MixedProduct:
         return MixedProduct.of(self.a, self.weight, None, self.ours, None)
@@ -119,12 +125,18 @@ def sides_of(x: Operands, kind: str, sizes: bool) -> dict[str, Any]:
     m = x.a.shape[0]
     sides: dict[str, Any] = {
         "ours": lambda x: mixed_matmul(x.a, x.weight, out=x.ours),
-        "cublas": lambda x: torch.mm(x.a, x.dense),
+        "cublas": lambda x: torch.mm(x.wide, x.dense),
         "wgmma": lambda x: x.product().by_wgmma(),
-        "written out": lambda x: x.product().with_weight_written_out(),
     }
+    if x.dense_8 is None:
+        sides["written out"] = lambda x: x.product().with_weight_written_out()
+    else:
+        one = torch.ones((), device="cuda")
+        types = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
+        sides["bf16 rows"] = lambda x: mixed_matmul(x.wide, x.weight, out=x.ours)
+        sides["fp8"] = lambda x: torch._scaled_mm(x.a, x.dense_8, one, one, **types)
     if x.packed is not None and m <= 256:
-        sides["int4pack"] = lambda x: torch._weight_int4pack_mm(x.a, x.packed[0], GROUP, x.packed[1])
+        sides["int4pack"] = lambda x: torch._weight_int4pack_mm(x.wide, x.packed[0], GROUP, x.packed[1])
     if m <= MOST_ROWS:
         sides["few rows"] = lambda x: x.product().few_rows()
         for size in next(found for rows, found in SIZES.items() if m <= rows) if sizes and kind == "int4" else []:
@@ -135,13 +147,15 @@ def sides_of(x: Operands, kind: str, sizes: bool) -> dict[str, Any]:
     return sides
 
 
-def measure(m: int, n: int, k: int, kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
-    bits = BITS[kind]
-    sets = [Operands.draw(m, n, k, kind) for _ in range(max(2, min(12, beyond_l2(n * k * bits // 8))))]
-    sides = sides_of(sets[0], kind, sizes)
+def measure(m: int, n: int, k: int, kind: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+    bits, rounds = BITS[kind], args.rounds
+    sets = [Operands.draw(m, n, k, kind, args.rows_of) for _ in range(max(2, min(12, beyond_l2(n * k * bits // 8))))]
+    sides = sides_of(sets[0], kind, args.sizes)
+    if args.sides:
+        sides = {name: side for name, side in sides.items() if name in (*args.sides, "cublas")}
     errors = {}
     for name, side in sides.items():
-        if name not in ("cublas", "int4pack"):
+        if name not in ("cublas", "int4pack", "fp8"):
             for operands in (sets[0], sets[-1]):  # the second one is launched as the first one was
                 operands.ours.fill_(float("nan"))
                 side(operands)
@@ -154,6 +168,7 @@ def measure(m: int, n: int, k: int, kind: str, sizes: bool, rounds: int) -> list
         {
             "mnk": [m, n, k],
             "weight": kind,
+            "rows": args.rows_of,
             "kernel": name,
             "us": us,
             "gb_s": gigabytes / us * 1e6,
@@ -168,7 +183,9 @@ def main() -> None:
     parser = parser_of(__doc__, SHAPES)
     parser.add_argument("--rows", nargs="*", type=int, default=ROWS_TIMED)
     parser.add_argument("--kinds", nargs="*", choices=BITS, default=["int4"], help="the numbers of the weight")
+    parser.add_argument("--rows-of", default="bfloat16", choices=["bfloat16", "float8_e4m3fn"], help="their type")
     parser.add_argument("--sizes", action="store_true", help="the kernels for few rows and of wgmma in more sizes")
+    parser.add_argument("--sides", nargs="*", help="only these, beside cuBLAS: ours, wgmma, 'few rows', ...")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []
@@ -176,7 +193,7 @@ def main() -> None:
         n, k = map(int, text.split(","))
         rows = []
         for m in args.rows:
-            found = measure(m, n, k, kind, args.sizes, args.rounds)
+            found = measure(m, n, k, kind, args)
             records += found
             if args.write:
                 write_results("mixed", gpu_model(), records, args.write)

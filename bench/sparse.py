@@ -5,7 +5,7 @@
 Shapes are m,n,k; A (m, k) is sparse, B is (k, n), contiguous along K as a layer's tokens are, or along N with
 ``--b-rows``. Buffers rotate so that together they exceed three times the L2; launches are replayed from CUDA graphs in
 turns, in random order; medians. Each result is compared with the float64 product of 64 rows before it is timed.
-``--sizes`` times a list of the kernel's sizes, too.
+``--sizes`` times a list of the kernel's sizes, too. float32 is multiplied as tf32 by all sides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewright.gemm import CompressedMatrix, compress_2_4, sparse_matmul
 from tilewright.gemm.choice.registry import sparse_kernels
 
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (4096, 512, 4096), (11008, 4096, 4096)]
-NAMES = {"float16": "hopper_sparse_f16", "bfloat16": "hopper_sparse_bf16"}
+NAMES = {"float16": "hopper_sparse_f16", "bfloat16": "hopper_sparse_bf16", "float32": "hopper_sparse_tf32"}
 SIZES: list[dict[str, Any]] = [
     {"tile": (128, 256, 64), "stages": 4},
     {"tile": (128, 256, 64), "stages": 5, "epilogue_columns": 32},
@@ -52,8 +52,9 @@ class Operands:
 
     @classmethod
     def draw(cls, m: int, n: int, k: int, dtype: Any, b_rows: bool) -> Operands:
-        chunks = torch.randn(m, k // 4, 4, device="cuda", dtype=dtype)
-        keep = torch.rand(m, k // 4, 4, device="cuda").argsort(-1) < 2
+        of = 2 if dtype is torch.float32 else 4  # tf32: one of two is kept
+        chunks = torch.randn(m, k // of, of, device="cuda", dtype=dtype)
+        keep = torch.rand(m, k // of, of, device="cuda").argsort(-1) < of // 2
         dense = (chunks * keep).reshape(m, k)
         b = torch.randn(k, n, device="cuda", dtype=dtype) if b_rows else torch.randn(n, k, device="cuda", dtype=dtype).T
         try:
@@ -77,7 +78,7 @@ def in_size(dtype: Any, b_rows: bool, change: dict[str, Any]) -> Any:
 
 def measure(m: int, n: int, k: int, args: argparse.Namespace) -> list[dict[str, Any]]:
     dtype = getattr(torch, args.dtype)
-    one = 2 * (m * k + k * n + m * n)
+    one = dtype.itemsize * (m * k + k * n + m * n)
     sets = [Operands.draw(m, n, k, dtype, args.b_rows) for _ in range(max(2, min(8, beyond_l2(one))))]
     sides: dict[str, Any] = {
         "ours": lambda x: sparse_matmul(x.compressed, x.b, x.ours),
@@ -104,7 +105,7 @@ def measure(m: int, n: int, k: int, args: argparse.Namespace) -> list[dict[str, 
             del sides[name]
             continue
         error_of = sets[0].error()
-        assert error_of < 2e-3 * (1 if dtype is torch.float16 else 8), f"{name} {m} {n} {k}: relative error {error_of}"
+        assert error_of < 2e-3 * (8 if dtype is torch.bfloat16 else 1), f"{name} {m} {n} {k}: relative error {error_of}"
     found = medians(sides, [(x,) for x in sets], 2.0 * m * n * k, args.rounds)
     return [
         {
@@ -127,6 +128,7 @@ def main() -> None:
     parser.add_argument("--sizes", action="store_true", help="a list of the kernel's sizes, too")
     args = parser.parse_args()
     torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
     records = []
     for text in args.shapes:
         m, n, k = map(int, text.split(","))

@@ -71,6 +71,12 @@ CASES = [
     ("e4m3", "float16", "float16", 32, (128, 128, 1, 1)),
     ("e2m1", "bfloat16", "bfloat16", 32, (128, 96, 1, 1)),
     ("e2m1", "float16", "float32", 128, (256, 128, 1, 1)),
+    ("int4", "float8_e4m3fn", "float16", 128, (128, 192, 1, 1)),
+    ("int4", "float8_e5m2", "bfloat16", 32, (64, 64, 1, 2)),
+    ("zeros", "float8_e4m3fn", "float32", 64, (192, 80, 1, 1)),
+    ("e4m3", "float8_e5m2", "float32", 128, (128, 64, 2, 1)),
+    ("e4m3", "float8_e4m3fn", "bfloat16", 32, (128, 128, 1, 1)),
+    ("e2m1", "float8_e4m3fn", "bfloat16", 64, (128, 96, 1, 1)),
 ]
 
 
@@ -195,11 +201,24 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
         ({"transposed": False}, "a transposed product"),
         ({"cluster": (1, 2)}, "clusters along these"),
         ({"a": replace(config.a, dtype=Float16)}, "numbers of Int4, Int8, Float8E4M3FN, Float4E2M1FN, not Float16"),
-        ({"b": replace(config.b, dtype=Float8E4M3FN)}, "rows of Float16 or BFloat16, not Float8E4M3FN"),
+        (
+            {"b": replace(config.b, dtype=Float32)},
+            "rows of Float16 or BFloat16 or, of numbers of Int4, .*; not Float32",
+        ),
+        ({"promote": 1}, "for 8-bit rows alone, of 64 rows a warpgroup; not promote=1 for Float16"),
         ({"tile": (96, 128, 128)}, "a multiple of 64 rows a consumer"),
     ):
         with pytest.raises(ConstraintError, match=message):
             replace(config, **change).check()
+    narrow = mixed_entry(Int4, Float8E4M3FN).config
+    narrow.check()
+    for change, message in (
+        ({"promote": 0}, "not promote=0 for Float8E4M3FN"),
+        ({"tile": (256, 64, 128)}, "64 rows a warpgroup; not promote=1 for Float8E4M3FN and 128 rows"),
+        ({"a": replace(narrow.a, dtype=Int8)}, "of numbers of Int4, Float8E4M3FN, Float4E2M1FN, of Float8E4M3FN or"),
+    ):
+        with pytest.raises(ConstraintError, match=message):
+            replace(narrow, **change).check()
 
 
 @pytest.mark.parametrize(
@@ -228,3 +247,20 @@ def test_programs_have_no_spills(kind: Any, zeros: bool, scale_k: int, size: tup
         pairs = 4 * groups * blocks
         assert artifact.sass.count("LOP3.LUT") < 1.5 * pairs and artifact.sass.count("0xf000f") <= 2
         assert (artifact.sass.count("HMUL2.BF16"), artifact.sass.count("HFMA2.BF16")) == (pairs, pairs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "zeros", "scale_k", "columns"),
+    [(Int4, False, 128, 192), (Int4, True, 64, 128), (Float8E4M3FN, False, 128, 192), (Float4E2M1FN, False, 32, 128)],
+    ids=str,
+)
+def test_programs_of_8_bit_rows_are_not_serialised(kind: Any, zeros: bool, scale_k: int, columns: int) -> None:
+    """The largest tiles: few words are spilled, outside of the loop over K; a multiply-add for each sum of a group."""
+    pytest.importorskip("tilewright.cuda")
+    entry = mixed_entry(kind, Float8E4M3FN, None, None, scale_k, zeros)
+    config = next(one for one in entry.sizes if one.tile[:2] == (128, columns) and one.cluster_size == 1)
+    assert max(one.tile[0] * one.tile[1] for one in entry.sizes) == 128 * columns
+    artifact = cross_compile(config, "sm_90a")
+    assert artifact.spills <= 64 and not artifact.warnings
+    assert artifact.sass.count(f"QGMMA.64x{columns}x32.F32.E4M3.E4M3") == 2 * 4  # of the first stage, and the others
+    assert artifact.sass.count("FFMA") <= columns // 2 * (2 * 128 // scale_k + 1)

@@ -261,13 +261,14 @@ def mixed_entry(
     kind: Any, dtype: Any, out: Any = None, scale_dtype: Any = None, scale_k: int = 128, zeros: bool = False
 ) -> KernelEntry:
     """The kernel for a prepared weight of numbers of type ``kind`` and rows of ``dtype``: ``mixed_matmul`` takes it for
-    many rows.
+    many rows. Results and scales are of the type of the rows, of 8-bit rows BFloat16, unless it is given.
 
     >>> from tilewright import Int4
     >>> mixed_entry(Int4, BFloat16).title
     'Int4 weight, BFloat16 rows: wgmma with A from registers, TMA, persistent'
     """
-    first, *others = mixed_sizes(kind, dtype, out or dtype, scale_dtype, scale_k, zeros)
+    usual = BFloat16 if dtype.width == 8 else dtype
+    first, *others = mixed_sizes(kind, dtype, out or usual, scale_dtype or usual, scale_k, zeros)
     title = f"{kind.__name__} weight, {dtype.__name__} rows: wgmma with A from registers, TMA, persistent"
     return KernelEntry(f"hopper_{kind.__name__}_{dtype.__name__}".lower(), title, first, small=tuple(others))
 

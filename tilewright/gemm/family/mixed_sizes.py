@@ -11,30 +11,38 @@ from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.family.hopper_sizes import CLUSTERS, COLUMNS, MOST_STAGES, PAIRS, SHARED_ELEMENTS, SLICES, SMEM
 from tilewright.gemm.mixed_config import DEPTH, MixedHopperConfig
 
-ROWS = ((128, 2), (64, 1), (256, 2))
-"""Rows of the weight in a tile, and the warpgroups that share them."""
+ROWS = {16: ((128, 2), (64, 1), (256, 2)), 8: ((128, 2), (64, 1), (192, 3))}
+"""By the bits of the activations: rows of the weight in a tile, and the warpgroups that share them."""
 
-ACCUMULATORS = 128
-"""The most accumulators of a thread: its registers also hold the words of a stage, and A of two groups of wgmma."""
+ACCUMULATORS = {1: 128, 2: 128}
+"""The most accumulators of a thread, by the number of warpgroups: its registers also hold the words of a stage, and A
+of two groups of wgmma."""
+
+TWICE = {1: 192, 2: 192, 3: 112}
+TWICE_OFTEN = {1: 128, 2: 128, 3: 80}
+"""The same for 8-bit activations: sums, and those that are added to them, once a stage or, by shorter groups of K, more
+often. ptxas has more than one set of the latter then, and beyond this serialises wgmma for want of registers."""
 
 LEAST_STAGES = 3
 """With two stages of 128 elements of K only one load is in flight while a stage is multiplied, which is too few."""
 
 
 def mixed_sizes(
-    kind: Any, dtype: Any, out: Any, scale_dtype: Any = None, scale_k: int = DEPTH, zeros: bool = False
+    kind: Any, dtype: Any, out: Any, scale_dtype: Any, scale_k: int = DEPTH, zeros: bool = False
 ) -> list[MixedHopperConfig]:
     """The sizes for a weight of numbers of type ``kind``, rows of ``dtype`` and a result of ``out``; the usual one
     first."""
     a, b, c = Operand(kind, Major.K, 128), Operand(dtype, Major.K, 128), Operand(out, Major.MN, 128)
     found: list[MixedHopperConfig] = []
-    for rows, groups in ROWS:
+    narrow = dtype.width == 8
+    most = (TWICE if scale_k == DEPTH else TWICE_OFTEN) if narrow else ACCUMULATORS
+    for rows, groups in ROWS[dtype.width]:
         for columns in COLUMNS:
-            if rows * columns // groups // 128 > ACCUMULATORS:
+            if (1 + narrow) * rows * columns // groups // 128 > most[groups]:
                 continue
             tile, consumers = (rows, columns, DEPTH), (groups, 1)
-            size = MixedHopperConfig(a, b, c, Float32, tile, 2, consumers)
-            size = replace(size, scale_dtype=scale_dtype or dtype, scale_k=scale_k, zeros=zeros)
+            size = MixedHopperConfig(a, b, c, Float32, tile, 2, consumers, promote=int(narrow))
+            size = replace(size, scale_dtype=scale_dtype, scale_k=scale_k, zeros=zeros)
             found += staged(size)
     found += [other for size in found for other in clustered(size)]
     return sorted(found, key=lambda size: (size.tile[:2] != (128, 128), size.cluster_size))

@@ -1,6 +1,7 @@
 """The warp-specialised Hopper GEMM with a prepared weight of 4 or 8 bits as A, which is converted in registers.
 
-What changes is what is loaded, words, scales and zero points, and how a stage is multiplied (``mainloop.mixed``);
+What changes is what is loaded, words, scales and zero points, and how a stage is multiplied (``mainloop.mixed``, for
+8-bit activations ``mainloop.mixed_narrow``);
 schedules, clusters and epilogues are those of the dense kernel. The weight has to be A, which wgmma may read from
 registers: the product is the transposed one.
 """
@@ -14,6 +15,8 @@ from tilewright import Int32, Uint8, cute, pipeline
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.mixed import MixedFragments, MixedMath, MixedTmaMainloop
+from tilewright.gemm.mainloop.mixed_narrow import NarrowFragments, NarrowMixedMainloop
+from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.mixed_config import MixedHopperConfig
 from tilewright.gemm.schedule.launch_arguments import Decomposition
 
@@ -39,8 +42,9 @@ class MixedHopperGemm(WarpSpecializedGemm):
     def make_math(self) -> MixedMath:
         return MixedMath(self.config)
 
-    def make_mainloop(self) -> MixedTmaMainloop:
-        return MixedTmaMainloop(self.config, self.math)
+    def make_mainloop(self) -> TmaMainloop:
+        kind = NarrowMixedMainloop if self.config.narrow else MixedTmaMainloop
+        return kind(self.config, self.math)
 
     @cute.jit
     def __call__(  # type: ignore[override]  # a prepared weight in place of a matrix
@@ -80,4 +84,5 @@ class MixedHopperGemm(WarpSpecializedGemm):
     def fragments(self, tiled_mma: cute.TiledMma, stages: tuple, part: tuple) -> tuple[Any, Any]:
         """The weight as each thread reads it, and the descriptors of the stages of B."""
         tCsB = tiled_mma.get_slice(0).partition_B(self.part_of(stages[1], 1, part[1]))  # (MMA, MMA_N, MMA_K, stages)
-        return MixedFragments.of(self.config, stages, part[0]), tiled_mma.make_fragment_B(tCsB)
+        kind = NarrowFragments if self.config.narrow else MixedFragments
+        return kind.of(self.config, stages, part[0]), tiled_mma.make_fragment_B(tCsB)

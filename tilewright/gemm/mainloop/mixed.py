@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import tilewright as cutlass
-from tilewright import Float32, Int32, cute
+from tilewright import Float8E4M3FN, Float32, Int32, cute
 from tilewright.cute.nvgpu import warpgroup
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.mainloop.prepared_weight import LOW_BITS, widened
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
-from tilewright.gemm.mixed_config import COLUMNS, DEPTH, LANES, WORDS, MixedHopperConfig
+from tilewright.gemm.mixed_config import BLOCK, COLUMNS, DEPTH, LANES, WORDS, MixedHopperConfig
 
-HALVES, BLOCK = 2, 64
+HALVES = 2
 """The tiles of 8 rows that a warp has of the 64 rows of an instruction."""
 
 
@@ -38,7 +38,10 @@ class MixedMath(WgmmaMath):
     def tiled_mma(self, columns: int | None = None, warpgroups: int = 1) -> Any:
         config, source = self.config, warpgroup.OperandSource.RMEM
         shape, major = (BLOCK, columns or config.part[1], config.instruction_k), warpgroup.OperandMajorMode.K
-        op = warpgroup.MmaF16BF16Op(config.b.dtype, config.acc_dtype, shape, source, major, major)
+        if config.b.dtype.width == 16:
+            op: Any = warpgroup.MmaF16BF16Op(config.b.dtype, config.acc_dtype, shape, source, major, major)
+        else:
+            op = warpgroup.MmaF8Op(Float8E4M3FN, config.b.dtype, config.acc_dtype, shape, source, major, major)
         return cute.make_tiled_mma(op, cute.make_layout((warpgroups, 1, 1)))
 
 
@@ -50,6 +53,16 @@ class HeldWeight:
     words: cute.Tensor
     factors: cute.Tensor
     zeros: Any
+
+
+def vector_fragment(config: MixedHopperConfig, tensor: cute.Tensor, first: Any) -> cute.Tensor:
+    """The scales or zero points of a thread's rows, (half, 64 rows, groups of K, stages), in the stages ``tensor``;
+    ``first`` is its first row."""
+    layout = cute.make_layout(
+        (HALVES, config.part[0] // BLOCK, config.groups, config.stages),
+        stride=(COLUMNS, BLOCK, config.tile[0], config.vector_stride(tensor.element_type)),
+    )
+    return cute.make_tensor(tensor.iterator + first, layout)
 
 
 @dataclass(frozen=True)
@@ -74,20 +87,9 @@ class MixedFragments:
             (WORDS, config.loads, HALVES, blocks, config.stages),
             stride=(LANES, LANES * WORDS, each, BLOCK // COLUMNS * each, config.words[0] * each),
         )
-
-        def of_rows(tensor: cute.Tensor) -> cute.Tensor:
-            layout = cute.make_layout(
-                (HALVES, blocks, config.groups, config.stages),
-                stride=(COLUMNS, BLOCK, config.tile[0], config.vector_stride(tensor.element_type)),
-            )
-            return cute.make_tensor(tensor.iterator + (first * COLUMNS + lane // 4), layout)
-
-        return cls(
-            config,
-            cute.make_tensor(stages[0].iterator + (first * each + lane), words),
-            of_rows(stages[2]),
-            of_rows(stages[3]) if config.zeros else None,
-        )
+        vectors = [vector_fragment(config, x, first * COLUMNS + lane // 4) for x in stages[2:]]
+        words_of_thread = cute.make_tensor(stages[0].iterator + (first * each + lane), words)
+        return cls(config, words_of_thread, vectors[0], vectors[1] if config.zeros else None)
 
     def load(self, stage: Any) -> HeldWeight:
         """The words, scales and zero points of one stage."""

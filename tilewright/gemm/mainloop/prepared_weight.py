@@ -143,3 +143,32 @@ def exponents_of(dtype: Any) -> tuple[int, int]:
     [('0x64006400', 1024), ('0x43004300', 128)]
     """
     return {"Float16": (0x64006400, 1024), "BFloat16": (0x43004300, 128)}[dtype.__name__]
+
+
+# -- as 8-bit floats ---------------------------------------------------------------------------------------------------
+
+POWERS = {Int4: 9, Float4E2M1FN: 6, Float8E4M3FN: 0}
+"""The types of numbers that Float8E4M3FN has all of. What :func:`narrowed` gives is the number by 2**-power: the bits
+0 to 15, of the subnormal floats and the smallest normal ones, count in steps of 2**-9."""
+
+BYTES = 0x01010101
+"""The factor that copies a byte into the four bytes of a word."""
+
+
+def narrowed(kind: Any, low: Any, high: Any, chunk: int, zeros: Any = None) -> Any:
+    """Four neighbours of K, from the words of two pairs, as a word of Float8E4M3FN: the numbers of ``chunk`` by
+    ``2**-POWERS[kind]``. ``zeros``: the zero point, in each byte, in the place of ``OFFSET``."""
+    byte, nibble = (chunk, 0) if kind.width == 8 else divmod(chunk, 2)
+    four = cute.arch.prmt(low, high, 0x6420 + 0x1111 * byte)
+    if kind is Float8E4M3FN:
+        return four
+    if kind is Float4E2M1FN:  # the sign, and the other three bits in the middle
+        sign, rest = (four, four >> 2) if nibble else (four << 4, four << 2)
+        return (sign & 0x80 * BYTES) | (rest & 0x1C * BYTES)
+    four = four >> 4 if nibble else four
+    if zeros is None:  # the highest of the four bits says that the number is not negative, the others are it modulo 8
+        negative, rest, ones = (~four >> 3) & BYTES, four & 0x07 * BYTES, 0x07
+    else:  # 128 + the number
+        sums = ((four & 0x0F * BYTES) | 0x80 * BYTES) - zeros
+        negative, rest, ones = (~sums >> 7) & BYTES, sums & 0x7F * BYTES, 0x7F
+    return (rest ^ negative * ones) + negative * 0x81  # the magnitude, and the sign

@@ -22,7 +22,7 @@ from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_ve
 from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen, widen_rows
-from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, WORDS
+from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, NARROW, WORDS
 from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
@@ -82,9 +82,11 @@ def mixed_matmul(
     weight, once; its sums of a group are exact to float32. For more rows the numbers times their scales are rounded to
     the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.
 
-    Rows of 8-bit floats are multiplied as Float16, which has all of them, so that few rows are as exact as above; for
-    many rows by a weight whose scales are not Float16 they become BFloat16, which has all of them, too, and the range
-    of the scales: the tensor cores multiply at the rate of 16 bits.
+    Few rows of 8-bit floats are multiplied as Float16, which has all of them, so that they are as exact as above. On
+    sm_90 more rows are multiplied as they are, at the rate of 8 bits, by numbers of 4 bits or Float8E4M3FN, which
+    become Float8E4M3FN without a rounding: the sums of a group have the bits that the tensor cores keep of 8-bit floats
+    (14), and are multiplied by its scale and added to the others in float32. Otherwise the rows become BFloat16, or
+    Float16 where the scales of the weight are, at the rate of 16 bits.
 
     Args:
         a: (..., K) of Float16, BFloat16, Float8E4M3FN or Float8E5M2.
@@ -271,6 +273,8 @@ class MixedProduct:
         if few and (rows <= self.least_by_wgmma or not wgmma):
             self.few_rows(stream=stream)
             return
+        if wgmma and self.is_narrow and self.by_wgmma(stream=stream):
+            return
         wide = self.of_16_bits(stream)
         if wgmma and rows <= wide.most_by_wgmma and wide.by_wgmma(stream=stream):
             return
@@ -278,6 +282,11 @@ class MixedProduct:
             self.few_rows(stream=stream)
         else:
             wide.with_weight_written_out(stream)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether wgmma of 8-bit floats takes the rows and the numbers of the weight."""
+        return self.problem.A.dtype in EIGHT_BIT_FLOATS and self.weight.dtype in NARROW
 
     def of_16_bits(self, stream: int | None = None) -> MixedProduct:
         """The same product; of rows of 8-bit floats with a copy of them in 16 bits."""
