@@ -34,15 +34,15 @@ def async_copy(plain: Closure, op: Op, slots: list[int]) -> Closure:
     write = access_of(to.elem, nbytes // to.elem.bytes, nbytes, False)
     order = Arrangement(np.repeat(np.arange(count), WARP), np.tile(np.arange(WARP), count))  # [repetitions, lanes]
 
-    def run(g: Any, s: list[Any]) -> None:
-        followed = g.events is not None and g.events.each_effect
-        if g.mask is None and not followed and all(s[p] is np.True_ or s[p].all() for p in conditions):
-            g.lanes.mask, g.lanes.op = None, op
-            found = gather_arranged(g, [s[p] for p in sources], read, order)
+    def run(group: Any, slots: list[Any]) -> None:
+        followed = group.events is not None and group.events.each_effect
+        if group.mask is None and not followed and all(slots[p] is np.True_ or slots[p].all() for p in conditions):
+            group.lanes.mask, group.lanes.op = None, op
+            found = gather_arranged(group, [slots[p] for p in sources], read, order)
             if found is not None:
-                g.lanes.defer(AGENT, Arrivals(g, [s[p] for p in targets], write, to, order, found))
+                group.lanes.defer(AGENT, Arrivals(group, [slots[p] for p in targets], write, to, order, found))
                 return
-        plain(g, s)
+        plain(group, slots)
 
     return run
 

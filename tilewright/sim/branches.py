@@ -9,8 +9,8 @@ the two sides, and ``saved``, the mask before. ``taken`` is None while the group
 the code behind each side knows whether the other side is still to be run, and why two groups with and without it must
 not merge (these registers are *exact*, see ``Program.exact_at``).
 
-The functions below make closures ``control(g, s)``, the nodes of a program: ``g`` is the group that comes, ``s`` its
-registers by slot; a node gives the number of the node that follows, or ``SPLIT`` or ``PAUSE``.
+The functions below make closures ``control(group, slots)``, the nodes of a program: ``group`` is the one that comes,
+``slots`` its registers by number; a node gives the number of the node that follows, or ``SPLIT`` or ``PAUSE``.
 """
 
 from __future__ import annotations
@@ -69,33 +69,36 @@ def join(low: Lowering, op: Op) -> None:
     # one step for all would be one for each. A group that is alone need not pause.
     following = low.here() + 1
 
-    def control(g: Any, s: list[Any]) -> int:
-        if g.wave.cannot_merge(g):
+    def control(group: Any, slots: list[Any]) -> int:
+        if group.wave.cannot_merge(group):
             return following
-        g.pc = following
+        group.pc = following
         return PAUSE
 
     low.control(control, op, (), fallthrough=True)
+
+
+def _sides(holds: np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The active lanes in which the condition holds, and those in which it does not."""
+    return (holds, ~holds) if mask is None else (holds & mask, ~holds & mask)
 
 
 def _enter_masked(cond: int, states: tuple[int, int, int], then_at: Label, other_at: Label) -> Closure:
     """Run the first side under the mask of the lanes whose condition holds; ``_between`` goes on with the others."""
     taken, rest, saved = states
 
-    def control(g: Any, s: list[Any]) -> int:
-        c = s[cond]
-        s[taken] = s[rest] = None
-        if c.ndim == 0:  # one condition for all lanes
-            return then_at.pc if c else other_at.pc
-        m = g.mask
-        t = c if m is None else c & m
-        f = ~c if m is None else ~c & m
-        if not f.any():  # no lane on the other side: no masks, no second pass
+    def control(group: Any, slots: list[Any]) -> int:
+        holds, mask = slots[cond], group.mask
+        slots[taken] = slots[rest] = None
+        if holds.ndim == 0:  # one condition for all lanes
+            return then_at.pc if holds else other_at.pc
+        first, second = _sides(holds, mask)
+        if not second.any():  # no lane on the other side: no masks, no second pass
             return then_at.pc
-        if not t.any():
+        if not first.any():
             return other_at.pc
-        s[taken], s[rest], s[saved] = t, f, m
-        g.mask = t
+        slots[taken], slots[rest], slots[saved] = first, second, mask
+        group.mask = first
         return then_at.pc
 
     return control
@@ -105,30 +108,29 @@ def _enter_split(cond: int, states: tuple[int, int, int], then_at: Label, other_
     """Split the group: the warps of one side, those of the other, and those whose lanes go both ways."""
     taken, rest, saved = states
 
-    def control(g: Any, s: list[Any]) -> int:
-        c = s[cond]
-        s[taken] = s[rest] = None
-        if c.ndim == 0:
-            return then_at.pc if c else other_at.pc
-        m = g.mask
-        t = c if m is None else c & m
-        f = ~c if m is None else ~c & m
+    def control(group: Any, slots: list[Any]) -> int:
+        holds, mask = slots[cond], group.mask
+        slots[taken] = slots[rest] = None
+        if holds.ndim == 0:
+            return then_at.pc if holds else other_at.pc
+        first, second = _sides(holds, mask)
         # A warp whose lanes all go one way becomes part of a group on that side alone, so that a barrier
         # there is met by whole warps and waits for no warp of the other side. A warp that diverges inside runs both
         # sides under masks, one after the other, as the device does.
-        some_t, some_f = t.reshape(-1, WARP).any(1), f.reshape(-1, WARP).any(1)
+        in_first, in_second = first.reshape(-1, WARP).any(1), second.reshape(-1, WARP).any(1)
         sides = []
-        for chosen, label in ((some_t & ~some_f, then_at), (~some_t, other_at)):  # warps without lanes: the second
+        # Warps without active lanes go with the second side.
+        for chosen, label in ((in_first & ~in_second, then_at), (~in_first, other_at)):
             if chosen.any():
                 sides.append(SplitSide(np.flatnonzero(chosen), label.pc))
-        both = some_t & some_f
+        both = in_first & in_second
         if both.any():
             rows = np.flatnonzero(both)
             lanes = np.repeat(both, WARP)
-            masks = {taken: t[lanes], rest: f[lanes], saved: None if m is None else m[lanes]}
+            masks = {taken: first[lanes], rest: second[lanes], saved: None if mask is None else mask[lanes]}
             sides.append(SplitSide(rows, then_at.pc, masks[taken], True, masks))
         if len(sides) > 1 or both.any():
-            g.parts = sides
+            group.parts = sides
             return SPLIT
         return sides[0].pc
 
@@ -141,15 +143,15 @@ def _between(
     """After the first side: continue behind the branch, or run the other side under the other mask."""
     taken, rest, saved = states
 
-    def control(g: Any, s: list[Any]) -> int:
-        for r, v in zip(results, [s[v] for v in values], strict=True):
-            s[r] = v
-        if s[taken] is None:  # the group came to this side as a whole
+    def control(group: Any, slots: list[Any]) -> int:
+        for result, value in zip(results, [slots[i] for i in values], strict=True):
+            slots[result] = value
+        if slots[taken] is None:  # the group came to this side as a whole
             return end.pc
         if empty:
-            g.mask = s[saved]
+            group.mask = slots[saved]
             return end.pc
-        g.mask = s[rest]
+        group.mask = slots[rest]
         return other_at.pc
 
     return control
@@ -161,16 +163,16 @@ def _leave(
     """After the second side: results of both sides are blended, and all lanes go on."""
     taken, _, saved = states
 
-    def control(g: Any, s: list[Any]) -> int:
-        t = s[taken]
-        fresh = [s[v] for v in values]
-        if t is None:
-            for r, v in zip(results, fresh, strict=True):
-                s[r] = v
+    def control(group: Any, slots: list[Any]) -> int:
+        first = slots[taken]
+        fresh = [slots[i] for i in values]
+        if first is None:
+            for result, value in zip(results, fresh, strict=True):
+                slots[result] = value
             return end.pc
-        for r, v, kind in zip(results, fresh, kinds, strict=True):
-            s[r] = blend(t, s[r], v, kind)  # the first side left its values in the result registers
-        g.mask = s[saved]
+        for result, value, kind in zip(results, fresh, kinds, strict=True):
+            slots[result] = blend(first, slots[result], value, kind)  # the first side left its values there
+        group.mask = slots[saved]
         return end.pc
 
     return control

@@ -13,18 +13,18 @@ from tilewright.sim.program import BLOCKED, Closure
 from tilewright.sim.values import TypedPointer
 
 
-def _operands(op: Op, slots: list[int]) -> Any:
-    """``f(group, slots)`` that gives the operand list of one call."""
+def _operands(op: Op, operands: list[int]) -> Any:
+    """``f(group, slots)`` that gives the operand list of one call, whose registers are ``operands``."""
     pointers = [(k, v.type.elem, v.type.align) for k, v in enumerate(op.operands) if isinstance(v.type, PtrType)]
     vectors = [(k, v.type.n) for k, v in enumerate(op.operands) if isinstance(v.type, VecType)]
 
-    def gather(g: Any, s: list[Any]) -> list[Any]:
-        values = [s[i] for i in slots]
+    def gather(group: Any, slots: list[Any]) -> list[Any]:
+        values = [slots[i] for i in operands]
         for k, elem, align in pointers:
             values[k] = TypedPointer(values[k], elem, align)
         for k, n in vectors:
             if values[k].ndim == 1:
-                values[k] = np.broadcast_to(values[k], (g.lanes_count, n))
+                values[k] = np.broadcast_to(values[k], (group.lanes_count, n))
         return values
 
     return gather
@@ -34,13 +34,13 @@ def _put_results(op: Op, results: list[int]) -> Any:
     """``f(slots, found)`` that puts what a call gave into the registers of its results."""
     pointers = {k for k, r in enumerate(op.results) if isinstance(r.type, PtrType)}
 
-    def plain(s: list[Any], found: Any) -> None:
+    def plain(slots: list[Any], found: Any) -> None:
         for r, v in zip(results, found, strict=True):
-            s[r] = v
+            slots[r] = v
 
-    def with_pointers(s: list[Any], found: Any) -> None:
+    def with_pointers(slots: list[Any], found: Any) -> None:
         for k, (r, v) in enumerate(zip(results, found, strict=True)):
-            s[r] = v.pointer if k in pointers else v
+            slots[r] = v.pointer if k in pointers else v
 
     return with_pointers if pointers else plain
 
@@ -54,12 +54,12 @@ def plain_call(op: Op, operands: list[int], results: list[int]) -> Closure:
     gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _put_results(op, results)
     notifies = _orders(op)
 
-    def run(g: Any, s: list[Any]) -> None:
-        lanes = g.lanes
-        lanes.mask, lanes.op = g.mask, op
-        put(s, simulate(lanes, op, gather(g, s)))
-        if notifies and g.events is not None:
-            g.events.ordered(g, op)
+    def run(group: Any, slots: list[Any]) -> None:
+        lanes = group.lanes
+        lanes.mask, lanes.op = group.mask, op
+        put(slots, simulate(lanes, op, gather(group, slots)))
+        if notifies and group.events is not None:
+            group.events.ordered(group, op)
 
     return run
 
@@ -68,26 +68,26 @@ def blocking_call(op: Op, operands: list[int], results: list[int], following: in
     gather, simulate, put = _operands(op, operands), op.attrs["atom"].simulate, _put_results(op, results)
     notifies = _orders(op)
 
-    def control(g: Any, s: list[Any]) -> int:
-        lanes = g.lanes
-        lanes.mask, lanes.op, lanes.request = g.mask, op, None
-        put(s, simulate(lanes, op, gather(g, s)))
-        if notifies and g.events is not None:
-            g.events.ordered(g, op)
+    def control(group: Any, slots: list[Any]) -> int:
+        lanes = group.lanes
+        lanes.mask, lanes.op, lanes.request = group.mask, op, None
+        put(slots, simulate(lanes, op, gather(group, slots)))
+        if notifies and group.events is not None:
+            group.events.ordered(group, op)
         wait = lanes.request
         if wait is None:
             return following
         # The group goes on behind the call once the condition holds; what it waits for is in the report of a deadlock.
-        g.pc, g.wait, g.last = following, wait, op
-        if not g.still:
-            g.wave.launch.note_progress()
-        if g.events is not None:
-            g.events.waits(g)
+        group.pc, group.wait, group.last = following, wait, op
+        if not group.still:
+            group.wave.launch.note_progress()
+        if group.events is not None:
+            group.events.waits(group)
         # Often it holds already: then the group need not go through the schedule.
         if wait.ready().all():
-            g.wait = None
-            if g.events is not None:
-                g.events.resumes(g, wait)
+            group.wait = None
+            if group.events is not None:
+                group.events.resumes(group, wait)
             return following
         return BLOCKED
 

@@ -132,9 +132,9 @@ def _copies_all(op: Op, n: int) -> bool:
 def _from_fragment(f: int, d: int, keeps: bool) -> Closure:
     """The vector of all registers of a fragment."""
 
-    def run(g: Any, s: list[Any]) -> None:
-        found = s[f]
-        s[d] = found.array() if type(found) is Columns and not keeps else found
+    def run(group: Any, slots: list[Any]) -> None:
+        found = slots[f]
+        slots[d] = found.array() if type(found) is Columns and not keeps else found
 
     return run
 
@@ -145,16 +145,16 @@ def _by_columns(plain: Closure, op: Op, operands: list[int], d: int, keeps: bool
     source, target = element_of(op.operands[0].type), element_of(op.result.type)
     function = cast(source, target) if op.opcode == "cast" else on_lanes(op.opcode, source)
 
-    def run(g: Any, s: list[Any]) -> None:
-        like = next((s[o] for o in operands if type(s[o]) is Columns), None)
+    def run(group: Any, slots: list[Any]) -> None:
+        like = next((slots[o] for o in operands if type(slots[o]) is Columns), None)
         if like is None:
-            plain(g, s)
+            plain(group, slots)
             return
         made = Columns(like.shape[0], like.shape[1], target.dtype)
         for start, piece in zip(like.starts, like.pieces, strict=True):
             stop = start + piece.shape[1]
-            made.add(start, function(*[_part(s[o], start, stop) for o in operands]))
-        s[d] = made if keeps else made.array()
+            made.add(start, function(*[_part(slots[o], start, stop) for o in operands]))
+        slots[d] = made if keeps else made.array()
 
     return run
 

@@ -89,22 +89,22 @@ def _copy(plain: Closure, op: Op, origins: list[Origin], slot: Callable[[Value],
     bases = list(dict.fromkeys(slot(origin) for origin, _ in origins))
     base, distances = bases[0], tuple(at for _, at in origins)
 
-    def run(g: Any, s: list[Any]) -> None:
+    def run(group: Any, slots: list[Any]) -> None:
         done = False
-        if g.mask is None and all(s[p] is np.True_ for p in conditions):
-            g.lanes.mask, g.lanes.op = None, op
-            done = move_by_plan(g, s[fragment], registers, s[base], distances, kinds, store)
-            if done and not g.wave.launch.reports_ops:
+        if group.mask is None and all(slots[p] is np.True_ for p in conditions):
+            group.lanes.mask, group.lanes.op = None, op
+            done = move_by_plan(group, slots[fragment], registers, slots[base], distances, kinds, store)
+            if done and not group.wave.launch.reports_ops:
                 return
         for target, source, at in remake:  # observers of ops look at their operands
-            s[target] = s[source].plus(at)
+            slots[target] = slots[source].plus(at)
         if not done:
-            plain(g, s)
+            plain(group, slots)
 
-    def run_several(g: Any, s: list[Any]) -> None:
+    def run_several(group: Any, slots: list[Any]) -> None:
         """The same from several pointers, which may be one plus a constant each all the same."""
         for target, source, at in remake:
-            s[target] = s[source].plus(at)
-        plain(g, s)
+            slots[target] = slots[source].plus(at)
+        plain(group, slots)
 
     return run if len(bases) == 1 else run_several

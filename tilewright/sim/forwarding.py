@@ -290,24 +290,24 @@ def _put(use: Use, step: Closure) -> None:
 
 
 def _same(a: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = slots[a]
 
     return run
 
 
 def _one_if_true(plain: Closure, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        plain(g, s)
-        if s[d].ndim and s[d].all():
-            s[d] = np.True_
+    def run(group: Any, slots: list[Any]) -> None:
+        plain(group, slots)
+        if slots[d].ndim and slots[d].all():
+            slots[d] = np.True_
 
     return run
 
 
 def _element(a: int, column: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = s[a][..., column]
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = slots[a][..., column]
 
     return run
 
@@ -315,18 +315,22 @@ def _element(a: int, column: int, d: int) -> Closure:
 def _store_new(plain: Closure, f: int, elem: ScalarType, n: int, v: int, operands: list[int] | None) -> Closure:
     """A store to all registers of a new fragment. ``operands``: of the op that made the vector for it alone."""
 
-    def run(g: Any, s: list[Any]) -> None:
-        value = s[v]
-        if g.mask is not None:
-            s[f] = poisoned(elem, (g.lanes_count, n))
+    def run(group: Any, slots: list[Any]) -> None:
+        value = slots[v]
+        if group.mask is not None:
+            slots[f] = poisoned(elem, (group.lanes_count, n))
             if type(value) is Columns:
-                s[v] = value.array()
-        elif operands is not None and _is_own(value, [s[o] for o in operands]) and value.shape == (g.lanes_count, n):
-            s[f] = value
+                slots[v] = value.array()
+        elif (
+            operands is not None
+            and _is_own(value, [slots[o] for o in operands])
+            and value.shape == (group.lanes_count, n)
+        ):
+            slots[f] = value
             return
         else:
-            s[f] = np.empty((g.lanes_count, n), elem.dtype)
-        plain(g, s)
+            slots[f] = np.empty((group.lanes_count, n), elem.dtype)
+        plain(group, slots)
 
     return run
 
@@ -346,15 +350,15 @@ def _is_own(value: Any, operands: list[Any]) -> bool:
 def _load_new(plain: Closure, f: int, elem: ScalarType, n: int, predicates: list[int], columns: bool) -> Closure:
     """A load to all registers of a new fragment; ``columns``: those who read it take columns."""
 
-    def run(g: Any, s: list[Any]) -> None:
-        shape = g.lanes_count, n
-        if g.mask is not None or not all(s[p] is np.True_ or s[p].all() for p in predicates):
-            s[f] = poisoned(elem, shape)
-            plain(g, s)
+    def run(group: Any, slots: list[Any]) -> None:
+        shape = group.lanes_count, n
+        if group.mask is not None or not all(slots[p] is np.True_ or slots[p].all() for p in predicates):
+            slots[f] = poisoned(elem, shape)
+            plain(group, slots)
             return
-        s[f] = made = Columns(*shape, elem.dtype) if columns else np.empty(shape, elem.dtype)
-        plain(g, s)
+        slots[f] = made = Columns(*shape, elem.dtype) if columns else np.empty(shape, elem.dtype)
+        plain(group, slots)
         if type(made) is Columns and not made.whole:  # the copy took the way that needs an array
-            s[f] = made.array()
+            slots[f] = made.array()
 
     return run

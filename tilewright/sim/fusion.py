@@ -181,9 +181,9 @@ def _fused(run: MatrixRun, operands: list[int]) -> Closure:
     ops, simulate = run.ops, run.ops[-1].attrs["atom"].simulate_run
     d, a, b = operands
 
-    def act(g: Any, s: list[Any]) -> None:
-        lanes = g.lanes
-        lanes.mask, lanes.op = g.mask, ops[-1]
-        simulate(lanes, ops, [s[d], s[a], s[b]])
+    def act(group: Any, slots: list[Any]) -> None:
+        lanes = group.lanes
+        lanes.mask, lanes.op = group.mask, ops[-1]
+        simulate(lanes, ops, [slots[d], slots[a], slots[b]])
 
     return act

@@ -51,12 +51,12 @@ def kept(plain: Closure, operands: list[int], result: int, memo: int) -> Closure
     """The step of an op whose plain step is ``plain``. ``memo``: a register for the operands and the result of the last
     time; a group that parts or merges has none."""
 
-    def run(g: Any, s: list[Any]) -> None:
-        known, values = s[memo], [s[o] for o in operands]
+    def run(group: Any, slots: list[Any]) -> None:
+        known, values = slots[memo], [slots[o] for o in operands]
         if known is not None and all(map(is_, known[0], values)):
-            s[result] = known[1]
+            slots[result] = known[1]
             return
-        plain(g, s)
-        s[memo] = values, s[result]
+        plain(group, slots)
+        slots[memo] = values, slots[result]
 
     return run

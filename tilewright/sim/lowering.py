@@ -112,10 +112,10 @@ class Lowering:
         if not self.asynchronous or self.asynchronous.isdisjoint(op.operands):
             return closure
 
-        def run(g: Any, s: list[Any]) -> None:
-            closure(g, s)
-            if g.events is not None:
-                g.events.fragment(g, op)
+        def run(group: Any, slots: list[Any]) -> None:
+            closure(group, slots)
+            if group.events is not None:
+                group.events.fragment(group, op)
 
         return run
 
@@ -150,7 +150,7 @@ class Lowering:
         """Make ``label`` the next node; ends the node under construction if it holds anything."""
         if self.nodes[-1].steps or self.here() == 0:
             following = self.here() + 1
-            self.control(lambda g, s: following, op, (), fallthrough=True)
+            self.control(lambda group, slots: following, op, (), fallthrough=True)
         label.pc = self.here()
 
     # -- ops -----------------------------------------------------------------------------------------------------------

@@ -223,13 +223,13 @@ def _load_matrices(op: Op, rows: Array, operands: list[int]) -> Closure:
     places = rows.reshape(-1)[order]
     where: Any = slice(int(places[0]), int(places[-1]) + 1) if (np.diff(places) == 1).all() else places
 
-    def run(g: Any, s: list[Any]) -> None:
-        lanes, fragment = g.lanes, s[f]
-        lanes.mask, lanes.op = g.mask, op
+    def run(group: Any, slots: list[Any]) -> None:
+        lanes, fragment = group.lanes, slots[f]
+        lanes.mask, lanes.op = group.mask, op
         items = fragment.reshape(lanes.warps, -1).view(access.item)
-        given = [s[p] for p in pointers]
+        given = [slots[p] for p in pointers]
         if lanes.mask is None and busy == WARP:
-            found = gather_arranged(g, given, access, arrangement)
+            found = gather_arranged(group, given, access, arrangement)
             if found is not None:
                 items[:, where] = found
                 return
@@ -259,15 +259,15 @@ def products(ops: list[Op], forms: MatrixForms, slot: Slot) -> Closure | None:
     where_a = [form_a.matrices[_call(op, "a")] for op in ops] if form_a is not None else None
     where_b = [form_b.matrices[_call(op, "b")] for op in ops] if form_b is not None else None
 
-    def run(g: Any, s: list[Any]) -> None:
-        lanes = g.lanes
-        lanes.mask, lanes.op = g.mask, ops[-1]
+    def run(group: Any, slots: list[Any]) -> None:
+        lanes = group.lanes
+        lanes.mask, lanes.op = group.mask, ops[-1]
         active = active_warps(lanes, atom)
-        x = _operand("a", s[left].reshape(lanes.warps, -1), active, where_a, atom.type_a, plan.a)
-        y = _operand("b", s[right].reshape(lanes.warps, -1), active, where_b, atom.type_b, plan.b)
+        x = _operand("a", slots[left].reshape(lanes.warps, -1), active, where_a, atom.type_a, plan.a)
+        y = _operand("b", slots[right].reshape(lanes.warps, -1), active, where_b, atom.type_b, plan.b)
         shape = (len(x), x.shape[1], y.shape[1])
         if register is None:
-            part = s[to].reshape(lanes.warps, -1)
+            part = slots[to].reshape(lanes.warps, -1)
             total = part if active is None else part[active]
             step = atom.shape_mnk[2] if atom.type_d == F16 else x.shape[2]  # half sums are rounded at each instruction
             for k in range(0, x.shape[2], step):
@@ -276,15 +276,15 @@ def products(ops: list[Op], forms: MatrixForms, slot: Slot) -> Closure | None:
             if active is not None:
                 part[active] = total
         elif active is not None:
-            if s[register] is None:
-                s[register] = np.zeros_like(s[to])
-            sums = s[register].reshape(lanes.warps, *shape[1:])
+            if slots[register] is None:
+                slots[register] = np.zeros_like(slots[to])
+            sums = slots[register].reshape(lanes.warps, *shape[1:])
             sums[active] += _multiplied(x, y, scratch("products", shape, x.dtype))
-        elif s[register] is None:
-            s[register] = np.empty_like(s[to])
-            _multiplied(x, y, s[register].reshape(shape))
+        elif slots[register] is None:
+            slots[register] = np.empty_like(slots[to])
+            _multiplied(x, y, slots[register].reshape(shape))
         else:
-            sums = s[register].reshape(shape)
+            sums = slots[register].reshape(shape)
             np.add(sums, _multiplied(x, y, scratch("products", shape, x.dtype)), out=sums)
 
     return run
@@ -317,12 +317,12 @@ def _after_adding(plain: Closure, product: Op, d: int, register: int) -> Closure
     """``plain``, when the pending sums have been added to the accumulators."""
     atom, plan = product.attrs["atom"], _plan([product])
 
-    def run(g: Any, s: list[Any]) -> None:
-        pending = s[register]
+    def run(group: Any, slots: list[Any]) -> None:
+        pending = slots[register]
         if pending is not None:
-            s[register] = None
-            warps = g.lanes.warps
-            atom.add(s[d].reshape(warps, -1), pending.reshape(warps, -1), plan)
-        plain(g, s)
+            slots[register] = None
+            warps = group.lanes.warps
+            atom.add(slots[d].reshape(warps, -1), pending.reshape(warps, -1), plan)
+        plain(group, slots)
 
     return run

@@ -50,20 +50,20 @@ def _ptr_add(op: Op, operands: list[int], results: list[int]) -> Closure:
         # A constant moves ``add`` alone: the pointer keeps its root, and with it the range and alignment found there.
         fixed = int(index.value) * size
 
-        def run_fixed(g: Any, s: list[Any]) -> None:
-            p = s[a]
-            s[d] = Ptr.at(p.buf, p.root, p.add + fixed)
+        def run_fixed(group: Any, slots: list[Any]) -> None:
+            p = slots[a]
+            slots[d] = Ptr.at(p.buf, p.root, p.add + fixed)
 
         return run_fixed
 
-    def run(g: Any, s: list[Any]) -> None:
-        i, p = s[b], s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        i, p = slots[b], slots[a]
         if not i.ndim:
-            s[d] = p.plus(int(i) * size)
+            slots[d] = p.plus(int(i) * size)
         elif p.root is None:
-            s[d] = Ptr.at(p.buf, g.in_bytes(i, size), p.add)
+            slots[d] = Ptr.at(p.buf, group.in_bytes(i, size), p.add)
         else:
-            s[d] = p.plus(g.in_bytes(i, size).array)
+            slots[d] = p.plus(group.in_bytes(i, size).array)
 
     return run
 
@@ -72,8 +72,8 @@ def _ptr_add(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _ptr_cast(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a,), (d,) = operands, results
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = slots[a]
 
     return run
 
@@ -86,11 +86,11 @@ def _ptr_toint(op: Op, operands: list[int], results: list[int]) -> Closure:
     assert isinstance(kind, PtrType)
     window = kind.space == MemSpace.SMEM
 
-    def run(g: Any, s: list[Any]) -> None:
-        p = s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        p = slots[a]
         # The address in the shared window is the offset itself: 32 bits, as cvta gives it.
         address = p.off if window and isinstance(p.buf, SharedBuffer) else p.off + p.buf.base
-        s[d] = np.asarray(address, I64).astype(dtype)[()]
+        slots[d] = np.asarray(address, I64).astype(dtype)[()]
 
     return run
 
@@ -102,10 +102,10 @@ def _ptr_fromint(op: Op, operands: list[int], results: list[int]) -> Closure:
     assert isinstance(kind, PtrType)
     window = kind.space == MemSpace.SMEM
 
-    def run(g: Any, s: list[Any]) -> None:
-        i = s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        i = slots[a]
         off = i.astype(I64) if i.ndim else int(i)
-        s[d] = Ptr(g.wave.shared if window else g.wave.launch.space.any, off)
+        slots[d] = Ptr(group.wave.shared if window else group.wave.launch.space.any, off)
 
     return run
 
@@ -125,10 +125,10 @@ def _load(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a,), (d,) = operands, results
     access = _access(op, op.result.type)
 
-    def run(g: Any, s: list[Any]) -> None:
-        p = s[a]
-        g.lanes.op = op
-        s[d] = p.buf.fetch(g, p, access, g.mask)
+    def run(group: Any, slots: list[Any]) -> None:
+        p = slots[a]
+        group.lanes.op = op
+        slots[d] = p.buf.fetch(group, p, access, group.mask)
 
     return run
 
@@ -138,10 +138,10 @@ def _store(op: Op, operands: list[int], results: list[int]) -> Closure:
     a, b = operands
     access = _access(op, op.operands[1].type)
 
-    def run(g: Any, s: list[Any]) -> None:
-        p = s[a]
-        g.lanes.op = op
-        p.buf.put(g, p, s[b], access, g.mask)
+    def run(group: Any, slots: list[Any]) -> None:
+        p = slots[a]
+        group.lanes.op = op
+        p.buf.put(group, p, slots[b], access, group.mask)
 
     return run
 
@@ -156,13 +156,13 @@ def _frag_alloc(op: Op, operands: list[int], results: list[int]) -> Closure:
     assert isinstance(kind, FragType)
     elem, n = kind.elem, kind.n
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = poisoned(elem, (g.lanes_count, n))
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = poisoned(elem, (group.lanes_count, n))
 
     return run
 
 
-def _chosen(g: Any, index: Any, offsets: np.ndarray, n: int) -> np.ndarray:
+def _chosen(group: Any, index: Any, offsets: np.ndarray, n: int) -> np.ndarray:
     """The registers ``index + offsets`` as ``[k]`` or ``[L, k]``, checked."""
     if index.ndim == 0:
         chosen = int(index) + offsets
@@ -173,7 +173,7 @@ def _chosen(g: Any, index: Any, offsets: np.ndarray, n: int) -> np.ndarray:
     chosen = index.astype(I64)[:, None] + offsets
     bad = (chosen < 0) | (chosen >= n)
     if bad.any():
-        lanes = bad.any(1) if g.mask is None else bad.any(1) & g.mask
+        lanes = bad.any(1) if group.mask is None else bad.any(1) & group.mask
         if lanes.any():
             wrong = chosen[int(np.argmax(lanes))]
             raise Fault(f"register {int(wrong[(wrong < 0) | (wrong >= n)][0])} of a fragment of {n} registers", lanes)
@@ -191,19 +191,19 @@ def _frag_load(op: Op, operands: list[int], results: list[int]) -> Closure:
     if len(operands) > 1:
         i, n, offsets = operands[1], kind.n, np.array(op.attrs["offsets"], I64)
 
-        def run_dynamic(g: Any, s: list[Any]) -> None:
-            chosen = _chosen(g, s[i], offsets, n)
-            found = s[f][:, chosen] if chosen.ndim == 1 else np.take_along_axis(s[f], chosen, 1)
-            s[d] = found[:, 0] if scalar else found
+        def run_dynamic(group: Any, slots: list[Any]) -> None:
+            chosen = _chosen(group, slots[i], offsets, n)
+            found = slots[f][:, chosen] if chosen.ndim == 1 else np.take_along_axis(slots[f], chosen, 1)
+            slots[d] = found[:, 0] if scalar else found
 
         return run_dynamic
     where = op.attrs["offsets"][0] if scalar else columns(op.attrs["offsets"])
     # A slice gives a view, which later stores to the fragment would change.
     gathers = isinstance(where, np.ndarray)
 
-    def run(g: Any, s: list[Any]) -> None:
-        found = s[f][:, where]
-        s[d] = found if gathers else found.copy()
+    def run(group: Any, slots: list[Any]) -> None:
+        found = slots[f][:, where]
+        slots[d] = found if gathers else found.copy()
 
     return run
 
@@ -219,8 +219,8 @@ def _frag_store(op: Op, operands: list[int], results: list[int]) -> Closure:
     where = columns(op.attrs["offsets"])
     gathers = isinstance(where, np.ndarray)
 
-    def run(g: Any, s: list[Any]) -> None:
-        value, frag, m = s[v], s[f], g.mask
+    def run(group: Any, slots: list[Any]) -> None:
+        value, frag, m = slots[v], slots[f], group.mask
         if scalar and value.ndim:
             value = value[:, None]
         # A slice is a view, into which copyto writes under the mask; an index array is a copy and must be assigned.
@@ -235,11 +235,11 @@ def _frag_store(op: Op, operands: list[int], results: list[int]) -> Closure:
 
 
 def _frag_store_dynamic(f: int, v: int, i: int, scalar: bool, n: int, offsets: np.ndarray) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        value, frag, m = s[v], s[f], g.mask
+    def run(group: Any, slots: list[Any]) -> None:
+        value, frag, m = slots[v], slots[f], group.mask
         if scalar and value.ndim:
             value = value[:, None]
-        chosen = _chosen(g, s[i], offsets, n)
+        chosen = _chosen(group, slots[i], offsets, n)
         if chosen.ndim == 1:
             frag[:, chosen] = value if m is None else np.where(m[:, None], value, frag[:, chosen])
             return

@@ -62,9 +62,9 @@ def printf_step(op: Op, operands: list[int], results: list[int]) -> Closure:
     template = op.attrs["format"]
     types = [v.type for v in op.operands]
 
-    def run(g: Any, s: list[Any]) -> None:
-        active = g.lanes_of_mask()
-        table = [rows_of(s[i], t, active) for i, t in zip(operands, types, strict=True)]
+    def run(group: Any, slots: list[Any]) -> None:
+        active = group.lanes_of_mask()
+        table = [rows_of(slots[i], t, active) for i, t in zip(operands, types, strict=True)]
         for row in range(active.size):
             text = render(template, [column[row] for column in table])
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
@@ -77,13 +77,13 @@ def assert_step(op: Op, operands: list[int], results: list[int]) -> Closure:
     (c,) = operands
     message = op.attrs.get("message") or "assertion failed"
 
-    def run(g: Any, s: list[Any]) -> None:
-        cond = s[c]
+    def run(group: Any, slots: list[Any]) -> None:
+        cond = slots[c]
         if cond.ndim == 0:
             if not cond:
                 raise Fault(f"assertion failed: {message}")
             return
-        bad = ~cond if g.mask is None else ~cond & g.mask
+        bad = ~cond if group.mask is None else ~cond & group.mask
         if bad.any():
             raise Fault(f"assertion failed: {message}", bad)
 

@@ -10,6 +10,8 @@ from tilewright.ir.core import Op
 from tilewright.sim.shared_names import SharedNames
 
 Closure = Callable[[Any, list[Any]], Any]
+"""``(group, slots)``: the :class:`~tilewright.sim.group.Group` of warps that runs, and its registers, by number. A step
+sets registers; a control closure gives the number of the next node, or one of the following."""
 BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers instead of the next node
 
 

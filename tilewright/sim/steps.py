@@ -1,4 +1,9 @@
-"""The straight ops as closures ``f(group, slots)``: each is built once per op, with everything static resolved."""
+"""The straight ops as closures ``run(group, slots)``: each is built once per op, with everything static resolved.
+
+``group`` holds the lanes that run together, ``slots`` its registers, by number. A builder gets the numbers of the op's
+``operands`` and ``results``; in the closures ``a``, ``b``, ``c`` are those of operands and ``d`` is that of the result.
+What is the same for all lanes is kept once (:mod:`.values`), so ``ndim`` says at no cost whether lanes differ.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +37,22 @@ def step(*opcodes: str) -> Callable[[Builder], Builder]:
 
 
 def apply1(function: Any, a: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = function(s[a])
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = function(slots[a])
 
     return run
 
 
 def apply2(function: Any, a: int, b: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = function(s[a], s[b])
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = function(slots[a], slots[b])
 
     return run
 
 
 def apply3(function: Any, a: int, b: int, c: int, d: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = function(s[a], s[b], s[c])
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = function(slots[a], slots[b], slots[c])
 
     return run
 
@@ -73,8 +78,8 @@ def _divide(op: Op, operands: list[int], results: list[int]) -> Closure:
     known = int(divisor.value) if isinstance(divisor, Constant) else None
     divide = integer_division(op.opcode, element_of(op.result.type), known)
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = divide(g, s[a], s[b])
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = divide(group, slots[a], slots[b])
 
     return run
 
@@ -83,11 +88,11 @@ def _compare_pointers(op: Op, operands: list[int], results: list[int]) -> Closur
     (a, b), (d,) = operands, results
     compare = on_lanes(op.opcode, I64)
 
-    def run(g: Any, s: list[Any]) -> None:
-        p, q = s[a], s[b]
+    def run(group: Any, slots: list[Any]) -> None:
+        p, q = slots[a], slots[b]
         if p.buf is not q.buf:
             p, q = p.buf.space.anywhere(p), q.buf.space.anywhere(q)
-        s[d] = compare(np.int64(p.off), np.int64(q.off))
+        slots[d] = compare(np.int64(p.off), np.int64(q.off))
 
     return run
 
@@ -109,15 +114,15 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
         if min(old, new) < 8:
             return _repacked(a, d, old, new, dtype)
 
-    def run(g: Any, s: list[Any]) -> None:
-        v = s[a]
+    def run(group: Any, slots: list[Any]) -> None:
+        v = slots[a]
         if into and not outof:
             v = v.reshape(*np.shape(v), 1)
         seen = np.ascontiguousarray(v).view(dtype) if np.ndim(v) else v.view(dtype)
-        s[d] = seen[..., 0] if outof and not into else seen
+        slots[d] = seen[..., 0] if outof and not into else seen
         # Registers that are the same for all lanes are NumPy scalars, never arrays without modes.
-        if np.ndim(s[d]) == 0:
-            s[d] = s[d][()]
+        if np.ndim(slots[d]) == 0:
+            slots[d] = slots[d][()]
 
     return run
 
@@ -125,10 +130,10 @@ def _bitcast(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _repacked(a: int, d: int, width: int, to: int, dtype: Any) -> Closure:
     """A bitcast where the numbers of one vector share bytes."""
 
-    def run(g: Any, s: list[Any]) -> None:
-        v = np.ascontiguousarray(s[a]).view(np.uint8)
+    def run(group: Any, slots: list[Any]) -> None:
+        v = np.ascontiguousarray(slots[a]).view(np.uint8)
         packed = bytes_of(v, width) if width < 8 else v
-        s[d] = (codes_of(packed, to) if to < 8 else packed).view(dtype)
+        slots[d] = (codes_of(packed, to) if to < 8 else packed).view(dtype)
 
     return run
 
@@ -140,16 +145,16 @@ def _select(op: Op, operands: list[int], results: list[int]) -> Closure:
     kind = kind_of(op.result.type)
     by_element = isinstance(op.operands[0].type, VecType)
 
-    def run(g: Any, s: list[Any]) -> None:
-        cond = s[c]
+    def run(group: Any, slots: list[Any]) -> None:
+        cond = slots[c]
         if cond.ndim == 0:
-            s[d] = s[a] if cond else s[b]
+            slots[d] = slots[a] if cond else slots[b]
         elif by_element:
-            s[d] = np.where(cond, s[a], s[b])
+            slots[d] = np.where(cond, slots[a], slots[b])
         elif kind == FRAG:
             raise Fault("a choice between fragments whose condition differs between threads", ~cond)
         else:
-            s[d] = blend(cond, s[a], s[b], kind)
+            slots[d] = blend(cond, slots[a], slots[b], kind)
 
     return run
 
@@ -170,13 +175,13 @@ def _build(op: Op, operands: list[int], results: list[int]) -> Closure:
         plan.append((slot, slice(at, at + width) if width else at, 2 if width else 1))
         at += width or 1
 
-    def run(g: Any, s: list[Any]) -> None:
+    def run(group: Any, slots: list[Any]) -> None:
         # One part that differs between lanes makes the whole vector differ.
-        lanes = any(np.ndim(s[slot]) == ndim for slot, _, ndim in plan)
-        out = np.empty((g.lanes_count, n) if lanes else (n,), dtype)
+        lanes = any(np.ndim(slots[slot]) == ndim for slot, _, ndim in plan)
+        out = np.empty((group.lanes_count, n) if lanes else (n,), dtype)
         for slot, where, _ in plan:
-            out[..., where] = s[slot]
-        s[d] = out
+            out[..., where] = slots[slot]
+        slots[d] = out
 
     return run
 
@@ -188,9 +193,9 @@ def _splat(op: Op, operands: list[int], results: list[int]) -> Closure:
     assert isinstance(kind, VecType)
     n, dtype = kind.n, kind.elem.dtype
 
-    def run(g: Any, s: list[Any]) -> None:
-        v = s[a]
-        s[d] = np.full(n, v, dtype) if v.ndim == 0 else np.broadcast_to(v[:, None], (v.shape[0], n))
+    def run(group: Any, slots: list[Any]) -> None:
+        v = slots[a]
+        slots[d] = np.full(n, v, dtype) if v.ndim == 0 else np.broadcast_to(v[:, None], (v.shape[0], n))
 
     return run
 
@@ -199,9 +204,9 @@ def _splat(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _extract(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a,), (d,), index = operands, results, op.attrs["index"]
 
-    def run(g: Any, s: list[Any]) -> None:
-        v = s[a]
-        s[d] = v[index] if v.ndim == 1 else v[:, index]
+    def run(group: Any, slots: list[Any]) -> None:
+        v = slots[a]
+        slots[d] = v[index] if v.ndim == 1 else v[:, index]
 
     return run
 
@@ -210,8 +215,8 @@ def _extract(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _shuffle(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a,), (d,), columns = operands, results, memory_steps.columns(op.attrs["indices"])
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = s[a][..., columns]
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = slots[a][..., columns]
 
     return run
 
@@ -224,28 +229,28 @@ def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
     scalar = not isinstance(op.result.type, VecType)
     function = on_lanes(op.attrs["kind"], element_of(op.result.type))
     # Groups are the elements of each result, in the order in which they are added: float sums depend on it.
-    even = len({len(group) for group in groups}) == 1
+    even = len({len(elements) for elements in groups}) == 1
 
-    def fold(v: Any, group: Any, start: Any) -> Any:
-        elements = iter(group)
-        total = v[..., next(elements)] if start is None else start
-        for i in elements:
+    def fold(v: Any, elements: Any, start: Any) -> Any:
+        rest = iter(elements)
+        total = v[..., next(rest)] if start is None else start
+        for i in rest:
             total = function(total, v[..., i])
         return total
 
-    def run(g: Any, s: list[Any]) -> None:
-        v = s[a]
-        start = None if init is None else s[init]
+    def run(group: Any, slots: list[Any]) -> None:
+        v = slots[a]
+        start = None if init is None else slots[init]
         # Groups of one size fold together: the i-th elements of all groups are one operand, [L, groups].
         if even and not scalar:
             total = None if start is None else start if np.ndim(start) == 0 else start[:, None]
-            s[d] = fold(v, [list(column) for column in zip(*groups, strict=True)], total)
+            slots[d] = fold(v, [list(column) for column in zip(*groups, strict=True)], total)
             return
-        totals = [fold(v, group, start) for group in groups]
+        totals = [fold(v, elements, start) for elements in groups]
         if scalar:
-            s[d] = totals[0][()] if np.ndim(totals[0]) == 0 else totals[0]
+            slots[d] = totals[0][()] if np.ndim(totals[0]) == 0 else totals[0]
         else:
-            s[d] = np.stack(np.broadcast_arrays(*totals), -1)
+            slots[d] = np.stack(np.broadcast_arrays(*totals), -1)
 
     return run
 
@@ -257,8 +262,8 @@ def _reduce(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _sreg(op: Op, operands: list[int], results: list[int]) -> Closure:
     (d,), name = results, op.attrs["name"]
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = g.sreg(name)
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = group.sreg(name)
 
     return run
 
@@ -267,7 +272,7 @@ def _sreg(op: Op, operands: list[int], results: list[int]) -> Closure:
 def _smem_alloc(op: Op, operands: list[int], results: list[int]) -> Closure:
     (d,), offset = results, int(op.attrs["offset"])
 
-    def run(g: Any, s: list[Any]) -> None:
-        s[d] = Ptr(g.wave.shared, offset)
+    def run(group: Any, slots: list[Any]) -> None:
+        slots[d] = Ptr(group.wave.shared, offset)
 
     return run

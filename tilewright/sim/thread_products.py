@@ -51,21 +51,21 @@ class Operand:
         self.access = access_of(F32, each, each * F32.bytes, False)
         self.wanted = True
 
-    def spread(self, s: list[Any]) -> None:
+    def spread(self, slots: list[Any]) -> None:
         """Give each lane its registers."""
-        state, s[self.state] = s[self.state], None
+        state, slots[self.state] = slots[self.state], None
         for rows, warps in _kinds(state):
             if rows is EMPTY:
                 continue
-            fragment = s[self.fragment]
+            fragment = slots[self.fragment]
             n = fragment.shape[1]
             if warps is None:
                 warps = np.arange(len(fragment) // WARP)
-                s[self.fragment] = np.empty_like(fragment)  # no other register names it
+                slots[self.fragment] = np.empty_like(fragment)  # no other register names it
             kept = fragment.reshape(-1, WARP * n)[warps, : rows.count * n]
             kept = kept.reshape(-1, n // self.each, rows.count, self.each)
             found = kept[:, :, rows.row].transpose(0, 2, 1, 3).reshape(-1, WARP, n)
-            s[self.fragment].reshape(-1, WARP, n)[warps] = found
+            slots[self.fragment].reshape(-1, WARP, n)[warps] = found
 
 
 def _kinds(state: Any) -> list[tuple[Any, Any]]:
@@ -125,28 +125,28 @@ class Sums:
     def __init__(self, fragment: int, kept: int, state: int) -> None:
         self.fragment, self.kept, self.state = fragment, kept, state
 
-    def in_order(self, s: list[Any], grid: Grid) -> Array:
+    def in_order(self, slots: list[Any], grid: Grid) -> Array:
         """``[warps, *grid.shape]``."""
-        if s[self.state] is not grid:
-            self.put_back(s)
-            fragment = s[self.fragment]
-            s[self.kept] = fragment.reshape(-1, WARP * fragment.shape[1]).take(grid.places, axis=1)
-            s[self.kept] = s[self.kept].reshape(len(fragment), -1)
-            s[self.state] = grid
-        found: Array = s[self.kept].reshape(-1, *grid.shape)
+        if slots[self.state] is not grid:
+            self.put_back(slots)
+            fragment = slots[self.fragment]
+            slots[self.kept] = fragment.reshape(-1, WARP * fragment.shape[1]).take(grid.places, axis=1)
+            slots[self.kept] = slots[self.kept].reshape(len(fragment), -1)
+            slots[self.state] = grid
+        found: Array = slots[self.kept].reshape(-1, *grid.shape)
         return found
 
-    def put_back(self, s: list[Any]) -> None:
-        state, s[self.state] = s[self.state], None
+    def put_back(self, slots: list[Any]) -> None:
+        state, slots[self.state] = slots[self.state], None
         for grid, warps in _kinds(state):
-            fragment = s[self.fragment]
+            fragment = slots[self.fragment]
             part = fragment.reshape(-1, WARP * fragment.shape[1])
-            kept = s[self.kept].reshape(len(part), -1)
+            kept = slots[self.kept].reshape(len(part), -1)
             if warps is None:
                 part[:, grid.places] = kept
             else:
                 part[warps[:, None], grid.places] = kept[warps]
-        s[self.kept] = None
+        slots[self.kept] = None
 
 
 # -- which fragments ---------------------------------------------------------------------------------------------------
@@ -341,41 +341,41 @@ class SharedLoads:
         self.aligned = not any((at - self.least) % access.width for at in distances)
         self.arrangements: dict[SharedRows, Arrangement] = {}
 
-    def rows(self, g: Any, s: list[Any]) -> SharedRows | None:
+    def rows(self, group: Any, slots: list[Any]) -> SharedRows | None:
         """How the lanes of a group share what they load now; None where each is to load for itself."""
-        pointer: Ptr = s[self.base]
+        pointer: Ptr = slots[self.base]
         root, buf, add = pointer.root, pointer.buf, pointer.add + self.least
-        if g.mask is not None or root is None or not self.operand.wanted or not isinstance(buf, Buffer):
+        if group.mask is not None or root is None or not self.operand.wanted or not isinstance(buf, Buffer):
             return None
-        if g.events is not None and (g.events.quick is None or g.wave.launch.reports_ops):
+        if group.events is not None and (group.events.quick is None or group.wave.launch.reports_ops):
             return None
         low, high, bits = root.range
         if add < 0 or low < 0 or low + add < buf.low or high + pointer.add + self.most > buf.high:
             return None
         if not self.aligned or (bits | add) & (self.operand.access.width - 1):
             return None
-        state, found = s[self.operand.state], root.shared
+        state, found = slots[self.operand.state], root.shared
         return found if state is EMPTY or state is found else None
 
-    def load(self, g: Any, s: list[Any], rows: SharedRows) -> None:
-        pointer, access = s[self.base], self.operand.access
+    def load(self, group: Any, slots: list[Any], rows: SharedRows) -> None:
+        pointer, access = slots[self.base], self.operand.access
         order = self.arrangements.get(rows)
         if order is None:
             count = len(self.moves)
             order = Arrangement(np.repeat(np.arange(count), rows.count), np.tile(rows.lanes, count))
             self.arrangements[rows] = order
-        base = pointer.buf._base(g)
+        base = pointer.buf._base(group)
         index = pointer.root.arranged(access, base, self.moves, order)
         start = pointer.add + self.least + (base if type(base) is int else 0)
         found = pointer.buf.views[access.shift][start >> access.shift :].take(index)
         warps = len(found)
-        parts = s[self.operand.fragment].reshape(warps, -1).view(access.item)
+        parts = slots[self.operand.fragment].reshape(warps, -1).view(access.item)
         if isinstance(self.pieces, slice):
             parts[:, self.pieces.start * rows.count : self.pieces.stop * rows.count] = found
         else:
             where = self.pieces[:, None] * rows.count + np.arange(rows.count)
             parts[:, where.reshape(-1)] = found
-        s[self.operand.state] = rows
+        slots[self.operand.state] = rows
 
 
 def _load(
@@ -386,42 +386,42 @@ def _load(
     or (SharedRows) that they hear of all at the last."""
     operand, last, (op, distances) = loads.operand, len(plain) - 1, copies[number]
 
-    def run(g: Any, s: list[Any]) -> None:
-        if number and type(s[told]) is SharedRows:
+    def run(group: Any, slots: list[Any]) -> None:
+        if number and type(slots[told]) is SharedRows:
             if number == last:
-                if g.events is not None:
-                    g.lanes.mask = None
-                    g.events.loaded(g, s[loads.base], operand.access, copies)
-                loads.load(g, s, s[told])
+                if group.events is not None:
+                    group.lanes.mask = None
+                    group.events.loaded(group, slots[loads.base], operand.access, copies)
+                loads.load(group, slots, slots[told])
             return
-        rows = loads.rows(g, s)
-        if number == 0 < last and rows is not None and (g.events is None or g.events.counts):
-            s[told] = rows
+        rows = loads.rows(group, slots)
+        if number == 0 < last and rows is not None and (group.events is None or group.events.counts):
+            slots[told] = rows
             return
-        before, s[told] = s[told] if number else 0, 0
+        before, slots[told] = slots[told] if number else 0, 0
         if rows is None:
-            operand.spread(s)
-            events, g.events = g.events, None
+            operand.spread(slots)
+            events, group.events = group.events, None
             for earlier in plain[:before]:  # an observer has woken, and wants to hear of every op from now on
-                earlier(g, s)
-            g.events = events
-            plain[number](g, s)
+                earlier(group, slots)
+            group.events = events
+            plain[number](group, slots)
             return
-        s[told] = before
-        if g.events is not None:
-            g.lanes.mask, g.lanes.op = None, op
-            tell_loads(g, s[loads.base], distances, operand.access)
-        s[told] = number + 1
+        slots[told] = before
+        if group.events is not None:
+            group.lanes.mask, group.lanes.op = None, op
+            tell_loads(group, slots[loads.base], distances, operand.access)
+        slots[told] = number + 1
         if number == last:
-            loads.load(g, s, rows)
+            loads.load(group, slots, rows)
 
     return run
 
 
 def _empty(plain: Closure, state: int) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        plain(g, s)
-        s[state] = EMPTY
+    def run(group: Any, slots: list[Any]) -> None:
+        plain(group, slots)
+        slots[state] = EMPTY
 
     return run
 
@@ -434,8 +434,8 @@ def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) 
     kind: Any = ops[0].operands[0].type
     shape = GridShape(plans[0].a.shape[1], plans[0].b.shape[1], a.each, b.each, _d_registers(plans[0]), kind.n)
 
-    def grid_now(g: Any, rows_a: Any, rows_b: Any) -> Grid | None:
-        if g.mask is not None or type(rows_a) is not SharedRows or type(rows_b) is not SharedRows:
+    def grid_now(group: Any, rows_a: Any, rows_b: Any) -> Grid | None:
+        if group.mask is not None or type(rows_a) is not SharedRows or type(rows_b) is not SharedRows:
             return None
         if rows_a is EMPTY or rows_b is EMPTY:
             return None
@@ -444,18 +444,18 @@ def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) 
             a.wanted = b.wanted = False
         return found
 
-    def run(g: Any, s: list[Any]) -> None:
-        rows_a, rows_b = s[a.state], s[b.state]
-        grid = grid_now(g, rows_a, rows_b)
+    def run(group: Any, slots: list[Any]) -> None:
+        rows_a, rows_b = slots[a.state], slots[b.state]
+        grid = grid_now(group, rows_a, rows_b)
         if grid is None:
-            a.spread(s)
-            b.spread(s)
-            sums.put_back(s)
-            plain(g, s)
+            a.spread(slots)
+            b.spread(slots)
+            sums.put_back(slots)
+            plain(group, slots)
             return
-        total = sums.in_order(s, grid)
+        total = sums.in_order(slots, grid)
         warps = len(total)
-        left, right = s[a.fragment].reshape(warps, -1), s[b.fragment].reshape(warps, -1)
+        left, right = slots[a.fragment].reshape(warps, -1), slots[b.fragment].reshape(warps, -1)
         x = _matrix(left, [plan.whole_a for plan in plans], rows_a.count)
         y = _matrix(right, [plan.whole_b for plan in plans], rows_b.count)
         multiply = np.multiply if x.shape[1] == 1 else np.matmul  # a column by a row: BLAS has nothing to add up
@@ -475,9 +475,9 @@ def _matrix(part: Array, blocks: list[Block], rows: int) -> Array:
 
 
 def _after_putting_back(plain: Closure, sums: Sums) -> Closure:
-    def run(g: Any, s: list[Any]) -> None:
-        if s[sums.state] is not None:
-            sums.put_back(s)
-        plain(g, s)
+    def run(group: Any, slots: list[Any]) -> None:
+        if slots[sums.state] is not None:
+            sums.put_back(slots)
+        plain(group, slots)
 
     return run
