@@ -99,12 +99,16 @@ class LdMatrixBytes(_Transposed, LdMatrix):
     def form(self) -> str:
         return f"ldmatrix.sync.aligned.m16n16.x{self.num_matrices}.trans.shared.b8"
 
+    def numbers(self, rows: Array) -> Array:
+        """The 16 numbers of each row of 16 bytes, a byte for each."""
+        return rows
+
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         (fragment,), pointers, _ = split_operands(op, operands)
         busy, place = self.busy_mask(lanes), places(self)
         for registers, pointer in zip(op.attrs["registers"], pointers, strict=True):
-            rows = np.ascontiguousarray(lanes.load(pointer, ROW, busy)).view("u1").reshape(-1, 32 * ROW)
-            cells = np.ascontiguousarray(rows[:, place].reshape(-1, place.shape[1]))
+            rows = self.numbers(np.ascontiguousarray(lanes.load(pointer, ROW, busy)).view("u1"))
+            cells = np.ascontiguousarray(rows.reshape(-1, 32 * ROW)[:, place].reshape(-1, place.shape[1]))
             write_registers(fragment, registers, cells.view(fragment.dtype), lanes.mask)
         return ()
 
@@ -180,3 +184,34 @@ class LdMatrixUnpacking(_Cells, LdMatrix):
             cells = self.to_registers(numbers.view("u2").reshape(-1, 32, 8))
             write_registers(fragment, registers, np.ascontiguousarray(cells).view(fragment.dtype), lanes.mask)
         return ()
+
+
+@dataclass(frozen=True, repr=False)
+class LdMatrixBytesUnpacking(LdMatrixBytes):
+    """``ldmatrix.sync.aligned.m16n16.xN.trans.shared.b8x16``: rows of 16 bytes with 16 numbers of ``width`` 4 or 6
+    bits, as :class:`LdMatrixUnpacking` reads them, transposed as :class:`LdMatrixBytes` does.
+
+    >>> LdMatrixBytesUnpacking(1, width=6).form()
+    'ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32'
+    """
+
+    width: int = 4
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.width not in (4, 6):
+            raise ConstraintError(f"{self.name} unpacks numbers of 4 or 6 bits, not of {self.width}")
+
+    def mnemonic(self) -> str:
+        return f"{super().mnemonic()}.b{self.width}"
+
+    @property
+    def cute_name(self) -> str:
+        return f"SM100_SU{self.width}_DU8x{8 * self.num_matrices}_LDSM_T"
+
+    def form(self) -> str:
+        packed = f"b{self.width}x16_p{8 * ROW - 16 * self.width}"
+        return f"ldmatrix.sync.aligned.m16n16.x{self.num_matrices}.trans.shared.b8x16.{packed}"
+
+    def numbers(self, rows: Array) -> Array:
+        return unpacked(rows[:, : 2 * self.width], self.width)

@@ -7,12 +7,13 @@ nothing: its ``orders`` are for checkers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
-from tilewright.ir.core import Constant, Op
+from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.target import WARP
@@ -21,14 +22,14 @@ from tilewright.ir.types import I32
 NAMED_BARRIERS = 16
 
 
-def _check_named(op: Op, name: str) -> None:
+def check_named(op: Op, operands: Sequence[Value], name: str) -> None:
     """``id`` in 0..15 and a count of whole warps, as far as they are known while staging."""
     need(
         op,
-        len(op.operands) == 2 and all(v.type == I32 for v in op.operands),
+        len(operands) == 2 and all(v.type == I32 for v in operands),
         f"{name} takes (id: i32, number_of_threads: i32)",
     )
-    barrier, count = op.operands
+    barrier, count = operands
     if isinstance(barrier, Constant):
         need(
             op, 0 <= barrier.value < NAMED_BARRIERS, f"{name}: barrier {barrier.value} does not exist; ids are 0 to 15"
@@ -76,7 +77,7 @@ class BarrierSync(Instruction):
     orders = (Ordering("cta", acquire=True, release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
-        _check_named(op, "barrier")
+        check_named(op, op.operands, "barrier")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.barrier(operands[0], operands[1])
@@ -99,7 +100,7 @@ class BarrierArrive(Instruction):
     orders = (Ordering("cta", release=True, through="barrier"),)
 
     def verify(self, op: Op) -> None:
-        _check_named(op, "barrier_arrive")
+        check_named(op, op.operands, "barrier_arrive")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.arrive(operands[0], operands[1])

@@ -9,7 +9,7 @@ release (``FenceTensorMapRelease``, or ``CopyTensorMapRelease`` from shared memo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,21 @@ from tilewright.ir.target import SPECIFIC, WARP
 from tilewright.ir.types import U32, U64, MemSpace, PtrType, Type, element_of
 
 _MEMORY = (MemSpace.GMEM, MemSpace.SMEM, MemSpace.GENERIC)
-_FIELDS: dict[str, tuple[Type, int, int]] = {
-    "global_address": (U64, image.ADDRESS, 1),
-    "global_dim": (U32, image.DIMS, image.RANK),
-    "global_stride": (U64, image.STRIDES, image.RANK - 1),
+
+
+class Field(NamedTuple):
+    """A field that can be set: its type, its first word in the simulator's image, and how many there are."""
+
+    kind: Type
+    word: int
+    places: int
+
+
+FIELDS = {
+    "global_address": Field(U64, image.ADDRESS, 1),
+    "global_dim": Field(U32, image.DIMS, image.RANK),
+    "global_stride": Field(U64, image.STRIDES, image.RANK - 1),
 }
-"""Field: its type, its first word in the simulator's image, and how many there are."""
 _RULES = {
     "global_address": "is not an address that TMA takes: tensors begin at a multiple of 16 bytes",
     "global_stride": "bytes are not a stride that TMA takes: modes have strides of multiples of 16 bytes",
@@ -102,15 +111,15 @@ class ReplaceTensorMap(Instruction):
     accesses = (Access("write", "tensor map", _MEMORY, 0, align=64),)
 
     def __post_init__(self) -> None:
-        if self.field not in _FIELDS or not 0 <= self.ordinal < _FIELDS[self.field][2]:
+        if self.field not in FIELDS or not 0 <= self.ordinal < FIELDS[self.field].places:
             raise ConstraintError(f"tensormap.replace: there is no {self.field} {self.ordinal}")
 
     def mnemonic(self) -> str:
-        return f"{self.name}.{self.field}{f' {self.ordinal}' if _FIELDS[self.field][2] > 1 else ''}"
+        return f"{self.name}.{self.field}{f' {self.ordinal}' if FIELDS[self.field].places > 1 else ''}"
 
     def verify(self, op: Op) -> None:
         _check_memory(self.name, op, op.operands[0])
-        wanted = _FIELDS[self.field][0]
+        wanted = FIELDS[self.field].kind
         if element_of(op.operands[1].type).width != element_of(wanted).width:
             raise ConstraintError(f"{self.mnemonic()}: the value is {wanted}, not {op.operands[1].type}{_at(op)}")
 
@@ -122,15 +131,15 @@ class ReplaceTensorMap(Instruction):
                 lanes, values, values.astype(np.uint64) % 16 != 0, f"{self.mnemonic()}: {{}} {_RULES[self.field]}"
             )
         word = values.view(f"u{values.itemsize}").astype(np.uint64)[:, None]
-        _write(lanes, op, lanes.further(operands[0], (_FIELDS[self.field][1] + self.ordinal) * word.itemsize), word)
+        _write(lanes, op, lanes.further(operands[0], (FIELDS[self.field].word + self.ordinal) * word.itemsize), word)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
         pointer, value = op.operands
         shared = isinstance(pointer.type, PtrType) and pointer.type.space is MemSpace.SMEM
-        wide = element_of(_FIELDS[self.field][0]).width == 64
+        wide = element_of(FIELDS[self.field].kind).width == 64
         space = "shared::cta" if shared else "global"
-        ordinal = f", {self.ordinal}" if _FIELDS[self.field][2] > 1 else ""
+        ordinal = f", {self.ordinal}" if FIELDS[self.field].places > 1 else ""
         text = f"tensormap.replace.tile.{self.field}.{space}.b1024.{'b64' if wide else 'b32'} [%0]{ordinal}, %1;"
         address = f'"r"({out.shared_address(pointer)})' if shared else f'"l"({out.value(pointer)})'
         kind = "l" if wide else "r"

@@ -27,6 +27,10 @@ from tilewright.experimental.descriptors import (
     Tcgen05InstrDesc as Tcgen05InstrDesc, Tcgen05MxInstrDesc as Tcgen05MxInstrDesc,
     Tcgen05MxOmmaInstrDesc as Tcgen05MxOmmaInstrDesc, Tcgen05SmemDesc as Tcgen05SmemDesc,
 )
+from tilewright.experimental.matrices import (
+    LoadShape as LoadShape, LoadSrcFormat as LoadSrcFormat, StoreShape as StoreShape, ldmatrix as ldmatrix,
+    stmatrix as stmatrix,
+)
 from tilewright.experimental.mbarriers import (
     cp_async_mbarrier_arrive as cp_async_mbarrier_arrive, fence_mbarrier_init as fence_mbarrier_init,
     mbarrier_arrive as mbarrier_arrive, mbarrier_arrive_expect_tx as mbarrier_arrive_expect_tx,
@@ -36,7 +40,7 @@ from tilewright.experimental.mbarriers import (
 from tilewright.experimental.synchronise import (
     bar_warp_sync as bar_warp_sync, barrier as barrier, barrier_cluster_arrive as barrier_cluster_arrive,
     barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
-    barrier_cta_arrive as barrier_cta_arrive, barrier_cta_sync as barrier_cta_sync,
+    barrier_cta_arrive as barrier_cta_arrive, barrier_cta_red as barrier_cta_red, barrier_cta_sync as barrier_cta_sync,
     barrier_cta_sync_aligned as barrier_cta_sync_aligned, cluster_ctarank as cluster_ctarank, elect_sync as elect_sync,
     fence_proxy as fence_proxy, fence_proxy_acquire as fence_proxy_acquire,
     fence_proxy_release as fence_proxy_release, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
@@ -51,6 +55,9 @@ from tilewright.experimental.tcgen05 import (
     tcgen05_relinquish_alloc_permit as tcgen05_relinquish_alloc_permit, tcgen05_shift as tcgen05_shift,
     tcgen05_st as tcgen05_st,
     tcgen05_wait as tcgen05_wait,
+)
+from tilewright.experimental.tensormaps import (
+    TensormapField as TensormapField, tensormap_replace as tensormap_replace,
 )
 from tilewright.experimental.instructions import (
     CpReduceOp as CpReduceOp, CpReduceType as CpReduceType, GridDepAction as GridDepAction, PermuteMode as PermuteMode,

@@ -22,6 +22,7 @@ __all__ = [
     "barrier_cluster_arrive_relaxed",
     "barrier_cluster_wait",
     "barrier_cta_arrive",
+    "barrier_cta_red",
     "barrier_cta_sync",
     "barrier_cta_sync_aligned",
     "cluster_ctarank",
@@ -87,6 +88,26 @@ def barrier_cta_arrive(
     [0, 1]
     """
     barriers.barrier_arrive(barrier_id=barrier_id, number_of_threads=thread_count, aligned=aligned)
+
+
+def barrier_cta_red(
+    pred: Any,
+    *,
+    barrier_id: Any = 0,
+    kind: str = "or",
+    thread_count: Any = None,
+    aligned: bool = True,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """``barrier.cta.red``: wait as :func:`barrier_cta_sync` does; for how many of the threads that meet ``pred`` holds
+    (``kind="popc"``, an Int32), or whether it does for all (``"and"``) or some of them (``"or"``, Booleans).
+
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: barrier_cta_red(t % 3 == 0, kind="popc"), 96)[::40]
+    [32, 32, 32]
+    """
+    return barriers.barrier_reduce(pred, kind, barrier_id=barrier_id, number_of_threads=thread_count, aligned=aligned)
 
 
 def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:

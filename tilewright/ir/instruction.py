@@ -129,6 +129,10 @@ class Lanes(Protocol):
         instructions only; at most one wait per simulate."""
         ...
 
+    def meeting(self, barrier: Any, count: Any) -> np.ndarray[Any, Any]:
+        """``barrier``, which gives for each warp a number that the warps that meet share, and no others."""
+        ...
+
     def arrive(self, barrier: Any, count: Any = None) -> None:
         """Arrive at the block's barrier without waiting."""
         ...

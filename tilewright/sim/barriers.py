@@ -113,6 +113,12 @@ class BarrierWait:
     def take(self, rows: np.ndarray) -> BarrierWait:
         return BarrierWait(self.barriers, np.arange(rows.size), self.keys[rows], self.target[rows], self.op)
 
+    def meetings(self, warps: int) -> np.ndarray:
+        """A number for each of the group's ``warps``, which those have in common that meet."""
+        found = np.zeros(warps, np.int64)
+        found[self.rows] = self.target * self.barriers.completed.size + self.keys
+        return found
+
     def describe(self, row: int) -> str:
         key = int(self.keys[row])
         arrived, expected = self.barriers.arrived[key], self.barriers.expected[key]

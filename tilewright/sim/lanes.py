@@ -166,6 +166,10 @@ class GroupLanes:
     def barrier(self, barrier: Any, count: Any = None) -> None:
         self.request = self._arrived(barrier, count, True)
 
+    def meeting(self, barrier: Any, count: Any) -> np.ndarray:
+        self.request = wait = self._arrived(barrier, count, True)
+        return wait.meetings(self.warps)
+
     def arrive(self, barrier: Any, count: Any = None) -> None:
         self._arrived(barrier, count, False)
 

@@ -6,10 +6,13 @@ from enum import Enum
 from typing import Any
 
 from tilewright.atoms import cp_async, sync
+from tilewright.atoms.barrier_reduce import BarrierReduce, BarrierReduced
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
+from tilewright.ir.types import BOOL, I32, I64
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.device.threads import block_dim
+from tilewright.lang.numbers.numeric import Boolean, wrap
 
 FULL_MASK = 0xFFFFFFFF
 
@@ -72,6 +75,17 @@ def barrier_arrive(
     [30, 31, 100, 101]
     """
     call(sync.BarrierArrive(aligned), *_named(barrier_id, number_of_threads, "barrier_arrive"))
+
+
+def barrier_reduce(
+    predicate: Any, kind: str, *, barrier_id: Any = None, number_of_threads: Any = None, aligned: bool = True
+) -> Any:
+    """``bar.red``: wait as :func:`barrier` does, and give for how many of the threads that meet the predicate holds
+    (``popc``), or whether for all (``and``) or for some (``or``)."""
+    named = _named(barrier_id, number_of_threads, "barrier_reduce")
+    (meeting,) = call(BarrierReduce(kind, aligned), Boolean(predicate), *named, results=(I64,))
+    (found,) = call(BarrierReduced(kind), meeting, named[1], results=(I32 if kind == "popc" else BOOL,))
+    return wrap(found)
 
 
 def _named(barrier_id: Any, number_of_threads: Any, what: str) -> tuple[Value, Value]:
