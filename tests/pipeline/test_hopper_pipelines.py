@@ -266,29 +266,6 @@ def test_a_release_in_a_cluster_is_one_predicated_instruction() -> None:
     assert "SYNCS.PHASECHK.TRANS64.TRYWAIT" in made.sass and "SYNCS.ARRIVE.TRANS64 " in made.sass
 
 
-def test_two_groups_of_consumers() -> None:
-    two, three = CooperativeGroup(Agent.Warp, 2), CooperativeGroup(Agent.Warp, 3)
-    made: list[Any] = []
-
-    @cute.kernel
-    def kernel():
-        pipe = pipeline.PipelineTmaMultiConsumersAsync.create(
-            num_stages=2, consumer_group_umma=two, consumer_group_async=three, tx_count=64
-        )
-        made.append(pipe)
-        pipe.consumer_release(
-            pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 2), pipeline.PipelineOp.TCGen05Mma
-        )
-
-    @cute.jit
-    def run():
-        kernel().launch(grid=(1, 1, 1), block=(192, 1, 1))
-
-    with pytest.raises(ConstraintError, match="needs tcgen05"):
-        cute.compile(run)
-    assert made[0].sync_object_empty.group.size == 5
-
-
 def test_syncs_of_blocks_and_clusters() -> None:
     with pytest.raises(ConstraintError, match="agent_sync waits for a ThreadBlock"):
         pipeline.agent_sync(Agent.Thread)

@@ -21,10 +21,9 @@ from tilewright.pipeline.participants import PipelineConsumer as PipelineConsume
 from tilewright.pipeline.state import PipelineState as PipelineState, make_pipeline_state as make_pipeline_state
 from tilewright.pipeline.sync_object import SyncObject as SyncObject
 from tilewright.pipeline.threads import PipelineAsync as PipelineAsync, PipelineCpAsync as PipelineCpAsync
-from tilewright.pipeline.tma import (
-    PipelineTmaAsync as PipelineTmaAsync, PipelineTmaMultiConsumersAsync as PipelineTmaMultiConsumersAsync,
-)
+from tilewright.pipeline.tma import PipelineTmaAsync as PipelineTmaAsync
 from tilewright.pipeline.umma import (
-    PipelineAsyncUmma as PipelineAsyncUmma, PipelineTmaUmma as PipelineTmaUmma, PipelineUmmaAsync as PipelineUmmaAsync,
+    PipelineAsyncUmma as PipelineAsyncUmma, PipelineTmaMultiConsumersAsync as PipelineTmaMultiConsumersAsync,
+    PipelineTmaUmma as PipelineTmaUmma, PipelineUmmaAsync as PipelineUmmaAsync,
 )
 from tilewright.pipeline.tma_store import PipelineTmaStore as PipelineTmaStore, TmaStoreFence as TmaStoreFence

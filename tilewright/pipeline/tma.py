@@ -80,19 +80,7 @@ class PipelineTmaAsync(PipelineAsync):
         check_cluster(cta_layout_vmnk, mcast_mode_mn)
         empties = releases(consumer_group, peers(cta_layout_vmnk, mcast_mode_mn))
         bytes_ = transaction_bytes(tx_count, stage_tensors, num_stages)
-        if not isinstance(producer_group, CooperativeGroup) or producer_group.agent not in (Agent.Thread, Agent.Warp):
-            raise ConstraintError(
-                f"producer_group is {producer_group!r}; the producer warps, each with one thread that arrives: "
-                "CooperativeGroup(Agent.Thread, 1)"
-            )
-        if barrier_storage is None:
-            barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
-        fillers = CooperativeGroup(Agent.Thread, producer_group.size)
-        emptiers = CooperativeGroup(Agent.Thread, empties.arrivals)
-        full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fillers), bytes_)
-        empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, emptiers))
-        name_place("full", barrier_storage)
-        name_place("empty", barrier_storage + num_stages)
+        full, empty = tma_stages(barrier_storage, num_stages, producer_group, empties.arrivals, bytes_)
         signals, target = _signals(cta_layout_vmnk, tidx, empties.threads, mcast_mode_mn)
         if not defer_sync:
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)
@@ -128,54 +116,23 @@ class PipelineTmaAsync(PipelineAsync):
             self.sync_object_empty.arrive(state.index, self.consumer_mask)
 
 
-class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
-    """Two groups of consumers read each stage, and both release it.
-
-    On Blackwell the first one multiplies with tcgen05; here both are threads. ``consumer_release`` says whose release
-    it is with its ``op_type``, which is ``PipelineOp.AsyncThread`` for both.
-    """
-
-    @classmethod
-    def create(  # type: ignore[override]  # other parameters, as documented
-        cls,
-        *,
-        num_stages: int,
-        producer_group: CooperativeGroup = ONE,
-        consumer_group_umma: CooperativeGroup,
-        consumer_group_async: CooperativeGroup,
-        tx_count: int,
-        barrier_storage: Any = None,
-        cta_layout_vmnk: Layout | None = None,
-        defer_sync: bool = False,
-        loc: Any = None,
-        ip: Any = None,
-    ) -> PipelineTmaMultiConsumersAsync:
-        """As :meth:`PipelineTmaAsync.create`; a stage is empty when both groups have released it."""
-        if consumer_group_umma.agent is not consumer_group_async.agent:
-            raise ConstraintError(
-                f"the two groups of consumers, {consumer_group_umma} and {consumer_group_async}, count different agents"
-            )
-        both = CooperativeGroup(consumer_group_async.agent, consumer_group_umma.size + consumer_group_async.size)
-        return super().create(  # type: ignore[return-value]  # of this class, as cls says
-            num_stages=num_stages,
-            producer_group=producer_group,
-            consumer_group=both,
-            tx_count=tx_count,
-            barrier_storage=barrier_storage,
-            cta_layout_vmnk=cta_layout_vmnk,
-            defer_sync=defer_sync,
+def tma_stages(
+    barrier_storage: Any, num_stages: int, producer_group: Any, emptiers: Any, tx_count: int
+) -> tuple[MbarrierArray, MbarrierArray]:
+    """The mbarriers of stages that ``tx_count`` bytes of TMA fill and ``emptiers`` arrivals make empty."""
+    if not isinstance(producer_group, CooperativeGroup) or producer_group.agent not in (Agent.Thread, Agent.Warp):
+        raise ConstraintError(
+            f"producer_group is {producer_group!r}; the producer warps, each with one thread that arrives: "
+            "CooperativeGroup(Agent.Thread, 1)"
         )
-
-    def consumer_release(
-        self, state: PipelineState, op_type: PipelineOp = PipelineOp.AsyncThread, *, loc: Any = None, ip: Any = None
-    ) -> None:
-        """This warp has read its part of the stage."""
-        if op_type is not PipelineOp.AsyncThread:
-            raise ConstraintError(
-                f"consumer_release: {op_type} needs tcgen05 instructions (Blackwell); threads release with "
-                "PipelineOp.AsyncThread"
-            )
-        super().consumer_release(state)
+    if barrier_storage is None:
+        barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
+    fill, release = (CooperativeGroup(Agent.Thread, size) for size in (producer_group.size, emptiers))
+    full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fill), tx_count)
+    empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, release))
+    name_place("full", barrier_storage)
+    name_place("empty", barrier_storage + num_stages)
+    return full, empty
 
 
 def _signals(

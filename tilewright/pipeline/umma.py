@@ -32,7 +32,7 @@ from tilewright.pipeline.initialise import blocks, pipeline_init_arrive, pipelin
 from tilewright.pipeline.mbarrier_array import MbarrierArray
 from tilewright.pipeline.state import PipelineState
 from tilewright.pipeline.threads import PipelineAsync, wait_unless
-from tilewright.pipeline.tma import ONE, PipelineTmaAsync
+from tilewright.pipeline.tma import ONE, PipelineTmaAsync, tma_stages
 from tilewright.tiled.tma.cluster import commit_mask
 
 
@@ -173,6 +173,87 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
         """Wait until the MMAs have read the stage; the block that issues them expects the bytes. A whole warp."""
         wait_unless(try_acquire_token, self.sync_object_empty, state)
         self._if_leads(lambda: self.sync_object_full.arrive(state.index))
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineTmaMultiConsumersAsync(PipelineTmaUmma):
+    """TMA fills the stages; ``tcgen05.mma`` reads them, and threads do. Make one with :meth:`create`.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import cute, pipeline
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def arrivals(t):
+    ...     threads = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
+    ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread)
+    ...     ring = pipeline.PipelineTmaMultiConsumersAsync.create(
+    ...         num_stages=2, tx_count=16, consumer_group_umma=one_warp, consumer_group_async=threads
+    ...     )
+    ...     return cutlass.Int32(ring.sync_object_empty.group.size)
+    >>> per_thread(arrivals, 192)[0]
+    129
+    """
+
+    @classmethod
+    def create(  # type: ignore[override]  # other parameters, as documented
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup = ONE,
+        consumer_group_umma: CooperativeGroup,
+        consumer_group_async: CooperativeGroup,
+        tx_count: int,
+        barrier_storage: Any = None,
+        cta_layout_vmnk: Layout | None = None,
+        defer_sync: bool = False,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> PipelineTmaMultiConsumersAsync:
+        """As :meth:`PipelineTmaUmma.create`, for stages that one block loads for itself. ``consumer_group_umma``: the
+        warps that issue MMAs, one arrival each, by their commits; ``consumer_group_async``: the threads that release a
+        stage besides."""
+        check_cluster(cta_layout_vmnk, (1, 1))
+        if blocks(cta_layout_vmnk) > 1:
+            raise ConstraintError(
+                f"{cls.__name__}: cta_layout_vmnk is {cta_layout_vmnk}; threads wait for the bytes of their own block, "
+                "so its stages are those of one block. Give the MMAs a PipelineTmaUmma, and the threads copies of "
+                "their own with a PipelineTmaAsync"
+            )
+        if consumer_group_umma.agent is not Agent.Thread:
+            raise ConstraintError(
+                f"{cls.__name__}: consumer_group_umma is {consumer_group_umma}; each warp that issues MMAs arrives "
+                "once, by its commit: CooperativeGroup(Agent.Thread, warps that issue MMAs)"
+            )
+        emptiers = consumer_group_umma.size + consumer_group_async.arrivals
+        full, empty = tma_stages(barrier_storage, num_stages, producer_group, emptiers, tx_count)
+        if not defer_sync:
+            _meet(cta_layout_vmnk)
+        return cls(full, empty, num_stages, None, None, None)
+
+    @property
+    def sync_object_empty_umma(self) -> MbarrierArray:
+        """The empty barriers as the MMAs signal them."""
+        return self.sync_object_empty.recast_to_new_op_type(PipelineOp.TCGen05Mma)
+
+    @property
+    def sync_object_empty_async(self) -> MbarrierArray:
+        """The empty barriers as the threads signal them."""
+        return self.sync_object_empty
+
+    def consumer_release(
+        self, state: PipelineState, op_type: PipelineOp | None = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """``PipelineOp.TCGen05Mma``: the stage has been read when the MMAs that this warp has issued are done;
+        ``PipelineOp.AsyncThread``: this thread has read its part."""
+        if op_type is PipelineOp.TCGen05Mma:
+            super().consumer_release(state)
+        elif op_type is PipelineOp.AsyncThread:
+            self.sync_object_empty_async.arrive(state.index)
+        else:
+            raise ConstraintError(
+                f"consumer_release: op_type is {op_type}; say whose release it is: PipelineOp.TCGen05Mma by the warp "
+                "that issues MMAs, PipelineOp.AsyncThread by each thread of the others"
+            )
 
 
 @dataclass(frozen=True, eq=False)
