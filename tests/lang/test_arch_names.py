@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
+from tests.machines import MACHINES, OnMachine
 from tilewright import Float32, Int32, Int64, Int128, Uint32, Uint128, cute, utils
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import TilewrightError
+from tilewright.errors import ConstraintError, TilewrightError
+from tilewright.testing import per_thread
 
 arch = cute.arch
 FLOATS = np.array([-3.5, 2.25, -0.0, 0.0, 7.0, -7.0, 1e-30, -1e30, 1e30, -1e-30] + [0.5] * 22, np.float32)
@@ -169,3 +171,54 @@ def test_masks_of_run_time_modes() -> None:
 def test_older_modules() -> None:
     assert arch.smem.map_dsmem_ptr is arch.map_dsmem_ptr
     assert utils.static_persistent_tile_scheduler.WorkTileInfo is utils.WorkTileInfo
+
+
+@MACHINES
+def test_vectors_of_narrow_integers_as_floats(machine: OnMachine) -> None:
+    """Every Int8, and Int4 in their natural order and shuffled."""
+    wide = cute.arch.cvt_i8_bf16_intrinsic, cute.arch.cvt_i8x4_to_bf16x4, cute.arch.cvt_i8x4_to_f32x4
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, packed: cute.Tensor, out: cute.Tensor, nibbles: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        part = cute.make_rmem_tensor(4, cutlass.Int8)
+        cute.autovec_copy(cute.local_tile(x, (4,), (t,)), part)
+        vector = part.load().ir_value()
+        for i, how in enumerate(wide):
+            of, kind = (vector, 4) if i == 0 else (vector,), cutlass.Float32 if i == 2 else cutlass.BFloat16
+            got = cute.TensorSSA(how(*of), 4, kind)
+            for j in range(4):
+                out[i, 4 * t + j] = got[j].to(cutlass.Float32)
+        pair = cute.make_rmem_tensor(2, cutlass.Int8)
+        pair[0], pair[1] = part[2], part[3]
+        of_pair = cute.TensorSSA(cute.arch.cvt_i8x2_to_f32x2(pair.load().ir_value()), 2, cutlass.Float32)
+        again = cute.TensorSSA(cute.arch.cvt_f32x2_bf16x2(of_pair.ir_value()), 2, cutlass.BFloat16)
+        direct = cute.TensorSSA(cute.arch.cvt_i8x2_to_bf16x2(pair.load().ir_value()), 2, cutlass.BFloat16)
+        out[3, 4 * t], out[3, 4 * t + 1] = again[0].to(cutlass.Float32), direct[1].to(cutlass.Float32)
+        out[3, 4 * t + 2] = cute.arch.cvt_i8_bf16(part[1]).to(cutlass.Float32)
+        for row, (count, shuffled) in enumerate(((16, False), (16, True), (14, True))):
+            narrow = cute.make_rmem_tensor(count, cutlass.Int4)
+            cute.autovec_copy(cute.make_tensor(packed.iterator, count), narrow)
+            four = cute.arch.cvt_i4_bf16_intrinsic(narrow.load().ir_value(), count, with_shuffle=shuffled)
+            for j in range(count):
+                nibbles[row, j] = cute.TensorSSA(four, count, cutlass.BFloat16)[j].to(cutlass.Float32)
+
+    @cute.jit
+    def host(x: cute.Tensor, packed: cute.Tensor, out: cute.Tensor, nibbles: cute.Tensor) -> None:
+        kernel(x, cute.recast_tensor(packed, cutlass.Int4), out, nibbles).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    x, packed = np.arange(-128, 128).astype(np.int8), (np.arange(8) * 0x22 + 0x10).astype(np.uint8)
+    out, nibbles = np.zeros((4, 256), np.float32), np.zeros((3, 16), np.float32)
+    machine.run(host, x, packed, out, nibbles, assumed_align=16)
+    np.testing.assert_array_equal(out[:3], np.tile(x.astype(np.float32), (3, 1)))
+    fours = x.astype(np.float32).reshape(64, 4)
+    np.testing.assert_array_equal(out[3].reshape(64, 4)[:, :3], fours[:, [2, 3, 1]])
+    signed = [n if n < 8 else n - 16 for n in range(16)]
+    natural = [signed[i] for i in (0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)]
+    assert nibbles[0].tolist() == signed and nibbles[1].tolist() == natural
+    assert nibbles[2].tolist() == [*natural[:12], 12 - 16, 13 - 16, 0, 0]
+
+
+def test_vectors_of_another_type_are_refused() -> None:
+    with pytest.raises(ConstraintError, match=r"cvt_i8x4_to_f32x4: .* is not a vector of 4 Int8; give tensor\.load"):
+        per_thread(lambda t: cute.arch.cvt_i8x4_to_f32x4(cute.make_rmem_tensor(4, cutlass.Int32).load()), 1)

@@ -69,6 +69,12 @@ from tilewright.lang.device.threads import (
     cluster_size as cluster_size, grid_dim as grid_dim, lane_idx as lane_idx, thread_idx as thread_idx,
     warp_idx as warp_idx,
 )
+from tilewright.lang.device.vector_casts import (
+    cvt_f32x2_bf16x2 as cvt_f32x2_bf16x2, cvt_i4_bf16_intrinsic as cvt_i4_bf16_intrinsic, cvt_i8_bf16 as cvt_i8_bf16,
+    cvt_i8_bf16_intrinsic as cvt_i8_bf16_intrinsic, cvt_i8x2_to_bf16x2 as cvt_i8x2_to_bf16x2,
+    cvt_i8x2_to_f32x2 as cvt_i8x2_to_f32x2, cvt_i8x4_to_bf16x4 as cvt_i8x4_to_bf16x4,
+    cvt_i8x4_to_f32x4 as cvt_i8x4_to_f32x4,
+)
 from tilewright.lang.device.warps import (
     elect_one as elect_one, make_warp_uniform as make_warp_uniform, shuffle_sync as shuffle_sync,
     shuffle_sync_bfly as shuffle_sync_bfly, shuffle_sync_down as shuffle_sync_down,
