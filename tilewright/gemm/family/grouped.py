@@ -25,6 +25,7 @@ from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits, Vector
 from tilewright.gemm.family.sm120_cost import loop_us as sm120_loop_us
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
+from tilewright.gemm.kernel.gathered_tma import GatheredSm120Gemm, GatheredTensorMemoryGemm
 from tilewright.gemm.kernel.grouped import GroupedGemm
 from tilewright.gemm.kernel.grouped_factors import GroupedBlockScaledGemm, GroupedBlockScaledSm120Gemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
@@ -211,10 +212,13 @@ class HopperGroups(GroupedFamily):
 class TensorMemoryGroups(HopperGroups):
     """The same on sm_100a and its like."""
 
-    takes_rows = False
-
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
-        return (GroupedBlockScaledGemm if isinstance(config, BlockScaledConfig) else GroupedTensorMemoryGemm)(config)
+        if isinstance(config, BlockScaledConfig):
+            return GroupedBlockScaledGemm(config)
+        return (GatheredTensorMemoryGemm if gathered else GroupedTensorMemoryGemm)(config)
+
+    def gathers(self, config: AnyConfig) -> bool:
+        return self.fits(config)
 
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
         return tcgen05_k_tile_us(config), store_us(config)
@@ -223,10 +227,13 @@ class TensorMemoryGroups(HopperGroups):
 class Sm120Groups(HopperGroups):
     """The same on sm_120a and its like."""
 
-    takes_rows = False
-
     def kernel(self, config: Any, gathered: bool = False) -> GroupedHopperGemm:
-        return (GroupedBlockScaledSm120Gemm if isinstance(config, BlockScaledSm120Config) else GroupedSm120Gemm)(config)
+        if isinstance(config, BlockScaledSm120Config):
+            return GroupedBlockScaledSm120Gemm(config)
+        return (GatheredSm120Gemm if gathered else GroupedSm120Gemm)(config)
+
+    def gathers(self, config: AnyConfig) -> bool:
+        return self.fits(config)
 
     def shares(self, config: Any) -> bool:
         """Whether a thread has room beside its sums: what blocks exchange takes some 8 registers of addresses."""

@@ -153,13 +153,18 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         problem, _, _ = cute.arch.block_idx()
         wait_then_let_next_begin()
         groups.fill(table, problem, self.config)
-        A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config, whole=False))
+        A, B, D = self.mapped(table, problem, groups)
         places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
         atoms = tma_A, tma_B, tma_D
         for i in cutlass.range_constexpr(MAPS):
             MANAGER.init_tensormap_from_atom(atoms[i], places[i], 0)
         MANAGER.fence_tensormap_initialization()
         MANAGER.update_tensormap((A, B, D), atoms, places, 0)
+
+    def mapped(self, table: cute.Tensor, problem: Any, groups: Groups) -> tuple:
+        """The matrices that tensor maps of a problem are made for: A, B and D."""
+        A, B, _, D = (stack(matrix) for matrix in matrices(table, problem, self.config, whole=False))
+        return A, B, D
 
     @cute.kernel
     def multiply_all(

@@ -268,7 +268,7 @@ class CutProduct:
             taken = [entry for entry in self.entries if entry.takes_rows]
             if not taken:
                 raise ArgumentError(
-                    f"kernel {self.entries[0].name} reads no rows by index: those of Hopper and Ampere do"
+                    f"kernel {self.entries[0].name} reads no rows by index: those of Blackwell, Hopper and Ampere do"
                 )
             return [entry.for_gathered_rows for entry in taken]
         if is_untransposed(Chain(self.functions)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.atoms.tma import ALIGNMENT, TmaCopy, TmaLoad, TmaPrefetch, TmaStore
 from tilewright.atoms.tma_im2col import TmaIm2colLoad
+from tilewright.atoms.tma_rows import TmaGather
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
@@ -61,6 +62,25 @@ def load_tensor(
     kind = TmaIm2colLoad if im2col_offsets else TmaLoad
     load, box = kind(U8.width, multicast=multicast_mask is not None), [box_operand(dst_mem, what)]
     issue_boxes(what, load, tma_descriptor, shared, box, coordinates, l2_cache_hint, im2col_offsets)
+
+
+def load_rows(
+    dst_mem: Any,
+    tma_descriptor: Any,
+    column: Any,
+    rows: Sequence[Any],
+    mbar: Any,
+    *,
+    l2_cache_hint: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """Copy the elements from ``column`` on of four ``rows`` of a matrix to shared memory, one behind the other, by a
+    tensor map with a box of one row; otherwise as :func:`load_tensor`. sm_100 and later."""
+    what = "tile::gather4"
+    shared = [place_operand(mbar, what, I64, 8)]
+    box = [box_operand(dst_mem, what)]
+    issue_boxes(what, TmaGather(U8.width), tma_descriptor, shared, box, (column, *rows), l2_cache_hint)
 
 
 def store_tensor(
