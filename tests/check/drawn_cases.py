@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from tests.check import tiles
 from tests.check.pairs import PAIRS, launch, numbers
 from tests.check.random_kernels import Drawn, DrawnLanes
 from tests.check.replay import POLLS, seed_of, without_places
+from tests.sim.random_threads import empty_results, run_threads
 from tilewright import cute, sim
 from tilewright.errors import SimulationError
+from tilewright.sim.checks import races
 
 RANDOM = {"drawn": Drawn, "lanes": DrawnLanes}
 
@@ -50,12 +53,14 @@ def pairs() -> dict[str, Any]:
 
 @cache
 def launch_of(kind: str, which: str) -> tuple[Callable[[], None], int]:
-    """A launch, and the seed of its schedule. ``kind``: ``tiles``, ``several``, ``drawn``, ``lanes``, ``bug``,
-    ``twin``."""
+    """A launch, and the seed of its schedule. ``kind``: ``tiles``, ``several``, ``drawn``, ``lanes``, ``threads``,
+    ``bug``, ``twin``."""
     if kind in ("bug", "twin"):
         pair = pairs()[which]
         return lambda: pair.run(kind == "bug"), seed_of(pair, kind == "bug")
     seed = int(which)
+    if kind == "threads":
+        return lambda: run_threads(seed, empty_results()), seed
     if kind in ("tiles", "several"):
         kinds = tiles.SEVERAL if kind == "several" else tiles.KINDS
         kernel, x, y = tiles.kernel_of(seed, kinds), numbers(tiles.THREADS), np.zeros(2 * tiles.THREADS, np.float32)
@@ -68,7 +73,8 @@ def launch_of(kind: str, which: str) -> tuple[Callable[[], None], int]:
 def report_of(kind: str, which: str, check: str = "all") -> str:
     """What the checks say of a launch, without places in files and memory."""
     run, seed = launch_of(kind, which)
-    with sim.options(check=check, seed=seed):
+    # The default checks would look at less without some short cuts: what they look at costs of their budget.
+    with sim.options(check=check, seed=seed), mock.patch.object(races, "BUDGET", 1 << 40):
         try:
             run()
         except SimulationError as error:

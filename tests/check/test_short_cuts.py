@@ -34,6 +34,8 @@ NOTICED_BY = {
     "reads before a barrier": ("tiles", "12"),
     "accesses told together": ("tiles", "5"),
     "issues told together": ("bug", "one_of_the_lanes_that_copy_does_not_wait"),
+    "loads of several ops told together": ("threads", "3"),
+    "places accessed again": ("bug", "part_sums_of_warps_read_too_early"),
     "accesses through several pointers": ("bug", "one_warp_releases_what_the_threads_of_four_have_read"),
     "stores of an op kept as one": ("several", "1"),
     "one effect for a call of cp.async": ("several", "2"),
@@ -68,7 +70,12 @@ OF_SEVERAL = (
     "stores of an op kept as one",
     "one effect for a call of cp.async",
 )
-BY_DEFAULT = ("asleep until something is undefined", "cells of 16 bytes")  # short cuts that all checks do not take
+BY_DEFAULT = (  # short cuts that all checks do not take
+    "asleep until something is undefined",
+    "cells of 16 bytes",
+    "loads of several ops told together",
+    "places accessed again",
+)
 
 
 @pytest.mark.parametrize("cut", SHORT_CUTS, ids=lambda cut: cut.name.replace(" ", "_"))

@@ -37,12 +37,12 @@ class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
     ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it.
     ``each_effect``: whether it wants an asynchronous effect for each repetition of a call, or one may stand for all.
-    ``counts``: whether it only adds up what it is told, so that loads of a stretch of straight code may be told
-    together at its last one. ``asleep``: events that it defines and does not listen for yet (:meth:`Events.wake`)."""
+    ``follows_issues``: whether it matters to it whether a load came before a ``cp.async`` of its stretch or after.
+    ``asleep``: events that it defines and does not listen for yet (:meth:`Events.wake`)."""
 
     follows_errors = False
     each_effect = True
-    counts = False
+    follows_issues = True
     asleep: frozenset[str] = frozenset()
 
     def begin(self, launch: Launch) -> None:
@@ -122,7 +122,8 @@ class Observer:
 
     def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
         """Loads by all lanes that several ops of a stretch make through one pointer: each op with its distances, which
-        are whole words. Only told where all observers count (:attr:`counts`)."""
+        are whole words. It is told at the first of them, and nothing between them writes or orders anything; nothing
+        is issued between them, either, for an observer that follows issues (:attr:`follows_issues`)."""
         for op, distances in copies:
             group.lanes.op = op
             self.pointed_together("load", pointer.buf, group, pointer, distances, access, no_values)
@@ -216,7 +217,6 @@ class Events:
         self.together: Callable[..., None] | None = None
         self.each: Callable[..., None] | None = None
         self.each_effect = False  # whether an observer follows each asynchronous effect
-        self.counts = False  # whether all observers only count
         self._hear(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
@@ -255,7 +255,6 @@ class Events:
         issues = [o for o in observers if _defines(o, "issue")]
         self.issued_together = _fan([o.issued_together for o in issues if "issue" not in o.asleep])
         self.each_effect = any(o.each_effect for o in observers if o in issues or _defines(o, "land"))
-        self.counts = all(o.counts for o in observers)  # so each of those that hear of accesses defines ``pointed``
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
         wanting = [o for o in observers if type(o).access is not Observer.access]
@@ -265,7 +264,8 @@ class Events:
         hear.sort(key=lambda o: not o.asleep)
         self.together = _fan([o.pointed_together for o in hear]) if content else None
         self.each = _fan([o.pointed_each for o in hear]) if content else None
-        self.loaded = _fan([o.loaded for o in hear])
+        self.loaded = _fan([o.loaded for o in hear if not o.follows_issues])
+        self.loaded_in_order = _fan([o.loaded for o in hear if o.follows_issues])
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)

@@ -48,7 +48,19 @@ class Offsets:
     """``array [L]`` int64, never written to. ``low``, ``high``, ``bits``: its least and greatest element, and all
     elements or-ed together (a low bit that is 0 there is 0 in each)."""
 
-    __slots__ = ("array", "_range", "_items", "_gap", "_by_warp", "_rows", "_moved", "_arranged", "_shared", "costs")
+    __slots__ = (
+        "array",
+        "_range",
+        "_items",
+        "_gap",
+        "_by_warp",
+        "_rows",
+        "_moved",
+        "_arranged",
+        "_shared",
+        "costs",
+        "reached",
+    )
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -61,6 +73,7 @@ class Offsets:
         self._rows: dict[int, WarpRows | None] = {}
         self._shared: list[SharedRows | None] = []  # once it is known
         self.costs: dict[Any, tuple[int, int]] = {}  # what a profile has counted: see profiling.py
+        self.reached: dict[Any, Any] = {}  # what the check for data races has found out: see checks/reach.py
 
     @property
     def range(self) -> tuple[int, int, int]:

@@ -156,7 +156,7 @@ def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
 class LaunchProfiler(Observer):
     """Hears of every op and access of one launch."""
 
-    counts = True
+    follows_issues = False
 
     def __init__(self, reports: Sequence[SimProfile], name: str, config: LaunchConfig) -> None:
         self.reports = reports

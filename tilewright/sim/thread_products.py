@@ -30,12 +30,13 @@ from tilewright.ir.types import F32, FragType, PtrType
 from tilewright.sim.access import access_of
 from tilewright.sim.direct_copies import is_direct
 from tilewright.sim.memory import Buffer
-from tilewright.sim.moves import Arrangement, tell_loads
+from tilewright.sim.moves import Arrangement
 from tilewright.sim.offsets import SharedRows
 from tilewright.sim.program import BasicBlock, Closure, nothing
 from tilewright.sim.values import FRAG, MASK, Ptr
 
 Slot = Callable[[Value], int]
+Told = tuple[tuple[Op, tuple[int, ...]], ...]  # copies through one pointer, each with its distances from it
 COMPUTE = frozenset("ptr.add ptr.cast ptr.toint ptr.fromint cast bitcast select sreg smem.alloc load".split())
 EMPTY = SharedRows(np.arange(0), np.arange(0))
 """The rows of a fragment to which nothing has been loaded."""
@@ -246,10 +247,22 @@ class ThreadProducts:
         distances = [self.bases[id(op)][1] for op in ops]
         registers = [chosen[0] for op in ops for chosen in op.attrs["registers"]]
         loads = SharedLoads(operand, base, sum(distances, ()), registers)
-        copies = tuple(zip(ops, distances, strict=True))
-        plain, told = [_steps(node)[at] for at in run], self.fresh(MASK)
+        plain, told, state = [_steps(node)[at] for at in run], self._told(node, run), self.fresh(MASK)
         for number, at in enumerate(run):
-            _steps(node)[at] = _load(plain, number, copies, loads, told)
+            _steps(node)[at] = _load(plain, number, told, loads, state)
+
+    def _told(self, node: BasicBlock, run: list[int]) -> list[Told]:
+        """For each of these copies the copies that observers hear of when it is their turn. Invariant: between copies
+        that are told together, at the first, is no cp.async, and so (:meth:`_loads`) nothing that orders, issues or
+        writes: observers find the same of each as in its own place."""
+        told: list[list[tuple[Op, tuple[int, ...]]]] = []
+        first = 0
+        for number, at in enumerate(run):
+            if number == 0 or any(map(_is_cp_async, node.ops[run[number - 1] : at])):
+                first = number
+            told.append([])
+            told[first].append((node.ops[at], self.bases[id(node.ops[at])][1]))
+        return [tuple(copies) for copies in told]
 
 
 def _steps(node: BasicBlock) -> list[Closure]:
@@ -259,6 +272,10 @@ def _steps(node: BasicBlock) -> list[Closure]:
 
 def _is_fma(op: Op) -> bool:
     return op.opcode == "call" and isinstance(op.attrs["atom"], UniversalFma) and op.attrs["atom"].type_d == F32
+
+
+def _is_cp_async(op: Op) -> bool:
+    return op.opcode == "call" and isinstance(op.attrs["atom"], (CpAsync, CpAsyncCommit))
 
 
 def _loaded_at_once(value: Value, ops: list[Op], bases: Any) -> int:
@@ -319,7 +336,7 @@ def _d_registers(plan: Any) -> tuple[int, ...]:
 def _only_computes(op: Op) -> bool:
     """Whether ``op`` neither writes to memory nor orders anything: what cp.async writes appears at a wait."""
     if op.opcode == "call":
-        return (is_direct(op) and not op.attrs["store"]) or isinstance(op.attrs["atom"], (CpAsync, CpAsyncCommit))
+        return (is_direct(op) and not op.attrs["store"]) or _is_cp_async(op)
     return op.opcode in TABLE or op.opcode in COMPUTE or op.opcode.startswith(("vec.", "frag."))
 
 
@@ -378,44 +395,55 @@ class SharedLoads:
         slots[self.operand.state] = rows
 
 
-def _load(
-    plain: list[Closure], number: int, copies: tuple[tuple[Op, tuple[int, ...]], ...], loads: SharedLoads, told: int
-) -> Closure:
-    """Of the copies with the steps ``plain`` that are done at the last of them the one with this number; observers hear
-    of each in its place, unless all of them only count. ``told``: the register that says how many they have heard of,
-    or (SharedRows) that they hear of all at the last."""
-    operand, last, (op, distances) = loads.operand, len(plain) - 1, copies[number]
+def _load(plain: list[Closure], number: int, told: list[Told], loads: SharedLoads, state: int) -> Closure:
+    """The copy with this number of those with the steps ``plain``: all are done at the last of them. Observers hear of
+    all at the first; those that follow issues hear here of the copies ``told[number]``, which are several or none.
+    ``state``: the register that has, from the first copy on, the rows (SharedRows) that the copies load together. Where
+    each is done by its plain step, it has how many of them those that follow issues have heard of before, or (None)
+    that these steps tell of them."""
+    operand, last, here = loads.operand, len(plain) - 1, told[number]
+    everything, before = sum(told, ()), sum(map(len, told[:number]))
 
     def run(group: Any, slots: list[Any]) -> None:
-        if number and type(slots[told]) is SharedRows:
+        known = slots[state] if number else loads.rows(group, slots)
+        if type(known) is SharedRows and not (group.events is not None and group.wave.launch.reports_ops):
+            if group.events is not None:
+                group.lanes.mask = None
+                if number == 0:
+                    group.events.loaded(group, slots[loads.base], operand.access, everything)
+                if here:
+                    group.events.loaded_in_order(group, slots[loads.base], operand.access, here)
+            slots[state] = known
             if number == last:
-                if group.events is not None:
-                    group.lanes.mask = None
-                    group.events.loaded(group, slots[loads.base], operand.access, copies)
-                loads.load(group, slots, slots[told])
+                loads.load(group, slots, known)
             return
-        rows = loads.rows(group, slots)
-        if number == 0 < last and rows is not None and (group.events is None or group.events.counts):
-            slots[told] = rows
-            return
-        before, slots[told] = slots[told] if number else 0, 0
-        if rows is None:
+        if type(known) is SharedRows:  # an observer has woken, and wants to hear of every op from now on
             operand.spread(slots)
-            events, group.events = group.events, None
-            for earlier in plain[:before]:  # an observer has woken, and wants to hear of every op from now on
-                earlier(group, slots)
-            group.events = events
+            _without_events(plain[:number], group, slots)
+            slots[state] = before
+        elif number == 0:
+            operand.spread(slots)
+            slots[state] = None
+        heard = slots[state]
+        if heard is None:
             plain[number](group, slots)
             return
-        slots[told] = before
-        if group.events is not None:
-            group.lanes.mask, group.lanes.op = None, op
-            tell_loads(group, slots[loads.base], distances, operand.access)
-        slots[told] = number + 1
-        if number == last:
-            loads.load(group, slots, rows)
+        if number >= heard:
+            group.lanes.mask = None
+            group.events.loaded_in_order(group, slots[loads.base], operand.access, everything[number : number + 1])
+        _without_events(plain[number : number + 1], group, slots)
 
     return run
+
+
+def _without_events(steps: list[Closure], g: Any, s: list[Any]) -> None:
+    """Take steps of which the observers have heard."""
+    events, g.events = g.events, None
+    try:
+        for step in steps:
+            step(g, s)
+    finally:
+        g.events = events
 
 
 def _empty(plain: Closure, state: int) -> Closure:

@@ -12,18 +12,18 @@ checks, and all checks of ``simt_f32`` 256^3 take 12 times the unchecked run ins
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.ir.target import WARP
-from tilewright.sim.checks.reach import Reach, Threads
-from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord
+from tilewright.sim.checks.accessors import Accessors
+from tilewright.sim.checks.reach import Reach, blocks_of
+from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord, SimilarLoads
 from tilewright.sim.checks.shadow import NEVER, THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
-    from tilewright.sim.checks.accessors import Accessors
     from tilewright.sim.checks.clocks import Clocks
     from tilewright.sim.checks.order import HappensBefore
     from tilewright.sim.group import Group
@@ -50,10 +50,12 @@ class PendingAccesses:
         self.changes = 0  # counts the writes that loads may have to be compared with
         self.limit = FEW
         # Loads of threads at one moment (group, version of the clocks, changes): bytes around them that no write
-        # reaches which these might race with, and the records of the loads.
+        # reaches which these might race with, found at this moment or, with no change since, at earlier ones of the
+        # group; and the records of the loads.
         self.moment: Any = None
         self.clear: list[tuple[int, int]] = []
         self.loads: list[AccessRecord] = []
+        self.begun = 0  # how many records began with loads like those before
         self.agent_reads: dict[Any, AgentReads] = {}  # by who reads (:func:`_who_reads`)
         self.number = 0  # of the last write
         self.whole_lines = True  # whether all writes were of such lines
@@ -61,14 +63,12 @@ class PendingAccesses:
 
     # -- is it apart? --------------------------------------------------------------------------------------------------
 
-    def add_similar_loads(
-        self, group: Group, span: tuple[int, int], pointers: Iterable[Any], nbytes: int, mask: Any, number: int
-    ) -> bool:
-        """Take more loads, through these pointers and within the bytes ``span``, if they are plainly like those before.
-        Invariant: True only for bytes of which :meth:`cannot_race` has found, at this moment of the group and with no
-        write since, that nothing which these loads could race with reaches them (``clear``)."""
-        moment = self.moment
-        if moment is None or moment[0] is not group or moment[1] != self.clocks.version or moment[2] != self.changes:
+    def add_similar_loads(self, group: Group, span: tuple[int, int], loads: Sequence[tuple[int, SimilarLoads]]) -> bool:
+        """Take more loads within the bytes ``span``, each with the number of its site, if they are plainly like those
+        before. Invariant: True only for bytes of which :meth:`cannot_race` has found for this group, with no write
+        since, that nothing which these loads could race with reaches them (``clear``); what a group knows of others
+        only grows, so that nothing which it knew can race with it later."""
+        if self.moment is None or self.moment[0] is not group or self.moment[2] != self.changes:
             return False
         low, high = span
         for start, stop in self.clear:
@@ -76,6 +76,7 @@ class PendingAccesses:
                 break
         else:
             return False
+        self._begin_moment(group)
         for record in self.loads:
             if low <= record.high + NEAR and record.low <= high + NEAR:
                 if low < record.low:
@@ -86,9 +87,26 @@ class PendingAccesses:
                 if parts is None or len(parts) >= PARTS:
                     return False
                 acting = parts[0][2]
-                parts.extend([(number, (pointer, nbytes, mask), acting) for pointer in pointers])
+                parts.extend([(number, load, acting) for number, load in loads])
                 return True
-        return False
+        acting = Accessors(self.order, group, "", loads[0][1].mask)
+        record = AccessRecord(Reach(low, high, blocks_of(group)), True, acting, [], self.moment)
+        assert record.parts is not None
+        record.parts.extend([(number, load, acting) for number, load in loads])
+        record.last = self.number
+        self._append(record)
+        self.loads.append(record)
+        self.begun += 1
+        acting.forget()
+        return True
+
+    def _begin_moment(self, group: Group) -> None:
+        """Forget what is not of this moment."""
+        known, self.moment = self.moment, (group, self.clocks.version, self.changes)
+        if known != self.moment:
+            self.loads = []
+            if known is None or known[0] is not group or known[2] != self.changes:
+                self.clear = []
 
     def add_similar_reads(self, reach: Reach, acting: Accessors, number: int) -> bool:
         """The same of reads by an agent. Invariant: what acts now is of the same warps and groups, and knew at its
@@ -144,9 +162,7 @@ class PendingAccesses:
         if load and _by_threads(acting):
             # The next loads may reach other lines between the first and the last, and other warps may reach these.
             clear = not met and all(record.happened_before(acting) for record in here)
-            moment = (acting.group, self.clocks.version, self.changes)
-            if moment != self.moment:
-                self.moment, self.loads, self.clear = moment, [], []
+            self._begin_moment(acting.group)
             if clear:
                 self.clear.append((start, stop))
         elif load and _by_agent(acting) and not met and all(record.happened_before(acting) for record in here):
@@ -293,9 +309,11 @@ class PendingAccesses:
 
     def _move_part(self, record: AccessRecord, number: int, reach: Any, acting: Accessors) -> None:
         shadow = self.shadow
-        if isinstance(reach, tuple):
-            pointer, nbytes, mask = reach
-            reach, acting = Threads(acting.group, pointer, nbytes, mask), acting.like(mask, nbytes >> shadow.shift)
+        if isinstance(reach, SimilarLoads):
+            acting = acting.like(reach.mask, reach.nbytes >> shadow.shift)
+            for one in reach.each(acting.group):
+                self._move_part(record, number, one, acting)
+            return
         where, entries = Cells(reach.cells(shadow.shift)), acting.entries(number)
         if record.load:
             shadow.read(Read(where, entries, record.newest if record.kind == THREADS else NEVER, record.floor))

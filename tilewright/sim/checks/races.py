@@ -27,7 +27,8 @@ from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.race_cells import CellCheck
-from tilewright.sim.checks.reach import Box, Pieces, Reach, Several, Threads, run_of, span_of
+from tilewright.sim.checks.reach import Box, Pieces, Reach, Several, Threads, run_of, span_at, span_of
+from tilewright.sim.checks.records import SimilarLoads
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
 from tilewright.sim.checks.shadow_pages import has_pages, shadow_of
 from tilewright.sim.checks.sites import THREAD, kernel_facts
@@ -146,18 +147,48 @@ class Races(Checker):
         number = self.plain_loads.get(id(group.lanes.op))
         if number is None or self.order.landing:
             return False
-        (low, high, _), add, nbytes = pointer.root.range, pointer.add, access.nbytes
-        span = low + add + min(distances), high + add + max(distances) + nbytes
-        pending, pointers = self.pending[group.wave], map(pointer.plus, distances)
-        return pending.add_similar_loads(group, span, pointers, nbytes, mask, number)
+        loads = [(number, SimilarLoads(pointer, distances, access.nbytes, mask))]
+        return self._keep_loads(group, span_at(pointer, distances, access.nbytes), loads)
 
     def _all_like_those_before(self, group: Group, pointers: Sequence[Any], access: Any) -> bool:
         """The same of loads by all lanes through several pointers."""
         number = self.plain_loads.get(id(group.lanes.op))
         if number is None or self.order.landing:
             return False
-        span = span_of(pointers, access.nbytes)
-        return self.pending[group.wave].add_similar_loads(group, span, pointers, access.nbytes, None, number)
+        loads = [(number, SimilarLoads(pointer, (0,), access.nbytes, None)) for pointer in pointers]
+        return self._keep_loads(group, span_of(pointers, access.nbytes), loads)
+
+    def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
+        """As :meth:`pointed_together` of each op. Mostly all are like those before, or like the first of them."""
+        if not isinstance(pointer.buf, SharedBuffer):
+            super().loaded(group, pointer, access, copies)
+        elif not self.stopped and not self._ops_like_those_before(group, pointer, access, copies):
+            super().loaded(group, pointer, access, copies[:1])
+            rest = copies[1:]
+            if rest and not self.stopped and not self._ops_like_those_before(group, pointer, access, rest):
+                super().loaded(group, pointer, access, rest)
+
+    def _keep_loads(self, group: Group, span: tuple[int, int], loads: Sequence[tuple[int, SimilarLoads]]) -> bool:
+        """Keep loads that are plainly like those before. A record that begins with them counts as an access."""
+        pending = self.pending[group.wave]
+        begun = pending.begun
+        taken = pending.add_similar_loads(group, span, loads)
+        if pending.begun > begun:
+            self._within_budget(STEP + 2 * group.lanes_count, group)
+        return taken
+
+    def _ops_like_those_before(self, group: Group, pointer: Any, access: Any, copies: Sequence[Any]) -> bool:
+        """The same of loads by all lanes that several ops make."""
+        numbers = [self.plain_loads.get(id(op)) for op, _ in copies]
+        if None in numbers or self.order.landing:
+            return False
+        loads = [
+            (number, SimilarLoads(pointer, distances, access.nbytes, None))
+            for number, (_, distances) in zip(numbers, copies, strict=True)
+            if number is not None
+        ]
+        span = span_at(pointer, [at for _, distances in copies for at in distances], access.nbytes)
+        return self._keep_loads(group, span, loads)
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any

@@ -183,13 +183,24 @@ class Several(Reach):
     """Accesses by all lanes of a group through each of several pointers, in the memory of each lane's block; each lane
     makes them one after another. They are of ``access``, and aligned to its width."""
 
-    __slots__ = ("group", "pointers", "access", "_starts")
+    __slots__ = ("group", "pointers", "access", "_starts", "_known")
 
     def __init__(self, group: Group, pointers: Sequence[Any], access: Any) -> None:
         self.group, self.pointers, self.access = group, pointers, access
         super().__init__(*span_of(pointers, access.nbytes), blocks_of(group))
         self.bytes = access.nbytes * len(pointers) * group.lanes_count
         self._starts: Array | None = None
+        self._known = self._known_of_root()
+
+    def _known_of_root(self) -> dict[str, Any]:
+        """What is found out once for all accesses that differ from these by whole lines of 16 bytes, such as those to
+        another stage of a ring: whether they are distinct, and their lines as if the first pointer were at 0."""
+        root, first = self.root, self.pointers[0].add
+        if root is None or first % 16:
+            return {}
+        key = tuple([p.add - first for p in self.pointers]), self.access
+        found: dict[str, Any] = root.reached.setdefault(key, {})
+        return found
 
     @property
     def whole_lines(self) -> bool:
@@ -211,6 +222,12 @@ class Several(Reach):
         return self._starts
 
     def distinct(self) -> bool:
+        if "distinct" not in self._known:
+            self._known["distinct"] = self._are_distinct()
+        found: bool = self._known["distinct"]
+        return found
+
+    def _are_distinct(self) -> bool:
         root, nbytes = self.root, self.access.nbytes
         if root is not None and root.gap(self.group) >= nbytes:
             (low, high, _), adds = root.range, sorted(p.add for p in self.pointers)
@@ -236,6 +253,15 @@ class Several(Reach):
         return run_of((self.starts() >> shift).reshape(-1), self.access.nbytes >> shift)
 
     def _find_lines(self) -> Array:
+        if self.root is None or self.pointers[0].add % 16:
+            return self._lines_reached()
+        first = self.pointers[0].add >> 4
+        if "lines" not in self._known:
+            self._known["lines"] = self._lines_reached() - first
+        found: Array = self._known["lines"] + first
+        return found
+
+    def _lines_reached(self) -> Array:
         nbytes = self.access.nbytes
         # What is not aligned to its size may begin and end inside of a line.
         count = max(1, nbytes >> 4) if self.access.width in (WIDEST, nbytes) else (nbytes >> 4) + 2
@@ -288,6 +314,12 @@ def span_of(pointers: Sequence[Any], nbytes: int) -> tuple[int, int]:
     """From where to where accesses through these pointers, of which each has a root, reach in shared memory."""
     ranges = [(p.root.range, p.add) for p in pointers]
     return min(r[0] + add for r, add in ranges), max(r[1] + add for r, add in ranges) + nbytes
+
+
+def span_at(pointer: Any, distances: Sequence[int], nbytes: int) -> tuple[int, int]:
+    """The same of accesses at these distances from one pointer."""
+    (low, high, _), add = pointer.root.range, pointer.add
+    return low + add + min(distances), high + add + max(distances) + nbytes
 
 
 def run_of(first: Array, count: int) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +13,29 @@ from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.accessors import Accessors
+    from tilewright.sim.group import Group
 
 FEW = 16  # accesses of a record, of which each is looked at
 PARTS = 1024  # accesses that one record stands for
 NEAR = 1024  # bytes between accesses that one record may stand for
-RecordedAccess = tuple[int, Any, "Accessors"]  # number of the site; reach, or (pointer, bytes, mask) of a load; who
+RecordedAccess = tuple[int, Any, "Accessors"]  # number of the site; Reach or SimilarLoads; who
+
+
+class SimilarLoads(NamedTuple):
+    """Loads of ``nbytes`` by threads at each of these distances from a pointer, whose cells nobody may ever ask for."""
+
+    pointer: Any
+    distances: Sequence[int]
+    nbytes: int
+    mask: Array | None
+
+    def each(self, group: Group) -> Iterator[Threads]:
+        return (Threads(group, self.pointer.plus(at), self.nbytes, self.mask) for at in self.distances)
+
+    def together(self, group: Group) -> Threads:
+        """One access that reaches all bytes from the first to the last of each lane."""
+        low, high = min(self.distances), max(self.distances)
+        return Threads(group, self.pointer.plus(low), high - low + self.nbytes, None)
 
 
 class AccessRecord:
@@ -120,7 +139,7 @@ class AccessRecord:
         for _, part, who in self.parts:
             if who.group is not first.group or who.now is not first.now or who.listed:
                 return None
-            here = (Threads(who.group, part[0], part[1], None) if isinstance(part, tuple) else part).ranges(who)
+            here = (part.together(who.group) if isinstance(part, SimilarLoads) else part).ranges(who)
             found = here if found is None else found.join(here)
         self._ranges = len(self.parts), found
         return found

@@ -25,7 +25,7 @@ from tilewright.ir.types import FragType, MemSpace, PtrType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.reach import span_of
+from tilewright.sim.checks.reach import span_at, span_of
 from tilewright.sim.checks.register_origins import RegisterOrigins
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 UNWRITTEN = 1  # the origin of shared memory that was never written
+MOST_PLACES = 512  # of accesses that are remembered for a group
 
 
 class Uninitialised(RegisterOrigins):
+    follows_issues = False  # what cp.async brings appears at a wait
+
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         known = kernel_facts(launch.program)
@@ -121,6 +124,12 @@ class Uninitialised(RegisterOrigins):
         self, verb: str, buffer: Any, group: Group, pointer: Any, access: Any, mask: Array | None, values: Any
     ) -> None:
         if isinstance(buffer, SharedBuffer):
+            if (
+                mask is None
+                and pointer.root is not None
+                and self._again(group, (pointer.root, pointer.add, 0, access.nbytes))
+            ):
+                return
             if not self._changes_nothing(verb, group, span_of((pointer,), access.nbytes), access):
                 super().pointed(verb, buffer, group, pointer, access, mask, values)
         elif buffer in self.arrays.held and verb != "store":
@@ -138,9 +147,9 @@ class Uninitialised(RegisterOrigins):
         values: Callable[[int], Any],
     ) -> None:
         if isinstance(buffer, SharedBuffer):
-            (low, high, _), add = pointer.root.range, pointer.add
-            span = low + add + min(distances), high + add + max(distances) + access.nbytes
-            if self._changes_nothing(verb, group, span, access):
+            if self._again(group, (pointer.root, pointer.add, tuple(distances), access.nbytes)):
+                return
+            if self._changes_nothing(verb, group, span_at(pointer, distances, access.nbytes), access):
                 return
         elif not self.arrays:
             return
@@ -157,12 +166,40 @@ class Uninitialised(RegisterOrigins):
         values: Callable[[int], Any],
     ) -> None:
         if isinstance(buffer, SharedBuffer):
+            if self._again(group, (access.nbytes, *[(p.root, p.add) for p in pointers])):
+                return
             if self._changes_nothing(verb, group, span_of(pointers, access.nbytes), access):
                 return
         elif not self.arrays:
             return
         for pointer in pointers:
             self.pointed(verb, buffer, group, pointer, access, None, None)
+
+    def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:
+        if isinstance(pointer.buf, SharedBuffer):
+            if self._again(group, (pointer.root, pointer.add, copies, access.nbytes)):
+                return
+            distances = [at for _, distances in copies for at in distances]
+            if self._changes_nothing("load", group, span_at(pointer, distances, access.nbytes), access):
+                return
+        elif not self.arrays:
+            return
+        super().loaded(group, pointer, access, copies)
+
+    def _again(self, group: Group, places: Any) -> bool:
+        """Whether the group has accessed these places of shared memory before, in all lanes. Invariant: while the check
+        is asleep, each access finds all of its cells written (else the check wakes), or writes them, and they stay so
+        until :meth:`WrittenCells.forget`."""
+        if not self.asleep:
+            return False
+        forgets = self.written_cells[group.wave].forgets
+        known: tuple[int, set[Any]] | None = group.registers.get("check.written")
+        if known is None or known[0] != forgets or len(known[1]) > MOST_PLACES:
+            known = group.registers["check.written"] = forgets, set()
+        if places in known[1]:
+            return True
+        known[1].add(places)
+        return False
 
     def _changes_nothing(self, verb: str, group: Group, span: tuple[int, int], access: Any) -> bool:
         """Whether accesses to the bytes ``span`` of shared memory find or change nothing. Invariant: True only where

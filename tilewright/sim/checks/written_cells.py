@@ -20,6 +20,7 @@ class WrittenCells:
         self.memory = memory[: blocks * cells].reshape(blocks, cells)
         self.dirty = np.ones(cells, bool)
         self.writes = 0  # that may have made places clean
+        self.forgets = 0
         self.looked: dict[tuple[int, int], int] = {}  # the writes before the last look, CLEAN: nothing is dirty there
 
     def has(self, start: int, stop: int) -> bool:
@@ -43,4 +44,5 @@ class WrittenCells:
         """Something undefined may have been stored anywhere."""
         self.dirty[:] = True
         self.looked.clear()
+        self.forgets += 1
         self.writes += 1
