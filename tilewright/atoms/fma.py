@@ -227,7 +227,7 @@ class DotProduct(ThreadMma):
         return values if values.dtype.itemsize == 4 else values.astype("int32")
 
     def emit(self, out: Emitter, op: Op) -> None:
-        from tilewright.atoms.mma_sync_text import _sum, rest_loops
+        from tilewright.atoms.mma_sync_text import rest_loops, sum_text
 
         d, a, b = (out.value(v) for v in op.operands)
         for i, j, k in rest_loops(out, op):
@@ -236,7 +236,7 @@ class DotProduct(ThreadMma):
                 out.line(f"{d}[{i}] = __dp4a(int({left}), int({right}), {d}[{i}]);")
                 continue
             va, vb = (static_offsets(op.attrs[f"{x}_layout"][0]) for x in "ab")
-            terms = [f"{a}[{_sum(j, p)}] * {b}[{_sum(k, q)}]" for p, q in zip(va, vb, strict=True)]
+            terms = [f"{a}[{sum_text(j, p)}] * {b}[{sum_text(k, q)}]" for p, q in zip(va, vb, strict=True)]
             out.line(f"{d}[{i}] += {' + '.join(terms)};")
 
 

@@ -15,7 +15,8 @@ from tilewright.layout.evaluate import static_offsets
 if TYPE_CHECKING:
     from tilewright.atoms.mma_sync import MmaSync
 
-_ASM = {"float": "f", "double": "d", "int32_t": "r", "uint32_t": "r"}
+_CONSTRAINTS = {"float": "f", "double": "d", "int32_t": "r", "uint32_t": "r"}
+"""The letters by which inline assembly asks for a register of a C++ type."""
 
 
 def register_type(type_: ScalarType, accumulator: bool) -> str:
@@ -26,36 +27,37 @@ def register_type(type_: ScalarType, accumulator: bool) -> str:
 
 
 def registers(type_: ScalarType, values: int) -> int:
+    """How many operand registers hold so many values of a thread."""
     return values if type_.width >= 32 else values * type_.width // 32
 
 
 def helper_source(atom: MmaSync, name: str, selector: int | None = None) -> str:
     """The device function ``name(d..., a..., b...)``: ``d`` by reference, accumulated in place; of a sparse A, with a
     ``selector``, its last argument is a word of metadata."""
-    kinds = [
+    operands = [  # the letter in the names of parameters, their C++ type, how many there are
         ("d", register_type(atom.type_d, True), registers(atom.type_d, size(atom.layout_c[1]))),
         ("a", register_type(atom.type_a, False), registers(atom.type_a, size(atom.layout_a[1]))),
         ("b", register_type(atom.type_b, False), registers(atom.type_b, size(atom.layout_b[1]))),
     ]
-    parameters = [f"{cpp}{'&' if x == 'd' else ''} {x}{i}" for x, cpp, count in kinds for i in range(count)]
-    slots: dict[str, str] = {}
-    position = 0
-    for x, _, count in kinds:
-        slots[x] = "{" + ", ".join(f"%{position + i}" for i in range(count)) + "}"
-        position += count
-    (_, d_type, d_count), *inputs = kinds
-    outs = ", ".join(f'"+{_ASM[d_type]}"(d{i})' for i in range(d_count))
-    ins = ", ".join(f'"{_ASM[cpp]}"({x}{i})' for x, cpp, count in inputs for i in range(count))
+    parameters = [f"{cpp}{'&' if x == 'd' else ''} {x}{i}" for x, cpp, count in operands for i in range(count)]
+    groups: dict[str, str] = {}  # the numbers of the asm operands of D, of A and of B, as PTX writes a vector of them
+    first = 0
+    for x, _, count in operands:
+        groups[x] = "{" + ", ".join(f"%{first + i}" for i in range(count)) + "}"
+        first += count
+    (_, d_type, d_count), *sources = operands
+    outputs = ", ".join(f'"+{_CONSTRAINTS[d_type]}"(d{i})' for i in range(d_count))
+    inputs = ", ".join(f'"{_CONSTRAINTS[cpp]}"({x}{i})' for x, cpp, count in sources for i in range(count))
     mnemonic = atom.mnemonic().replace("gc64", "f64").replace("c64", "f64")
-    more = ""
+    metadata = ""
     if selector is not None:
         parameters.append("uint32_t e")
-        ins, more = f'{ins}, "r"(e)', f", %{position}, {selector:#x}"
+        inputs, metadata = f'{inputs}, "r"(e)', f", %{first}, {selector:#x}"
     return (
         f"__device__ __forceinline__ void {name}({', '.join(parameters)}) {{\n"
-        f'  asm volatile("{mnemonic} {slots["d"]}, {slots["a"]}, {slots["b"]}, {slots["d"]}{more};"\n'
-        f"               : {outs}\n"
-        f"               : {ins});\n"
+        f'  asm volatile("{mnemonic} {groups["d"]}, {groups["a"]}, {groups["b"]}, {groups["d"]}{metadata};"\n'
+        f"               : {outputs}\n"
+        f"               : {inputs});\n"
         f"}}\n"
     )
 
@@ -68,7 +70,7 @@ def emit_mma_sync(atom: MmaSync, out: Emitter, op: Op) -> None:
         if atom.type_a == C64:
             _complex(out, name, operands)
         else:
-            out.line(f"{name}({', '.join(r for group in operands for r in group)});")
+            _call(out, name, operands)
 
 
 def emit_scaled(atom: Any, registers: MmaSync, out: Emitter, op: Op) -> None:
@@ -87,60 +89,57 @@ def emit_scaled(atom: Any, registers: MmaSync, out: Emitter, op: Op) -> None:
         '"h"(static_cast<uint16_t>(0)));\n'
         "}\n",
     )
-    texts, types = [], (registers.type_d, registers.type_a, registers.type_b)
-    for x, value, type_ in zip("dab", op.operands[:3], types, strict=True):
-        texts += _registers(out, value, str(op.attrs[f"{x}_offset"]), op.attrs[f"{x}_layout"][0], type_, x == "d")
-    out.line(f"{name}({', '.join([*texts, *map(out.value, op.operands[3:])])});")
+    first = tuple(str(op.attrs[f"{x}_offset"]) for x in "dab")
+    _call(out, name, _register_texts(registers, out, op, first), *map(out.value, op.operands[3:]))
 
 
 def emit_sparse(atom: Any, out: Emitter, op: Op) -> None:
     """``mma.sp`` for each step over the rest modes, written out: the selector is a constant of the instruction."""
-    d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
-    starts = [op.attrs[f"{x}_offset"] for x in "dab"]
-    d_m, d_n, a_m, a_k, b_n, b_k = (static_offsets(x) for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
-    stem, types = atom.cute_name.lower().split("_", 1)[1], (atom.type_d, atom.type_a, atom.type_b)
-    for k in range(len(a_k)):
-        for m in range(len(d_m)):
-            word, selector = atom.metadata_of(op, m, k)
-            name = f"mma_{stem}_{selector}"
-            out.helper(name, helper_source(atom, name, selector))
-            for n in range(len(d_n))[:: -1 if m & 1 else 1]:
-                bases = (d_m[m] + d_n[n], a_m[m] + a_k[k], b_n[n] + b_k[k])
-                texts: list[str] = []
-                for x, value, start, base, type_ in zip("dab", op.operands, starts, bases, types, strict=False):
-                    texts += _registers(out, value, str(start + base), op.attrs[f"{x}_layout"][0], type_, x == "d")
-                out.line(f"{name}({', '.join([*texts, f'{out.value(op.operands[3])}[{word}]'])});")
+    stem = atom.cute_name.lower().split("_", 1)[1]
+    for m, k, first in _steps(op):
+        word, selector = atom.metadata_of(op, m, k)
+        name = f"mma_{stem}_{selector}"
+        out.helper(name, helper_source(atom, name, selector))
+        _call(out, name, _register_texts(atom, out, op, first), f"{out.value(op.operands[3])}[{word}]")
 
 
 def operand_registers(atom: MmaSync, out: Emitter, op: Op) -> Iterator[list[list[str]]]:
     """For each step over the rest modes, the C++ texts of the registers of D, A and B."""
+    for first in rest_loops(out, op):
+        yield _register_texts(atom, out, op, first)
+
+
+def _call(out: Emitter, name: str, operands: list[list[str]], *more: str) -> None:
+    out.line(f"{name}({', '.join([*(register for group in operands for register in group), *more])});")
+
+
+def _register_texts(atom: Any, out: Emitter, op: Op, first: tuple[str, ...]) -> list[list[str]]:
+    """The C++ texts of the registers of D, A and B in one step, which begin at ``first`` in their fragments."""
     types = (atom.type_d, atom.type_a, atom.type_b)
-    for bases in rest_loops(out, op):
-        yield [
-            _registers(out, value, base, op.attrs[f"{x}_layout"][0], type_, x == "d")
-            for x, value, base, type_ in zip("dab", op.operands, bases, types, strict=True)
-        ]
+    return [
+        _registers(out, value, start, op.attrs[f"{x}_layout"][0], type_, x == "d")
+        for x, value, start, type_ in zip("dab", op.operands[:3], first, types, strict=True)
+    ]
 
 
 def _registers(out: Emitter, value: Value, base: str, v: Layout, type_: ScalarType, accumulator: bool) -> list[str]:
-    where = static_offsets(v)
-    if type_.width >= 32:
-        if accumulator or type_ in (F64, C64):
-            return [f"{out.value(value)}[{_sum(base, o)}]" for o in where]
-        return [out.register(value, _sum(base, o)) for o in where]
-    per = 32 // type_.width
+    """The C++ texts of the registers with the elements ``base + v(i)`` of a fragment; elements of less than 32 bits
+    share them."""
+    offsets = static_offsets(v)
+    if type_.width >= 32 and (accumulator or type_ in (F64, C64)):
+        return [f"{out.value(value)}[{sum_text(base, offset)}]" for offset in offsets]
+    firsts = offsets[:: max(1, 32 // type_.width)]
     if type_.width < 8:
         pack = out.helper(f"pack_b{type_.width}", _pack_source(type_.width))
-        return [f"{pack}(&{out.value(value)}[{_sum(base, o)}])" for o in where[::per]]
-    return [out.register(value, _sum(base, o)) for o in where[::per]]
+        return [f"{pack}(&{out.value(value)}[{sum_text(base, offset)}])" for offset in firsts]
+    return [out.register(value, sum_text(base, offset)) for offset in firsts]
 
 
 def _complex(out: Emitter, name: str, operands: list[list[str]]) -> None:
     """Four real products: (ar + i ai)(br + i bi), the negative one by negating ``ai``."""
+    of_d, of_a, of_b = operands
     for d, a, b, sign in (("x", "x", "x", ""), ("x", "y", "y", "-"), ("y", "x", "y", ""), ("y", "y", "x", "")):
-        of_d, of_a, of_b = operands
-        parts = [f"{r}.{d}" for r in of_d] + [f"{sign}{r}.{a}" for r in of_a] + [f"{r}.{b}" for r in of_b]
-        out.line(f"{name}({', '.join(parts)});")
+        _call(out, name, [[f"{r}.{d}" for r in of_d], [f"{sign}{r}.{a}" for r in of_a], [f"{r}.{b}" for r in of_b]])
 
 
 def _pack_source(bits: int) -> str:
@@ -162,47 +161,49 @@ def rest_loops(out: Emitter, op: Op) -> Iterator[tuple[str, str, str]]:
     Modes that are not a single stride are written out step by step.
     """
     d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
-    starts = [op.attrs[f"{x}_offset"] for x in "dab"]
     m, n, k = (size(x) for x in (d[1], d[2], a[2]))
     modes = (d[1], d[2], a[1], a[2], b[1], b[2])
     if m * n * k <= 4 or not all(_is_linear(x) for x in modes):
-        yield from _written_out(op, starts)
+        yield from (first for _, _, first in _steps(op))
         return
+    start_d, start_a, start_b = (op.attrs[f"{x}_offset"] for x in "dab")
     d_m, d_n, a_m, a_k, b_n, b_k = (_step(x) for x in modes)
     names = [out.name(x) for x in "mnk"]
-    with _loop(out, names[2], k) as k_, _loop(out, names[0], m) as m_, _loop(out, names[1], n) as n_:
+    with _loop(out, names[2], k) as at_k, _loop(out, names[0], m) as at_m, _loop(out, names[1], n) as at_n:
         if m > 1 and n > 2:
-            s = out.name("s")
-            out.line(f"int const {s} = {m_} & 1 ? {n - 1} - {n_} : {n_};")
-            n_ = s
+            there_and_back = out.name("s")
+            out.line(f"int const {there_and_back} = {at_m} & 1 ? {n - 1} - {at_n} : {at_n};")
+            at_n = there_and_back
         yield (
-            _affine(starts[0], (d_m, m_), (d_n, n_)),
-            _affine(starts[1], (a_m, m_), (a_k, k_)),
-            _affine(starts[2], (b_n, n_), (b_k, k_)),
+            _affine(start_d, (d_m, at_m), (d_n, at_n)),
+            _affine(start_a, (a_m, at_m), (a_k, at_k)),
+            _affine(start_b, (b_n, at_n), (b_k, at_k)),
         )
 
 
-def _written_out(op: Op, starts: list[int]) -> Iterator[tuple[str, str, str]]:
+def _steps(op: Op) -> Iterator[tuple[int, int, tuple[str, str, str]]]:
+    """``(m, k)`` of each step over the rest modes, in the order of :func:`rest_loops`, and the first registers of D, A
+    and B."""
     d, a, b = (op.attrs[f"{x}_layout"] for x in "dab")
+    start_d, start_a, start_b = (op.attrs[f"{x}_offset"] for x in "dab")
     d_m, d_n, a_m, a_k, b_n, b_k = (static_offsets(x) for x in (d[1], d[2], a[1], a[2], b[1], b[2]))
     for k in range(len(a_k)):
         for m in range(len(d_m)):
             for n in range(len(d_n))[:: -1 if m & 1 else 1]:
-                first = (d_m[m] + d_n[n], a_m[m] + a_k[k], b_n[n] + b_k[k])
-                d_, a_, b_ = (str(start + o) for start, o in zip(starts, first, strict=True))
-                yield d_, a_, b_
+                of_d, of_a, of_b = start_d + d_m[m] + d_n[n], start_a + a_m[m] + a_k[k], start_b + b_n[n] + b_k[k]
+                yield m, k, (str(of_d), str(of_a), str(of_b))
 
 
 def _is_linear(mode: Layout) -> bool:
     """Whether the offsets of the mode are ``i * step``."""
-    where = static_offsets(mode)
-    step = where[-1] // max(1, len(where) - 1)
-    return all(place == i * step for i, place in enumerate(where))
+    offsets = static_offsets(mode)
+    step = offsets[-1] // max(1, len(offsets) - 1)
+    return all(offset == i * step for i, offset in enumerate(offsets))
 
 
 def _step(mode: Layout) -> int:
-    where = static_offsets(mode)
-    return where[1] if len(where) > 1 else 0
+    offsets = static_offsets(mode)
+    return offsets[1] if len(offsets) > 1 else 0
 
 
 class _loop:
@@ -225,13 +226,14 @@ class _loop:
 
 
 def _affine(start: int, *terms: tuple[int, str]) -> str:
+    """``start`` plus ``step * name`` of each term, as C++ text."""
     parts = [name if step == 1 else f"{step} * {name}" for step, name in terms if step and name != "0"]
     if start or not parts:
         parts.append(str(start))
     return " + ".join(parts)
 
 
-def _sum(base: str, offset: int) -> str:
+def sum_text(base: str, offset: int) -> str:
     """``base + offset`` as C++ text, computed when the base is a number."""
     if base.isdecimal():
         return str(int(base) + offset)
