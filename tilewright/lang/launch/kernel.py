@@ -1,37 +1,27 @@
-"""``@cute.kernel`` and ``kernel(args...).launch(...)``: staging a kernel and appending its launch to the host
-function."""
+"""``@cute.kernel`` and ``kernel(args...).launch(...)``: what a launch may ask for, and the op of the host function that
+it becomes. :mod:`.stage_kernel` stages the kernel."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, Never, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Never, NoReturn, TypeAlias, overload
 
-from tilewright.errors import LaunchError, StagingError, VerifyError
+from tilewright.errors import LaunchError, StagingError
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Constant, Function, Location, Value, Variable
-from tilewright.ir.passes.cse import eliminate_common_subexpressions
-from tilewright.ir.passes.dce import eliminate_dead_code
-from tilewright.ir.passes.settle import settle_registers
-from tilewright.ir.passes.sink import sink_divisions
+from tilewright.ir.core import Constant, Function, Value
 from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
-from tilewright.ir.types import I32, I64, PtrType
-from tilewright.ir.verify import verify
-from tilewright.lang.arguments.signature import adapt, is_constexpr, is_integer_tree, numeric_annotation
+from tilewright.ir.types import I32, I64
 from tilewright.lang.arguments.streams import stream_handle
-from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.marked import MarkedFunction, P, Q, mark
+from tilewright.lang.launch.stage_kernel import stage_kernel
 from tilewright.lang.launch.tensor_maps import check_tensor_maps
-from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
-from tilewright.lang.staging import objects
-from tilewright.lang.staging import values as run_time
-from tilewright.lang.staging.builder import HostBuilder, StagingBuilder
+from tilewright.lang.staging.builder import HostBuilder
 from tilewright.lang.staging.location import fail, here, user_frame
 from tilewright.lang.staging.ranges import HintWarning
-from tilewright.lang.staging.values import Spec
 
 LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
 _LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
@@ -166,8 +156,7 @@ class KernelCall:
             "min_blocks": min_blocks_per_mp,
             "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
         }
-        block_shape = extents["block"]
-        values, function = stage_kernel(self.kernel, self.bound, bounds, block_shape)
+        values, function = stage_kernel(self.kernel, self.bound, bounds, extents["block"])
         check_tensor_maps(function, values)
         if block is None and (what := _asks_for_threads(function)):
             warnings.warn(
@@ -176,14 +165,12 @@ class KernelCall:
                 HintWarning,
                 stacklevel=2,
             )
-        needed = function.attrs["smem_bytes"]
-        builder = Builder.current()
-        handle = None if stream is None else _stream(stream)
         operands = [Int32(x).ir_value() for axis in ("grid", "block", "cluster") for x in shape[axis]]
-        operands.append(_smem(smem, needed, name))
-        operands += [handle] if handle is not None else []
-        about = {"kernel": function, "has_stream": handle is not None}
-        builder.emit("launch", [*operands, *values], (), about | ({"attributes": attributes} if attributes else {}))
+        operands.append(_smem(smem, function.attrs["smem_bytes"], name))
+        operands += [] if stream is None else [_stream(stream)]
+        about = {"kernel": function, "has_stream": stream is not None}
+        about |= {"attributes": attributes} if attributes else {}
+        Builder.current().emit("launch", [*operands, *values], (), about)
 
     __call__ = launch
 
@@ -291,144 +278,6 @@ def _stream(stream: Any) -> Value:
     if handle is None:
         raise fail(f"launch: {stream!r} is not a CUDA stream")
     return Constant(I64, handle)
-
-
-class StagedKernel(NamedTuple):
-    """A kernel's IR, the numbers of the parameters that it reads, all parameters, and what it was staged from."""
-
-    function: Function
-    kept: list[int]
-    params: list[Value]
-    dependencies: Dependencies
-
-
-def stage_kernel(
-    kernel: KernelFunction[...], bound: Any, bounds: dict[str, Any], block_shape: tuple[int | None, ...] = ()
-) -> tuple[list[Value], Function]:
-    """The values that the kernel takes, and its IR; one function for equal specialisations."""
-    signature = kernel.signature
-    builder = HostBuilder.now()
-    given = [(name, note, adapt(name, value, note)) for name, note, value in signature.parameters(bound)]
-    shapes = [_spec(name, note, value) for name, note, value in given]
-    values = [v for (name, _, value), spec in zip(given, shapes, strict=True) for v in spec.conform(value, name)]
-    key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in shapes), tuple(bounds.values()), block_shape)
-    known = builder.kernels.setdefault(key, [])
-    made = next((one for one in reversed(known) if one.dependencies.hold()), None)
-    first = made is None
-    if made is None:
-        # The host function may change what the kernel reads before it launches it again.
-        fixed = [spec.value for spec in shapes if isinstance(spec, run_time.StaticSpec)]
-        before, start = Dependencies([kernel.function], fixed), len(builder.dependencies)
-        function, kept, params = _trace(kernel, bound, given, shapes, bounds, block_shape)
-        functions = [kernel.function, *builder.dependencies[start:]]
-        made = StagedKernel(function, kept, params, Dependencies(functions, fixed, before))
-        known.append(made)
-    function, kept, params, _ = made
-    fresh = _extents(values, kept, params)
-    function.extents = fresh if first else {p: at for p, at in function.extents.items() if fresh.get(p) == at}
-    return [values[i] for i in kept], function
-
-
-def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[Value, tuple[int, int]]:
-    """The parameters that are not passed because they are extents of an array that is passed (:class:`Function`)."""
-    arrays = {values[i].hint: at for at, i in enumerate(kept) if isinstance(values[i].type, PtrType)}
-    found = {}
-    for i, value in enumerate(values):
-        name = value.hint
-        if i in kept or value.op is not None or not isinstance(name, run_time.ExtentName):
-            continue
-        if name.array in arrays and name.mode is not None:
-            found[params[i]] = (arrays[name.array], name.mode)
-    return found
-
-
-def _spec(name: str, annotation: Any, value: Any) -> Spec:
-    if is_constexpr(annotation) or (type(value) is int and is_integer_tree(annotation)):
-        return run_time.StaticSpec(value)
-    if type(value) in objects.LITERALS:
-        return run_time.NumberSpec(objects.number_class(value), True)
-    wanted = numeric_annotation(annotation)
-    if wanted is not None and not isinstance(value, Numeric):
-        raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
-    spec = run_time.spec_of(value, promote=False)
-    _learn(spec, value)
-    return spec
-
-
-def _learn(spec: Spec, value: Any) -> None:
-    """Facts about run-time integers of the host hold inside the kernel."""
-    if isinstance(spec, run_time.NumberSpec) and isinstance(value, Integer) and not value.is_static:
-        spec.facts = Facts(value.facts.nonneg, value.facts.divisibility, value.facts.bound)
-    elif isinstance(spec, run_time.CompoundSpec):
-        for part, item in zip(spec.parts, spec.split(value), strict=True):
-            _learn(part, item)
-
-
-def _trace(
-    kernel: KernelFunction[...],
-    bound: Any,
-    given: list[Any],
-    shapes: list[Spec],
-    bounds: dict[str, Any],
-    block_shape: tuple[int | None, ...],
-) -> tuple[Function, list[int], list[Value]]:
-    host = HostBuilder.now()
-    params: list[Value] = []
-    for (name, _, value), spec in zip(given, shapes, strict=True):
-        labels = run_time.value_names(spec, value, name)
-        params += [Value(t, label) for t, label in zip(spec.types(), labels, strict=True)]
-    function = Function(_name(host, kernel.name), "kernel", Block(list(params)))
-    host.dependencies.append(kernel.function)
-    shape = (*block_shape, 1, 1)[:3] if block_shape else None
-    builder = StagingBuilder(function.body, host.dependencies, shape, host.given)
-    rest = iter(params)
-    code = kernel.function.__code__
-    start = Location(code.co_filename, code.co_firstlineno)
-    function.variables = builder.variables
-    with builder.activate():
-        received = [kernel.received(spec.rebuild(rest)) for spec in shapes]
-        builder.variables += [Variable(name, x, start) for (name, _, _), x in zip(given, received, strict=True)]
-        result = kernel.signature.call(kernel.code, bound, received)
-    if result is not None:
-        raise StagingError(
-            f"the kernel {kernel.function.__qualname__} returns {result!r}; a kernel returns nothing: "
-            "write results into a tensor that it takes"
-        )
-    function.attrs.update(bounds, smem_bytes=builder.smem_bytes, source=kernel.function.__code__.co_filename)
-    if any(op.opcode == "call" and op.attrs["atom"].caps_registers for op in function.walk()):
-        function.attrs["min_blocks"] = bounds["min_blocks"] or 1  # without it the compiler ignores setmaxnreg
-    if function.attrs["smem_bytes"] > MOST_SMEM:
-        raise fail(
-            f"the kernel {function.name} allocates {function.attrs['smem_bytes']} bytes of shared memory; "
-            f"a block has {MOST_SMEM} at most"
-        )
-    _finish(function)
-    used = {operand for op in function.walk() for operand in op.operands}
-    kept = [i for i, p in enumerate(params) if p in used]
-    function.body.args[:] = [params[i] for i in kept]
-    return function, kept, params
-
-
-def _name(host: HostBuilder, base: str) -> str:
-    taken = {made.function.name for known in host.kernels.values() for made in known}
-    return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
-
-
-def _finish(function: Function) -> None:
-    eliminate_common_subexpressions(function)
-    eliminate_dead_code(function)
-    sink_divisions(function)
-    settle_registers(function)
-    try:
-        verify(function)
-    except VerifyError as wrong:
-        if "outside its scope" not in str(wrong):
-            raise
-        raise StagingError(
-            f"{wrong}\na run-time value is used where it does not exist: values of the host reach a kernel only as its "
-            "arguments, and values made inside a run-time branch or loop leave it only through variables "
-            "assigned before it"
-        ) from None
 
 
 @overload
