@@ -102,13 +102,12 @@ def real(elem: ScalarType, exact: Fraction, zero: float = 0.0) -> float:
 
 
 def power_of_two(value: float) -> float:
-    """The nearest power of two from 2^-127 to 2^127, of two equally near the larger one; NaN for all that is not
-    positive, or too large."""
-    if not 0 < value < math.inf:
+    """The least power of two from 2^-127 to 2^127 that is not below the number, 2^127 if there is none; NaN for numbers
+    below zero."""
+    if not value >= 0:
         return math.nan
-    power = max(math.frexp(value)[1] - 1, -127)
-    power += value >= 1.5 * 2.0**power
-    return 2.0**power if power <= 127 else math.nan
+    fraction, exponent = math.frexp(min(value, 2.0**127))
+    return 2.0 ** max(exponent - (fraction == 0.5), -127) if value else 2.0**-127
 
 
 def stored(elem: ScalarType, value: float) -> float:

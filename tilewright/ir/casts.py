@@ -37,7 +37,10 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
         return _saturating(dst, dst.largest)
     if src.is_float and dst.is_integer:
         return _float_to_integer(src, dst)
-    return _by_astype(dst.dtype, through=F32 if dst.name in ("bf16", "e8m0") else None)
+    if dst.name == "e8m0":
+        widen = cast_to_f32(src)
+        return lambda a: round_up_to_power(widen(a)).view(dst.dtype)
+    return _by_astype(dst.dtype, through=F32 if dst.name == "bf16" else None)
 
 
 def _exact(src: ScalarType, dst: ScalarType) -> Function:
@@ -67,6 +70,21 @@ def round_to_tf32(a: Any) -> Any:
     bits = array.view(np.uint32)
     rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(F32)
     return np.where(np.isfinite(array), rounded, array)[()]
+
+
+def round_up_to_power(a: Any) -> Any:
+    """f32 values as the biased exponents of the least powers of two from 2^-127 to 2^127 that are not below them: as
+    ``cvt.rp.satfinite.ue8m0x2.f32`` and CUTLASS's ``float_ue8m0_t`` convert. 255 for NaNs and numbers below zero.
+
+    >>> round_up_to_power(np.array([0.0, 1.0, 1.1, np.inf, -1.0], np.float32)) - np.uint8(127)
+    array([129,   0,   1, 127, 128], dtype=uint8)
+    """
+    array = np.asarray(a, F32)
+    bits = array.view(np.uint32) & np.uint32(0x7FFFFFFF)
+    # A fraction carries into the exponent; of the subnormal numbers those up to 2^-127 have the exponent 0.
+    exponents = np.minimum((bits + np.uint32(0x7FFFFF)) >> np.uint32(23), np.uint32(254))
+    exponents = np.where(bits <= 0x400000, np.uint32(0), exponents)
+    return np.where(array >= 0, exponents, np.uint32(255)).astype(np.uint8)[()]
 
 
 def _saturating(dst: ScalarType, largest: float) -> Function:

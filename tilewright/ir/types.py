@@ -222,8 +222,8 @@ E4M3 = ScalarType("e4m3", "float", 8, "float8_e4m3fn", "tw::e4m3", "uint8_t", "E
                   10, 20, "UINT8", "V1", "B", largest=448.0, specials="nan", stored=True)
 E5M2 = ScalarType("e5m2", "float", 8, "float8_e5m2", "tw::e5m2", "uint8_t", "E5M2", "float8_e5m2", "f8E5M2",
                   12, 19, "UINT8", "f1", "B", largest=57344.0, stored=True)
-# Powers of two, without sign and zero: scale factors. Conversions take the nearest, ties the larger one; what is no
-# positive number becomes NaN.
+# Powers of two, without sign and zero: scale factors. Conversions round up, so that what is divided by a factor fits,
+# and saturate; what is below zero becomes NaN.
 E8M0 = ScalarType("e8m0", "float", 8, "float8_e8m0fnu", "tw::e8m0", "uint8_t", "UE8M0", "float8_e8m0fnu", "f8E8M0FNU",
                   14, 33, "UINT8", packing="B", specials="nan", stored=True)
 # Smaller than a byte: memory and registers hold them packed in bytes.

@@ -48,11 +48,13 @@ __device__ __forceinline__ uint8_t e4m3_bits(float x) { return fp8_bits<3, 7, 0x
 __device__ __forceinline__ uint8_t e5m2_bits(float x) { return fp8_bits<2, 15, 0x7b, 0x7f>(x); }
 __device__ __forceinline__ float e4m3_value(uint8_t bits) { return fp8_value<3, 7, 0x80, 0x7f>(bits); }
 __device__ __forceinline__ float e5m2_value(uint8_t bits) { return fp8_value<2, 15, 0x7c, 0x7d>(bits); }
-// Powers of two: nearest, ties the larger one. NaN is 255, and what everything that is not positive and finite becomes.
+// Powers of two: the least that is not below the number, from 2^-127 to 2^127. 255 for NaNs and numbers below zero.
 __device__ __forceinline__ uint8_t e8m0_bits(float x) {
-  const uint32_t u = bitcast<uint32_t>(x), exponent = u >> 23;
-  if (u - 1 >= 0x7f7fffffu) return 255;
-  return uint8_t(exponent ? exponent + (u >> 22 & 1) : u >= 0x600000u);
+  const uint32_t u = bitcast<uint32_t>(x);
+  if (!(x >= 0.0f)) return 255;
+  if (x == 0.0f || u <= 0x400000u) return 0;  // up to 2^-127
+  const uint32_t exponent = (u + 0x7fffffu) >> 23;  // a fraction carries into it
+  return uint8_t(exponent < 254u ? exponent : 254u);
 }
 __device__ __forceinline__ float e8m0_value(uint8_t bits) {
   return bitcast<float>(bits == 255 ? 0x7fffffffu : bits ? uint32_t(bits) << 23 : 0x400000u);

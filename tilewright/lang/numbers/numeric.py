@@ -196,10 +196,11 @@ class Float8E5M2(Float, ir_type=ir.E5M2):
 
 class Float8E8M0FNU(Float, ir_type=ir.E8M0):
     """A power of two from 2^-127 to 2^127, or NaN, without sign: the scale factors of block-scaled MMAs. A storage
-    format; conversions take the nearest power, and the larger one of two.
+    format; conversions round up and saturate, as CUTLASS's ``float_ue8m0_t``, so zero becomes 2^-127. Numbers below
+    zero become NaN.
 
-    >>> Float8E8M0FNU(5), Float8E8M0FNU(6), Float8E8M0FNU(0.3)
-    (Float8E8M0FNU(4.0), Float8E8M0FNU(8.0), Float8E8M0FNU(0.25))
+    >>> Float8E8M0FNU(4), Float8E8M0FNU(5), Float8E8M0FNU(0.3)
+    (Float8E8M0FNU(4.0), Float8E8M0FNU(8.0), Float8E8M0FNU(0.5))
     """
 
     __slots__ = ()
