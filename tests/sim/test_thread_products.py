@@ -10,7 +10,7 @@ import pytest
 from tests.sim.random_threads import empty_results, run_threads
 from tilewright import sim
 from tilewright.errors import SimulationError
-from tilewright.sim import thread_products
+from tilewright.sim import shared_loads, thread_products
 from tilewright.sim.checks import races
 from tilewright.sim.thread_products import ThreadProducts
 
@@ -41,8 +41,8 @@ def test_random_programs(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, name, call)
 
     count(thread_products.Sums, "in_order")
-    count(thread_products.SharedLoads, "load")
-    count(thread_products.Operand, "spread")
+    count(shared_loads.SharedLoads, "load")
+    count(shared_loads.Operand, "spread")
     monkeypatch.setattr(races, "BUDGET", 1 << 40)  # what the default checks look at, else depends on how it is told
     # In the third and the 28th it matters whether a load came before a cp.async; in others a check wakes between.
     for seed in range(24) if check == "none" else (3, 6, 7, 28):
