@@ -25,19 +25,25 @@ EMPTY = SharedRows(np.arange(0), np.arange(0))
 
 
 class Operand:
-    """A fragment of A or B. ``fragment`` is its register; ``state`` says how it is kept: EMPTY, SharedRows, or None for
-    the registers of each lane. ``each``: registers that a copy loads side by side. ``wanted`` until lanes
-    turn out to be no grid."""
+    """A fragment of A or B that is kept once for each row (or column) of a warp's grid of lanes.
+
+    In the part of a warp, ``[32 * n]``, the rows' registers stand piece after piece, ``[n / each, rows, each]``; a
+    piece is what one copy loads side by side.
+    """
 
     def __init__(self, fragment: int, state: int, each: int) -> None:
-        self.fragment, self.state, self.each = fragment, state, each
+        self.fragment = fragment
+        self.state = state
+        """The register that has EMPTY, the SharedRows that were loaded, or None: each lane has its registers."""
+        self.each = each
         self.access = access_of(F32, each, each * F32.bytes, False)
         self.wanted = True
+        """Until the lanes turn out to be no grid: then each lane loads for itself."""
 
     def spread(self, slots: list[Any]) -> None:
         """Give each lane its registers."""
         state, slots[self.state] = slots[self.state], None
-        for rows, warps in kinds(state):
+        for rows, warps in states_by_warp(state):
             if rows is EMPTY:
                 continue
             fragment = slots[self.fragment]
@@ -51,18 +57,22 @@ class Operand:
             slots[self.fragment].reshape(-1, WARP, n)[warps] = found
 
 
-def kinds(state: Any) -> list[tuple[Any, Any]]:
-    """The states of warps, where groups that differed have met, and which warps have them (None: all)."""
+def states_by_warp(state: Any) -> list[tuple[Any, Any]]:
+    """Each state but None that warps have, with the numbers of these warps (None: all have it).
+
+    Where groups with different states have met, the register is an array of them, ``[lanes]``, as masks are: True and
+    False in it are of warps that had none.
+    """
     if not isinstance(state, np.ndarray):
         return [] if state is None else [(state, None)]
     by_warp = state[::WARP]
     found = {id(one): one for one in by_warp if one is not None and not isinstance(one, (bool, np.bool_))}
-    return [(one, np.flatnonzero([each is one for each in by_warp])) for one in found.values()]
+    return [(one, np.flatnonzero([its is one for its in by_warp])) for one in found.values()]
 
 
 class SharedLoads:
-    """Copies through a pointer (``base``), at ``distances``, to ``registers`` of an operand: of as many as a copy loads
-    side by side the first."""
+    """Copies to an operand through one pointer (the register ``base``), done once for the lanes that share. The copy at
+    ``distances[i]`` bytes from it loads the piece of the operand that begins at ``registers[i]``."""
 
     def __init__(self, operand: Operand, base: int, distances: tuple[int, ...], registers: list[int]) -> None:
         self.operand, self.base, access = operand, base, operand.access

@@ -8,6 +8,11 @@ another op looks at them. Groups part and meet by warps, whose parts of the frag
 
 Which lanes share is found out from the offsets, when the program runs. Where they do not, or the offsets are not known
 to be inside and aligned, or lanes rest, the fragments have the registers of each lane, and the plain steps go on.
+
+Invariant. Beside each such fragment a register, its *state*, says how its bytes are to be read: by lanes (None), by the
+rows of a warp (:class:`~.shared_loads.Operand`), or in the order of a product (:class:`Sums`). Every step that touches
+the fragment looks there first: the steps made here go on from it, and all other steps are preceded by one that gives
+each lane its registers.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from tilewright.ir.types import F32, FragType, PtrType
 from tilewright.sim.direct_copies import is_direct
 from tilewright.sim.offsets import SharedRows
 from tilewright.sim.program import BasicBlock, Closure, nothing
-from tilewright.sim.shared_loads import EMPTY, Operand, SharedLoads, Told, kinds, shared_load
+from tilewright.sim.shared_loads import EMPTY, Operand, SharedLoads, Told, shared_load, states_by_warp
 from tilewright.sim.values import FRAG, MASK
 
 Slot = Callable[[Value], int]
@@ -41,31 +46,34 @@ COMPUTE = frozenset("ptr.add ptr.cast ptr.toint ptr.fromint cast bitcast select 
 
 
 class Grid:
-    """Where the accumulators of a warp are in its part ``[32 * registers]``, for each element of the product ``[columns
-    * N, rows * M]``; a register that is the same for all lanes."""
+    """``places``: for each element of the product, whose ``shape`` is ``[columns * N, rows * M]``, where it is in a
+    warp's part ``[32 * registers]`` of the accumulators."""
 
     __slots__ = ("shape", "places")
-    ndim = 0
+    ndim = 0  # a register that has it is the same for all lanes
 
     def __init__(self, shape: tuple[int, int], places: Array) -> None:
         self.shape, self.places = shape, places
 
 
 class GridShape(NamedTuple):
-    """Of multiply-adds: ``m, n`` of a thread, the registers that copies load side by side, and D's registers: ``d`` in
-    the order ``n * M + m``, of ``registers``."""
+    """What the multiply-adds of one thread are."""
 
     m: int
     n: int
     each_a: int
+    """Registers that one copy to A loads side by side."""
     each_b: int
     d: tuple[int, ...]
+    """The registers of the sums, (m, n) at ``n * M + m``."""
     registers: int
+    """How many the fragment of the sums has."""
 
 
 @lru_cache(maxsize=256)
 def grid_of(shape: GridShape, a: SharedRows, b: SharedRows) -> Grid | None:
-    """None where the lanes are no grid of A's rows and B's."""
+    """The grid of lanes that share A by the rows ``a`` and B by the rows ``b``; None where the lanes are not one for
+    each pair of a row of A and one of B."""
     if a.count * b.count != WARP or len(np.unique(a.row * b.count + b.row)) != WARP:
         return None
     m, n = np.arange(shape.m), np.arange(shape.n)
@@ -79,14 +87,14 @@ def grid_of(shape: GridShape, a: SharedRows, b: SharedRows) -> Grid | None:
 
 
 class Sums:
-    """Accumulators: ``fragment`` is their register, ``kept`` the one with the sums in the order of the product, while
-    ``state`` has the Grid."""
+    """Accumulators that are kept in the order of the product until another op looks at them. While the register
+    ``state`` has a :class:`Grid`, the sums are in ``kept``, and what ``fragment`` has is old."""
 
     def __init__(self, fragment: int, kept: int, state: int) -> None:
         self.fragment, self.kept, self.state = fragment, kept, state
 
     def in_order(self, slots: list[Any], grid: Grid) -> Array:
-        """``[warps, *grid.shape]``."""
+        """The sums as the product has them, ``[warps, *grid.shape]``, to be added to in place."""
         if slots[self.state] is not grid:
             self.put_back(slots)
             fragment = slots[self.fragment]
@@ -97,8 +105,9 @@ class Sums:
         return found
 
     def put_back(self, slots: list[Any]) -> None:
+        """Give each lane its sums, in the fragment."""
         state, slots[self.state] = slots[self.state], None
-        for grid, warps in kinds(state):
+        for grid, warps in states_by_warp(state):
             fragment = slots[self.fragment]
             part = fragment.reshape(-1, WARP * fragment.shape[1])
             kept = slots[self.kept].reshape(len(part), -1)
@@ -113,8 +122,8 @@ class Sums:
 
 
 class ThreadProducts:
-    """The operands and the accumulators of a function that are kept so. ``bases``: by an op's id the pointer that
-    copies go through, and the distances from it."""
+    """Chooses the operands and sums of a function that are kept so, and makes their steps. ``bases``: for each copy, by
+    its id, the pointer that it goes through, and the distances from it in bytes (:mod:`.direct_copies`)."""
 
     def __init__(
         self,
@@ -125,11 +134,7 @@ class ThreadProducts:
         bases: dict[int, tuple[Value, tuple[int, ...]]],
     ) -> None:
         self.nodes, self.slot, self.fresh, self.bases = nodes, slot, fresh, bases
-        uses: dict[Value, list[Op]] = {}
-        for op in function.walk():
-            for value in dict.fromkeys((*op.results, *op.operands)):
-                if isinstance(value.type, FragType) and value.type.elem == F32:
-                    uses.setdefault(value, []).append(op)
+        uses = _uses_of_fragments(function)
         # Fragments that forwarding makes at their first use have a step for that already.
         elsewhere = {id(op) for node in nodes for at, op in enumerate(node.ops) if _steps(node)[at] is nothing}
         loaded = {
@@ -224,6 +229,16 @@ class ThreadProducts:
         return [tuple(copies) for copies in told]
 
 
+def _uses_of_fragments(function: Function) -> dict[Value, list[Op]]:
+    """The ops that make, read or write each fragment of float32, in the order of the program."""
+    uses: dict[Value, list[Op]] = {}
+    for op in function.walk():
+        for value in dict.fromkeys((*op.results, *op.operands)):
+            if isinstance(value.type, FragType) and value.type.elem == F32:
+                uses.setdefault(value, []).append(op)
+    return uses
+
+
 def _steps(node: BasicBlock) -> list[Closure]:
     assert isinstance(node.steps, list)
     return node.steps
@@ -303,6 +318,8 @@ def _only_computes(op: Op) -> bool:
 
 
 def _empty(plain: Closure, state: int) -> Closure:
+    """The step that makes an operand's fragment."""
+
     def run(group: Any, slots: list[Any]) -> None:
         plain(group, slots)
         slots[state] = EMPTY
@@ -359,6 +376,8 @@ def _matrix(part: Array, blocks: list[Block], rows: int) -> Array:
 
 
 def _after_putting_back(plain: Closure, sums: Sums) -> Closure:
+    """The step of an op that reads or writes the sums by lanes."""
+
     def run(group: Any, slots: list[Any]) -> None:
         if slots[sums.state] is not None:
             sums.put_back(slots)
