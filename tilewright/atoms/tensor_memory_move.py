@@ -149,8 +149,9 @@ class TmemMove(CopyInstruction):
 
 
 class _Place(NamedTuple):
-    """Of a warp: its row, the block's memory, the index (lanes, columns) of ``[32, registers]`` cells, with ``pack`` of
-    both halves of a register in a last mode, and the least and greatest column."""
+    """The cells that a warp reads or writes. ``row`` is the warp's, ``memory`` its block's, ``where`` the index (lanes,
+    columns) of ``[32, registers]`` cells (``[32, registers, 2]`` with ``pack``, which puts two in a register), and
+    ``columns`` the least and the greatest column."""
 
     row: int
     memory: TensorMemory

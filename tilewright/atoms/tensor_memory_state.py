@@ -192,9 +192,9 @@ class TensorMemories:
     def sides(
         self, lanes: Lanes, what: str, ctas: int, leads: bool = False
     ) -> list[tuple[int, list[tuple[int, TensorMemory]]]]:
-        """Of each active warp its row, and for each block that takes part the number of its first warp and its memory:
-        the warp's own block, or those of its pair, the one of even rank in the cluster first. ``leads``: only a warp
-        of that one may be here."""
+        """For each active warp its row, and the blocks that take part, each by the number of its first warp and its
+        memory: the warp's own block, or both of its pair, the one of even rank in the cluster first. ``leads``: only
+        warps of that one may be here."""
         ranks, count = lanes.sreg("cluster_ctarank"), lanes.sreg("cluster_nctarank")
         found = []
         for row, within, memory in self.of(lanes):

@@ -130,8 +130,9 @@ class Tcgen05InstrDesc(_Word, Int32):
         loc: Any = None,
         ip: Any = None,
     ) -> Tcgen05InstrDesc:
-        """Of these types and extents (M and N in elements); majors are 0 (K) or 1 (MN). ``sparse``: A is, with the
-        metadata that ``sparsity_selector`` selects; ``max_shift``: of B's columns, with ``.ws`` (0, 8, 16 or 32)."""
+        """The descriptor of an MMA with these types and extents (M and N in elements); majors are 0 (K) or 1 (MN).
+        ``sparse``: A is, with the metadata that ``sparsity_selector`` selects; ``max_shift``: the most columns by which
+        B is shifted, with ``.ws`` (0, 8, 16 or 32)."""
         a, b, c = (scalar_of(x) for x in (a_dtype, b_dtype, c_dtype))
         kind = next((k for k in ACCUMULATORS if {a, b} <= FORMATS[k].keys() and c in ACCUMULATORS[k]), None)
         if kind is None or kind.startswith("mx"):

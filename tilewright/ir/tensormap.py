@@ -34,7 +34,7 @@ ATOM_32B = 4
 GROUP = 128
 """Numbers of 4 and 6 bits that TMA expands (``EXPANDED``): a box is so many wide, and they come in multiples of it."""
 CORNER_BITS = {3: 16, 4: 8, 5: 5}
-"""Of im2col copies, by the rank: the bits of a corner (signed) and of an offset (unsigned)."""
+"""The bits of a corner (signed), and of an offset (unsigned), of im2col copies, by the rank of the tensor."""
 MOST_CHANNELS, MOST_PIXELS, LONGEST_STEP = 256, 1024, 8
 REMEMBERED = 1024
 _ELEMENTS = (*SCALARS.values(), B4X16, *EXPANDED.values())

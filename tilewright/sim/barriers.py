@@ -155,8 +155,8 @@ class ConditionWait:
 
 
 def _meeting(group: Any, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of a barrier of a group's blocks: their keys, the threads of each, which of them each warp is of, and the rows of
-    the warps; found once."""
+    """What a barrier of a group's blocks needs to know, found once: the blocks' keys, the threads of each block, the
+    number of its block for each warp, and the rows of the warps."""
     found = group.registers.get(("barrier", number))
     if found is None:
         blocks, counts = group.blocks

@@ -124,7 +124,7 @@ def _switch(text: str) -> bool:
 
 _current: SimulatorOptions | None = None
 _outside: list[list[SimulatorOptions]] = []
-"""Of each ``with options`` that has not ended, the options outside of it."""
+"""The options outside of each ``with options`` that has not ended."""
 
 
 def current_options() -> SimulatorOptions:

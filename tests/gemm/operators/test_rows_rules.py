@@ -123,7 +123,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> LaunchesByRows:
 def bind(kept: LaunchesByRows, rows: int, wide: Any = None) -> None:
     kept.take(rows, planned(problem(rows)), passing=False)
     at = launch_key(kept.plans[module.planned_rows(rows)][0]), wide or wide_operands(kept.problem)
-    kept.bound[at] = Launch(planned(problem(rows)))  # type: ignore[assignment]  # a stand-in
+    kept.bound[at] = Launch(planned(problem(rows)))  # a stand-in
 
 
 def test_the_first_ranges_get_their_best_kernels(kept: LaunchesByRows) -> None:
@@ -145,7 +145,7 @@ def test_a_product_that_passes_counts_its_launches(kept: LaunchesByRows, passing
 
 
 def test_operands_become_wide_at_the_row_that_the_array_says(kept: LaunchesByRows) -> None:
-    least = kept.reach[0][2]  # type: ignore[index]  # of A
+    least = kept.reach[0][2]  # of A
     (of_a, _, of_c, of_d) = kept.reach
     assert of_a and of_c and of_d and least > of_c[2] == of_d[2]
     for rows, wide in ((least - 1, (False, False, True, True)), (least, (True, False, True, True))):
@@ -161,7 +161,7 @@ def test_a_kernel_that_is_compiled_is_waited_for_with_another(
     """Until it is there, a range is multiplied by a product with the same wide operands, but in no captured graph."""
     compiling: Future[None] = Future()
     plan, one = planned(problem(24)), problem(24)
-    kept.learn(Launch(plan, compiling, one))  # type: ignore[arg-type]  # a stand-in
+    kept.learn(Launch(plan, compiling, one))  # a stand-in
     ((other, product),) = kept.bound.items()
     kept.take(24, replace(plan, dynamic=not plan.dynamic), passing=False)  # its own kernel, which nothing has bound
     made = kept.product(24, (24, 256))
@@ -181,5 +181,5 @@ def test_a_kernel_that_is_compiled_is_waited_for_with_another(
 
 
 def test_a_product_that_waits_for_nothing_is_no_substitute(kept: LaunchesByRows) -> None:
-    kept.learn(Launch(planned(problem(24)), None, problem(24)))  # type: ignore[arg-type]  # a stand-in
+    kept.learn(Launch(planned(problem(24)), None, problem(24)))  # a stand-in
     assert not kept.meanwhile and kept.passing == {24: False}

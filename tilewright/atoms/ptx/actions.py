@@ -47,6 +47,7 @@ def _add(step: Step) -> None:
 
 @known("mul", "mad", "mul24", "mad24")
 def _mul(step: Step) -> None:
+    """``lo`` and ``hi`` are the halves of the product, ``wide`` is all of it, in twice the bits."""
     kind = step.kind
     if kind.elem.is_float:
         if step.name == "mad":
@@ -105,6 +106,7 @@ def _fma(step: Step) -> None:
 
 @known("min", "max")
 def _least(step: Step) -> None:
+    """Of a NaN and a number the number, but with ``.NaN`` the NaN."""
     if not step.kind.elem.is_float:
         step.only()
         return step.write(on_lanes(step.name, step.kind.elem)(step.read(1), step.read(2)))
@@ -118,6 +120,7 @@ def _least(step: Step) -> None:
 
 @known("div", "rem")
 def _quotient(step: Step) -> None:
+    """Division by zero, undefined in PTX, gives a quotient of all ones and the dividend as remainder, as on GPUs."""
     if step.kind.elem.is_float:
         step.modifiers = [m for m in step.modifiers if m not in ("approx", "full")]
         return _floating(step, step.name, 2)
@@ -149,6 +152,7 @@ _FUNCTIONS = {
 
 @known(*_FUNCTIONS)
 def _function(step: Step) -> None:
+    """Computed in float64 and rounded once: exact for ``sqrt.rn``, better than a GPU's ``approx``."""
     step.only("approx", *_ROUNDINGS)
     step.modifiers = [m for m in step.modifiers if m != "approx"]
     value = step.float_inputs(step.read(1))
@@ -175,6 +179,7 @@ def _not(step: Step) -> None:
 
 @known("shl", "shr")
 def _shift(step: Step) -> None:
+    """Shifts by as many bits as the register has, or more, leave zeros (copies of the sign); NumPy's are undefined."""
     step.only()
     value, by = step.read(1), step.read(2, Kind(U32))
     most = step.kind.width - 1
@@ -186,6 +191,8 @@ def _shift(step: Step) -> None:
 
 @known("shf")
 def _funnel(step: Step) -> None:
+    """32 bits of the 64 of ``high:low``: the upper ones after a shift to the left, the lower ones after one to the
+    right."""
     step.only("l", "r", "wrap", "clamp")
     low, high, by = (step.read(i, Kind(U32)).astype(np.uint64) for i in (1, 2, 3))
     by = by & np.uint64(31) if "wrap" in step.modifiers else np.minimum(by, np.uint64(32))
@@ -195,10 +202,11 @@ def _funnel(step: Step) -> None:
 
 @known("lop3")
 def _lop3(step: Step) -> None:
+    """Bit i of the table is the result where the bits of (a, b, c) are those of i."""
     step.only()
     a, b, c = (step.read(i) for i in (1, 2, 3))
     table = int(step.read(4, Kind(U32))[0])
-    value = a - a
+    value = np.zeros_like(a)
     for i in range(8):
         if table >> i & 1:
             value |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
@@ -215,6 +223,8 @@ def _prmt(step: Step) -> None:
 
 @known("popc", "clz", "brev", "bfind")
 def _count(step: Step) -> None:
+    """Ones (popc), zeros above the highest one (clz), the place of the highest one or -1 (bfind), bits in the other
+    order (brev)."""
     step.only()
     value, width = step.read(1), step.kind.width
     if step.name == "popc":
@@ -232,6 +242,8 @@ def _count(step: Step) -> None:
 
 @known("bfe", "bfi")
 def _field(step: Step) -> None:
+    """``length`` bits from ``start`` on, both of 8 bits: taken out (bfe) or put in (bfi). What lies beyond the register
+    is left out; 64 bits hold the fields of both widths, and shifts are kept below 64."""
     step.only()
     unsigned = Kind(SCALARS[f"u{step.kind.width}"])
     first = 2 if step.name == "bfe" else 3
@@ -295,6 +307,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 @known("setp")
 def _setp(step: Step) -> None:
+    """One or two predicates, the second the opposite. With a NaN comparisons fail, those that end in ``u`` hold."""
     compare, *rest = step.modifiers
     step.modifiers = rest
     step.only("ftz", "and", "or", "xor")
@@ -360,6 +373,8 @@ def _whole_warp(step: Step) -> None:
 
 @known("shfl")
 def _shfl(step: Step) -> None:
+    """The value by :class:`~tilewright.atoms.warp.Shuffle`; the optional predicate says whether the source lane was in
+    range (PTX ISA, ``shfl.sync``: ``j``, ``maxLane`` and ``pval``)."""
     _whole_warp(step)
     step.only("sync", "idx", "up", "down", "bfly")
     if "sync" not in step.modifiers:
@@ -372,12 +387,12 @@ def _shfl(step: Step) -> None:
     target, *valid = given if isinstance(given, tuple) else (given,)
     step.registers.write(target, moved, step.kind, None)
     if valid:
-        lane = lanes.lane()
-        b, clamp, segment = offset & 31, control & 31, control >> 8 & 31
-        highest = lane & segment | clamp & ~segment
-        source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lane & segment | b & ~segment}
-        picked = source[shuffle.kind]
-        step.registers.store(valid[0], picked >= highest if shuffle.kind == "up" else picked <= highest, None)
+        lane, by = lanes.lane(), offset & 31
+        clamp, segment = control & 31, control >> 8 & 31
+        last = lane & segment | clamp & ~segment
+        sources = {"up": lane - by, "down": lane + by, "bfly": lane ^ by, "idx": lane & segment | by & ~segment}
+        source = sources[shuffle.kind]
+        step.registers.store(valid[0], source >= last if shuffle.kind == "up" else source <= last, None)
 
 
 @known("vote")
@@ -438,6 +453,7 @@ def act(registers: Registers, statement: Statement) -> None:
 
 
 def _act_as_given(step: Step, function: Callable[..., Any]) -> None:
+    """Do a statement by the function that a program has given for its opcode."""
     targets = step.operands[0] if isinstance(step.operands[0], tuple) else step.operands[:1]
     sources = [part for o in step.operands[1:] for part in (o if isinstance(o, tuple) else (o,))]
     registers = step.registers

@@ -18,7 +18,7 @@ from tilewright.experimental.task_scheduling.work_queue import WorkQueue
 from tilewright.lang.numbers.numeric import unwrap
 
 MOST_STEPS = 20000
-"""Of all tasks together in the simulated run; longer loops are cut to as many iterations as fit."""
+"""The most steps of all tasks together in the simulated run; longer loops are cut to as many iterations as fit."""
 
 _PRODUCER = ("acquire", "try_acquire", "commit")
 _TAGS = {"first": "F", "last": "L", "every": "E", "true": "?", "false": "?", "skippable": "S"}

@@ -76,8 +76,8 @@ class BlockScaledMainloop(FactorsMainloop, TensorMemoryMainloop):
         return cute.make_layout((((of_row, blocks), of_k), of_tile, (inner, along_k), stages), stride=stride)
 
     def in_tensor_memory(self, mma: cute.TiledMma, part: ScaledFragments) -> tuple[tuple, tuple]:
-        """Of the factors of A and of B: the copy to tensor memory with what it reads and writes, and what the MMA
-        reads."""
+        """The copies of A's and of B's factors to tensor memory, each with what it reads and writes, and the factors
+        there, as the MMA reads them."""
         config = self.config
         (bM, bN, bK), vector, place = config.tile, config.vector, part.place
         tile = bM * config.ctas, bN, bK

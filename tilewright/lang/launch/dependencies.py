@@ -55,7 +55,7 @@ SETTINGS = ("CUTE_DSL_ARCH", "TILEWRIGHT_OUTSIDE_REGISTERS")
 _BY_TEXT = frozenset(("getattr", "vars", "dir", "eval", "exec", "globals", "attrgetter", "getmembers", "__dict__"))
 """What reads variables by names that the program makes: of modules all are compared then."""
 _OF_SCOPE = frozenset(("eval", "exec", "globals"))
-"""Of these names, those that read variables of the function's own module."""
+"""The names among these that read variables of the function's own module."""
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _ATTRIBUTES = operator.attrgetter("__dict__")
 

@@ -156,5 +156,5 @@ STEPS: dict[type, Callable[[Any], tuple[list[Any], list[Any]]]] = {
     **dict.fromkeys(map(type, (iter([]), iter(()), reversed([]), reversed(()))), _rest_of_sequence),
     **dict.fromkeys((enumerate, zip, map, filter), _drawn_from),
 }
-"""Of iterators that tell where they are: the sequences that they still read, which have a name so far, and what else
-they may still give; not the elements that have passed."""
+"""For iterators whose place can be asked for: what they may still give, as the sequences that they read on, which may
+have names, and other values. Elements that have passed are left out."""

@@ -64,9 +64,9 @@ class InFlight(NamedTuple):
 
 
 class WarpInFlight:
-    """Of one warp: what is in flight, by the agent. ``executed``: the fences, commits and waits of wgmma that it has
-    executed, which are compared with those of the other ``members`` of its warpgroup at the end: that costs less than
-    looking at each."""
+    """What is in flight of one warp, by the agent. ``executed``: the fences, commits and waits of wgmma that it has
+    executed. They are compared with those of the other ``members`` of its warpgroup at the end, which costs less than
+    a look at each."""
 
     def __init__(self, warp: Actor, members: list[WarpInFlight]) -> None:
         self.warp, self.members = warp, members

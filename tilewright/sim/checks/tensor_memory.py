@@ -47,9 +47,10 @@ class _Use(NamedTuple):
 
 
 class _Side:
-    """Of a warp: ``points``, the clocks of its fences ``before_thread_sync`` and commits; ``known``, by other warp, how
-    many of that one's points it knew of at its last fence ``after_thread_sync``; ``flying``, the numbers of its loads
-    and stores that it has not waited for, by their agent."""
+    """What the order of a warp's accesses to tensor memory depends on. ``points``: the clocks of its fences
+    ``before_thread_sync`` and commits; ``known``: for each other warp, how many of its points this warp knew of at its
+    last fence ``after_thread_sync``; ``flying``: the numbers of its loads and stores that it has not waited for, by
+    their agent."""
 
     __slots__ = ("points", "known", "flying")
 
@@ -60,8 +61,9 @@ class _Side:
 
 
 class _Cells:
-    """Of one block's tensor memory: by cell, the number of the last write and the last read, 0: none. ``again``: the
-    number and the cells of the newest use, if that was a write with which nothing was wrong."""
+    """The uses of one block's tensor memory: for each cell the numbers of its last write and last read; 0 where there
+    was none. ``again``: the number and the cells of the newest use, if that was a write with which nothing was
+    wrong."""
 
     __slots__ = ("written", "read", "allocations", "again")
 

@@ -354,7 +354,7 @@ class TmaPlan:
         return found
 
     def _expanding_problems(self) -> list[str]:
-        """Of numbers that TMA expands to 16 bytes for 16 (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
+        """What does not fit numbers that TMA expands, 16 to 16 bytes (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
         what = f"{self.source} expanded to 16 bytes for 16 numbers"
         found = []
         if self.box[0] != GROUP:
