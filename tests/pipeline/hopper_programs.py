@@ -33,6 +33,8 @@ class Broadcast:
         self.size = m * n
         self.layout = cute.make_layout((1, m, n, 1))
         self.peers = (n if mcast[0] else 1) + (m if mcast[1] else 1) - 1
+        # The last two warps of a block; in other programs warp 0 initialises both, as by default.
+        self.initializing_warps = (warps - 1, warps + (bug == "no such warp"))
 
     @property
     def consumer_group(self) -> Any:
@@ -73,6 +75,7 @@ class Broadcast:
             tx_count=128 * self.peers + {"too many bytes": 4, "too few bytes": -4}.get(self.bug, 0),
             mcast_mode_mn=self.mcast,
             defer_sync=self.bug == "no sync",
+            initializing_warps=self.initializing_warps,
         )
         producer, consumer = pipe.make_participants()
         if cutlass.const_expr(self.bug == "wrong phase"):

@@ -113,6 +113,7 @@ def outcome(program: Any, shape: tuple[int, ...], wanted: Any = None) -> str:
         ("no wait", ["more arrivals than it expects"]),
         ("no tail", ["all threads of that block have ended"]),
         ("no sync", ["no mbarrier has been initialised"]),
+        ("no such warp", ["no mbarrier has been initialised"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

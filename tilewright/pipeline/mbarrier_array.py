@@ -36,10 +36,11 @@ class MbarrierArray(SyncObject):
 
     ``agent``: how a stage is signalled, and by whom: each phase waits for one arrival of every thread of the group, and
     with ``PipelineOp.TmaLoad`` for ``tx_count`` bytes that each arrival expects.
-    Making the array initialises the mbarriers; others may use them after a barrier of the block.
+    Making the array initialises the mbarriers, by the first lane of ``initializing_warp``; others may use them after a
+    barrier of the block.
     """
 
-    __slots__ = ("group", "num_stages", "op_type", "storage", "tx_count")
+    __slots__ = ("group", "initializing_warp", "num_stages", "op_type", "storage", "tx_count")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class MbarrierArray(SyncObject):
         tx_count: int = 0,
         *,
         initialise: bool = True,
+        initializing_warp: int = 0,
         loc: Any = None,
         ip: Any = None,
     ) -> None:
@@ -62,6 +64,7 @@ class MbarrierArray(SyncObject):
         self.storage, self.num_stages = barrier_storage, num_stages
         self.op_type, self.group = agent
         self.tx_count = tx_count
+        self.initializing_warp = initializing_warp
         if self.op_type not in _ARRIVING:
             raise ConstraintError(f"MbarrierArray: {self.op_type} does not arrive at mbarriers here")
         if tx_count and self.op_type is not PipelineOp.TmaLoad:
@@ -77,8 +80,8 @@ class MbarrierArray(SyncObject):
         return MbarrierArray(self.storage, self.num_stages, (new_op_type, self.group), count, initialise=False)
 
     def mbarrier_init(self, *, loc: Any = None, ip: Any = None) -> None:
-        """The first thread of warp 0 initialises all mbarriers."""
-        first = (warp_idx() == 0) & (lane_idx() == 0)
+        """The first lane of the initialising warp initialises all mbarriers."""
+        first = (warp_idx() == self.initializing_warp) & (lane_idx() == 0)
         arrivals = self.group.arrivals
         with only_if(as_numeric(first).ir_value(), "initialisation of mbarriers"):
             for stage in range(self.num_stages):

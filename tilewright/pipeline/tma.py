@@ -56,6 +56,7 @@ class PipelineTmaAsync(PipelineAsync):
         mcast_mode_mn: tuple[int, int] = (1, 1),
         defer_sync: bool = False,
         stage_tensors: Sequence[Any] | None = None,
+        initializing_warps: tuple[int, int] = (0, 0),
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineTmaAsync:
@@ -76,11 +77,14 @@ class PipelineTmaAsync(PipelineAsync):
             mcast_mode_mn: whether A is multicast along the rows of the cluster, and B along its columns.
             defer_sync: leave out the barrier at the end, because the caller has ``pipeline_init_arrive`` and
                 ``pipeline_init_wait`` before the first use.
+            initializing_warps: the warps that initialise the full and the empty mbarriers, some 7 cycles each.
         """
         check_cluster(cta_layout_vmnk, mcast_mode_mn)
         empties = releases(consumer_group, peers(cta_layout_vmnk, mcast_mode_mn))
         bytes_ = transaction_bytes(tx_count, stage_tensors, num_stages)
-        full, empty = tma_stages(barrier_storage, num_stages, producer_group, empties.arrivals, bytes_)
+        full, empty = tma_stages(
+            barrier_storage, num_stages, producer_group, empties.arrivals, bytes_, initializing_warps
+        )
         signals, target = _signals(cta_layout_vmnk, tidx, empties.threads, mcast_mode_mn)
         if not defer_sync:
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)
@@ -117,9 +121,15 @@ class PipelineTmaAsync(PipelineAsync):
 
 
 def tma_stages(
-    barrier_storage: Any, num_stages: int, producer_group: Any, emptiers: Any, tx_count: int
+    barrier_storage: Any,
+    num_stages: int,
+    producer_group: Any,
+    emptiers: Any,
+    tx_count: int,
+    initializing_warps: tuple[int, int] = (0, 0),
 ) -> tuple[MbarrierArray, MbarrierArray]:
-    """The mbarriers of stages that ``tx_count`` bytes of TMA fill and ``emptiers`` arrivals make empty."""
+    """The mbarriers of stages that ``tx_count`` bytes of TMA fill and ``emptiers`` arrivals make empty, and which two
+    warps initialise."""
     if not isinstance(producer_group, CooperativeGroup) or producer_group.agent not in (Agent.Thread, Agent.Warp):
         raise ConstraintError(
             f"producer_group is {producer_group!r}; the producer warps, each with one thread that arrives: "
@@ -128,8 +138,9 @@ def tma_stages(
     if barrier_storage is None:
         barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
     fill, release = (CooperativeGroup(Agent.Thread, size) for size in (producer_group.size, emptiers))
-    full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fill), tx_count)
-    empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, release))
+    first, second = ({"initializing_warp": warp} for warp in initializing_warps)
+    full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fill), tx_count, **first)
+    empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, release), **second)
     name_place("full", barrier_storage)
     name_place("empty", barrier_storage + num_stages)
     return full, empty

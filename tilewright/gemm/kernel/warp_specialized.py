@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import tilewright as cutlass
-from tilewright import cute, pipeline, utils
+from tilewright import Int32, cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.coming import ComingVectors
@@ -202,15 +202,14 @@ class WarpSpecializedGemm(TileWriter):
         # ``place`` is (m, n, k) of the block in its cluster.
         cluster_layout = cute.make_layout((cM, cN, cK))
         place = cluster_layout.get_flat_coord(rank)
-        # The first tile's coordinates take divisions; compute them before the wait for the previous kernel.
         cluster = cute.arch.block_idx()[0] // config.cluster_size
         to_tile = partial(self.place_of, decomposition, tiles, raster, place)
-        first = to_tile(cluster)
 
         begin, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         ring = self.ring(stages)
         order = self.order(warpgroup) if config.pingpong else None
         feed = decomposition.feed(config, rank)
+        first = self.first_place(to_tile, cluster, warp, warpgroup)
         # One barrier of the cluster for all mbarriers initialised above (``defer_sync``).
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
@@ -253,14 +252,28 @@ class WarpSpecializedGemm(TileWriter):
         sD = allocate_swizzled(smem, config.c.dtype, sD_layout)  # (rows, columns, buffers, warpgroups)
         return begin, tuple(stages), sD
 
+    @cute.jit
+    def first_place(self, to_tile: Any, cluster: Any, warp: Any, warpgroup: Any) -> tuple[Any, Any, Any]:
+        """The coordinates of tile ``cluster``, the block's first, before the wait for the kernel before: they take
+        divisions. Some warps initialise mbarriers meanwhile (:meth:`ring`), and need none."""
+        m, n, batch = Int32(0), Int32(0), Int32(0)
+        if self.places_tiles(warp, warpgroup):
+            m, n, batch = to_tile(cluster)
+        return m, n, batch
+
+    def places_tiles(self, warp: Any, warpgroup: Any) -> Any:
+        """Whether a warp needs the coordinates of tiles: the one that loads, and those that multiply."""
+        return (warp == 0) | (warpgroup > 0) if self.config.producers else True
+
     def ring(self, stages: tuple) -> Any:
-        """The mbarriers of the stages."""
+        """The mbarriers of the stages. Two warps initialise them, while warp 0 is at other parts of the set-up."""
         return pipeline.PipelineTmaAsync.create(
             num_stages=self.config.stages,
             consumer_group=self.consumers(self.config.split[0] * self.config.split[1]),
             stage_tensors=stages,
             cta_layout_vmnk=cute.make_layout((1, *self.config.cluster, 1)),
             defer_sync=True,
+            initializing_warps=(1, 2),
         )
 
     def loaded_types(self) -> tuple:
