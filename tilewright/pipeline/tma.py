@@ -138,9 +138,10 @@ def tma_stages(
     if barrier_storage is None:
         barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
     fill, release = (CooperativeGroup(Agent.Thread, size) for size in (producer_group.size, emptiers))
-    first, second = ({"initializing_warp": warp} for warp in initializing_warps)
-    full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, fill), tx_count, **first)
-    empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, release), **second)
+    first, second = initializing_warps
+    filled, emptied = (PipelineOp.TmaLoad, fill), (PipelineOp.AsyncThread, release)
+    full = MbarrierArray(barrier_storage, num_stages, filled, tx_count, initializing_warp=first)
+    empty = MbarrierArray(barrier_storage + num_stages, num_stages, emptied, initializing_warp=second)
     name_place("full", barrier_storage)
     name_place("empty", barrier_storage + num_stages)
     return full, empty
