@@ -38,17 +38,24 @@ class _BasisStrideError(Exception):
     """The right operand has a basis stride, which points into a part of the left one."""
 
 
-# The flat coalesced modes of A: extents, strides, and how much of each digit the modes of B have claimed so far. The
-# last claim collects facts about the modes of B: some step forward, some step backward, some go on to the next digit
-# although no step of theirs ends where this digit ends.
-_FORWARD, _BACKWARD, _UNEVEN = 1, 2, 4
-_Digits = tuple[list[Any], list[Any], list[Any]]
+class _Digits:
+    """The flat coalesced modes of A, ``extents`` and ``strides``, and what the modes of B have claimed of each digit so
+    far, from which :func:`_check_no_carry` knows that they do not carry into each other's digits."""
+
+    __slots__ = ("extents", "strides", "claims", "forward", "backward", "uneven")
+
+    def __init__(self, shape: Any, stride: Any) -> None:
+        self.extents, self.strides = merged(shape, stride, True)
+        self.claims: list[Any] = [0] * len(self.extents)
+        """The largest number claimed of each digit; for numbers of the running program see :func:`_claim_runtime`."""
+        self.forward = self.backward = False
+        """Whether some mode of B steps forward, and backward."""
+        self.uneven = False
+        """Whether a mode of B goes on to the next digit although no step of its ends where this digit ends."""
+
+
 _Leaf = Callable[[_Digits, Any, Any], tuple[Any, Any]]
-
-
-def _digits_of(shape: Any, stride: Any) -> _Digits:
-    shapes, strides = merged(shape, stride, True)
-    return shapes, strides, [0] * (len(shapes) + 1)
+"""What one mode ``n:r`` of B becomes: a shape and a stride, tuples where it goes on through several digits."""
 
 
 def compose_layouts(lhs: Layout, shape: Any, stride: Any, static: bool) -> Layout:
@@ -56,9 +63,9 @@ def compose_layouts(lhs: Layout, shape: Any, stride: Any, static: bool) -> Layou
     leaf = _static_leaf if static else _runtime_leaf
     try:
         try:
-            digits = _digits_of(lhs.shape, lhs.stride)
-            if len(digits[0]) == 1:
-                return Layout(shape, _scaled(stride, digits[1][0]))
+            digits = _Digits(lhs.shape, lhs.stride)
+            if len(digits.extents) == 1:
+                return Layout(shape, _scaled(stride, digits.strides[0]))
             result = _tree(digits, shape, stride, leaf)
             _check_no_carry(digits)
         except _BasisStrideError:
@@ -84,9 +91,9 @@ def compose_tiles(lhs: Layout, tile: Layout, rest: Layout, gaps: int, static: bo
     several = rest.shape.__class__ is tuple
     shapes, strides = (rest.shape, rest.stride) if several else ((rest.shape,), (rest.stride,))
     try:
-        digits = _digits_of(lhs.shape, lhs.stride)
-        if len(digits[0]) == 1:
-            d = digits[1][0]
+        digits = _Digits(lhs.shape, lhs.stride)
+        if len(digits.extents) == 1:
+            d = digits.strides[0]
             return Layout((tile.shape, rest.shape), (_scaled(tile.stride, d), _scaled(rest.stride, d)))
         inner = _tree(digits, tile.shape, tile.stride, leaf)
         first = _tree(digits, shapes[:gaps], strides[:gaps], leaf)
@@ -99,6 +106,7 @@ def compose_tiles(lhs: Layout, tile: Layout, rest: Layout, gaps: int, static: bo
 
 
 def _scaled(stride: Any, d: Any) -> Any:
+    """The stride where A is one digit of stride ``d``: every step of B is that many steps of ``d``."""
     if stride.__class__ is tuple:
         return tuple([_scaled(x, d) for x in stride])
     if stride.__class__ is ScaledBasis:
@@ -109,6 +117,7 @@ def _scaled(stride: Any, d: Any) -> Any:
 
 
 def _tree(digits: _Digits, shape: Any, stride: Any, leaf: _Leaf) -> tuple[Any, Any]:
+    """Each mode of B by itself, in B's own nesting."""
     if shape.__class__ is not tuple:
         return leaf(digits, shape, stride)
     shapes = []
@@ -133,62 +142,67 @@ def _by_basis(
         raise _ConditionError(f"stride {format_tree(stride)} is an offset among basis strides")
     digits = by_path.get(stride.mode)
     if digits is None:
-        digits = _digits_of(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride))
+        digits = _Digits(basis_get(stride, lhs.shape), basis_get(stride, lhs.stride))
         by_path[stride.mode] = digits
-    if len(digits[0]) == 1:
-        return shape, stride.value * digits[1][0]
+    if len(digits.extents) == 1:
+        return shape, stride.value * digits.strides[0]
     return leaf(digits, shape, stride.value)
 
 
 def _static_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
+    """The mode ``n:r`` of B, from A's first digit on: first ``r`` is divided by the digits that it steps over whole,
+    then the ``n`` steps are handed to the digits that follow, as many to each as fit."""
     if r.__class__ is not int:
         raise _BasisStrideError
     if r == 0:
         return n, 0
-    extents, steps, claims = digits
     sign = 1
     if r < 0:
         sign, r = -1, -r
     if n != 1:
-        claims[-1] |= _FORWARD if sign > 0 else _BACKWARD
+        if sign > 0:
+            digits.forward = True
+        else:
+            digits.backward = True
     shapes: list[Any] = []
     strides: list[Any] = []
-    last = len(extents) - 1
+    last = len(digits.extents) - 1
     for i in range(last):
-        s = extents[i]
-        if r >= s:
-            if r % s and n != 1:
+        extent = digits.extents[i]
+        if r >= extent:  # each step passes over this digit whole
+            if r % extent and n != 1:
                 raise _ConditionError(
-                    f"stride {r} is not divisible by {s} (stride divisibility condition); take a multiple of {s}"
+                    f"stride {r} is not divisible by {extent} (stride divisibility condition); take a multiple of "
+                    f"{extent}"
                 )
-            r = -(-r // s)
+            r = -(-r // extent)
             continue
-        if n == 1:
+        if n == 1:  # nothing is left to hand out; a mode of one element gets the last digit's stride, as in CuTe C++
             if shapes:
                 break
             r = 1
             continue
-        count = -(-s // r)
-        if count >= n:
-            count = n
-            claims[i] += (n - 1) * r
+        steps = -(-extent // r)
+        if steps >= n:  # all that are left fit here
+            steps = n
         else:
-            if n % count:
+            if n % steps:
                 raise _ConditionError(
-                    f"{n} is not divisible by {count} (shape divisibility condition); take fewer or a multiple"
+                    f"{n} is not divisible by {steps} (shape divisibility condition); take fewer or a multiple"
                 )
-            if count * r != s:
-                claims[-1] |= _UNEVEN
-            claims[i] += (count - 1) * r
-        shapes.append(count)
-        strides.append(sign * r * steps[i])
-        n //= count
+            if steps * r != extent:
+                digits.uneven = True
+        digits.claims[i] += (steps - 1) * r
+        shapes.append(steps)
+        strides.append(sign * r * digits.strides[i])
+        n //= steps
         r = 1
+    # The last digit is unbounded.
     if not shapes:
-        return n, sign * r * steps[last]
+        return n, sign * r * digits.strides[last]
     if n != 1:
         shapes.append(n)
-        strides.append(sign * r * steps[last])
+        strides.append(sign * r * digits.strides[last])
     elif len(shapes) == 1:
         return shapes[0], strides[0]
     return tuple(shapes), tuple(strides)
@@ -198,7 +212,7 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
     """The same walk where some leaf is known only at run time: every decision must follow from a known divisor."""
     if isinstance(r, ScaledBasis):
         raise _BasisStrideError
-    if isinstance(r, int) and (r == 0 or isinstance(n, int)) and set(map(type, digits[0])) == {int}:
+    if isinstance(r, int) and (r == 0 or isinstance(n, int)) and set(map(type, digits.extents)) == {int}:
         return _static_leaf(digits, n, r)
     if isinstance(r, int) and r == 0:
         return n, 0
@@ -207,31 +221,31 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
     mode = f"for the mode {format_tree(n)}:{format_tree(r)} of the right operand, whether"
     shapes: list[Any] = []
     strides: list[Any] = []
-    for i, s in enumerate(digits[0][:-1]):
+    for i, s in enumerate(digits.extents[:-1]):
         skipped = exact_quotient(r, s)
         if skipped is not None:
             r = skipped
             continue
         room = exact_quotient(s, r)
         rest = None if room is None else exact_quotient(n, room)
-        if rest is None and (room is None or exact_quotient(room, n) is None):
+        if rest is None and (room is None or exact_quotient(room, n) is None):  # the running program has to find out
             steps, left, after = _open_digit(s, n, r, mode)
             _claim_open(digits, i, steps, left, r)
             shapes.append(steps)
-            strides.append(r * digits[1][i])
+            strides.append(r * digits.strides[i])
             n, r = left, after
             continue
         if rest is None:
             room, rest = n, 1
         _claim_runtime(digits, i, room, r)
         shapes.append(room)
-        strides.append(r * digits[1][i])
+        strides.append(r * digits.strides[i])
         n, r = rest, 1
         if isinstance(n, int) and n == 1:
             break
     else:
         shapes.append(n)
-        strides.append(r * digits[1][-1])
+        strides.append(r * digits.strides[-1])
     return (shapes[0], strides[0]) if len(shapes) == 1 else (tuple(shapes), tuple(strides))
 
 
@@ -262,14 +276,14 @@ def _open_digit(s: Any, n: Any, r: Any, mode: str) -> tuple[Any, Any, Any]:
 
 def _claim_open(digits: _Digits, i: int, steps: Any, left: Any, r: Any) -> None:
     """Enter ``steps:r`` among the claims on digit ``i``; a mode that goes on into the next digit uses this one up."""
-    claim, s = digits[2][i], digits[0][i]
+    claim, s = digits.claims[i], digits.extents[i]
     before = claim.total if isinstance(claim, _OpenClaim) else claim[1] - 1 if isinstance(claim, tuple) else claim
     total = (steps - 1) * r + before
     runtime = next(x for x in (steps, left, r, s) if isinstance(x, RuntimeInt))
     text = f"a mode of the right operand leaves the extent {format_tree(s)} of the left one before its end"
     runtime.require((left == 1) | (steps * r >= s), text)
     runtime.require(total < s, _PAST.format(s=format_tree(s)))
-    digits[2][i] = _OpenClaim(total)
+    digits.claims[i] = _OpenClaim(total)
 
 
 _PAST = (
@@ -281,40 +295,38 @@ _PAST = (
 def _claim_runtime(digits: _Digits, i: int, steps: Any, r: Any) -> None:
     """Enter ``steps:r`` among the claims on digit ``i``: an int is the largest number claimed so far; ``(low, reach)``
     says that the claims are multiples of ``low`` below ``reach``, which fits because it divides the digit."""
-    claim = digits[2][i]
+    claim = digits.claims[i]
     if isinstance(claim, _OpenClaim):
         return _claim_open(digits, i, steps, 1, r)
     if not isinstance(claim, tuple):
         if isinstance(steps, int) and isinstance(r, int):
-            digits[2][i] = claim + (steps - 1) * r
+            digits.claims[i] = claim + (steps - 1) * r
             return
         if claim < divisor_of(r):
-            digits[2][i] = (1 if claim else r, steps * r)
+            digits.claims[i] = (1 if claim else r, steps * r)
             return
     elif exact_quotient(r, claim[1]) is not None:
-        digits[2][i] = (claim[0], steps * r)
+        digits.claims[i] = (claim[0], steps * r)
         return
     elif exact_quotient(claim[0], steps * r) is not None:
-        digits[2][i] = (r, claim[1])
+        digits.claims[i] = (r, claim[1])
         return
     elif isinstance(steps, int) and isinstance(r, int) and (steps - 1) * r < divisor_of(claim[0]):
-        digits[2][i] = (1, claim[1])
+        digits.claims[i] = (1, claim[1])
         return
     raise _ConditionError(
         f"whether the mode {format_tree(steps)}:{format_tree(r)} of the right operand stays clear of the other modes "
-        f"within the extent {format_tree(digits[0][i])} of the left one is not known before run time"
+        f"within the extent {format_tree(digits.extents[i])} of the left one is not known before run time"
     )
 
 
 def _check_no_carry(digits: _Digits) -> None:
-    extents, steps, claims = digits
-    if claims[-1] & _FORWARD and claims[-1] & _BACKWARD:
+    """Refuse modes of B that together claim more of a digit than it has: their sum would carry into the next one."""
+    if digits.forward and digits.backward:
         raise _ConditionError("modes of the right operand step forward and backward through the left one")
-    uneven = claims[-1] & _UNEVEN
-    for i in range(len(extents) - 1):
-        claim, s = claims[i], extents[i]
-        if claim.__class__ is int and s.__class__ is int and (claim >= s or uneven):
-            if not uneven and _names_the_index(steps):
+    for claim, s in zip(digits.claims[:-1], digits.extents[:-1], strict=True):
+        if claim.__class__ is int and s.__class__ is int and (claim >= s or digits.uneven):
+            if not digits.uneven and _names_the_index(digits.strides):
                 return
             raise _ConditionError(_PAST.format(s=s))
 
