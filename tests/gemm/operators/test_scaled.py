@@ -3,17 +3,22 @@ launches, the operator of PyTorch."""
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright import Float32, sim
+from tilewright.cuda import compile as cross_compile
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
-from tilewright.gemm import scaled_matmul
+from tilewright.gemm import kernels, scaled_matmul
+from tilewright.gemm.epilogue.scales import BlockScales
+from tilewright.gemm.family import compile as staged
 
 E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 KINDS = ["all", "line", 1, 128]
@@ -71,9 +76,12 @@ def test_scaled_matmul_with_each_kind_of_scale(kind_a: str | int, kind_b: str | 
     dtype=st.sampled_from([E4M3, E5M2]),
     fast=st.booleans(),
     bias=st.booleans(),
+    arch=st.sampled_from(["sm_90a", "sm_100a"]),
     seed=st.integers(0, 99),
 )
-def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, seed: int) -> None:
+@example((300, 264, 25), (1, 128), E4M3, False, True, "sm_100a", 0)
+@example((140, 200, 17), (1, 1), E5M2, True, False, "sm_100a", 1)
+def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, arch: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, n, k = shape[0], shape[1], 16 * shape[2]  # rows begin at multiples of 16 bytes
     if isinstance(kind[0], int):
@@ -81,9 +89,32 @@ def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, 
     a, b = operands(rng, m, n, k, dtype)
     scale_a, scale_b = scale(rng, kind[0], m, k), scale(rng, kind[1], n, k)
     vector = rng.integers(-9, 9, n).astype(np.float32) if bias else None
-    result = scaled_matmul(a, b, scale_a, scale_b.T, vector, out_dtype=Float32, use_fast_accum=fast)
+    with sim.options(arch=arch):
+        result = scaled_matmul(a, b, scale_a, scale_b.T, vector, out_dtype=Float32, use_fast_accum=fast)
     exact = expected(a, b, scale_a, scale_b) + (0 if vector is None else vector)
     np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_scales_of_blocks_in_tensor_memory(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single blocks and pairs whose tiles are shared, with all checks; what ptxas makes of them."""
+    rng, (m, n, k) = np.random.default_rng(7), (264, 144, 656)
+    entry = kernels()["blackwell_e4m3"]
+    size = next(x for x in entry.for_block_scales(1, 128).sizes if x.tile[1] == 128 and x.ctas == ctas)
+    a, b = operands(rng, m, n, k, E4M3)
+    scale_a, scale_b = scale(rng, 1, m, k), scale(rng, 128, n, k)
+    with sim.options(arch="sm_100a", check="all", sms=4):
+        result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32, kernel=entry.only(size))
+    np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
+    wide = next(x for x in entry.sizes if x.tile[1] == 256)
+    with pytest.raises(ArgumentError, match="kernel blackwell_e4m3 cannot apply scales of blocks of 128 elements"):
+        scaled_matmul(a, b, scale_a, scale_b.T, kernel=entry.only(wide))
+    if importlib.util.find_spec("cuda") is None:
+        return
+    scales = BlockScales(*(from_dlpack(np.zeros((4, 2), np.float32)).mark_layout_dynamic() for _ in range(2)))
+    monkeypatch.setattr(staged, "LinearCombination", lambda *numbers: scales)
+    made = cross_compile(staged.stage(size), "sm_100a")
+    assert made.spills == 0 and not made.warnings
 
 
 @pytest.mark.parametrize("out", [np.float16, ml_dtypes.bfloat16, np.float32])
@@ -247,7 +278,7 @@ def test_sums_are_promoted_where_fast_accumulation_is_not_asked_for() -> None:
                 "scale_a": np.ones((64, 2), np.float32),
                 "scale_b": np.ones((2, 1), np.float32),
             },
-            "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted and",
+            "kernel tensorop_e4m3 cannot apply scales of blocks of 128 elements of K: hopper_e4m3_promoted, blackw",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright import Float32
+from tilewright import Float32, sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import scaled_grouped_matmul
 
@@ -70,12 +70,17 @@ def test_exact_for_any_groups(mode: int, extents: Any, parts: list[float], dtype
     np.testing.assert_array_equal(result, exact)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+def of_arch(device: str) -> tuple[str, str]:
+    """The simulator's architecture, and where arrays are."""
+    return (device, "cpu") if device.startswith("sm_") else ("sm_90a", device)
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "sm_100a"])
 @pytest.mark.parametrize("columns", [1, 128])
 @pytest.mark.parametrize("dtypes", [(E4M3, E4M3), (E4M3, E5M2)], ids=["e4m3", "e4m3 e5m2"])
 def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) -> None:
     """Groups that begin within tiles, empty ones, and rows of no group whose scales are NaN."""
-    torch = pytest.importorskip("torch")
+    torch, (arch, device) = pytest.importorskip("torch"), of_arch(device)
     rng, (m, n, k), ends = np.random.default_rng(5), (200, 144, 272), [7, 7, 130, 190]
     a = rng.integers(-2, 3, (m, k)).astype(dtypes[0])
     b = rng.integers(-2, 3, (len(ends), n, k)).astype(dtypes[1])
@@ -94,15 +99,16 @@ def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) ->
     scales = (torch.from_numpy(x).to(device) for x in (scale_a, scale_b))
     scale_a, scale_b = scales
     offsets = torch.tensor(ends, dtype=torch.int32, device=device)
-    result = scaled_grouped_matmul(a, b.mT, scale_a, scale_b.mT, offsets, out_dtype=torch.float32)
+    with sim.options(arch=arch):
+        result = scaled_grouped_matmul(a, b.mT, scale_a, scale_b.mT, offsets, out_dtype=torch.float32)
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", [*DEVICES, "sm_100a"])
 @pytest.mark.parametrize("rows", [1, 128])
 def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:
     """As the gradient of a layer's input, transposed; columns of no group have scales that are NaN."""
-    torch = pytest.importorskip("torch")
+    torch, (arch, device) = pytest.importorskip("torch"), of_arch(device)
     rng, (m, n, k), ends = np.random.default_rng(5), (144, 200, 272), [7, 7, 130, 190]
     a, b = (rng.integers(-2, 3, shape) for shape in ((len(ends), m, k), (n, k)))
     scale_a = np.exp2(rng.integers(-3, 4, (len(ends), -(-m // rows), 3))).astype(np.float32)
@@ -115,7 +121,8 @@ def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:
     eight = (torch.from_numpy(x).to(device, torch.float8_e4m3fn) for x in (a, b))
     given_a, given_b, first, second = (*eight, *(torch.from_numpy(x).to(device) for x in (scale_a, scale_b)))
     offsets = torch.tensor(ends, dtype=torch.int32, device=device)
-    result = scaled_grouped_matmul(given_a, given_b.T, first, second, offsets, out_dtype=torch.float32)
+    with sim.options(arch=arch):
+        result = scaled_grouped_matmul(given_a, given_b.T, first, second, offsets, out_dtype=torch.float32)
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
     import tilewright.gemm.operators.torch_scaled_offsets  # noqa: F401  registers the operator
 

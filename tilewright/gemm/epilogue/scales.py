@@ -223,18 +223,20 @@ class BlockScales:
     def load(self, tile: EpilogueTile, k_tile: Any) -> tuple[cute.Tensor, ...]:
         """The scales of k tile ``k_tile`` that the calling thread's accumulators need, in registers: of their rows and
         of their columns, each once."""
-        return (
-            lines(tile, self.a[None, k_tile], self.rows, 0),
-            lines(tile, self.b[None, k_tile], self.columns, 1),
-        )
+        return self.load_rows(tile, k_tile), self.load_columns(tile, k_tile)
+
+    def load_rows(self, tile: EpilogueTile, k_tile: Any) -> cute.Tensor:
+        return lines(tile, self.a[None, k_tile], self.rows, 0)
+
+    def load_columns(self, tile: EpilogueTile, k_tile: Any) -> cute.Tensor:
+        return lines(tile, self.b[None, k_tile], self.columns, 1)
 
     @cute.jit
-    def weights(self, tile: EpilogueTile, loaded: tuple, block: int) -> Any:
-        """The factor of each accumulator of the ``block``-th 64 rows of a k tile: a TensorSSA, or one number for
-        all."""
+    def weights(self, tile: EpilogueTile, loaded: tuple, at: Constexpr) -> Any:
+        """The factor of each accumulator ``at`` these coordinates of a k tile's: a TensorSSA, or one number for all."""
         rows, columns = loaded
-        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)[None, block, 0]
-        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)[None, block, 0]
+        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)[at]
+        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)[at]
         return of_rows * of_columns
 
 
@@ -259,11 +261,22 @@ class TileScales:
 
     def load(self, i: Any) -> tuple[cute.Tensor, ...]:
         """Load the scales of k tile ``i`` into registers; beyond the last k tile, those of the last one."""
-        return self.scales.load(self.tile, cute.min(self.k_begin + i, self.k_end - 1))
+        return self.scales.load(self.tile, self.k_tile(i))
+
+    def load_columns(self, i: Any) -> cute.Tensor:
+        """Those of the columns alone."""
+        return self.scales.load_columns(self.tile, self.k_tile(i))
+
+    def k_tile(self, i: Any) -> Any:
+        return cute.min(self.k_begin + i, self.k_end - 1)
 
     def applied(self, sums: Any, loaded: tuple, block: int) -> Any:
         """The ``sums`` of the ``block``-th 64 rows of a k tile by their factors, from the result of :meth:`load`."""
-        return sums * self.scales.weights(self.tile, loaded, block)
+        return sums * self.scales.weights(self.tile, loaded, (None, block, 0))
+
+    def applied_to_all(self, sums: Any, loaded: tuple) -> Any:
+        """The same of all ``sums`` of a k tile."""
+        return sums * self.scales.weights(self.tile, loaded, (None, None, None))
 
 
 REGISTERS = {1: 208, 2: 208, 3: 140}

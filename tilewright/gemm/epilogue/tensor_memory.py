@@ -67,12 +67,15 @@ class TensorMemoryEpilogue(TmaStoreEpilogue):
         copy = tcgen05.make_tmem_copy(atom, part)
         return copy, copy.get_slice(cute.arch.thread_idx()[0] % 128)
 
+    def room(self) -> cute.Tensor:
+        """Registers for a part: (values, 2, 1), the warp's lower and upper 16 rows."""
+        return cute.make_rmem_tensor((self.config.epilogue_columns // 2, 2, 1), self.config.acc_dtype)
+
     @cute.jit
     def loaded(self, part: Any) -> cute.Tensor:
         """Registers with a part: (values, 2, 1), the warp's lower and upper 16 rows."""
         load, mine = self.mover(tcgen05.Ld16x256bOp, part)
-        shape = mine.partition_D(cute.make_identity_tensor((self.config.tile[0], self.config.epilogue_columns))).shape
-        registers = cute.make_rmem_tensor(shape, self.config.acc_dtype)
+        registers = self.room()
         cute.copy(load, mine.partition_S(part), registers)
         cute.arch.fence_view_async_tmem_load()
         return registers

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from tilewright import Int8
 from tilewright.atoms.tcgen05_validity import MmaForm
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.config import AnyConfig, HopperConfig
 from tilewright.gemm.family.blackwell_cost import BlackwellModel
 from tilewright.gemm.family.grouped import TensorMemoryGroups
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.plan_options import Limits, Problem
-from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm
+from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm, holds_block_scales
 
 
 class Blackwell(Hopper):
@@ -28,7 +29,7 @@ class Blackwell(Hopper):
         return TensorMemoryGemm(config)
 
     def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
-        return False
+        return isinstance(config, BlackwellConfig) and holds_block_scales(config)
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         return False  # other warps multiply meanwhile

@@ -42,6 +42,13 @@ class BlockWork:
     """Called when a warpgroup has no tile left: its part of the plan's reduction."""
     loaded: Callable[[], None]
     """Called when the producer has nothing left to load."""
+    scaled: bool = False
+    """Whether the sums of each k tile are multiplied by scales of blocks."""
+
+    def tile_scales(self, tile: Any, at: tuple, k_begin: Any, k_end: Any) -> Any:
+        """The scales of blocks of a tile; None if it has none."""
+        scales, _ = self.ahead((0, 0), at, k_begin, k_end)
+        return scales
 
     def staged_mma(self, part: tuple) -> StagedMma:
         """The tiled MMA with the stages of a part of the tile."""

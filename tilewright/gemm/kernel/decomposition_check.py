@@ -11,13 +11,17 @@ from tilewright.gemm.schedule.shared import SharedTiles
 from tilewright.gemm.schedule.splitk import ClusterSlices
 
 
-def check_decomposition(config: HopperConfig, decomposition: Decomposition, function: EpilogueFunction) -> None:
-    """Raise ConstraintError where the warpgroups cannot follow the decomposition, or scales of blocks."""
+def check_block_scales(config: HopperConfig, function: EpilogueFunction) -> None:
+    """Raise ConstraintError where warpgroups that multiply cannot apply scales of blocks."""
     if block_scales(function) is not None and not fits_block_scales(config):
         raise ConstraintError(
             f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
             f"{BLOCK} x {BLOCK}: take a size with promote=1, not {config}"
         )
+
+
+def check_decomposition(config: HopperConfig, decomposition: Decomposition) -> None:
+    """Raise ConstraintError where the warpgroups cannot follow the decomposition."""
     if config.pingpong and decomposition.sums != "alone":
         raise ConstraintError(
             f"{type(decomposition).__name__} deals out parts of tiles, and warpgroups that take turns (pingpong) "

@@ -64,6 +64,8 @@ class GroupWork:
     function: Callable[[Any], Any]
     """The epilogue function of a problem."""
     tiled_mma: cute.TiledMma
+    scaled: bool = False
+    """Whether the sums of each k tile are multiplied by scales of blocks."""
 
 
 class GroupedHopperGemm(WarpSpecializedGemm):
@@ -191,9 +193,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         walk = partial(self.walk, table)
         if cutlass.const_expr(shares is not None):
             walk = partial(self.walk_shares, table, shares)
-        group = GroupWork(
-            table, maps, rows, loads, stages, ring, walk, partial(function_of, function, table), tiled_mma
-        )
+        of_problem, scaled = partial(function_of, function, table), block_scales(function) is not None
+        group = GroupWork(table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled)
         finish = partial(self.write_of_problem, epilogue_mma, tma_D, tD, sD, table)
         self.roles_of_groups(warp, warpgroup, group, finish)
 

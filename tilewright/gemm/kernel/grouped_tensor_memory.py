@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any
 
 from tilewright import cute
+from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.scales import block_scales
+from tilewright.gemm.kernel.group_table import EXTENT, ORIGIN, numbers
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm, GroupWork
 from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
@@ -34,6 +37,16 @@ class GroupBlockWork:
     """Where the tensor maps of a problem are: those of the warp that loads, and those of the ones that write."""
     fragments: Callable[[tuple], tuple[Any, Any]]
     finish: Callable[..., Any]
+    ahead: Callable[..., Any]
+
+    @property
+    def scaled(self) -> bool:
+        return self.group.scaled
+
+    def tile_scales(self, tile: GroupTile, at: tuple, k_begin: Any, k_end: Any) -> Any:
+        """The scales of blocks of a tile."""
+        scales, _ = self.ahead(self.group.function(tile.one.problem), tile.one)
+        return scales
 
     @property
     def ring(self) -> Any:
@@ -81,7 +94,8 @@ class GroupedTensorMemoryGemm(GroupedHopperGemm, TensorMemoryGemm):
         """The roles of the dense kernel, for the tiles of all groups."""
         a, b, d = (self.map_of(group.maps, which) for which in range(3))
         fragments = partial(self.fragments, group.tiled_mma, part=(0, 0))
-        work = GroupBlockWork(group, (a, b), (d,), fragments, partial(self.finish_of_problem, group, finish))
+        ahead = partial(self.ahead_of_group, group.tiled_mma, group.table, (0, 0))
+        work = GroupBlockWork(group, (a, b), (d,), fragments, partial(self.finish_of_problem, group, finish), ahead)
         self.roles(warp, warpgroup, work)
 
     def load_half(  # type: ignore[override]  # what it hands on needs no names
@@ -90,6 +104,19 @@ class GroupedTensorMemoryGemm(GroupedHopperGemm, TensorMemoryGemm):
         """The loads of one output tile of a problem."""
         operands = self.operands_of_problem(group, tile.one, tile.descriptors)
         return super().load_half(ring, operands, v, where, tile, *of_tile)
+
+    def ahead_of_group(  # type: ignore[override]  # as that of the dense kernel
+        self,
+        tiled_mma: cute.TiledMma,
+        table: cute.Tensor,
+        part: tuple,
+        function: EpilogueFunction,
+        one: GroupPiece,
+    ) -> tuple[Any, None]:
+        """The scales of blocks for each part of a tile that is loaded from tensor memory."""
+        extent, origin = (numbers(table, one.problem, column)[:2] for column in (EXTENT, ORIGIN))
+        scales, whole = block_scales(function), cute.domain_offset(origin, cute.make_identity_tensor(extent))
+        return self.scales_of_parts(scales, whole, one.place, extent, one.k_begin, one.k_end), None
 
     def finish_of_problem(
         self,

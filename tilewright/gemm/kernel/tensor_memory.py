@@ -7,6 +7,7 @@ of two tiles have their place in tensor memory: while one is written, the next i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,14 +16,23 @@ from tilewright import cute, pipeline, utils
 from tilewright.errors import ConstraintError
 from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.epilogue.scales import block_scales
+from tilewright.gemm.epilogue.scales import BLOCK, TileScales, block_scales
 from tilewright.gemm.epilogue.tensor_memory import TensorMemoryEpilogue, TensorMemoryPartials
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tcgen05 import TensorMemoryMainloop, TensorMemoryMath
-from tilewright.gemm.schedule.launch_arguments import Decomposition
 from tilewright.gemm.schedule.partials import Partials
+
+MOST_SCALED, SCALED_AT_ONCE = 128, 32
+"""Columns of a tile whose sums a thread holds beside those of a k tile, of which so many are loaded at once: ptxas
+spills where it loads further ones before these have been added."""
+
+
+def holds_block_scales(config: BlackwellConfig) -> bool:
+    """Whether a size can multiply the sums of each k tile by scales of blocks: they are of a block of K, a part of a
+    tile is within one block of columns, and a thread has registers for a row's sums."""
+    return config.tile[2] == BLOCK and config.tile[1] <= MOST_SCALED and not config.transposed
 
 
 class TensorMemoryGemm(WarpSpecializedGemm):
@@ -36,6 +46,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
     config: BlackwellConfig
     math: TensorMemoryMath
     mainloop: TensorMemoryMainloop
+    epilogue: TensorMemoryEpilogue
 
     def make_math(self) -> TensorMemoryMath:
         return TensorMemoryMath(self.config)
@@ -46,11 +57,12 @@ class TensorMemoryGemm(WarpSpecializedGemm):
     def make_epilogue(self) -> TensorMemoryEpilogue:
         return TensorMemoryEpilogue(self.config)
 
-    def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
-        """Raise ConstraintError for scales of blocks, and for what clusters cannot follow."""
-        if block_scales(function) is not None:
-            raise ConstraintError("kernels of tcgen05 do not multiply the sums of each k tile by scales of blocks")
-        super().check(decomposition, function)
+    def check_block_scales(self, function: EpilogueFunction) -> None:
+        if block_scales(function) is not None and not holds_block_scales(self.config):
+            raise ConstraintError(
+                f"scales of blocks are applied to the sums of {BLOCK} elements of K, which a thread adds up in "
+                f"registers: take a size of at most {MOST_SCALED} columns that is not transposed, not {self.config}"
+            )
 
     def make_partials(self) -> Partials:
         config = self.config
@@ -132,12 +144,14 @@ class TensorMemoryGemm(WarpSpecializedGemm):
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages),
                     pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.places),
                 )
-                multiply = partial(self.multiply_into, work.staged_mma((0, 0)), sums, tiles, work.where)
+                into = self.multiply_apart if work.scaled else self.multiply_into
+                multiply = partial(into, work.staged_mma((0, 0)), sums, tiles, work.where)
                 _, last = work.walk(multiply, states)
                 sums.producer_tail(last)
         elif warpgroup == 1:
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.places)
-            work.walk(partial(self.write_tile, sums, tiles, work.where, partial(work.finish, 0, (0, 0))), state)
+            write = partial(self.write_scaled, work.tile_scales) if work.scaled else self.write_tile
+            work.walk(partial(write, sums, tiles, work.where, partial(work.finish, 0, (0, 0))), state)
             work.reduce(0)  # the stages are free: all MMAs of this block's tiles have been waited for
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
         pipeline.NamedBarrier(5, config.threads).arrive_and_wait()
@@ -171,6 +185,104 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         sums.producer_commit(place)
         place.advance()
         return state, place
+
+    @property
+    def pieces(self) -> TensorMemoryEpilogue:
+        """What loads the sums of a k tile that are added to others."""
+        columns = min(self.config.epilogue_columns, SCALED_AT_ONCE)
+        return replace(self.epilogue, config=replace(self.config, epilogue_columns=columns))
+
+    @cute.jit
+    def multiply_apart(
+        self,
+        mma: StagedMma,
+        sums: Any,
+        tiles: cute.Tensor,
+        where: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        states: tuple,
+    ) -> tuple:
+        """The sums of each k tile of an output tile, one after the other into the place that is free."""
+        state, place = states
+        for _ in cutlass.range(k_end - k_begin, unroll=1):
+            sums.producer_acquire(place)
+            state = self.mainloop.multiply_tile(mma, tiles[None, None, None, place.index], state, 1)
+            sums.producer_commit(place)
+            place.advance()
+        return state, place
+
+    @cute.jit
+    def write_scaled(
+        self,
+        scales_of: Any,
+        sums: Any,
+        tiles: cute.Tensor,
+        where: Any,
+        finish: Any,
+        tile: Any,
+        k_begin: Any,
+        k_end: Any,
+        state: Any,
+    ) -> Any:
+        """Write one output tile: the sums of its k tiles, multiplied by their scales, are added up in registers, which
+        take the place of those of the last one."""
+        at = where(tile)
+        scales, k_tiles = scales_of(tile, at, k_begin, k_end), k_end - k_begin
+        total = [self.pieces.room() for _ in scales]
+        for registers in total:
+            registers.fill(0)
+        for i in cutlass.range(k_tiles - 1, unroll=1):
+            self.add_scaled(total, scales, sums, tiles, state, i)
+            sums.consumer_release(state)
+            state.advance()
+        last = self.add_scaled(total, scales, sums, tiles, state, k_tiles - 1)
+        for registers, (_, part) in zip(total, self.pieces.parts(last), strict=True):
+            self.pieces.store_back(registers, part)
+        finish(last, tile, at, k_begin, k_end)
+        sums.consumer_release(state)
+        state.advance()
+        return state
+
+    def add_scaled(self, total: list, scales: list, sums: Any, tiles: cute.Tensor, state: Any, i: Any) -> cute.Tensor:
+        """total += the sums of k tile ``i``, which are waited for, by their scales; gives where they are."""
+        rows, first = scales[0].load(i)
+        loaded = [(rows, first), *((rows, one.load_columns(i)) for one in scales[1:])]
+        sums.consumer_wait(state)
+        here = tiles[None, None, None, state.index]
+        of_part = partial(self.pieces.of_part, apart=self.pieces.apart)
+        for registers, (_, part), one, own in zip(total, self.pieces.parts(here), scales, loaded, strict=True):
+            held, short = of_part(registers.iterator), of_part(self.pieces.loaded(part).iterator)
+            held.store(held.load() + one.applied_to_all(short.load(), own))
+        return here
+
+    def ahead_of_tile(  # type: ignore[override]  # what the warps that write want beside the sums
+        self,
+        tiled_mma: cute.TiledMma,
+        tD: cute.Tensor,
+        function: EpilogueFunction,
+        part: tuple,
+        at: tuple,
+        k_begin: Any,
+        k_end: Any,
+    ) -> tuple[Any, None]:
+        """The scales of blocks for each part of a tile that is loaded from tensor memory."""
+        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        scales, whole = block_scales(function), cute.make_identity_tensor(extent)
+        return self.scales_of_parts(scales, whole, at, extent, k_begin, k_end), None
+
+    def scales_of_parts(
+        self, scales: Any, whole: Any, at: tuple, extent: tuple, k_begin: Any, k_end: Any
+    ) -> list[TileScales]:
+        """The ``scales`` of the parts of tile ``at`` of the coordinates ``whole``."""
+        config = self.pieces.config
+        shape, mma = (config.tile[0], config.epilogue_columns), replace(self.math, config=config).epilogue_mma()
+        parts = []
+        for i in range(config.parts):
+            cD = cute.local_tile(whole, shape, (at[0], at[1] * config.parts + i))
+            parts.append(TileScales(scales, self.held_part(mma, cD, extent), k_begin, k_end))
+        return parts
 
     @cute.jit
     def write_tile(

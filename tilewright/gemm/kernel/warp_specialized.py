@@ -25,7 +25,7 @@ from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.block_work import BlockWork
-from tilewright.gemm.kernel.decomposition_check import check_decomposition
+from tilewright.gemm.kernel.decomposition_check import check_block_scales, check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
 from tilewright.gemm.kernel.tile_writer import TileWriter
 from tilewright.gemm.mainloop.staged_mma import StagedMma
@@ -167,7 +167,12 @@ class WarpSpecializedGemm(TileWriter):
 
     def check(self, decomposition: Decomposition, function: EpilogueFunction) -> None:
         """Raise ConstraintError where this kernel cannot carry out the decomposition, or apply block scales."""
-        check_decomposition(self.config, decomposition, function)
+        self.check_block_scales(function)
+        check_decomposition(self.config, decomposition)
+
+    def check_block_scales(self, function: EpilogueFunction) -> None:
+        """Raise ConstraintError where this kernel cannot multiply the sums of each k tile by scales of blocks."""
+        check_block_scales(self.config, function)
 
     @cute.kernel
     def kernel(
@@ -237,6 +242,7 @@ class WarpSpecializedGemm(TileWriter):
             ),
             reduce=partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch),
             loaded=partial(self.loaded, decomposition, count, k_tiles),
+            scaled=block_scales(function) is not None,
         )
         self.roles(warp, warpgroup, work)
 

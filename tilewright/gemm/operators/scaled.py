@@ -45,6 +45,11 @@ PROMOTED = {
 """Kernels whose sums are exact to float32: promoted to registers every 128 elements of K, or those of mma.sync or
 tcgen05, or integers."""
 
+BLOCKWISE = {
+    Float8E4M3FN: ["hopper_e4m3_promoted", "blackwell_e4m3"],
+    Float8E5M2: ["hopper_e5m2_promoted", "blackwell_e5m2"],
+}
+"""Kernels that have the sums of each k tile on their own, for scales of blocks."""
 
 RESULTS = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2)
 """The types of results."""
@@ -164,6 +169,11 @@ def scaled_matmul(
     return request.run(key)
 
 
+def no_block_scales(entry: KernelEntry) -> ArgumentError:
+    known = ", ".join(name for names in BLOCKWISE.values() for name in names)
+    return ArgumentError(f"kernel {entry.name} cannot apply scales of blocks of {BLOCK} elements of K: {known} can")
+
+
 @dataclass(frozen=True)
 class ScaledRequest(Request):
     """A call of :func:`scaled_matmul`."""
@@ -195,13 +205,10 @@ class ScaledRequest(Request):
         if kinds is None or not (isinstance(kinds.a, int) and isinstance(kinds.b, int)):
             return found
         if self.kernel is None:
-            found = [KERNELS[PROMOTED[dtype][0]]]
+            found = [KERNELS[name] for name in BLOCKWISE[dtype]]
         fitting = [entry.for_block_scales(kinds.a, kinds.b) for entry in found]
         if None in fitting:
-            raise ArgumentError(
-                f"kernel {found[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
-                f"{' and '.join(PROMOTED[x][0] for x in PROMOTED if x is not Int8)} can"
-            )
+            raise no_block_scales(found[0])
         return [entry for entry in fitting if entry is not None]
 
     def check_result(self, entry: KernelEntry, problem: Problem) -> None:

@@ -20,7 +20,7 @@ from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
-from tilewright.gemm.operators.scaled import FAST, PROMOTED
+from tilewright.gemm.operators.scaled import FAST, PROMOTED, no_block_scales
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -184,10 +184,7 @@ class ScaledCutProduct(CutProduct):
         fitting = [entry.for_block_scales(*self.blocks) for entry in entries]
         found = [entry for entry in fitting if entry is not None]
         if not found:
-            raise ArgumentError(
-                f"kernel {self.entries[0].name} cannot apply scales of blocks of {BLOCK} elements of K: "
-                "hopper_e4m3_promoted and hopper_e5m2_promoted can"
-            )
+            raise no_block_scales(self.entries[0])
         return found
 
     def accesses(self, problem: Problem) -> list[OperandAccess]:
