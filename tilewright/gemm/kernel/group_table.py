@@ -9,6 +9,7 @@ from tilewright import Constexpr, Int32, cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
+from tilewright.gemm.counts import known_count
 from tilewright.gemm.epilogue.functions import Bias, Chain
 from tilewright.gemm.epilogue.scales import BlockScales, Scales
 from tilewright.gemm.schedule.group_shares import EvenShares
@@ -145,7 +146,7 @@ def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, An
 
 def tiles_of(table: cute.Tensor) -> Any:
     """The number of tiles of all problems."""
-    return table[cute.size(table, mode=[0]) - 1, FIRST].to(Int32)
+    return known_count(table[cute.size(table, mode=[0]) - 1, FIRST])
 
 
 def share_of(table: cute.Tensor) -> tuple[EvenShares, Any, Any]:

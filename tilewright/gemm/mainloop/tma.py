@@ -25,6 +25,7 @@ from tilewright import cute, pipeline
 from tilewright.cute.nvgpu import cpasync, warpgroup
 from tilewright.gemm.access import VECTOR, AccessRequirement
 from tilewright.gemm.config import HopperConfig, Major
+from tilewright.gemm.counts import known_count
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
@@ -208,7 +209,7 @@ class TmaMainloop:
         else:
             short = cute.make_rmem_tensor_like(acc)
             acc.fill(0)
-            for done in cutlass.range(0, k_tiles, every, unroll=1):
+            for done in cutlass.range(0, known_count(k_tiles), every, unroll=1):
                 count = cute.min(k_tiles - done, every)
                 state = self.multiply_stages(mma, short, state, count, _nothing)
                 acc.store(acc.load() + short.load())
@@ -227,7 +228,7 @@ class TmaMainloop:
             state = self.add_stages_in_turn(mma, acc, state, k_tiles, coming)
         else:
             short = cute.make_rmem_tensor_like(acc[None, 0, 0])
-            for done in cutlass.range(0, k_tiles, step, unroll=1):
+            for done in cutlass.range(0, known_count(k_tiles), step, unroll=1):
                 now = [tuple(in_own_registers(one) for one in loaded) for loaded in coming.stages]
                 for i in cutlass.range_constexpr(step):
                     coming.follow(i, done + i)
@@ -249,7 +250,7 @@ class TmaMainloop:
         before_last, last = scales.load(cute.max(k_tiles - 2, 0)), scales.load(k_tiles - 1)
         pairs = (k_tiles - 1) // 2
         release = self.first_stage(mma, issue[0], state)
-        for done in cutlass.range(0, pairs, half, unroll=1):
+        for done in cutlass.range(0, known_count(pairs), half, unroll=1):
             for pair in cutlass.range_constexpr(half):
                 if done + pair < pairs:
                     for i in cutlass.range_constexpr(2):

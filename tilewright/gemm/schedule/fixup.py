@@ -30,6 +30,7 @@ from typing import Any
 
 import tilewright as cutlass
 from tilewright import Int32, cute
+from tilewright.gemm.counts import known_count
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.shared import SharedTiles
 
@@ -130,7 +131,8 @@ class Fixup:
         else:
             apart = shared.block_stride
             # One thread waits for each flag, so that the waits overlap. It clears the flag for the next launch.
-            for block in cutlass.range(first + tidx * apart, this, self.partials.threads * apart, unroll=1):
+            begin, step = known_count(first + tidx * apart), known_count(self.partials.threads * apart)
+            for block in cutlass.range(begin, known_count(this), step, unroll=1):
                 flag = shared.flags.iterator + self.place(block)
                 while cute.arch.load(flag, sem="acquire", scope="gpu") == 0:
                     pass

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import tilewright as cutlass
 from tilewright import Int32, const_expr, cute, range
+from tilewright.gemm.counts import known_count
 from tilewright.gemm.schedule.decomposition import ONLY, Caller, Piece, StaticSchedule
 from tilewright.gemm.schedule.raster import Raster
 from tilewright.gemm.schedule.shared_units import SharedUnits
@@ -195,6 +196,6 @@ class PersistentSharedTiles(SharedTiles):
         first = self.plan.sk_tiles + block
         if const_expr(self.separate):
             first = select(block < self.workers, first, tiles)
-        for tile in range(first, tiles, self.workers, unroll=1):
+        for tile in range(known_count(first), known_count(tiles), self.workers, unroll=1):
             state = piece(tile, 0, k_tiles, state)
         return state

@@ -11,8 +11,9 @@ from typing import Any
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Value
 from tilewright.lang.numbers import operators, promote
-from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import Int32, Int64, Integer, as_numeric
+from tilewright.lang.numbers.facts import Facts, limits
+from tilewright.lang.numbers.facts import span as span_of
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, Uint32, Uint64, as_numeric
 from tilewright.lang.staging.builder import depth
 from tilewright.lang.staging.liveness import HoldsUnnamed
 from tilewright.lang.staging.location import fail, here
@@ -110,7 +111,10 @@ class For(HoldsUnnamed):
 
 
 def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
-    """Bounds of a loop that counts upwards, and the index that the user sees as a function of the counter."""
+    """Bounds of a loop that counts upwards, and the index that the user sees as a function of the counter.
+
+    The iterations are those of Python's range, also where a step past the end would be more than the type holds.
+    """
     bounds = [span.start, span.stop, span.step]
     cls = type(_widest(bounds))
     if cls.width > 64:
@@ -120,27 +124,57 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
         if as_python(bounds[2]) is None and not all(map(_fits_int64, bounds)):
             raise fail(f"range in {cls.__name__} by a step whose sign is not known: convert the bounds to Int64")
         cls = Int64 if cls.width > 16 else Int32  # it must be able to say that it ends below zero
-    shown = cls
-    if cls.width < 32:  # the last step may go past what the type holds, and would come back from its other end
+    shown, narrow = cls, cls.width < 32
+    if narrow:  # the last step may go past what the type holds, and would come back from its other end
         cls = Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
     known = as_python(step)
+    if known is None:
+        step.require(step != 0, "range() by a step of zero never ends")
+    facts = Facts()
     if upwards:
-        if known is None:
-            step.require(step != 0, "range() by a step of zero never ends")
-            known = step.divisibility
+        known = step.divisibility if known is None else known
         bound = None if stop.facts.bound is None else stop.facts.bound - 1
         facts = Facts(start.nonneg, _common_divisor(start, known), bound)
-        return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: shown(cls(counter).learn(facts))
-    # Downwards, or by a run-time step: the loop counts its iterations, ceil((stop - start) / step) of them, and the
-    # index is computed from that count.
-    count = operators.binary("max", -((start - stop) // step), 0)
+        if narrow or _last_step_fits(stop, step):
+            return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: shown(cls(counter).learn(facts))
+    # Otherwise the loop counts its iterations, ceil((stop - start) / step) of them, and the index is computed from that
+    # count.
+    if not upwards and (narrow or _distance_fits(start, stop, step)):
+        count = cls(operators.binary("max", -((start - stop) // step), 0))
+        known_of_counter = Facts(nonneg=True)
+    else:
+        count, known_of_counter = _count_without_sign(start, stop, step), Facts()
 
     def index_of(counter: Value) -> Any:
-        return shown(start + cls(counter).learn(Facts(nonneg=True)) * step)
+        return shown((start + cls(type(count)(counter).learn(known_of_counter)) * step).learn(facts))
 
     builder = Builder.current()
-    return builder.constant(cls.ir_type, 0), cls(count).ir_value(), builder.constant(cls.ir_type, 1), index_of
+    kind = type(count).ir_type
+    return builder.constant(kind, 0), count.ir_value(), builder.constant(kind, 1), index_of
+
+
+def _last_step_fits(stop: Any, step: Any) -> bool:
+    """Whether no number below ``stop`` is so large that ``step`` more would be past what the type holds."""
+    kind = type(stop).ir_type
+    return span_of(stop.facts, kind)[1] - 1 + span_of(step.facts, kind)[1] <= limits(kind)[1]
+
+
+def _distance_fits(start: Any, stop: Any, step: Any) -> bool:
+    """Whether ``-((start - stop) // step)`` is computed without a wrap-around."""
+    kind = type(start).ir_type
+    (low, high), (lowest, highest) = span_of(start.facts, kind), span_of(stop.facts, kind)
+    return limits(kind)[0] < low - highest and high - lowest <= limits(kind)[1]
+
+
+def _count_without_sign(start: Any, stop: Any, step: Any) -> Any:
+    """The iterations of any range, which an integer of the same width holds if it has no sign."""
+    kind = Uint32 if type(start).width == 32 else Uint64
+    up = step > 0
+    ahead = operators.select(up, start < stop, start > stop)
+    distance = operators.select(up, kind(stop) - kind(start), kind(start) - kind(stop))
+    size = kind(operators.select(up, step, -step))
+    return kind(operators.select(ahead, (distance - 1) // size + 1, kind(0)))
 
 
 def _is_upwards(step: Any) -> bool:
