@@ -62,6 +62,8 @@ def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
         return as_float(a) if to in (F32, TF32) else call(to.cuda, as_float(a))
     if to == TF32 and source != TF32:
         return call("tw::to_tf32", a if source == F32 else as_float(a))
+    if source.is_integer and to.is_integer and to.width < source.width:
+        return narrowed(a, to)
     return a if source.cuda == to.cuda else call(to.cuda, a)
 
 
@@ -89,7 +91,12 @@ def _integer(
         result = _apply(found.wrapping if wraps else found.cuda.format(T=elem.cuda), args)
     # C++ computes narrow integers as int: the cast brings the result back into their range.
     compared = element_of(op.results[0].type) == BOOL
-    return call(elem.cuda, result) if elem.width < 32 and not compared else result
+    return narrowed(result, elem) if elem.width < 32 and not compared else result
+
+
+def narrowed(a: Expr, to: ScalarType) -> Expr:
+    """The low bits of an integer that may have more."""
+    return call(f"tw::low_half<{to.cuda}>" if to.width == 16 else to.cuda, a)
 
 
 def _floor_division(code: str, found: Action, args: Sequence[Expr], elem: ScalarType, divisor: Value) -> Expr:

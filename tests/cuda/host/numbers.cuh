@@ -2,6 +2,7 @@
 #pragma once
 namespace tw {
 inline int negate(int x) { return -x; }
+template <class T> inline T low_half(int x) { return T(x); }
 
 inline uint16_t f16_bits(float x) { return bitcast<uint16_t>(_Float16(x)); }
 inline uint16_t bf16_bits(float x) {

@@ -214,6 +214,12 @@ __device__ __forceinline__ int negate(int x) {
   return int(0u - uint32_t(x));
 #endif
 }
+// The low 16 bits of x. The empty statement hides from NVVM how x was computed: in 16 bits it makes neg.s16 of -a, 0 - a,
+// a * -1 and ~a + 1, which CUDA 13.0's ptxas merges into a widening that follows, and -(-32768) becomes 32768.
+template <class T> __device__ __forceinline__ T low_half(int x) {
+  asm("" : "+r"(x));
+  return T(x);
+}
 
 // 8-bit floats become f16 (exactly), two at a time.
 __device__ __forceinline__ f16x2 widen_two(e4m3 a, e4m3 b) {
