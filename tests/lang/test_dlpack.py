@@ -103,6 +103,8 @@ def test_mark_compact_shape_dynamic() -> None:
         tensor.mark_compact_shape_dynamic(2, divisibility=3)
     with pytest.raises(ArgumentError, match="is not compact in the order"):
         tensor.mark_compact_shape_dynamic(0, (2, 1, 0))
+    empty = from_dlpack(np.lib.stride_tricks.as_strided(array, (2, 0), (0, array.itemsize)))
+    assert str(empty.mark_compact_shape_dynamic(1, divisibility=4).layout) == "(2,?{div=4}):(?{div=4},1)"
     with pytest.raises(ArgumentError, match="mode 3 does not exist"):
         tensor.mark_compact_shape_dynamic(3)
 

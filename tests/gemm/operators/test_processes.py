@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.gemm.operators.test_rows import HOPPER, integers
@@ -19,6 +20,7 @@ from tilewright.gemm import matmul
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.host import handle
 from tilewright.gemm.host.plan import Plan
+from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import meanwhile
 from tilewright.gemm.tuning import processes
 from tilewright.gemm.tuning.jobs import Job, Product
@@ -74,6 +76,13 @@ def test_a_job_is_the_kernel_that_the_product_asks_for(kind: str) -> None:
         assert job.kinds() == list(handle._COMPILED)
         (problem,) = (x.prepared.problem for x in MODULE.REPEATED_PRODUCTS.values())
     assert meanwhile.product_of(problem, bias, product.activation) == product
+
+
+def test_a_product_of_nothing_is_no_job() -> None:
+    """``matmul`` asks on a GPU, whenever its kernel is not compiled yet."""
+    for m, n, k in ((0, 16, 8), (16, 0, 8), (16, 16, 0)):
+        a, b, d = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16), np.zeros((m, n), np.float16)
+        assert meanwhile.product_of(Problem.of(a, b, None, d), None, None) is None
 
 
 def test_what_another_process_made_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,9 +90,9 @@ def kinds(plan: Plan, problem: Problem, function: Any) -> list[Any]:
 
 def product_of(problem: Problem, bias: Any, activation: str | None) -> Product | None:
     """The product for another process; None where its arguments are others than that knows."""
-    if problem.indirect is not None or problem.has_c or problem.shape[3] != 1:
+    m, n, k, batch = problem.shape
+    if problem.indirect is not None or problem.has_c or batch != 1 or 0 in (m, n, k):
         return None
-    m, n, k, _ = problem.shape
     majors = "k" if problem.A.stride[1] == 1 else "m", "k" if problem.B.stride[0] == 1 else "n"
     dtypes = problem.A.dtype, problem.D.dtype
     names = [str(dtype.torch_dtype).removeprefix("torch.") for dtype in dtypes]

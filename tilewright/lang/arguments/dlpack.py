@@ -460,6 +460,8 @@ def _compact_order(array: Array, order: tuple[int, ...] | None, text: str) -> li
         found = list(order)
         if sorted(found) != list(modes):
             raise ArgumentError(f"stride_order {tuple(order)} is not a permutation of the modes of {text}")
+    if 0 in array.shape:  # compact in every order, whatever its strides say
+        return found if order else list(modes)
     step = 1
     for i in reversed(found):
         if array.stride[i] != step and array.shape[i] > 1:
