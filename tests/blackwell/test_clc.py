@@ -99,3 +99,25 @@ def test_clc_pipeline_and_scheduler_refuse_wrong_sizes() -> None:
 
     with pytest.raises(ConstraintError, match="aligned to 16"):
         launch(from_dlpack(np.zeros(1, np.int32)))
+
+
+def test_an_answer_is_read_before_the_next_one_is_written() -> None:
+    """The scheduler has a proxy fence behind the read, unless the program says that it has one."""
+
+    def fences(insert_fence: bool) -> int:
+        @cute.kernel
+        def kernel(y: cute.Tensor, params: cutlass.Constexpr[Any]):
+            answer = utils.SmemAllocator().allocate_array(cutlass.Int32, 4, 16)
+            tiles = utils.ClcDynamicPersistentTileScheduler.create(
+                params, cute.arch.block_idx(), cute.arch.grid_dim(), answer, insert_fence
+            )
+            y[0] = tiles.get_current_work().tile_idx[0]
+
+        @cute.jit
+        def host(y: cute.Tensor):
+            params = utils.ClcDynamicPersistentTileSchedulerParams((3, 2, 1), (1, 1, 1))
+            kernel(y, params).launch(grid=params.get_grid_shape(), block=(32, 1, 1))
+
+        return str(cute.compile(host, from_dlpack(np.zeros(1, np.int32))).kernels[0]).count("fence.proxy")
+
+    assert (fences(True), fences(False)) == (1, 0)

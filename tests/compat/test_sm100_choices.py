@@ -45,6 +45,33 @@ def test_epilogue_tiles_that_two_warps_share_skip_columns() -> None:
         sm100.compute_epilogue_tile_size(128, 8, False, 8, None, False)
 
 
+def test_warps_of_an_epilogue_as_the_caller_says() -> None:
+    """Two by two, as of a pair, for the half of the rows that one block has."""
+    arguments = (64, 256, 64), False, ROW, cutlass.Float16
+    tile = sm100.compute_epilogue_tile_shape(*arguments, tmem_warp_shape_mn=(2, 2))
+    assert str(tile) == str(sm100.compute_epilogue_tile_shape(arguments[0], True, *arguments[2:]))
+    loads = [
+        sm100.get_tmem_load_op(arguments[0], ROW, cutlass.Float16, cutlass.Float32, tile, two, tmem_warp_shape_mn=warps)
+        for two, warps in ((True, None), (False, (2, 2)))
+    ]
+    assert loads[0].instruction == loads[1].instruction
+    with pytest.raises(ConstraintError, match=r"four warps divide an accumulator as \(4, 1\) or \(2, 2\)"):
+        sm100.compute_epilogue_tile_shape(*arguments, tmem_warp_shape_mn=(1, 4))
+
+
+@pytest.mark.parametrize("major", OperandMajorMode)
+def test_staged_tiles_of_an_operand_lie_as_the_mma_reads_them(major: OperandMajorMode) -> None:
+    """The tile (M, K) of ``make_smem_layout`` against the modes of ``make_smem_layout_a``."""
+    mma = sm100.make_trivial_tiled_mma(
+        cutlass.Float16, cutlass.Float16, major, major, cutlass.Float32, tcgen05.CtaGroup.ONE, (128, 64)
+    )
+    plain = cutlass.utils.make_smem_layout(major, (128, 64), cutlass.Float16, 3)
+    modes = sm100.make_smem_layout_a(mma, (128, 64, 64), cutlass.Float16, 3)
+    assert plain.inner == modes.inner and [cute.size(plain, mode=[i]) for i in range(3)] == [128, 64, 3]
+    for row, k, stage in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (77, 13, 1), (127, 63, 2), (8, 40, 2), (64, 16, 1)):
+        assert plain((row, k, stage)) == modes(((row, k % 16), 0, k // 16, stage))
+
+
 def test_scale_factors_lie_as_in_cutlass() -> None:
     """Sm1xxBlockScaledConfig: the four factors of a row, then 32 rows 16 apart, then four groups of rows."""
     layout = blockscaled_layout.tile_atom_to_shape_SF((256, 256, 2), 16)

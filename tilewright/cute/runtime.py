@@ -7,7 +7,7 @@ from tilewright._names import attach
 from tilewright.errors import ArgumentError
 from tilewright.lang.arguments.dlpack import HostTensor, from_dlpack
 from tilewright.lang.arguments.fake import FakeTensor, make_fake_compact_tensor, make_fake_stream, make_fake_tensor
-from tilewright.lang.tensors.host_pointer import HostPointer, make_ptr
+from tilewright.lang.tensors.host_pointer import HostPointer, make_ptr, nullptr
 from tilewright.lang.tensors.pointer import AddressSpace
 from tilewright.lang.tensors.pointer_class import Pointer
 
@@ -24,6 +24,7 @@ __all__ = [
     "make_fake_stream",
     "make_fake_tensor",
     "make_ptr",
+    "nullptr",
 ]
 
 

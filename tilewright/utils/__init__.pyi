@@ -10,7 +10,19 @@ from tilewright.lang.device.smem import (
     get_smem_capacity_in_bytes as get_smem_capacity_in_bytes,
 )
 from tilewright.lang.tools.hardware import HardwareInfo as HardwareInfo
-from tilewright.utils.blackwell_helpers import compute_epilogue_tile_shape as compute_epilogue_tile_shape
+from tilewright.utils.blackwell_helpers import (
+    compute_epilogue_tile_shape as compute_epilogue_tile_shape, get_permutation_mnk as get_permutation_mnk,
+    get_smem_layout_atom_ab as get_smem_layout_atom_ab, get_smem_layout_atom_epi as get_smem_layout_atom_epi,
+    get_smem_store_op as get_smem_store_op, get_tmem_load_op as get_tmem_load_op,
+    make_blockscaled_trivial_tiled_mma as make_blockscaled_trivial_tiled_mma, make_smem_layout as make_smem_layout,
+    make_smem_layout_a as make_smem_layout_a, make_smem_layout_b as make_smem_layout_b,
+    make_smem_layout_epi as make_smem_layout_epi, make_trivial_tiled_mma as make_trivial_tiled_mma,
+)
+from tilewright.utils.cluster_loads import (
+    cluster_shape_to_tma_atom_A as cluster_shape_to_tma_atom_A,
+    cluster_shape_to_tma_atom_B as cluster_shape_to_tma_atom_B,
+    cluster_shape_to_tma_atom_SFB as cluster_shape_to_tma_atom_SFB,
+)
 from tilewright.utils.grouped_schedule import (
     GroupSearchResult as GroupSearchResult, GroupedGemmGroupSearchState as GroupedGemmGroupSearchState,
     GroupedGemmTileSchedulerHelper as GroupedGemmTileSchedulerHelper, GroupedWorkTileInfo as GroupedWorkTileInfo,
@@ -20,6 +32,9 @@ from tilewright.utils.grouped_schedule import (
 )
 from tilewright.utils.layout_enum import LayoutEnum as LayoutEnum
 from tilewright.utils.persistent_schedule import PersistentScheduleSm90 as PersistentScheduleSm90
+from tilewright.utils.sm90 import (
+    get_smem_layout_atom as sm90_get_smem_layout_atom, make_trivial_tiled_mma as sm90_make_trivial_tiled_mma,
+)
 from tilewright.utils.tensor_helpers import (
     create_cute_tensor_for_fp8 as create_cute_tensor_for_fp8, is_fp8_dtype as is_fp8_dtype,
 )
@@ -35,7 +50,9 @@ from tilewright.utils.tile_scheduler import (
     StaticPersistentTileScheduler as StaticPersistentTileScheduler, WorkTileInfo as WorkTileInfo,
 )
 from tilewright.utils.tmem_allocator import (
-    TmemAllocator as TmemAllocator, get_num_tmem_alloc_cols as get_num_tmem_alloc_cols,
+    TmemAllocator as TmemAllocator, TmemBufferPool as TmemBufferPool,
+    compute_tmem_cols_from_layout as compute_tmem_cols_from_layout,
+    get_num_tmem_alloc_cols as get_num_tmem_alloc_cols,
 )
 from tilewright.utils.whole_tiles import block_copy as block_copy
 from tilewright.viz.render import print_latex as print_latex, print_latex_tv as print_latex_tv

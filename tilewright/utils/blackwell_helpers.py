@@ -13,7 +13,6 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.atoms.tensor_memory_move import TmemMove
 from tilewright.cute.nvgpu.common import CopyUniversalOp, OperandMajorMode
-from tilewright.cute.nvgpu.cpasync import CopyBulkTensorTileG2SMulticastOp, CopyBulkTensorTileG2SOp
 from tilewright.cute.nvgpu.tcgen05 import (
     CtaGroup,
     Ld16x32bx2Op,
@@ -51,6 +50,11 @@ from tilewright.layout import (
 )
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.tiled_mma import TiledMma, make_tiled_mma
+from tilewright.utils.cluster_loads import (
+    cluster_shape_to_tma_atom_A,
+    cluster_shape_to_tma_atom_B,
+    cluster_shape_to_tma_atom_SFB,
+)
 from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
 from tilewright.utils.layout_enum import LayoutEnum
 from tilewright.utils.warp_scales import (
@@ -79,6 +83,7 @@ __all__ = [
     "get_tmem_copy_properties",
     "get_tmem_load_op",
     "make_blockscaled_trivial_tiled_mma",
+    "make_smem_layout",
     "make_smem_layout_a",
     "make_smem_layout_atom",
     "make_smem_layout_b",
@@ -111,7 +116,20 @@ def compute_epilogue_tile_size(
     >>> compute_epilogue_tile_size(128, 256, False, 16)
     (128, 32)
     """
-    warp_m, warp_n = _warps(cta_tile_m, use_2cta)
+    warps = _warps(cta_tile_m, use_2cta)
+    return _part(cta_tile_m, cta_tile_n, warps, elem_width_d, elem_width_c, d_is_m_major, c_is_m_major)
+
+
+def _part(
+    cta_tile_m: int,
+    cta_tile_n: int,
+    warps: tuple[int, int],
+    elem_width_d: int,
+    elem_width_c: int | None,
+    d_is_m_major: bool,
+    c_is_m_major: bool,
+) -> tuple[int, int]:
+    warp_m, warp_n = warps
     m = min(cta_tile_m, DATAPATHS * warp_m)
     least = [_least(elem_width_d, d_is_m_major) * warp_n]
     if elem_width_c is not None:
@@ -125,9 +143,14 @@ def compute_epilogue_tile_size(
     return m, math.gcd(cta_tile_n, min(cta_tile_n, max(wanted, *least)))
 
 
-def _warps(cta_tile_m: int, use_2cta: bool) -> tuple[int, int]:
-    """How the four warps of an epilogue divide rows and columns of the accumulator."""
-    return (2, 2) if use_2cta and cta_tile_m == 64 else (4, 1)
+def _warps(cta_tile_m: int, use_2cta: bool, given: tuple[int, int] | None = None) -> tuple[int, int]:
+    """How the four warps of an epilogue divide rows and columns of the accumulator; ``given``: as the caller says."""
+    if given is None:
+        return (2, 2) if use_2cta and cta_tile_m == 64 else (4, 1)
+    if tuple(given) not in ((4, 1), (2, 2)):
+        raise ConstraintError(f"tmem_warp_shape_mn is {given}; four warps divide an accumulator as (4, 1) or (2, 2)")
+    rows, columns = given
+    return rows, columns
 
 
 def _least(width: int, m_major: bool) -> int:
@@ -155,11 +178,13 @@ def compute_epilogue_tile_shape(
     *,
     layout_c: LayoutEnum | None = None,
     elem_ty_c: Any = None,
+    tmem_warp_shape_mn: tuple[int, int] | None = None,
     loc: Any = None,
     ip: Any = None,
 ) -> tuple[Any, Any]:
     """The tiler (M, N) of the epilogue's parts of a block's tile ``(M, N, ...)``; see
-    :func:`compute_epilogue_tile_size`. Where two warps share the columns, N is not contiguous.
+    :func:`compute_epilogue_tile_size`. Where two warps share the columns, N is not contiguous. ``tmem_warp_shape_mn``:
+    how the four warps divide rows and columns, (4, 1) or (2, 2), where the tile does not say it.
 
     >>> from tilewright.cute import Float16, Float32
     >>> print(*compute_epilogue_tile_shape((64, 256, 64), True, LayoutEnum.ROW_MAJOR, Float32))
@@ -168,11 +193,9 @@ def compute_epilogue_tile_shape(
     m, n = (int(size(x)) for x in cta_tile_shape[:2])
     c = None if elem_ty_c is None else scalar_of(elem_ty_c).width
     c_is_m_major = layout_c is None or layout_c.is_m_major_c()
-    part_m, part_n = compute_epilogue_tile_size(
-        m, n, use_2cta_instrs, scalar_of(elem_ty_d).width, c, layout_d.is_m_major_c(), c_is_m_major
-    )
-    warp_n = _warps(m, use_2cta_instrs)[1]
-    columns = make_layout((part_n // warp_n, warp_n), stride=(1, n // warp_n))
+    warps = _warps(m, use_2cta_instrs, tmem_warp_shape_mn)
+    part_m, part_n = _part(m, n, warps, scalar_of(elem_ty_d).width, c, layout_d.is_m_major_c(), c_is_m_major)
+    columns = make_layout((part_n // warps[1], warps[1]), stride=(1, n // warps[1]))
     return make_layout(part_m), coalesce(columns)
 
 
@@ -193,11 +216,13 @@ def get_tmem_load_op(
     epi_tile: Any,
     use_2cta_instrs: bool,
     *,
+    tmem_warp_shape_mn: tuple[int, int] | None = None,
     loc: Any = None,
     ip: Any = None,
 ) -> CopyAtom:
     """The atom of the ``tcgen05.ld`` with which four warps load the epilogue's part ``epi_tile`` of an accumulator: its
-    registers are what the widest store to shared memory takes.
+    registers are what the widest store to shared memory takes. ``tmem_warp_shape_mn`` is that of
+    :func:`compute_epilogue_tile_shape`.
 
     ConstraintError for parts and types that no load fits.
 
@@ -208,7 +233,7 @@ def get_tmem_load_op(
     SM100_TMEM_LOAD_16x256b4x
     """
     acc, d = scalar_of(elem_ty_acc), scalar_of(elem_ty_d)
-    warps = _warps(int(size(cta_tile_shape[0])), use_2cta_instrs)
+    warps = _warps(int(size(cta_tile_shape[0])), use_2cta_instrs, tmem_warp_shape_mn)
     lanes, columns = (int(size(extent)) // count for extent, count in zip(epi_tile, warps, strict=True))
     shape, repeat, packed = tmem_load(lanes, columns, acc.width, d.width, layout_d.is_m_major_c())
     pack = Pack.PACK_16b_IN_32b if packed else Pack.NONE
@@ -236,19 +261,6 @@ def get_smem_store_op(
     return make_copy_atom(StMatrix8x8x16bOp(found.transpose, found.matrices), elem_ty_d)
 
 
-def cluster_shape_to_tma_atom_SFB(
-    cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
-) -> CopyBulkTensorTileG2SOp:
-    """The TMA operation that loads the scale factors of B, which all blocks along M have, both of a pair included:
-    multicast where there are several.
-
-    >>> cluster_shape_to_tma_atom_SFB((2, 1, 1), make_layout(2)).multicast
-    True
-    """
-    several = int(size(cluster_shape_mnk[0])) > 1
-    return (CopyBulkTensorTileG2SMulticastOp if several else CopyBulkTensorTileG2SOp)(int(size(atom_thr_id)))
-
-
 def get_smem_layout_atom_ab(
     major_mode: OperandMajorMode, element_type: Any, smem_shape_mn_k: Any, *, loc: Any = None, ip: Any = None
 ) -> SmemLayoutAtomKind:
@@ -261,6 +273,28 @@ def get_smem_layout_atom_ab(
     """
     major = "K" if major_mode is OperandMajorMode.K else "MN"
     return _widest(major, int(size(smem_shape_mn_k[1 if major == "K" else 0])), element_type)
+
+
+def make_smem_layout(
+    leading_mode: OperandMajorMode,
+    smem_tile_shape: Any,
+    a_dtype: Any,
+    num_stages: int,
+    *,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """The shared memory of ``num_stages`` tiles (M or N, K) of an operand, of the widest atom: a mode each for rows,
+    columns and stages, as TMA and threads see them.
+
+    >>> from tilewright.cute import Float16
+    >>> make_smem_layout(OperandMajorMode.K, (128, 64), Float16, 3)
+    Sw<3,4,3> o 0 o (128,64,3):(64,1,8192)
+    """
+    tile = tuple(int(size(extent)) for extent in smem_tile_shape)
+    atom = make_smem_layout_atom(get_smem_layout_atom_ab(leading_mode, a_dtype, tile), a_dtype)
+    order = (0, 1, 2) if leading_mode is OperandMajorMode.K else (1, 0, 2)
+    return coalesce(tile_to_shape(atom, (*tile, num_stages), order), target_profile=(1, 1, 1))
 
 
 def make_smem_layout_a(
@@ -410,7 +444,12 @@ def make_blockscaled_trivial_tiled_mma(
 def get_smem_layout_atom_epi(
     layout: LayoutEnum, element_type: Any, epi_tile: Any, *, loc: Any = None, ip: Any = None
 ) -> SmemLayoutAtomKind:
-    """The widest atom for the epilogue's tile (M, N), of which TMA moves what is contiguous along each mode."""
+    """The widest atom for the epilogue's tile (M, N), of which TMA moves what is contiguous along each mode.
+
+    >>> from tilewright.cute import Float16
+    >>> get_smem_layout_atom_epi(LayoutEnum.ROW_MAJOR, Float16, (128, 32)).name
+    'K_SW64'
+    """
     major, mode = ("K", 1) if layout is LayoutEnum.ROW_MAJOR else ("MN", 0)
     tile = epi_tile[mode]
     inverse = coalesce(right_inverse(tile if isinstance(tile, Layout) else make_layout(tile)))
@@ -442,29 +481,6 @@ def make_smem_layout_epi(
     shape = (*(int(size(x)) for x in epi_tile), int(epi_stage))
     order = (1, 0, 2) if epi_layout is LayoutEnum.COL_MAJOR else (0, 1, 2)
     return tile_to_shape(make_smem_layout_atom(kind, epi_dtype), shape, order)
-
-
-def cluster_shape_to_tma_atom_A(
-    cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
-) -> CopyBulkTensorTileG2SOp:
-    """The TMA operation that loads A: multicast where blocks are side by side along N. ``atom_thr_id``: how many
-    blocks work on one MMA; two need sm_100 (ConstraintError)."""
-    return _load(cluster_shape_mnk, 1, atom_thr_id)
-
-
-def cluster_shape_to_tma_atom_B(
-    cluster_shape_mnk: Any, atom_thr_id: Any, *, loc: Any = None, ip: Any = None
-) -> CopyBulkTensorTileG2SOp:
-    """The TMA operation that loads B: multicast where MMAs of other blocks are side by side along M."""
-    return _load(cluster_shape_mnk, 0, atom_thr_id)
-
-
-def _load(cluster_shape_mnk: Any, across: int, atom_thr_id: Any) -> CopyBulkTensorTileG2SOp:
-    blocks = int(size(cluster_shape_mnk[across]))
-    shared = int(size(atom_thr_id))
-    if across == 0:
-        blocks //= shared
-    return (CopyBulkTensorTileG2SMulticastOp if blocks > 1 else CopyBulkTensorTileG2SOp)(shared)
 
 
 attach(__name__)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
+from tilewright.lang.device.barriers import fence_proxy
 from tilewright.lang.device.cluster_launch import clc_response, issue_clc_query
 from tilewright.lang.device.warps import elect_one
 from tilewright.lang.numbers.numeric import Int32, wrap
@@ -87,7 +88,7 @@ class ClcDynamicPersistentTileScheduler:
     [[1, 1], [1, 1], [1, 1]]
     """
 
-    __slots__ = ("_executed", "_first", "clc_response_ptr", "cta_id_in_cluster", "params")
+    __slots__ = ("_executed", "_first", "_insert_fence", "clc_response_ptr", "cta_id_in_cluster", "params")
 
     def __init__(
         self,
@@ -96,7 +97,9 @@ class ClcDynamicPersistentTileScheduler:
         num_tiles_executed: Any,
         clc_response_ptr: Any,
         block_idx: Any,
+        insert_fence: bool = True,
     ) -> None:
+        self._insert_fence = insert_fence
         self.params, self.cta_id_in_cluster, self.clc_response_ptr = params, cta_id_in_cluster, clc_response_ptr
         self._executed: Any = Int32(num_tiles_executed)
         self._first = tuple(map(Int32, block_idx))
@@ -107,15 +110,20 @@ class ClcDynamicPersistentTileScheduler:
         block_idx: Any,
         grid_dim: Any,
         clc_response_ptr: Any,
+        insert_fence: bool = True,
         *,
         loc: Any = None,
         ip: Any = None,
     ) -> ClcDynamicPersistentTileScheduler:
         """The scheduler of this block, in a grid of :meth:`get_grid_shape`. ``clc_response_ptr``: where answers are
-        written, 16 bytes of shared memory."""
+        written, 16 bytes of shared memory. ``insert_fence``: a proxy fence behind each read of an answer, which the
+        asynchronous proxy overwrites with the next one; without it the program has a fence before it says that it has
+        read."""
         a, b, _ = params.cluster_shape_mnk
         x, y, _ = block_idx
-        return ClcDynamicPersistentTileScheduler(params, (x % a, y % b, 0), 0, clc_response_ptr, block_idx)
+        return ClcDynamicPersistentTileScheduler(
+            params, (x % a, y % b, 0), 0, clc_response_ptr, block_idx, insert_fence
+        )
 
     @staticmethod
     def get_grid_shape(
@@ -131,6 +139,8 @@ class ClcDynamicPersistentTileScheduler:
     def get_current_work(self, *, loc: Any = None, ip: Any = None) -> WorkTileInfo:
         """The tile of the last answer, which is there: its mbarrier has been waited for."""
         x, y, z, valid = clc_response(self.clc_response_ptr)
+        if self._insert_fence:
+            fence_proxy("async.shared", space="cta")
         i, j, _ = self.cta_id_in_cluster
         return WorkTileInfo((x + i, y + j, z), valid != 0)
 
@@ -155,5 +165,5 @@ class ClcDynamicPersistentTileScheduler:
     def __new_from_mlir_values__(self, values: list[Value]) -> ClcDynamicPersistentTileScheduler:
         executed, *first = map(wrap, values)
         return ClcDynamicPersistentTileScheduler(
-            self.params, self.cta_id_in_cluster, executed, self.clc_response_ptr, tuple(first)
+            self.params, self.cta_id_in_cluster, executed, self.clc_response_ptr, tuple(first), self._insert_fence
         )

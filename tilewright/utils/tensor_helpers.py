@@ -20,9 +20,15 @@ def is_fp8_dtype(dtype: Any) -> bool:
 
 
 def create_cute_tensor_for_fp8(
-    storage_tensor: Any, dtype: Any, leading_dim: int | None = None, source_f32_tensor: Any = None
+    storage_tensor: Any,
+    dtype: Any,
+    leading_dim: int | None = None,
+    source_f32_tensor: Any = None,
+    assumed_align: int = 16,
+    mark_dynamic_layout: bool = True,
 ) -> HostTensor:
-    """``storage_tensor`` (uint8) as a tensor of ``dtype`` with a dynamic layout, filled from the source if given.
+    """``storage_tensor`` (uint8) as a tensor of ``dtype``, filled from a source if given; its layout is dynamic unless
+    ``mark_dynamic_layout`` is false.
 
     Raises ArgumentError where the two have different shapes.
 
@@ -32,12 +38,12 @@ def create_cute_tensor_for_fp8(
     >>> storage[0].tolist()  # 1.0 in e4m3
     [56, 56, 56, 56]
     """
-    tensor = from_dlpack(storage_tensor, assumed_align=16)
+    tensor = from_dlpack(storage_tensor, assumed_align=assumed_align)
     if is_fp8_dtype(dtype):
         tensor.element_type = dtype
         if source_f32_tensor is not None:
             _fill(storage_tensor, source_f32_tensor, dtype)
-    return tensor.mark_layout_dynamic(leading_dim)
+    return tensor.mark_layout_dynamic(leading_dim) if mark_dynamic_layout else tensor
 
 
 def _fill(storage: Any, source: Any, dtype: Any) -> None:

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.atoms.tensor_memory import COLUMNS
+from tilewright.atoms.tensor_memory import COLUMNS, tmem_columns
 from tilewright.atoms.tensor_memory_alloc import LEAST, allocatable
+from tilewright.cute.arch.tensor_memory import get_max_tmem_alloc_cols
 from tilewright.cute.nvgpu.tcgen05 import find_tmem_tensor_col_offset
 from tilewright.errors import ConstraintError
 from tilewright.lang.device import mbarriers
@@ -17,9 +18,11 @@ from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, warp
 from tilewright.lang.device.warps import elect_one, make_warp_uniform
 from tilewright.lang.launch.jit import jit
 from tilewright.lang.numbers.numeric import Float32, Int32, Int64
+from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.staging.generate import if_generate
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
+from tilewright.layout import Layout, is_static
 
 
 class TmemAllocator:
@@ -32,7 +35,8 @@ class TmemAllocator:
 
     ``is_two_cta``: both blocks of a pair do all this, and get the same columns; neither frees them before the other has
     come to ``free``. For that they meet at the mbarrier ``two_cta_tmem_dealloc_mbar_ptr`` (an Int64 in shared memory,
-    its own without one). A synchronisation of the cluster lies between the constructor and ``free``.
+    its own without one), which ``initialize_mbarrier=False`` leaves to the caller, for the 32 threads of a warp. A
+    synchronisation of the cluster lies between the constructor and ``free``.
 
     Raises ConstraintError for columns that cannot be allocated, and more than 512 in all.
 
@@ -79,9 +83,12 @@ class TmemAllocator:
         num_allocated_columns: int = 0,
         two_cta_tmem_dealloc_mbar_ptr: Any = None,
         *,
+        arch: str = "sm_100",
+        initialize_mbarrier: bool = True,
         loc: Any = None,
         ip: Any = None,
     ) -> None:
+        get_max_tmem_alloc_cols(arch)  # refuses architectures without tensor memory
         if barrier_for_retrieve is None:
             raise ConstraintError(
                 "TmemAllocator: give barrier_for_retrieve, a pipeline.NamedBarrier of the warps that use the columns"
@@ -90,7 +97,7 @@ class TmemAllocator:
         self._pair, self._freed, self._frees = bool(is_two_cta), two_cta_tmem_dealloc_mbar_ptr, 0
         if self._pair and self._freed is None:
             self._freed = reserved(Int64)
-        if self._pair:
+        if self._pair and initialize_mbarrier:
             _make_meeting(allocator_warp_id, self._freed)
         self._holder = reserved(Int32) if alloc_result_dst_smem_ptr is None else alloc_result_dst_smem_ptr
         self._barrier = barrier_for_retrieve
@@ -127,6 +134,13 @@ class TmemAllocator:
         """The address of the columns, for elements of ``dtype``."""
         return device.retrieve_tmem_ptr(dtype, 16, self._holder)
 
+    def reserve(self, num_columns: int, *, loc: Any = None, ip: Any = None) -> TmemBufferPool:
+        """``allocate``, ``wait_for_alloc`` and ``retrieve_ptr`` in one: columns from which tensors are taken one after
+        another."""
+        self._allocate(num_columns)
+        self.wait_for_alloc()
+        return TmemBufferPool(self.retrieve_ptr(), num_columns)
+
     def relinquish_alloc_permit(self, *, loc: Any = None, ip: Any = None) -> None:
         """Say that this block allocates no more, so that other blocks of the multiprocessor can."""
         self._by_its_warp(lambda: device.relinquish_tmem_alloc_permit(self._pair))
@@ -154,6 +168,48 @@ class TmemAllocator:
         if_generate(make_warp_uniform(warp_idx()) == self._warp, act)
 
 
+class TmemBufferPool:
+    """``total_cols`` columns of tensor memory at ``base_ptr``, given away one part after another.
+
+    >>> from tilewright import Float32, Int32, cute
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def third(t):
+    ...     pool = TmemBufferPool(cute.make_ptr(Int32, 0, cute.AddressSpace.tmem), 512)
+    ...     sums = pool.allocate_tensor(cute.make_layout((128, 96), stride=(65536, 1)), Float32)
+    ...     factors = pool.allocate(4, Int32)
+    ...     return pool.allocate(1, Int32).toint() + 1000 * pool.remaining_cols
+    >>> per_thread(third, 1)
+    [411100]
+    """
+
+    def __init__(self, base_ptr: TensorMemory, total_cols: int) -> None:
+        if not isinstance(base_ptr, TensorMemory):
+            raise ConstraintError(f"TmemBufferPool: base_ptr is a pointer to tensor memory, not {base_ptr}")
+        self._base, self._total, self._used = base_ptr.with_dtype(Int32), total_cols, 0
+
+    base_ptr = property(lambda self: self._base)
+    total_cols = property(lambda self: self._total)
+    current_offset = property(lambda self: self._used)
+    remaining_cols = property(lambda self: self._total - self._used)
+
+    def allocate(self, size: Any, dtype: Any, *, loc: Any = None, ip: Any = None) -> TensorMemory:
+        """A pointer to the next columns, for elements of ``dtype``: ``size`` columns, or what a layout of such elements
+        takes. ConstraintError where fewer are left."""
+        columns = size if isinstance(size, int) else compute_tmem_cols_from_layout(size, dtype)
+        if not 0 < columns <= self.remaining_cols:
+            raise ConstraintError(
+                f"TmemBufferPool: {columns} columns for {size}, but {self.remaining_cols} of {self._total} are left"
+            )
+        place = (self._base + self._used).with_dtype(dtype)
+        self._used += columns
+        return place
+
+    def allocate_tensor(self, layout: Layout, dtype: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
+        """A tensor of the next columns that ``layout`` takes."""
+        return make_tensor(self.allocate(layout, dtype), layout)
+
+
 @jit
 def _make_meeting(warp: int, mbarrier: Any) -> None:
     """All threads of the other block's warp arrive there before this one frees."""
@@ -161,6 +217,21 @@ def _make_meeting(warp: int, mbarrier: Any) -> None:
         with elect_one():
             mbarriers.mbarrier_init(mbarrier, WARP_SIZE)
             mbarriers.mbarrier_init_fence()
+
+
+def compute_tmem_cols_from_layout(layout: Layout, dtype: Any, *, loc: Any = None, ip: Any = None) -> int:
+    """The columns that a static layout of tensor memory takes with elements of ``dtype``.
+
+    >>> from tilewright import Float16, Float32
+    >>> from tilewright.layout import make_layout
+    >>> compute_tmem_cols_from_layout(make_layout((128, 64), stride=(65536, 1)), Float32)
+    64
+    >>> compute_tmem_cols_from_layout(make_layout((128, 64), stride=(2 * 65536, 1)), Float16)
+    32
+    """
+    if not isinstance(layout, Layout) or not is_static(layout):
+        raise ConstraintError(f"compute_tmem_cols_from_layout takes a static layout, not {layout}")
+    return tmem_columns(layout, numeric_type("compute_tmem_cols_from_layout", dtype).width)
 
 
 def get_num_tmem_alloc_cols(

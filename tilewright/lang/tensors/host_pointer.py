@@ -154,3 +154,13 @@ def _looks_like_device(address: int) -> bool:
         return int(error) == 0 and int(kind) == int(driver.CUmemorytype.CU_MEMORYTYPE_DEVICE)
     except Exception:  # no driver, no device: the address is the host's
         return False
+
+
+def nullptr(dtype: Any, mem_space: AddressSpace = AddressSpace.generic, assumed_align: int | None = None) -> Any:
+    """A pointer to address 0, with which a function is compiled for pointers to come.
+
+    >>> from tilewright import Float32
+    >>> nullptr(Float32, AddressSpace.gmem, 16)
+    ptr<f32, gmem, align<16>>
+    """
+    return make_ptr(dtype, 0, mem_space, assumed_align)
