@@ -453,6 +453,16 @@ def test_options_of_the_compiler_are_kept(driver: Driver) -> None:
     assert kernel.artifacts["cuda:0"].arch == "sm_90" and ".loc" in kernel.artifacts["cuda:0"].ptx
 
 
+def test_products_and_sums_are_not_fused_where_that_is_forbidden() -> None:
+    k = Kernel("fused", x=pointer(F32))
+    a, b = (k.load(k.at(k.x, i)) for i in range(2))
+    k.store(k.at(k.x, 2), k.binary("add", k.binary("mul", a, b), b))
+    words = {False: "", True: "--fmad=false"}
+    for forbidden, text in words.items():
+        options = SimpleNamespace(opt_level=3, ptxas_options=text, generate_line_info=False, gpu_arch="sm_80")
+        assert ("fma.rn.f32" in gpu.artifact(k.done(), options).ptx) is not forbidden
+
+
 def test_artifacts_need_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_LIBCUDA", "libthere_is_none.so")
     for function in CACHED:

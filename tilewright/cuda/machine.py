@@ -105,7 +105,9 @@ def _compile(function: Function, arch: str, options: Any) -> Artifact:
         _tell_of_doubts(function)
     if options is None:
         return compile(function, arch)
-    flags = [f"--ptxas-options={word}" for word in options.ptxas_options.split()]
+    # ptxas has --fmad, too, but what may be fused is decided before it.
+    words = options.ptxas_options.split()
+    flags = [word if word.startswith("--fmad=") else f"--ptxas-options={word}" for word in words]
     if options.opt_level < 3:
         flags.append(f"--ptxas-options=-O{options.opt_level}")
     return compile(function, arch, lineinfo=options.generate_line_info or None, options=tuple(flags))
