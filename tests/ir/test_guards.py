@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tilewright.atoms.tensor_memory_cp import SmemToTmem
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir import lanes
 from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, may_overflow
@@ -293,6 +294,9 @@ def test_written_parameters_of_a_function() -> None:
     assert [root for root, _ in writes(function(b, p, s))] == [p]
     made = b.emit("load", (p,), (I32,)).result
     assert origin(made) is made
+    address = Value(I32, "columns")  # of tensor memory, which is a block's own
+    b.call(SmemToTmem("128x256b"), [address, Value(I32, "descriptor")])
+    assert [root for root, _ in writes(function(b, p, s))] == [p]
 
 
 def test_a_use_of_what_is_not_defined_here() -> None:

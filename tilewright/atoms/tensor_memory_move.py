@@ -99,7 +99,8 @@ class TmemMove(CopyInstruction):
         found = []
         for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
             address, first = int(addresses[row]) & 0xFFFFFFFF, WARP * (warp % 4)
-            place = _Place(row, memory, cells.at(address), cells.columns + (address & 0xFFFF))
+            columns = cells.columns + (address & 0xFFFF)
+            place = _Place(row, memory, cells.at(address), cells.reached(address), columns)
             low, high = (cells.lanes + (address >> 16)).tolist()
             if low < first or high >= first + WARP:
                 raise lanes.fault(
@@ -109,10 +110,10 @@ class TmemMove(CopyInstruction):
                     "warp w reaches lanes 32 * (w % 4) and the 31 after it: partition with get_slice(thread_idx % 128)",
                 )
             self._check(lanes, place)
-            self._refuse(lanes, row, memory.unfinished(*place.where))
+            self._refuse(lanes, row, memory.unfinished(*place.reached))
             if self.name == STORE:
-                self._refuse(lanes, row, memory.wanted(*place.where))
-            lanes.tensor_memory(row, memory, self.name == STORE, [place.where])
+                self._refuse(lanes, row, memory.wanted(*place.reached))
+            lanes.tensor_memory(row, memory, self.name == STORE, [place.reached])
             found.append(place)
         return found
 
@@ -150,12 +151,13 @@ class TmemMove(CopyInstruction):
 
 class _Place(NamedTuple):
     """The cells that a warp reads or writes. ``row`` is the warp's, ``memory`` its block's, ``where`` the index (lanes,
-    columns) of ``[32, registers]`` cells (``[32, registers, 2]`` with ``pack``, which puts two in a register), and
-    ``columns`` the least and the greatest column."""
+    columns) of ``[32, registers]`` cells (``[32, registers, 2]`` with ``pack``, which puts two in a register),
+    ``reached`` an index of the same cells in any order, and ``columns`` the least and the greatest column."""
 
     row: int
     memory: TensorMemory
     where: tuple[Any, Any]
+    reached: tuple[Any, Any]
     columns: Array
 
 
@@ -168,6 +170,8 @@ class _Cells:
         # Thread t has neighbouring columns of lane t: slices are a faster index.
         count = column.shape[-1]
         self._slices = bool((column == np.arange(count)).all() and (lane == np.arange(WARP)[:, None]).all())
+        sizes = [int(high) + 1 - int(low) for low, high in (self.lanes, self.columns)]
+        self._fills = np.unique(lane << 16 | column).size == sizes[0] * sizes[1]
 
     def at(self, address: int) -> tuple[Any, Any]:
         """The index of the cells in tensor memory."""
@@ -175,6 +179,14 @@ class _Cells:
         if self._slices:
             return slice(lane, lane + WARP), slice(column, column + self._column.shape[-1])
         return self._lane + lane, self._column + column
+
+    def reached(self, address: int) -> tuple[Any, Any]:
+        """An index of the same cells in any order: slices, which are faster, where they are all between the first and
+        the last."""
+        if not self._fills:
+            return self.at(address)
+        lanes, columns = self.lanes + (address >> 16), self.columns + (address & 0xFFFF)
+        return slice(int(lanes[0]), int(lanes[1]) + 1), slice(int(columns[0]), int(columns[1]) + 1)
 
 
 @lru_cache(maxsize=128)
@@ -230,7 +242,7 @@ class TmemLoad(TmemMove):
         self._tell_unwritten(lanes, op, places_of)
         for chosen, places in zip(op.attrs["registers"], places_of, strict=True):
             for place in places:
-                if place.memory.stores[place.where].any():
+                if place.memory.stores[place.reached].any():
                     raise lanes.fault(
                         f"{self.mnemonic()} reads tensor memory to which a tcgen05.st is still on its way",
                         np.arange(32 * lanes.warps) // WARP == place.row,
@@ -241,7 +253,7 @@ class TmemLoad(TmemMove):
                 fill = np.full((WARP, self.layouts.register_count), 0x7FFFDEAD, np.uint32)
                 write_registers(registers.values, chosen, fill, None)
             for place in places:
-                place.memory.loads[place.where] += 1
+                place.memory.loads[place.reached] += 1
             lanes.defer(LOAD, _Loaded(self, lanes, places, chosen, held))
         return ()
 
@@ -277,7 +289,7 @@ class _Loaded:
             self.atom._check(self.lanes, place)
             words = _packed(place.memory.words[place.where], self.atom.pack)
             write_registers(registers.values, self.chosen, words, None)
-            place.memory.loads[place.where] -= 1
+            place.memory.loads[place.reached] -= 1
             registers.release()
 
 
@@ -311,7 +323,7 @@ class TmemStore(TmemMove):
             words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
             given = words.reshape(lanes.warps, WARP, -1)
             for place in places:
-                place.memory.stores[place.where] += 1
+                place.memory.stores[place.reached] += 1
             lanes.defer(STORE, _Stored(self, lanes, places, given))
         return ()
 
@@ -326,7 +338,7 @@ class _Stored:
         for place in self.places:
             self.atom._check(self.lanes, place)
             place.memory.write(*place.where, _unpacked(self.given[place.row], self.atom.pack))
-            place.memory.stores[place.where] -= 1
+            place.memory.stores[place.reached] -= 1
 
 
 @dataclass(frozen=True)

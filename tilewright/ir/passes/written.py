@@ -8,6 +8,7 @@ from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.types import MemSpace, PtrType
 
 SHARED_SPACES = (MemSpace.SMEM, MemSpace.DSMEM)
+OF_BLOCKS = {*SHARED_SPACES, MemSpace.TMEM}
 
 
 def writes(function: Function) -> Iterator[tuple[Value, Op]]:
@@ -43,7 +44,7 @@ def _targets(op: Op) -> list[Value]:
         v
         for v, access in accessed
         if access.writes
-        and access.memories
+        and not OF_BLOCKS.issuperset(access.memories)
         and access.role != "mbarrier"
         and not (access.registers and not isinstance(v.type, PtrType))
     ]

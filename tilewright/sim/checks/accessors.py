@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 LANES = np.arange(WARP)
+
+
+class found_once:
+    """As ``functools.cached_property``, without the lock that Python 3.11 takes for each."""
+
+    def __init__(self, find: Callable[[Any], Any]) -> None:
+        self.find, self.name, self.__doc__ = find, find.__name__, find.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        found = owner.__dict__[self.name] = self.find(owner)
+        return found
 
 
 class Accessors:
@@ -86,21 +97,21 @@ class Accessors:
 
     # -- lane by lane --------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @found_once
     def lanes(self) -> Array:
         return lanes_of(self.group, self.mask)
 
-    @cached_property
+    @found_once
     def _warps(self) -> Array:
         found: Array = self.group.warps[self.lanes // WARP]
         return found
 
-    @cached_property
+    @found_once
     def _thread(self) -> Array:
         found: Array = self.clocks.unit[self._warps] * WARP + self.lanes % WARP
         return found
 
-    @cached_property
+    @found_once
     def _identity(self) -> Array:
         if self.agent is None:
             return self._thread
@@ -108,7 +119,7 @@ class Accessors:
         found: Array = unit * WARP + self.lanes % WARP
         return found
 
-    @cached_property
+    @found_once
     def _clock(self) -> Array:
         found: Array = (self.now if self.agent is None else self.opened)[self.lanes // WARP]
         return found
@@ -116,19 +127,19 @@ class Accessors:
     def _spread(self, values: Array) -> Array:
         return values if self.each == 1 else np.repeat(values, self.each)
 
-    @cached_property
+    @found_once
     def rows(self) -> Array:
         return self._spread(self.lanes // WARP)
 
-    @cached_property
+    @found_once
     def thread(self) -> Array:
         return self._spread(self._thread)
 
-    @cached_property
+    @found_once
     def identity(self) -> Array:
         return self._spread(self._identity)
 
-    @cached_property
+    @found_once
     def clock(self) -> Array:
         return self._spread(self._clock)
 
@@ -156,19 +167,19 @@ class Accessors:
 
     # -- warp by warp --------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @found_once
     def floors(self) -> tuple[int, int]:
         """As :meth:`Clocks.floors`, at the issue of what lands."""
         return self.snapshot.floors if self.snapshot is not None else self.clocks.floors(self.group)
 
-    @cached_property
+    @found_once
     def newest(self) -> int:
         """A tick that none of the accesses is later than, for accesses by threads; a group of ``cp.async``."""
         if self.kind == THREADS:
             return int(self.now.max()) if self.landed else self.latest
         return int(self.opened.max()) if self.kind == GROUPS else NEVER
 
-    @cached_property
+    @found_once
     def rows_and_clusters(self) -> tuple[Any, Array]:
         """The rows of the warps that act, and the number of each one's cluster in the wave."""
         rows: Any = slice(None)
@@ -177,7 +188,7 @@ class Accessors:
         clusters = self.clocks.cluster
         return rows, clusters[self.group.warps[rows]] - clusters[0]
 
-    @cached_property
+    @found_once
     def needs(self) -> Array:
         """``[clusters of the wave, columns]``: a warp that has these clocks of its cluster has seen all accesses."""
         clocks, layout = self.clocks, self.layout

@@ -49,6 +49,7 @@ class Snapshot:
         "floors",
         "tick",
         "phases",
+        "asked",
         "__weakref__",
     )
 
@@ -61,6 +62,7 @@ class Snapshot:
         self.lane_clocks = LaneClocksAtIssue(clocks, group) if clocks.lane_clocks else NOTHING
         self.floors, self.tick = clocks.floors(group), clocks.layout.tick
         self.phases: tuple[Array, Array] | None = None  # that were complete then: see mbarriers.py
+        self.asked: dict[tuple[int, bytes], tuple[Any, ...]] = {}  # by agent and lanes: see pending.py
 
     def waited_by(self, row: int, agent: int, lane: int) -> int:
         """As :meth:`Clocks.waited_by`, of a row of the group."""

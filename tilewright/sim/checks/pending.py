@@ -340,6 +340,11 @@ def _who_reads(reach: Reach, acting: Accessors) -> Any:
 
 def _known_at_issue(acting: Accessors) -> tuple[Any, ...]:
     """What decides, beside who acts and the records, whether reads by an agent are apart."""
-    assert acting.snapshot is not None
-    rows = acting.lanes // WARP
-    return acting.floors, acting.opened[rows].tobytes(), acting.snapshot.rows[rows].tobytes()
+    snapshot, lanes = acting.snapshot, acting.lanes.tobytes()
+    assert snapshot is not None and acting.agent is not None
+    known = snapshot.asked.get((acting.agent, lanes))
+    if known is None:
+        rows = acting.lanes // WARP
+        known = snapshot.floors, acting.opened[rows].tobytes(), snapshot.rows[rows].tobytes()
+        snapshot.asked[acting.agent, lanes] = known
+    return known

@@ -291,6 +291,8 @@ class Uninitialised(RegisterOrigins):
             self.array_stretch(group, start, shape, strides, writes)
         op, size = group.lanes.op, math.prod(shape)
         if memory == "shared":
+            if writes and not self.carried and self._again(group, (start, size)):
+                return
             self._divide_cells((start | size) & -(start | size))
             where = slice(start >> self.shift, (start + size) >> self.shift)
             cells = self.memory[group.wave][where]
