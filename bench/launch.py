@@ -1,9 +1,9 @@
 """Host time of one launch of a compiled kernel with three torch tensors, and of a product, beside torch's own.
 
-    python bench/launch.py [--write DIR]
+    python bench/launch.py [--write DIR] [--only WORD ...]
 
 Launches are enqueued back to back into an idle stream in bursts shorter than the driver's queue; the time is the host's
-alone. All take turns, burst by burst; medians.
+alone. All take turns, burst by burst; medians. ``--only``: the rows whose names have one of the words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ import torch
 from figures import gpu_model, table, write_results
 
 from tilewright import cute
-from tilewright.gemm import matmul
+from tilewright.gemm import (
+    combine_rows,
+    compress_2_4,
+    gemm,
+    grouped_matmul,
+    matmul,
+    mixed_matmul,
+    prepare_weight,
+    scaled_grouped_matmul,
+    scaled_matmul,
+    sparse_matmul,
+)
 
 BURST = 100
 
@@ -84,6 +95,96 @@ def products() -> dict[str, Callable[[], Any]]:
     }
 
 
+def models_products() -> dict[str, Callable[[], Any]]:
+    """What models are made of beside ``matmul``, in small sizes, each beside PyTorch's where it has one."""
+    tilewright_ops()
+    return {**mixed(), **scaled(), **groups(), **sparse()}
+
+
+def tilewright_ops() -> Any:
+    """The operators of PyTorch, registered."""
+    for name in ("mixed", "scaled", "offsets", "scaled_offsets", "sparse"):
+        importlib.import_module(f"tilewright.gemm.operators.torch_{name}")
+    return torch.ops.tilewright
+
+
+def mixed() -> dict[str, Callable[[], Any]]:
+    """4096 x 4096 of 4 and 8 bits in groups of 128."""
+    op, n = tilewright_ops().mixed_matmul, 4096
+    scales = torch.rand(n, n // 128, device="cuda").bfloat16()
+    int4 = prepare_weight(torch.randint(-8, 8, (n, n), device="cuda", dtype=torch.int8), scales)
+    int8 = prepare_weight(torch.randint(-127, 128, (n, n), device="cuda", dtype=torch.int8), scales, bits=8)
+    dense = drawn(n, n)
+    runs: dict[str, Callable[[], Any]] = {}
+    for rows in (1, 16, 64):
+        a, out = drawn(rows, n), drawn(rows, n)
+        runs[f"mixed, {rows} rows: mixed_matmul(a, int4)"] = lambda a=a: mixed_matmul(a, int4)
+        runs[f"mixed, {rows} rows: mixed_matmul(a, int4, out=)"] = lambda a=a, out=out: mixed_matmul(a, int4, out=out)
+        runs[f"mixed, {rows} rows: torch.mm(a, b)"] = lambda a=a: torch.mm(a, dense)
+    one, eight = drawn(1, n), drawn(64, n).to(torch.float8_e4m3fn)
+    runs["mixed, 1 row: mixed_matmul(a, int8)"] = lambda: mixed_matmul(one, int8)
+    runs["mixed, 64 rows of e4m3: mixed_matmul(a, int4)"] = lambda: mixed_matmul(eight, int4)
+    runs["mixed, 1 row: torch.ops.tilewright.mixed_matmul"] = lambda: op(one, int4.words, int4.scales)
+    return runs
+
+
+def scaled() -> dict[str, Callable[[], Any]]:
+    """256^3 of e4m3, scales of the whole and of rows."""
+    op = tilewright_ops().scaled_matmul
+    a, b, out = drawn(256, 256).to(torch.float8_e4m3fn), drawn(256, 256).to(torch.float8_e4m3fn).T, drawn(256, 256)
+    one, rows, columns = (torch.rand(shape, device="cuda") for shape in ((), (256, 1), (1, 256)))
+    mm = torch._scaled_mm
+    return {
+        "scaled: scaled_matmul(a, b)": lambda: scaled_matmul(a, b, one, one, use_fast_accum=True),
+        "scaled: scaled_matmul(a, b, out=)": lambda: scaled_matmul(a, b, one, one, out=out, use_fast_accum=True),
+        "scaled: scaled_matmul, rows": lambda: scaled_matmul(a, b, rows, columns, use_fast_accum=True),
+        "scaled: torch.ops.tilewright.scaled_matmul": lambda: op(a, b, one, one, use_fast_accum=True),
+        "scaled: torch._scaled_mm": lambda: mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=True),
+        "scaled: torch._scaled_mm, rows": lambda: mm(
+            a, b, rows, columns, out_dtype=torch.bfloat16, use_fast_accum=True
+        ),
+    }
+
+
+def groups() -> dict[str, Callable[[], Any]]:
+    """Rows of 8 experts, 256 x 256 each, in bf16 and in e4m3 with scales of rows; rows by index; sums of two rows."""
+    op, experts, n = tilewright_ops().grouped_matmul, 8, 256
+    a, b, out = drawn(experts * 32, n), drawn(experts, n, n), drawn(experts * 32, n)
+    ends = torch.arange(32, 32 * experts + 1, 32, device="cuda", dtype=torch.int32)
+    index = torch.randperm(experts * 32, device="cuda", dtype=torch.int32)
+    a8, b8 = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).mT
+    rows, columns = torch.rand(experts * 32, device="cuda"), torch.rand(experts, n, device="cuda")
+    places, weights = index.view(-1, 2), torch.rand(experts * 16, 2, device="cuda")
+    bf16 = torch.bfloat16
+    return {
+        "groups: grouped_matmul(a, b, offsets)": lambda: grouped_matmul(a, b, ends),
+        "groups: grouped_matmul(a, b, offsets, out=)": lambda: grouped_matmul(a, b, ends, out=out),
+        "groups: grouped_matmul, stream_k": lambda: grouped_matmul(a, b, ends, decomposition="stream_k"),
+        "groups: grouped_matmul, rows=": lambda: grouped_matmul(a, b, ends, rows=index),
+        "groups: torch.ops.tilewright.grouped_matmul": lambda: op(a, b, ends),
+        "groups: torch._grouped_mm": lambda: torch._grouped_mm(a, b, ends),
+        "groups: scaled_grouped_matmul": lambda: scaled_grouped_matmul(a8, b8, rows, columns, ends),
+        "groups: torch._scaled_grouped_mm": lambda: torch._scaled_grouped_mm(
+            a8, b8, rows, columns, ends, out_dtype=bf16
+        ),
+        "groups: combine_rows": lambda: combine_rows(a, places, weights),
+    }
+
+
+def sparse() -> dict[str, Callable[[], Any]]:
+    """256^3 in bf16, and a product by ``gemm``, which also times the kernel."""
+    a = drawn(256, 256)
+    a.view(-1, 2)[:, 1] = 0
+    compressed, b, out, single = compress_2_4(a), drawn(256, 256), drawn(256, 256), drawn(256, 256).float()
+    op = tilewright_ops().sparse_matmul
+    return {
+        "sparse: sparse_matmul(a, b)": lambda: sparse_matmul(compressed, b),
+        "sparse: sparse_matmul(a, b, out=)": lambda: sparse_matmul(compressed, b, out=out),
+        "sparse: torch.ops.tilewright.sparse_matmul": lambda: op(*compressed, b),
+        "report: gemm(a, b, kernel='simt_f32')": lambda: gemm(single, single, kernel="simt_f32"),
+    }
+
+
 def main() -> None:
     a, b, c = (torch.randn(128, device="cuda") for _ in range(3))
     compiled = cute.compile(launch_add, a, b, c)
@@ -93,7 +194,10 @@ def main() -> None:
         "launch: tilewright, three torch tensors": lambda: compiled(a, b, c),
         "launch: torch.add(out=)": lambda: torch.add(a, b, out=c),
         **products(),
+        **models_products(),
     }
+    words = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else [""]
+    runs = {name: run for name, run in runs.items() if any(word in name for word in words)}
     for run in runs.values():
         for _ in range(10):
             run()  # after a few launches of a product, only addresses are written anew

@@ -19,6 +19,7 @@ from tilewright.cuda.parameters import Parameters
 from tilewright.errors import MachineError
 from tilewright.gemm import SplitK, matmul
 from tilewright.gemm.host import handle
+from tilewright.gemm.operators import launches as launching
 from tilewright.gemm.operators import prepared
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.tensormap import TensorMap
@@ -75,7 +76,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(prepared, "WORKSPACES", prepared.Workspaces())
     monkeypatch.setattr(moving, "encode", described)
     monkeypatch.setattr(parameters, "encoded", described)
-    monkeypatch.setattr(prepared, "current_stream", lambda device, apart: 7)
+    monkeypatch.setattr(launching, "current_stream", lambda device, apart: 7)
     monkeypatch.setattr(products, "REPEATED_PRODUCTS", {})
     monkeypatch.setattr(products, "_ROWS", {})
     yield found
@@ -98,7 +99,7 @@ def test_moving_launches_are_the_plain_ones(
     sets += sets[-1:] + sets[:1]  # at the addresses of the launch before, and at others again
 
     def launches(moving_after: int) -> list[Any]:
-        monkeypatch.setattr(prepared, "MOVING_AFTER", moving_after)
+        monkeypatch.setattr(launching, "MOVING_AFTER", moving_after)
         products.REPEATED_PRODUCTS.clear()
         products._ROWS.clear()
         log.clear()

@@ -14,9 +14,10 @@ from tests.keys.spy import Path, Spy, check, components
 from tilewright import cute
 from tilewright.gemm import gemm_grouped, grouped_matmul
 from tilewright.gemm.choice.registry import KERNELS
-from tilewright.gemm.operators import group_launch, prepared
+from tilewright.gemm.operators import group_launch, launches, prepared
 from tilewright.gemm.operators import repeated as repeats
-from tilewright.gemm.operators.prepared import CAPTURED, Prepared, PreparedLaunch, Slot
+from tilewright.gemm.operators.launches import CAPTURED, PreparedLaunch, Slot
+from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.operators.repeated import RepeatedProduct
 
 torch = pytest.importorskip("torch")
@@ -71,9 +72,9 @@ def launched(attribute: str, times: int, spy: Spy, *cases: Launch) -> list[Any]:
     setattr(product, attribute, spy)
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared, "MOVING_AFTER", 1)
+        patch.setattr(launches, "MOVING_AFTER", 1)
         for case in cases:
-            patch.setattr(prepared, "current_stream", lambda device, apart, case=case: case.stream)
+            patch.setattr(launches, "current_stream", lambda device, apart, case=case: case.stream)
             log.clear()
             for _ in range(times):
                 product.launch(case.addresses)
@@ -101,7 +102,7 @@ def test_repeated_launches_are_the_launches(workspace: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for _ in range(200):
             stream, addresses = streams[rng.integers(len(streams))], moved(int(rng.integers(6)))
-            patch.setattr(prepared, "current_stream", lambda device, apart, stream=stream: stream)
+            patch.setattr(launches, "current_stream", lambda device, apart, stream=stream: stream)
             for product in (kept, stand_in(log, workspace)):
                 log.clear()
                 product.launch(addresses)

@@ -1,8 +1,9 @@
 """Launches of arrays that move: a parameter block in which only addresses are written anew.
 
 Host code computes the arguments of a launch from the values of a call. Where launches differ in the addresses of their
-arrays alone, their arguments differ in pointers and in the addresses of tensor maps. Which arguments these are is seen
-by running the host code twice, the second time with every array moved by a distance of its own
+arrays alone, their arguments differ in pointers, in addresses that are numbers, and in those of tensor maps. Which
+arguments these are is seen by running the host code twice, the second time with every array moved by a distance of its
+own
 (:meth:`~tilewright.lang.launch.host.HostCode.moving`). An argument that changes in any other way has no such launch.
 The plain way is :meth:`~tilewright.cuda.machine.Placed.launch` behind host code; tests compare both.
 """
@@ -20,7 +21,7 @@ from tilewright.cuda.profile import ACTIVE
 from tilewright.cuda.tensormaps import encode
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.ir.tensormap import BYTES, TensorMap
-from tilewright.ir.types import PtrType
+from tilewright.ir.types import I64, U64, PtrType
 
 if TYPE_CHECKING:
     from tilewright.cuda.machine import Placed
@@ -121,7 +122,7 @@ def moving_launch(
             if any(getattr(before, name) != getattr(after, name) for name in FIELDS):
                 return None
             found, first, second = maps, before.address, after.address
-        elif isinstance(param.type, PtrType):
+        elif isinstance(param.type, PtrType) or param.type in (I64, U64):  # an address in a number, too
             found, first, second = pointers, before, after
         elif before == after:
             continue

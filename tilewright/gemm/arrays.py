@@ -159,6 +159,14 @@ class SparseMatrix(Matrix):
     metadata: Matrix
 
     @property
+    def parts(self) -> tuple[Matrix, ...]:
+        return (self.metadata,)
+
+    def without_source(self, like: Any) -> Matrix:
+        bare = Matrix(self.name, self.source, self.array).without_source(like)
+        return SparseMatrix(bare.name, like, bare.array, self.metadata.without_source(like))
+
+    @property
     def shape(self) -> tuple[int, ...]:
         rows, stored, batch = self.array.shape
         return rows, SPARSITY * stored, batch

@@ -13,7 +13,8 @@ from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import matmul, warm_up
 from tilewright.gemm.host import handle
-from tilewright.gemm.operators.prepared import Prepared, PreparedLaunch
+from tilewright.gemm.operators.launches import PreparedLaunch
+from tilewright.gemm.operators.prepared import Prepared
 
 torch = pytest.importorskip("torch")
 MODULE = sys.modules[matmul.__module__]

@@ -20,6 +20,7 @@ from tilewright.gemm.host.epilogue_state import note_staged, states_of
 from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.recorded import launch
 from tilewright.gemm.host.transfer import uploader_beside, zeros_beside
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.schedule.launch_arguments import decomposition_of, padded, workspace_of
@@ -138,7 +139,7 @@ class Handle:
         """Launch on ``stream``; None: on the current one."""
         with self.launch_context():
             if stream is None:
-                self.executor(*self.args)
+                launch(self.executor, self.args)
             else:
                 there = StreamHandle(stream_handle(stream) or 0)
                 compiled(self.kernel, self.key, self.args, True)(*self.args, stream=there)

@@ -118,6 +118,11 @@ class Problem:
                 check_vector(name, vectors[key], problem)
         return problem
 
+    @property
+    def parts(self) -> tuple[Matrix, ...]:
+        """Further arrays of A and of B."""
+        return (*self.A.parts, *self.B.parts)
+
     def geometry(self) -> tuple[Any, ...]:
         """What a plan depends on: extents, strides, types, alignment, device."""
         arrays = [matrix.array for matrix in self.matrices]

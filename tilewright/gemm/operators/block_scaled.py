@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -22,7 +23,8 @@ from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.mainloop.factors import WORDS
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, row_major_copy
-from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.operators.mixed import run as run_compiled
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.schedule.decomposition import PersistentTiles
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -110,18 +112,41 @@ def block_scaled_matmul(
     ...     block_scaled_matmul(a, b.T, scale_a, scale_b.T)[0, :2].astype(float).tolist()  # 64 * 2 * 0.5 * 0.5
     [32.0, 32.0]
     """
+    tensors, options = (a, b, scale_a, scale_b, bias, out), (alpha, activation, out_dtype)
+    run = partial(multiplied, *tensors, *options)
+    if not is_torch(a):
+        return run()
+    if any_recorded(sys.modules["torch"], *tensors):
+        check_frameworks(*tensors)
+        from tilewright.gemm.operators.torch_block_scaled import recorded
+
+        return recorded(*tensors, *options)
+    return repeated_call("block_scaled_matmul", tensors, out, options, run)
+
+
+def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, out: Any) -> None:
+    """ArgumentError for arrays of different frameworks, and of JAX."""
     given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out}
     kind = framework(a, "a")
     for name, x in given.items():
         if x is not None and (kind == "jax" or framework(x, name) != kind):
             other = framework(x, name)
             raise ArgumentError(f"a is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
-    if kind == "torch":
-        torch = sys.modules["torch"]
-        if any_recorded(torch, *given.values()):
-            from tilewright.gemm.operators.torch_block_scaled import recorded
 
-            return recorded(a, b, scale_a, scale_b, bias, out, alpha, activation, out_dtype)
+
+def multiplied(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any,
+    out: Any,
+    alpha: float,
+    activation: str | None,
+    out_dtype: Any,
+) -> Any:
+    """:func:`block_scaled_matmul` at length: everything is checked and planned."""
+    check_frameworks(a, b, scale_a, scale_b, bias, out)
     A, B = elements("a", a), elements("b", swapped(b))
     form = check_product(A, B, scale_a, scale_b)
     m, n, batch = A.rows, B.rows, A.matrix.shape[2]
@@ -295,4 +320,4 @@ def launch(
     words = [x.tensor(Operand(Int64, Major.K, 128)) for x in factors]
     d = D.tensor(config.c)
     workers = PersistentTiles(Int32(clusters_at_once(gpu[0], config.cluster_size)))
-    run(config, block_scaled_kernel(config), *stored, *words, d, d, function, workers)
+    run_compiled(config, block_scaled_kernel(config), *stored, *words, d, d, function, workers)

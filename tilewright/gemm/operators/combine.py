@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import Any
 
 from tilewright import BFloat16, Float16, Float32, Int32
@@ -15,6 +16,7 @@ from tilewright.gemm.host.problem import check_output
 from tilewright.gemm.kernel.combine import combine
 from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
@@ -44,18 +46,30 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
     >>> combine_rows(source, places, np.array([[1, 2], [3, 4]], np.float32)).tolist()
     [[6.0, 9.0], [6.0, 9.0]]
     """
+    tensors = source, places, weights, out
+    if not is_torch(source):
+        return combined(*tensors)
+    if any_recorded(sys.modules["torch"], source, weights, out):
+        check_frameworks(*tensors)
+        from tilewright.gemm.operators.torch_combine import recorded
+
+        return recorded(*tensors)
+    return repeated_call("combine_rows", tensors, out, (), partial(combined, *tensors))
+
+
+def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> None:
+    """ArgumentError for arrays of different frameworks, and of JAX."""
     given = {"source": source, "places": places, "weights": weights, "out": out}
     kind = framework(source, "source")
     for name, x in given.items():
         if x is not None and (kind == "jax" or framework(x, name) != kind):
             other = framework(x, name)
             raise ArgumentError(f"source is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
-    if kind == "torch":
-        torch = sys.modules["torch"]
-        if any_recorded(torch, source, weights, out):
-            from tilewright.gemm.operators.torch_combine import recorded
 
-            return recorded(source, places, weights, out)
+
+def combined(source: Any, places: Any, weights: Any, out: Any) -> Any:
+    """:func:`combine_rows` at length: everything is checked."""
+    check_frameworks(source, places, weights, out)
     S = Matrix.of("source", materialised(source))
     found = {"places": (array_of(places), Int32), "weights": (array_of(weights), Float32)}
     for name, (array, dtype) in found.items():

@@ -22,13 +22,13 @@ from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.epilogue_state import note_staged, states_of
 from tilewright.gemm.host.problem import Problem, is_torch
+from tilewright.gemm.host.recorded import launch
 from tilewright.gemm.host.transfer import zeros_beside
-from tilewright.gemm.host.workspace import own_memory
 from tilewright.gemm.kernel.group_offsets import Groups, HostGroups
 from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, ITERATION, PITCH
 from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS
 from tilewright.gemm.schedule.group_shares import GroupShares, blocks_for, least_iterations
-from tilewright.gemm.schedule.launch_arguments import Workspace, tensor
+from tilewright.gemm.schedule.launch_arguments import tensor
 from tilewright.ir.tensormap import BYTES
 from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.launch.machine import machine_of
@@ -70,22 +70,24 @@ class TableLaunch(ABC):
         return arguments
 
     def run(self) -> None:
-        target, args = machine_of(self.problems[0].D.device), self.arguments()
+        args = self.arguments()
+        target: Any = machine_of(self.problems[0].D.device)
         read = (argument_of("argument", x).key() for x in (self.function, self.groups))
         key = self.config, *read, self.shares is None, states_of((self.function,))
         if key not in _COMPILED:
             _COMPILED[key] = cute.compile(self.kernel(), *args)
             note_staged((self.function,), key[-1])
+        # A machine that checks addresses is told which arrays there are.
+        exposed = self.exposed() if self.machine == "cpu" and hasattr(target, "exposed") else []
         with ExitStack() as known:
-            if self.machine == "cpu":  # a machine that checks addresses is told which arrays there are
-                exposed: Any = target
-                for problem in self.problems:
-                    for matrix in problem.matrices:
-                        known.enter_context(exposed.exposed(*matrix.array.bounds))
-                for address, (low, high) in self.vectors():
-                    if address:
-                        known.enter_context(exposed.exposed(low, high))
-            _COMPILED[key](*args)
+            for low, high in exposed:
+                known.enter_context(target.exposed(low, high))
+            launch(_COMPILED[key], args, exposed)
+
+    def exposed(self) -> list[tuple[int, int]]:
+        """Where the arrays begin and end whose addresses are in the table."""
+        found = [matrix.array.bounds for problem in self.problems for matrix in problem.matrices]
+        return found + [bounds for address, bounds in self.vectors() if address]
 
     def blocks(self, tiles: int, at_once: int) -> int:
         """Blocks of the launch, of which ``at_once`` run at the same time."""
@@ -96,9 +98,12 @@ class TableLaunch(ABC):
         sums."""
         config, D = self.config, self.problems[0].D
         blocks = blocks_for(iterations, at_once, MIN_K_TILES)
-        needed = Workspace(blocks * config.tile[0] * config.tile[1], config.acc_dtype, blocks)
-        zeros = own_memory(needed, zeros_beside(machine_of(D.device), D)).parts()
-        self.shares = GroupShares(tensor(zeros(needed.partials, config.acc_dtype)), tensor(zeros(blocks, Int32)))
+        zeros, partials = zeros_beside(machine_of(D.device), D), blocks * config.tile[0] * config.tile[1]
+        if is_torch(D.source):  # sums are written before they are read
+            sums = D.source.new_empty(partials, dtype=config.acc_dtype.torch_dtype)
+        else:
+            sums = zeros(partials, config.acc_dtype)
+        self.shares = GroupShares(tensor(sums), tensor(zeros(blocks, Int32)))
         return blocks
 
     def vectors(self) -> list[tuple[int, tuple[int, int]]]:

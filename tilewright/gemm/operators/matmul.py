@@ -20,6 +20,7 @@ from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, simulated_gpu
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.recorded import current, prepared_launch
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import (
@@ -43,10 +44,11 @@ from tilewright.gemm.operators.epilogues import (
     seen_as_matrices,
     source_apart,
 )
+from tilewright.gemm.operators.launches import is_captured
 from tilewright.gemm.operators.meanwhile import in_place_of, product_of
 from tilewright.gemm.operators.permuted import PermutedOperand, as_arrays
 from tilewright.gemm.operators.planned import by_few_kernels, by_the_model, for_functions
-from tilewright.gemm.operators.prepared import Prepared, is_captured
+from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.operators.repeated import (
     RepeatedProduct,
     Repetitions,
@@ -183,7 +185,7 @@ def multiplied(
     of :func:`matmul`, from alpha to decomposition; ``functions`` its epilogue, whose arrays are ``more``."""
     key: Any = None
     kernel = options[5]
-    if kernel is None or isinstance(kernel, str):
+    if (kernel is None or isinstance(kernel, str)) and current() is None:
         try:
             asked = (*options, key_of(functions, torch_key)) if functions else options
             tensors = (  # what torch_key gives, in three quarters of the time
@@ -249,7 +251,8 @@ class Request:
         else:
             prepared = Prepared(problem, plan, given.function)
             addresses = [matrix.array.address for matrix in problem.matrices]
-            prepared.launch((*addresses, *(array_of(vector).address for vector in given.vectors)))
+            addresses += [array_of(x).address for x in (*(x.source for x in problem.parts), *given.vectors)]
+            prepared_launch(prepared, tuple(addresses))
         if given.copied:
             result[...] = given.D.reshape(matrices.shape)
         elif key is not None and given.may_be_repeated(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, prod
 from typing import Any
 
@@ -19,6 +20,7 @@ from tilewright.gemm.epilogue.scales import PerRowLinComb
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
+from tilewright.gemm.host.recorded import launch
 from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen, widen_rows
@@ -28,6 +30,7 @@ from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
+from tilewright.gemm.operators.repeated_call import repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -119,12 +122,21 @@ def mixed_matmul(
             from tilewright.gemm.operators.torch_mixed import recorded
 
             return recorded(a, weight, bias, scale_a, out, activation, out_dtype)
+        run = partial(multiplied, a, weight, bias, scale_a, out, activation, out_dtype)
+        return repeated_call("mixed_matmul", tensors, out, (activation, out_dtype), run)
     if framework(a) == "jax":
         from tilewright.gemm.operators.jax_call import mixed
 
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")
         return mixed(a, weight, bias, scale_a, activation, out_dtype)
+    return multiplied(a, weight, bias, scale_a, out, activation, out_dtype)
+
+
+def multiplied(
+    a: Any, weight: PreparedWeight, bias: Any, scale_a: Any, out: Any, activation: str | None, out_dtype: Any
+) -> Any:
+    """:func:`mixed_matmul` at length: everything is checked and planned."""
     shape, dtype = checked_shape(a, weight, out, out_dtype)
     if activation is not None:
         check_activation(activation, Float32)
@@ -221,7 +233,11 @@ def run(kind: Any, function: Any, *args: Any, stream: int | None = None) -> None
     there: dict[str, Any] = {} if stream is None else {"stream": StreamHandle(stream)}
     if key not in _COMPILED:
         _COMPILED[key] = cute.compile(function, *args, **there)
-    _COMPILED[key](*(x for x in args if not isinstance(x, int)), **there)
+    given = tuple(x for x in args if not isinstance(x, int))
+    if stream is None:
+        launch(_COMPILED[key], given)
+    else:
+        _COMPILED[key](*given, **there)
 
 
 @dataclass(frozen=True)
@@ -316,7 +332,7 @@ class MixedProduct:
     def by_wgmma(self, entry: KernelEntry | None = None, stream: int | None = None) -> bool:
         """Convert in registers, where the Hopper kernel (of all sizes, or ``entry``) can: True, and D is written."""
         vectors = self.bias, self.scale_a
-        return multiplied_by_wgmma(self.problem, self.weight, self.function, vectors, self.activation, entry, stream)
+        return multiplied_by_wgmma(self.problem, self.weight, self.function, vectors, entry, stream)
 
     def few_rows(self, config: MixedSmallMConfig | None = None, stream: int | None = None) -> None:
         """By mma.sync, in the usual size or another one."""

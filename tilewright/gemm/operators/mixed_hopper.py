@@ -7,7 +7,6 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, PreparedMatrix, operand_of
 from tilewright.gemm.choice.choose import KernelOptions, best
 from tilewright.gemm.choice.registry import mixed_entry
@@ -15,19 +14,16 @@ from tilewright.gemm.choice.simulated import for_simulator
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
-from tilewright.gemm.host.plan import Plan, capability_of, limits, simulated, simulated_gpu
+from tilewright.gemm.host.plan import Plan, capability_of, limits, simulated
 from tilewright.gemm.host.problem import WIDEST, Problem
+from tilewright.gemm.host.recorded import prepared_launch
 from tilewright.gemm.host.universal import PreparedProblem
-from tilewright.gemm.operators.arrays import framework
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.lang.arguments.arrays import array_of
 
 if TYPE_CHECKING:
     from tilewright.gemm.operators.prepare_weight import PreparedWeight
 
-LAUNCHES: dict[Any, Prepared] = {}
-"""Products of PyTorch tensors that were launched, by all but the addresses."""
-REMEMBERED = 512
 STEPS = (16, 64, 256)
 """Rows are rounded up to a multiple of the largest that is below them, before a size is chosen."""
 
@@ -72,47 +68,24 @@ def multiplied_by_wgmma(
     weight: PreparedWeight,
     function: EpilogueFunction,
     of_epilogue: tuple[Any, Any],
-    activation: str | None,
     entry: KernelEntry | None = None,
     stream: int | None = None,
 ) -> bool:
     """Multiply by the Hopper kernel, where it can take the operands: ``problem.D`` is written, and True. ``function``
-    has the bias and the scales of rows (``of_epilogue``) and the ``activation``; ``entry``: the kernel in another
+    has the bias and the scales of rows (``of_epilogue``); ``entry``: the kernel in another
     choice of sizes; ``stream``: another one than the current one."""
     bias, scale_a = of_epilogue
-    vectors = [array_of(x) for x in (weight.scales, weight.zeros, scale_a, bias) if x is not None]
     entry = entry or entry_of(weight, problem.A.dtype, problem.D.dtype)
-    key = (
-        (scale_a is None, launch_key(problem, vectors, entry, activation))
-        if framework(problem.D.source) == "torch"
-        else None
-    )
-    prepared = LAUNCHES.get(key)
-    if prepared is None:
-        problem = replace(problem, B=prepared_matrix(weight))
-        if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
-            return False
-        plan = plan_of(problem, entry)
-        if stream is not None:
-            PreparedProblem(problem, function, plan).launch(stream)
-            return True
-        prepared = Prepared(problem, plan, function)
-    out = problem.D.array.address
-    addresses = problem.A.array.address, array_of(weight.words).address, out, out
-    prepared.launch((*addresses, *(x.address for x in vectors)))
-    if key is not None and key not in LAUNCHES:
-        prepared.release()
-        if len(LAUNCHES) >= REMEMBERED:
-            LAUNCHES.clear()
-        LAUNCHES[key] = prepared
+    problem = replace(problem, B=prepared_matrix(weight))
+    if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
+        return False
+    plan = plan_of(problem, entry)
+    if stream is not None:
+        PreparedProblem(problem, function, plan).launch(stream)
+        return True
+    vectors = [array_of(x).address for x in (weight.scales, weight.zeros, scale_a, bias) if x is not None]
+    prepared_launch(Prepared(problem, plan, function), (*(x.array.address for x in problem.matrices), *vectors))
     return True
-
-
-def launch_key(problem: Problem, vectors: list[Any], entry: KernelEntry, activation: str | None) -> Any:
-    """What a launch depends on but for addresses: the entry's configuration says whether there are zero points."""
-    arrays = [(x.shape, x.stride, x.dtype, x.address % VECTOR) for x in (problem.A.array, problem.D.array, *vectors)]
-    machine = simulated_gpu() if problem.machine == "cpu" else None
-    return entry.config, len(entry.small), *arrays, activation, problem.D.device, machine
 
 
 def plan_of(problem: Problem, entry: KernelEntry) -> Plan:

@@ -29,14 +29,24 @@ from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
+from tilewright.gemm.host.recorded import check_elements
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
-from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, lowered, seen_as_matrices
+from tilewright.gemm.operators.epilogues import (
+    arrays_of,
+    functions_of,
+    in_place_of_result,
+    key_of,
+    lowered,
+    seen_as_matrices,
+)
 from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import DECOMPOSITIONS, MOST_ELEMENTS, with_contiguous
 from tilewright.gemm.operators.matmul import matmul
+from tilewright.gemm.operators.repeated import torch_key
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -111,6 +121,41 @@ def grouped_matmul(
                 f"epilogue: {type(part).__name__} goes by the places of elements in one product, not in groups"
             )
     instead = in_place_of_result(functions, out)
+    tensors = a, b, offsets, rows, out, *arrays_of(functions)
+    run = partial(multiplied, a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition)
+    if is_torch(a, kernel):
+        if any_recorded(sys.modules["torch"], *tensors):
+            check_frameworks(a, b, offsets, rows, out, functions)
+            from tilewright.gemm.operators.torch_offsets import recorded
+
+            if decomposition == "stream_k":
+                raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
+            result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
+        else:
+            options = out_dtype, kernel, decomposition, key_of(functions, torch_key)
+            result = repeated_call("grouped_matmul", tensors, out, options, run)
+    else:
+        result = run()
+    return result if instead is None else instead
+
+
+def multiplied(
+    a: Any, b: Any, offsets: Any, rows: Any, out: Any, out_dtype: Any, kernel: Any, functions: tuple[Any, ...], how: str
+) -> Any:
+    """:func:`grouped_matmul` at length: everything is checked and planned."""
+    check_frameworks(a, b, offsets, rows, out, functions)
+    check_rows_form(functions, rows, a, b)
+    if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
+        if a.shape[0] != b.shape[0]:
+            raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
+        return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel, decomposition=how)
+    entries, sharing = partial(candidates, kernel=kernel), how == "stream_k"
+    more_of = {"functions": functions, "rows": rows, "sharing": sharing}
+    return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
+
+
+def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, functions: tuple[Any, ...]) -> None:
+    """ArgumentError for arrays of different frameworks, and of JAX."""
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
     given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
     kind = framework(a, "a")
@@ -119,24 +164,6 @@ def grouped_matmul(
             raise ArgumentError(
                 f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
             )
-    if kind == "torch" and (kernel is None or isinstance(kernel, str)):
-        torch = sys.modules["torch"]
-        if any_recorded(torch, *given.values()):
-            from tilewright.gemm.operators.torch_offsets import recorded
-
-            if decomposition == "stream_k":
-                raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
-            result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
-            return result if instead is None else instead
-    check_rows_form(functions, rows, a, b)
-    if offsets is None and (len(a.shape), len(b.shape)) == (3, 3):
-        if a.shape[0] != b.shape[0]:
-            raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
-        return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel, decomposition=decomposition)
-    entries, sharing = partial(candidates, kernel=kernel), decomposition == "stream_k"
-    more_of = {"functions": functions, "rows": rows, "sharing": sharing}
-    result = product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
-    return result if instead is None else instead
 
 
 def check_decomposition(decomposition: str, rows: Any) -> None:
@@ -334,6 +361,11 @@ def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> No
     check_vector("offsets", array, problem)
     if array.device != "cpu":
         return
+    check_elements(partial(check_ends, extent), offsets)
+
+
+def check_ends(extent: int, offsets: Any) -> None:
+    """ArgumentError for offsets on the CPU that are not valid ends of groups."""
     ends = np.asarray(offsets.numpy() if hasattr(offsets, "numpy") else offsets, np.int64)
     begins = np.concatenate([[0], ends[:-1]])
     for i in np.flatnonzero((ends < begins) | (ends > extent))[:1].tolist():
@@ -355,9 +387,14 @@ def check_rows(rows: Any, problem: Problem) -> None:
     if problem.A.major() is not Major.K:
         raise ArgumentError("rows are read whole: a has its columns contiguous, not its rows")
     if array.device == "cpu" and 0 not in array.shape:
-        numbers = np.asarray(rows.numpy() if hasattr(rows, "numpy") else rows)
-        if numbers.min() < 0 or numbers.max() >= count:
-            raise ArgumentError(f"rows has numbers of {numbers.min()} to {numbers.max()}, and a has {count} rows")
+        check_elements(partial(check_numbers, count), rows)
+
+
+def check_numbers(count: int, rows: Any) -> None:
+    """ArgumentError for indices on the CPU that name none of ``count`` rows."""
+    numbers = np.asarray(rows.numpy() if hasattr(rows, "numpy") else rows)
+    if numbers.min() < 0 or numbers.max() >= count:
+        raise ArgumentError(f"rows has numbers of {numbers.min()} to {numbers.max()}, and a has {count} rows")
 
 
 def check_reach(entry: KernelEntry, problem: Problem) -> None:

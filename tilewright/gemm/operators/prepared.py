@@ -1,20 +1,18 @@
 """A product that was checked, planned and compiled once, launched again and again on other arrays of the same geometry.
 
-What a launch needs beside the addresses of its arrays does not change: extents, strides, tensor maps by address, the
-numbers of the decomposition. So a launch copies the list of values, puts the new addresses in and calls the host
-code. Blocks that share tiles do so through a workspace, of which each stream has its own; launches on one stream follow
-each other. A launch that is captured into a CUDA graph gets a workspace from the graph's own memory, which is set to
-zero in the graph: replays may overlap with other work, and their memory is theirs.
+Its launches (``launches.py``) are bound at first sight. Blocks that share tiles do so through a workspace, of which
+each stream has its own; launches on one stream follow each other. A launch that is captured into a CUDA graph gets a
+workspace from the graph's own memory, which is set to zero in the graph: replays may overlap with other work, and their
+memory is theirs.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewright import Int32
 from tilewright.gemm.host.copies import copy_of
@@ -23,20 +21,15 @@ from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.transfer import zeros_apart
 from tilewright.gemm.host.workspace import WorkspaceBuffer
+from tilewright.gemm.operators.launches import CAPTURED, Binding, Launches, PreparedLaunch, Slot
 from tilewright.gemm.schedule.launch_arguments import Workspace
 from tilewright.ir.runtime import DevicePointer
 from tilewright.lang.arguments.arrays import array_of
-from tilewright.lang.launch.host import HostCode
 from tilewright.lang.launch.machine import machine_of
 
 Zeros = Callable[[int, Any], Any]
 MOST_VECTORS = 16
 """Arrays that an epilogue function of ``matmul`` and similar operators reads beside C."""
-MOVING_AFTER = 4
-"""Launches of a binding by its host code before its arguments are only moved: that takes some 100 us, and saves 8 to
-20 us a launch."""
-DISTANCE = 1 << 24
-"""Bytes; a multiple of every alignment that host code may ask for."""
 
 
 class Workspaces:
@@ -67,71 +60,18 @@ class Workspaces:
 WORKSPACES = Workspaces()
 
 
-class Slot(NamedTuple):
-    """A value of the host code that is an address: its place in the list, whose it is, where the array begins and ends,
-    seen from there, and how many bytes after the operand's address it begins (a later batch)."""
-
-    place: int
-    operand: int
-    low: int
-    high: int
-    shift: int
-
-
-class PreparedLaunch(NamedTuple):
-    """One launch: its host code, the values of that, and which of them are addresses of operands."""
-
-    code: HostCode
-    values: list[Any]
-    slots: list[Slot]
-
-    def with_rows(self, rows: int, made: Prepared, mode: Mapping[int, int]) -> PreparedLaunch:
-        """The launch of ``made``, which has as many rows: mode ``mode[operand]`` of what the kernel sees of A, C, D.
-        The extents of a tensor's modes are the values behind its address."""
-        values, slots = self.values.copy(), self.slots.copy()
-        for i, slot in enumerate(slots):
-            if slot.operand in mode:
-                values[slot.place + 1 + mode[slot.operand]] = rows
-                if values[1] is not None:  # a machine that checks bounds
-                    array = made.problem.matrices[slot.operand].array
-                    low, high = array.bounds
-                    slots[i] = slot._replace(low=low - array.address, high=high - array.address)
-        return PreparedLaunch(self.code, values, slots)
-
-    def at(self, addresses: Sequence[int]) -> list[Any]:
-        """The values for operands at ``addresses``."""
-        values = self.values.copy()
-        if values[1] is None:
-            for place, operand, _, _, shift in self.slots:
-                values[place] = addresses[operand] + shift
-        else:  # a machine that checks bounds
-            for place, operand, low, high, shift in self.slots:
-                at = addresses[operand] + shift
-                values[place] = DevicePointer(at, values[1], at + low, at + high, None)
-        return values
-
-
-Binding = list[PreparedLaunch]
-"""The launches of a product, in order."""
-
 Owners = list[int | None | list[int | None]]
 """Whose address the pointers of each argument are, or each of its pointers: the number of an operand, or none."""
 
 
-class Prepared:
-    """``plan`` for all products that look like ``problem``."""
+class Prepared(Launches):
+    """``plan`` for all products that look like ``problem``. The addresses of a launch are those of A, B, C (D's without
+    a C), D, the ``parts`` of A and B, and the vectors of the epilogue in the order of its fields."""
 
     def __init__(self, problem: Problem, plan: Plan, function: Any, rows: int | None = None) -> None:
         """``rows``: other ones than the problem's."""
+        super().__init__(problem.D.device, plan.shares is not None or plan.dynamic or plan.packing is not None)
         self._problem, self._rows, self.plan, self.function = problem, rows, plan, function
-        self.device = problem.D.device
-        self.number = int(self.device.partition(":")[2] or 0)
-        self.workspace = plan.shares is not None or plan.dynamic or plan.packing is not None
-        self.bindings: dict[Any, Binding] = {}
-        self.launches: dict[Any, int] = {}
-        """By binding: how often its host code has run."""
-        self.moving: dict[Any, list[Callable[[int, Sequence[int]], None]]] = {}
-        """By binding: its launches for operands at any addresses; none where there can be no such launch."""
         self.workspaces: list[Any] = []  # of the bindings, which know their addresses only
 
     @property
@@ -140,42 +80,6 @@ class Prepared:
         if self._rows is not None:
             self._problem, self._rows = self._problem.with_rows(self._rows), None
         return self._problem
-
-    def launch(self, addresses: tuple[int, ...]) -> None:
-        """Launch with the addresses of A, B, C (D's without a C), D, the ``parts`` of B and the vectors of the epilogue
-        in the order of its fields, on PyTorch's current stream, or the default one without PyTorch."""
-        stream = current_stream(self.number, self.workspace)
-        of_binding = stream if self.workspace else 0
-        if moving := self.moving.get(of_binding):
-            for move in moving:
-                move(stream, addresses)
-            return
-        for step in self.bindings.get(of_binding) or self.bind(stream):
-            step.code.body(*step.at(addresses))
-        if stream is not CAPTURED and of_binding not in self.moving:
-            self.count(stream, of_binding, addresses)
-
-    def count(self, stream: Any, of_binding: Any, addresses: tuple[int, ...]) -> None:
-        """A launch by host code on a GPU is the last of its binding after a few."""
-        binding, before = self.bindings[of_binding], self.launches.get(of_binding, 0)
-        self.launches[of_binding] = before + 1
-        if before >= MOVING_AFTER:
-            checked = any(step.values[1] is not None for step in binding)  # by a machine that looks at bounds
-            self.moving[of_binding] = [] if checked else self.moved(binding, stream, addresses)
-
-    def moved(self, binding: Binding, stream: Any, addresses: tuple[int, ...]) -> list[Any]:
-        """The launches of a binding for operands at any addresses, without running host code: that saves some 20 us of
-        a launch at addresses that are not kept. Empty where a launch depends on addresses in another way."""
-        further = [at + (number + 1) * DISTANCE for number, at in enumerate(addresses)]
-        distances = {(number + 1) * DISTANCE: number for number in range(len(addresses))}
-        found: list[Any] = []
-        for step in binding:
-            values, moved = step.at(addresses)[2:], step.at(further)[2:]
-            launches = step.code.moving(self.device, values, moved, stream, addresses, distances)
-            if not launches:
-                return []
-            found += launches
-        return found
 
     def with_rows(self, rows: int, plan: Plan) -> Prepared:
         """A product that differs in its rows, by the same kernel. ``plan`` says nothing else to the kernel."""
@@ -235,10 +139,13 @@ class Prepared:
         gone = {*copied, *("C" for name in copied if name == "D" and not self.problem.has_c)}
         first, second = (1, 0) if self.plan.config.transposed else (0, 1)
         matrices: Owners = [None if "ABCD"[number] in gone else number for number in (first, second, 2, 3)]
-        parts = len(self.problem.B.parts)  # of a prepared weight, which come before what the epilogue reads
-        if parts:
-            matrices[0] = [1, *range(4, 4 + parts)]
-        return [*matrices, list(range(4 + parts, 4 + parts + MOST_VECTORS))]
+        next_number = 4
+        for number, matrix in enumerate(self.problem.matrices[:2]):
+            if matrix.parts:
+                last = next_number + len(matrix.parts)
+                matrices[matrices.index(number)] = [number, *range(next_number, last)]
+                next_number = last
+        return [*matrices, list(range(next_number, next_number + MOST_VECTORS))]
 
     def step(self, handle: Handle, owners: Owners) -> PreparedLaunch:
         """One launch with the values that it has now."""
@@ -265,9 +172,6 @@ class Prepared:
         return PreparedLaunch(code, values, slots)
 
 
-CAPTURED = object()
-
-
 def captured(like: Any) -> Zeros:
     """Memory for one launch inside of a graph, which PyTorch takes from the graph's own. The first that is asked for
     is for partial sums, which are written before they are read; the flags after it are set to zero by a node."""
@@ -279,19 +183,3 @@ def captured(like: Any) -> Zeros:
         return made
 
     return zeros
-
-
-def current_stream(device: int, apart: bool) -> Any:
-    """The handle of PyTorch's current stream of a device; with ``apart``, CAPTURED while a graph captures it. The
-    default stream, 0, cannot be captured."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return 0
-    stream = torch._C._cuda_getCurrentRawStream(device)
-    return CAPTURED if apart and stream and is_captured() else stream
-
-
-def is_captured() -> bool:
-    """Whether what PyTorch's current stream is given now goes into a graph."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()

@@ -13,7 +13,8 @@ from typing import Any
 from tilewright.gemm.arrays import asks_for_gradient
 from tilewright.gemm.operators.arrays import Unwritten
 from tilewright.gemm.operators.epilogues import written_numbers
-from tilewright.gemm.operators.prepared import Prepared, is_captured
+from tilewright.gemm.operators.launches import is_captured
+from tilewright.gemm.operators.prepared import Prepared
 from tilewright.lang.arguments.arrays import array_of
 
 MOST_ADDRESSES = 512
@@ -37,8 +38,45 @@ class Repetitions:
 Until = Future[None] | Repetitions | None
 
 
+class WritesApart:
+    """Launches that write some of their operands, and must not write others."""
+
+    spans: tuple[tuple[int, int], ...]
+    """Where each operand begins and ends, relative to its address."""
+    written: tuple[int, ...]
+    disjoint: set[tuple[int, ...]]
+    """Addresses for which :meth:`results_are_disjoint` said so: its answer depends on them alone."""
+
+    def may_be_one(self, operand: int, written: int) -> bool:
+        """Whether an operand may be one that is written, at the same address."""
+        return False
+
+    def may_write(self, addresses: tuple[int, ...]) -> bool:
+        """:meth:`results_are_disjoint`, asked once for each of a few addresses: 1 us of the 7 of a repeated call."""
+        if addresses in self.disjoint:
+            return True
+        if not self.results_are_disjoint(addresses):
+            return False
+        if len(self.disjoint) >= MOST_ADDRESSES:
+            self.disjoint.clear()
+        self.disjoint.add(addresses)
+        return True
+
+    def results_are_disjoint(self, addresses: tuple[int, ...]) -> bool:
+        """Whether what is written overlaps with nothing else, but for what may be one array."""
+        for written in self.written:
+            low, high = self.spans[written]
+            at = addresses[written]
+            low, high = at + low, at + high
+            for operand, ((first, last), address) in enumerate(zip(self.spans, addresses, strict=False)):
+                if operand != written and address + first < high and low < address + last:
+                    if address != addresses[written] or not self.may_be_one(operand, written):
+                        return False
+        return True
+
+
 @dataclass(frozen=True)
-class RepeatedProduct:
+class RepeatedProduct(WritesApart):
     """What is left of a product's geometry: its launch, what the result looks like, and where each operand begins and
     ends, relative to its address: A, B, C, D, and the vectors of the epilogue."""
 
@@ -89,28 +127,8 @@ class RepeatedProduct:
         same = problem.C.stride == problem.D.stride
         return cls(prepared, shape, dtype, tuple(spans), same, written, until, unwritten)
 
-    def may_write(self, addresses: tuple[int, ...]) -> bool:
-        """:meth:`results_are_disjoint`, asked once for each of a few addresses: 1 us of the 7 of a repeated call."""
-        if addresses in self.disjoint:
-            return True
-        if not self.results_are_disjoint(addresses):
-            return False
-        if len(self.disjoint) >= MOST_ADDRESSES:
-            self.disjoint.clear()
-        self.disjoint.add(addresses)
-        return True
-
-    def results_are_disjoint(self, addresses: tuple[int, ...]) -> bool:
-        """Whether the output overlaps with no input; C may be the result itself."""
-        for written in self.written:
-            low, high = self.spans[written]
-            at = addresses[written]
-            low, high = at + low, at + high
-            for operand, ((first, last), address) in enumerate(zip(self.spans, addresses, strict=False)):
-                if operand != written and address + first < high and low < address + last:
-                    if {operand, written} != {2, 3} or address != at or not self.same:
-                        return False
-        return True
+    def may_be_one(self, operand: int, written: int) -> bool:
+        return self.same and {operand, written} == {2, 3}
 
 
 def torch_key(*tensors: Any) -> tuple[Any, ...]:

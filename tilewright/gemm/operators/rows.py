@@ -21,7 +21,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.operators.prepared import is_captured
+from tilewright.gemm.operators.launches import is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions
 from tilewright.gemm.tuning import store
 from tilewright.lang.numbers.facts import EXTENT_BOUND

@@ -20,11 +20,10 @@ from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
 from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturating, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework, is_traced
-from tilewright.gemm.operators.matmul import Request, remember, remembered_product
-from tilewright.gemm.operators.repeated import RepeatedProduct, launch_repeated, torch_key
+from tilewright.gemm.operators.matmul import Request
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -112,36 +111,24 @@ def scaled_matmul(
     384.0
     """
     tensors = a, b, out, scale_a, scale_b, bias, amax, scale_result
-    key = None
-    if framework(a) == "torch" and (kernel is None or isinstance(kernel, str)):
-        torch = sys.modules["torch"]
-        if any_recorded(torch, *tensors):
-            from tilewright.gemm.operators.torch_scaled import recorded
+    if is_torch(a, kernel) and any_recorded(sys.modules["torch"], *tensors):
+        from tilewright.gemm.operators.torch_scaled import recorded
 
-            return recorded(
-                a,
-                b,
-                scale_a,
-                scale_b,
-                bias,
-                out,
-                activation,
-                out_dtype,
-                use_fast_accum,
-                kernel,
-                scale_result,
-                amax,
-                saturate,
-            )
-        try:
-            options = activation, out_dtype, use_fast_accum, kernel, saturate
-            key = torch_key(*tensors), options, simulated_gpu() if a.is_cpu else None
-            repeated = remembered_product(key)
-        except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
-            key = repeated = None
-        vectors = tuple(x for x in (scale_a, scale_b, bias, amax, scale_result) if x is not None)
-        if repeated is not None and (result := launch_repeated(repeated, a, b, out, None, vectors)) is not None:
-            return result
+        return recorded(
+            a,
+            b,
+            scale_a,
+            scale_b,
+            bias,
+            out,
+            activation,
+            out_dtype,
+            use_fast_accum,
+            kernel,
+            scale_result,
+            amax,
+            saturate,
+        )
     request = ScaledRequest(
         a=a,
         b=b,
@@ -166,7 +153,10 @@ def scaled_matmul(
         from tilewright.gemm.operators.jax_call import of_request
 
         return of_request(request)
-    return request.run(key)
+    if is_torch(a, kernel):
+        options = activation, out_dtype, use_fast_accum, kernel, saturate
+        return repeated_call("scaled_matmul", tensors, out, options, request.run)
+    return request.run()
 
 
 def no_block_scales(entry: KernelEntry) -> ArgumentError:
@@ -302,9 +292,6 @@ class ScaledRequest(Request):
         parts += [*map(Amax, amax), *map(ResultScale, others)]
         parts += [] if self.saturate else [NonSaturating(problem.D.dtype)]
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
-
-    def remember(self, key: Any, repeated: RepeatedProduct, entries: list[KernelEntry]) -> None:
-        remember(key, repeated)
 
 
 def check_two_matrices(a: Any, b: Any) -> None:

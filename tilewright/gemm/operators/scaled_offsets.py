@@ -20,6 +20,7 @@ from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.scaled import FAST, PROMOTED, no_block_scales
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -76,6 +77,20 @@ def scaled_grouped_matmul(
     >>> scaled_grouped_matmul(rows, weights, *scales, np.array([3, 6], np.int32))[:, 0].astype(float).tolist()
     [0.0, 128.0, 256.0, 192.0, 256.0, 320.0]
     """
+    tensors = a, b, scale_a, scale_b, offsets, out
+    run = partial(multiplied, *tensors, out_dtype, use_fast_accum, kernel)
+    if not is_torch(a, kernel):
+        return run()
+    if any_recorded(sys.modules["torch"], *tensors):
+        check_frameworks(*tensors)
+        from tilewright.gemm.operators.torch_scaled_offsets import recorded
+
+        return recorded(*tensors, out_dtype, use_fast_accum, kernel)
+    return repeated_call("scaled_grouped_matmul", tensors, out, (out_dtype, use_fast_accum, kernel), run)
+
+
+def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any) -> None:
+    """ArgumentError for arrays of different frameworks, and of JAX."""
     given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets, "out": out}
     kind = framework(a, "a")
     for name, x in given.items():
@@ -85,12 +100,21 @@ def scaled_grouped_matmul(
             raise ArgumentError(
                 f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
             )
-    if kind == "torch" and (kernel is None or isinstance(kernel, str)):
-        torch = sys.modules["torch"]
-        if any_recorded(torch, *given.values()):
-            from tilewright.gemm.operators.torch_scaled_offsets import recorded
 
-            return recorded(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)
+
+def multiplied(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    offsets: Any,
+    out: Any,
+    out_dtype: Any,
+    use_fast_accum: bool,
+    kernel: str | KernelEntry | None,
+) -> Any:
+    """:func:`scaled_grouped_matmul` at length: everything is checked and planned."""
+    check_frameworks(a, b, scale_a, scale_b, offsets, out)
     if has_factors(scale_a) or has_factors(scale_b):
         return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype, kernel)
     entries = partial(scaled_kernels, use_fast_accum, kernel)

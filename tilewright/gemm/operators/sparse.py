@@ -32,8 +32,10 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.operators.arrays import Operands, as_jax, as_numpy, framework, namespace, row_major_copy
-from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result
+from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, key_of
 from tilewright.gemm.operators.matmul import Request, matmul
+from tilewright.gemm.operators.repeated import torch_key
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.layout import offsets
@@ -265,8 +267,8 @@ def sparse_matmul(
     functions = () if epilogue is None else functions_of(epilogue)
     instead = in_place_of_result(functions, out)
     if framework(a.values, "a.values") == "torch":
-        torch = sys.modules["torch"]
-        if any_recorded(torch, *a, b, out, c, bias, *arrays_of(functions)):
+        tensors = *a, b, out, c, bias, *arrays_of(functions)
+        if any_recorded(sys.modules["torch"], *tensors):
             if (kernel, decomposition) != (None, "auto"):
                 raise ArgumentError(
                     "kernel and decomposition cannot be given where PyTorch records the call: by torch.compile, or for "
@@ -299,7 +301,11 @@ def sparse_matmul(
     if a.shape[1] == 0:  # nothing is stored, and so nothing is sparse
         options: dict[str, Any] = {"alpha": alpha, "beta": beta, "bias": bias, "activation": activation}
         return matmul(a.values, b, out, c, **options, out_dtype=out_dtype or request.empty_dtype, epilogue=epilogue)
-    result = request.run()
+    if is_torch(a.values, kernel):
+        options_of = alpha, beta, activation, out_dtype, kernel, decomposition, key_of(functions, torch_key)
+        result = repeated_call("sparse_matmul", tensors, out, options_of, request.run)
+    else:
+        result = request.run()
     return result if instead is None else instead
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.launches import current_stream
 from tilewright.gemm.operators.matmul import Request
-from tilewright.gemm.operators.prepared import Prepared, current_stream
+from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.operators.rows import launch_key, planned_rows
 from tilewright.lang.arguments.arrays import array_of
 

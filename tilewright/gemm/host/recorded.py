@@ -1,0 +1,86 @@
+"""The launches that one call makes, in order, for a call that repeats it.
+
+What is launched by compiled functions goes through :func:`launch`. While a thread records (:func:`recording`), the
+run-time values of each are kept: what differs between a call and its repetition is addresses among them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Bounds = tuple[int, int]
+
+
+class RecordedLaunch(NamedTuple):
+    """A compiled function with the flat values of all its arguments, and the memory that it finds by addresses among
+    these."""
+
+    executor: Any
+    values: list[Any]
+    exposed: tuple[Bounds, ...]
+
+
+class RecordedProduct(NamedTuple):
+    """A product that was prepared (``operators.prepared``), with the addresses that it was launched with."""
+
+    prepared: Any
+    addresses: tuple[int, ...]
+
+
+@dataclass
+class Record:
+    """What a call has done so far."""
+
+    launches: list[RecordedLaunch | RecordedProduct] = field(default_factory=list)
+    checks: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+    """Checks of the elements of an array, which every call has to make."""
+
+
+_THREAD = threading.local()
+
+
+def current() -> Record | None:
+    """The record of this thread's call; None where it is not recorded."""
+    return getattr(_THREAD, "record", None)
+
+
+@contextmanager
+def recording() -> Iterator[Record]:
+    """Record what this thread launches."""
+    _THREAD.record = record = Record()
+    try:
+        yield record
+    finally:
+        _THREAD.record = None
+
+
+def launch(executor: Any, args: Sequence[Any], exposed: Sequence[Bounds] = ()) -> None:
+    """Call a compiled function on the current stream; ``exposed`` is the memory that it finds by addresses."""
+    record = current()
+    if record is None:
+        executor(*args)
+        return
+    read = zip(executor.parameters, executor.arrange(tuple(args), {}), strict=True)
+    values = [value for parameter, argument in read for value in parameter.argument.read(argument)]
+    executor.run(values)
+    record.launches.append(RecordedLaunch(executor, values, tuple(exposed)))
+
+
+def prepared_launch(prepared: Any, addresses: tuple[int, ...]) -> None:
+    """Launch a prepared product."""
+    prepared.launch(addresses)
+    record = current()
+    if record is not None:
+        record.launches.append(RecordedProduct(prepared, addresses))
+
+
+def check_elements(check: Callable[[Any], None], array: Any) -> None:
+    """``check(array)``, also in each repetition of the call."""
+    check(array)
+    record = current()
+    if record is not None:
+        record.checks.append((check, array))

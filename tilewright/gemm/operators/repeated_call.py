@@ -1,0 +1,165 @@
+"""Calls of PyTorch tensors that repeat an earlier one of the same geometry: only its launches are made again.
+
+What an operator launches depends on the geometry of its tensors and on its options alone, and this is the key. The
+first call of a key is recorded (``torch_recording``): its launches, which addresses among their arguments are those of
+the tensors, the memory that it took for the result and in between. A call that did anything else with memory, as a copy
+of an operand by PyTorch, is not kept. ``matmul`` and what is made of it have launches that are kept in another
+way (:class:`~tilewright.gemm.operators.repeated.RepeatedProduct`), as these also change their number of rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from tilewright.gemm.host.plan import simulated_gpu
+from tilewright.gemm.host.recorded import current
+from tilewright.gemm.operators.launches import Launches
+from tilewright.gemm.operators.repeated import WritesApart, torch_key
+
+REMEMBERED = 4096
+"""Calls that are kept; more than that are forgotten together."""
+PAGE = 512
+"""Bytes: memory for what is between launches has the remainder by it that it had at first."""
+CALLS: dict[Any, RepeatedCall] = {}
+"""The launches of calls, by operator, geometry and options."""
+
+
+class Place(NamedTuple):
+    """An address: that of a given tensor, the result or a part of the memory in between, by number, and bytes after
+    it."""
+
+    operand: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class NewTensor:
+    """A tensor in memory of its own, of ``elements``."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: Any
+    device: Any
+    elements: int
+    offset: int
+
+    @cached_property
+    def make(self) -> Callable[[], Any]:
+        """Makes one; a view only where it has to be one: it takes 1 us more."""
+        torch = sys.modules["torch"]
+        kind = {"dtype": self.dtype, "device": self.device}
+        reach = 1 + sum((n - 1) * d for n, d in zip(self.shape, self.stride, strict=True))
+        if (self.offset, reach) == (0, self.elements):
+            return partial(torch.empty_strided, self.shape, self.stride, **kind)
+        return lambda: torch.empty(self.elements, **kind).as_strided(self.shape, self.stride, self.offset)
+
+
+class Scratch(NamedTuple):
+    """Memory between the launches of a call: where its parts begin in one piece, and those of them that are zero."""
+
+    bytes: int
+    begins: tuple[int, ...]
+    zeros: tuple[tuple[int, int], ...]
+    device: Any
+
+    def make(self) -> tuple[Any, list[int]]:
+        """The memory, and the addresses of its parts."""
+        torch = sys.modules["torch"]
+        memory = torch.empty(self.bytes + PAGE, dtype=torch.uint8, device=self.device)
+        before = -memory.data_ptr() % PAGE
+        for begin, end in self.zeros:
+            memory[before + begin : before + end].zero_()
+        first = memory.data_ptr() + before
+        return memory, [first + begin for begin in self.begins]
+
+
+@dataclass(frozen=True)
+class RepeatedCall(WritesApart):
+    """What is left of a call: its launches, with the places of the addresses of each (None: all addresses as they are);
+    the result, or None where that is a given tensor; where each tensor begins and ends, relative to its address, and
+    which are written."""
+
+    launches: tuple[tuple[Launches, tuple[Place, ...] | None], ...]
+    result: NewTensor | None
+    spans: tuple[tuple[int, int], ...]
+    written: tuple[int, ...]
+    scratch: Scratch | None = None
+    apart: tuple[tuple[int, int, int], ...] = ()
+    """(tensor, tensor, distance): an address belonged to both of these, which were so many bytes apart. Where they are
+    at another distance it is not known whose it is."""
+    one: tuple[tuple[int, int], ...] = ()
+    """Tensors that were one array, of which one was written: the call allows that."""
+    checks: tuple[tuple[Callable[[Any], None], int], ...] = ()
+    """Checks of the elements of a tensor, in the simulator."""
+    disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
+
+    def may_be_one(self, operand: int, written: int) -> bool:
+        return (operand, written) in self.one
+
+    def launch(self, given: Sequence[Any], out: Any) -> Any:
+        """The result for other tensors of the geometry; None where they have to be looked at at length: one without
+        memory, or a result that overlaps something."""
+        addresses = [x.data_ptr() for x in given]
+        result = out
+        if self.result is not None:
+            result = self.result.make()
+            addresses.append(result.data_ptr())
+        if 0 in addresses:
+            return None
+        for one, other, distance in self.apart:
+            if addresses[other] - addresses[one] != distance:
+                return None
+        if self.writes_given and not self.may_write(tuple(addresses)):
+            return None
+        for check, operand in self.checks:
+            check(given[operand])
+        if self.scratch is not None:
+            memory, parts = self.scratch.make()  # it lives until everything is launched
+            addresses += parts
+        everything = tuple(addresses)
+        for launches, places in self.launches:
+            if places is None:
+                launches.launch(everything)
+            else:
+                launches.launch(tuple([addresses[operand] + shift for operand, shift in places]))
+        return result
+
+    @cached_property
+    def writes_given(self) -> bool:
+        """Whether anything but a new result is written."""
+        return self.result is None or len(self.written) > 1
+
+
+def is_torch(a: Any, kernel: Any = None) -> bool:
+    """Whether a call with ``a`` is one of PyTorch tensors, and of a kernel that a key can have: its name, or none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(a, torch.Tensor) and (kernel is None or isinstance(kernel, str))
+
+
+def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any, run: Callable[[], Any]) -> Any:
+    """What ``run()`` gives: the result of an ``operator`` for PyTorch tensors (None: not given) and ``options``, which
+    is ``out`` if that is given. Where such a call was made before, its launches are made again."""
+    if current() is not None:  # a part of a call that is recorded
+        return run()
+    try:
+        key = operator, torch_key(*tensors), options, simulated_gpu() if tensors[0].is_cpu else None
+        known = CALLS.get(key)
+    except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
+        return run()
+    given = [x for x in tensors if x is not None]
+    if known is not None:
+        result = known.launch(given, out)
+        if result is not None:
+            return result
+    from tilewright.gemm.operators.torch_recording import recorded
+
+    result, made = recorded(run, given, out)
+    if made is not None:
+        if len(CALLS) >= REMEMBERED:
+            CALLS.clear()
+        CALLS[key] = made
+    return result
