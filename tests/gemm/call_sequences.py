@@ -14,16 +14,18 @@ import argparse
 import contextlib
 import random
 import sys
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 import torch
 
+from tests.gemm.drawn_calls import EIGHT, FLOATS, LAYOUTS, Calls, as_float, laid
+from tests.gemm.drawn_calls_of_models import MODELS
 from tests.search_options import add_options, in_processes
 from tilewright import sim
 from tilewright.errors import TilewrightError
@@ -37,64 +39,6 @@ from tilewright.gemm import (
     scaled_grouped_matmul,
     scaled_matmul,
 )
-
-LAYOUTS = ("rows", "columns", "padded", "spread", "odd")
-FLOATS: dict[str, torch.dtype] = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-EIGHT: dict[str, torch.dtype] = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
-
-
-def laid(x: torch.Tensor, how: str) -> torch.Tensor:
-    """The numbers of ``x`` as a view of another kind."""
-    raw = x.view(torch.uint8) if x.element_size() == 1 else x
-    rows, columns = raw.shape
-    if how == "columns":
-        found = raw.T.contiguous().T
-    elif how == "odd":
-        found = raw.new_zeros(raw.numel() + 1)[1:].view(rows, columns)
-    else:
-        wide = {"rows": columns, "padded": columns + 16, "spread": 2 * columns}[how]
-        found = raw.new_zeros(rows, wide)[:, :: 2 if how == "spread" else 1][:, :columns]
-    found.copy_(raw)
-    return found.view(x.dtype)
-
-
-def as_float(x: Any) -> np.ndarray:
-    return x.detach().double().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x).astype(np.float64)
-
-
-class Calls(ABC):
-    """An operator with operands; ``choices`` are the properties of a call, the first value of each is taken first.
-    On a GPU those of ``on_gpu`` take their places."""
-
-    choices: ClassVar[dict[str, tuple[Any, ...]]] = {}
-    on_gpu: ClassVar[dict[str, tuple[Any, ...]] | None] = {"arch": (None,)}
-    """None: the operator is not one of this GPU."""
-
-    def __init__(self, choose: random.Random, device: str = "cpu") -> None:
-        self.random, self.numbers = choose, np.random.default_rng(choose.randrange(1 << 30))
-        self.device = device
-        self.properties = self.choices | ((self.on_gpu or {}) if device == "cuda" else {})
-        self.draw()
-
-    def tensor(self, x: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor(x, device=self.device)
-
-    @abstractmethod
-    def draw(self) -> None:
-        """Draw the operands anew."""
-
-    @abstractmethod
-    def call(self, **state: Any) -> tuple[Any, np.ndarray]:
-        """The result, and what it should be."""
-
-    def integers(self, *shape: int) -> np.ndarray:
-        return self.numbers.integers(-3, 4, shape)
-
-    def powers(self, *shape: int) -> np.ndarray:
-        return np.exp2(self.numbers.integers(-2, 3, shape)).astype(np.float32)
-
-    def extents(self, *choices: tuple[int, ...]) -> list[int]:
-        return [self.random.choice(values) for values in choices]
 
 
 class Dense(Calls):
@@ -124,6 +68,8 @@ class Dense(Calls):
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((8, 32, 40), (16, 40, 64), (16, 32, 64))
+
+    def fill(self) -> None:
         self.x, self.y = self.integers(self.m, self.k), self.integers(self.k, self.n)
         self.z, self.v = self.integers(self.m, self.n), self.integers(self.n)
 
@@ -183,6 +129,8 @@ class Named(Calls):
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((8, 72, 136), (16, 48, 144), (64, 128, 256))
+
+    def fill(self) -> None:
         self.x, self.y = self.integers(2, self.m, self.k), self.integers(2, self.n, self.k)
         self.z = self.integers(2, self.m, self.n)
 
@@ -227,6 +175,8 @@ class Scaled(Calls):
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((16, 33, 130), (16, 48, 144), (128, 256))
+
+    def fill(self) -> None:
         self.x, self.y, self.v = self.integers(self.m, self.k), self.integers(self.n, self.k), self.integers(self.n)
         deep, wide = self.k // 128, -(-self.n // 128)
         self.pairs = {
@@ -282,6 +232,8 @@ class ScaledGroups(Calls):
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((40, 130), (16, 144), (128, 256))
+
+    def fill(self) -> None:
         self.x, self.y = self.integers(self.m, self.k), self.integers(3, self.n, self.k)
         deep, wide = self.k // 128, -(-self.n // 128)
         self.first = {"rows": self.powers(self.m), "blocks": self.powers(self.m, deep)}
@@ -333,12 +285,15 @@ class BlockScaled(Calls):
         "bias": (False, True),
         "activation": (None, "relu"),
         "into": (False, True),
+        "frame": ("torch", "numpy"),
         "rows": (0, 1),
     }
     on_gpu = None
 
     def draw(self) -> None:
         self.m, self.n, self.k = self.extents((40, 130), (16, 72), (64, 160))
+
+    def fill(self) -> None:
         self.x, self.y = self.numbers.integers(-2, 3, (2, self.m, self.k)), self.integers(2, self.n, self.k) // 2
         self.v = self.integers(self.n)
         self.scales = [self.powers(2, rows, self.k // 16) for rows in (self.m, self.n)]
@@ -358,9 +313,11 @@ class BlockScaled(Calls):
             made, given, wanted = [x[0] for x in made], [x[0] for x in given], wanted[0]
         given = [blocked_scales(x) for x in given] if s["blocked"] else [given[0], given[1].swapaxes(-1, -2)]
         dtype = np.float32 if s["result"] == "f32" else ml_dtypes.bfloat16
-        more: dict[str, Any] = {"out": np.full(wanted.shape, 99, dtype)} if s["into"] else {"out_dtype": dtype}
-        more |= {"alpha": s["alpha"], "activation": s["activation"]}
-        more["bias"] = self.v.astype(np.float32) if s["bias"] else None
+        out, bias = np.full(wanted.shape, 99, dtype), self.v.astype(np.float32)
+        if s["frame"] == "torch":
+            made, given, (out, bias) = (list(map(as_torch, x)) for x in (made, given, (out, bias)))
+        more: dict[str, Any] = {"out": out} if s["into"] else {"out_dtype": out.dtype}
+        more |= {"alpha": s["alpha"], "activation": s["activation"], "bias": bias if s["bias"] else None}
         with sim.options(arch=s["arch"], sms=4):
             found = block_scaled_matmul(made[0], made[1].swapaxes(-1, -2), *given, **more)
         return found, np.maximum(wanted, 0) if s["activation"] else wanted
@@ -372,12 +329,19 @@ def packed(x: np.ndarray) -> np.ndarray:
     return bits[..., ::2] | bits[..., 1::2] << 4
 
 
+def as_torch(x: np.ndarray) -> torch.Tensor:
+    """A PyTorch tensor of the same bytes."""
+    dtype = getattr(torch, str(x.dtype))
+    return torch.from_numpy(np.ascontiguousarray(x).view(f"i{x.itemsize}")).view(dtype)
+
+
 OPERATORS: dict[str, type[Calls]] = {
     "matmul": Dense,
     "gemm": Named,
     "scaled_matmul": Scaled,
     "scaled_grouped_matmul": ScaledGroups,
     "block_scaled_matmul": BlockScaled,
+    **MODELS,
 }
 
 
@@ -399,13 +363,15 @@ def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:
 def verdicts(
     case: int, operator: str | None = None, count: int = 6, device: str = "cpu"
 ) -> tuple[Counter[str], list[str]]:
-    """How many of ``count`` calls were right or refused, and what was wrong."""
+    """How many of the calls of ``count`` states were right or refused, and what was wrong. Each call is made twice, the
+    second time with other numbers in other memory."""
     choose, counts, wrong = random.Random(case), Counter[str](), []
     there = [name for name, each in OPERATORS.items() if device == "cpu" or each.on_gpu is not None]
     name = operator or there[case % len(there)]
     calls = OPERATORS[name](choose, device)
-    for state in states(calls, choose, count):
-        shown = f"case {case} {name} {state}"
+    for state, again in product(states(calls, choose, count), (False, True)):
+        shown = f"case {case} {name}{' again' if again else ''} {state}"
+        calls.fill()
         try:
             found, wanted = calls.call(**state)
         except TilewrightError as refused:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.keys.spy import Spy
 from tilewright.gemm import matmul
+from tilewright.gemm.operators import repeated_call
 
 
 def run(spy: Spy, *calls: Any) -> list[Any]:
@@ -15,12 +16,24 @@ def run(spy: Spy, *calls: Any) -> list[Any]:
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(matmul.__globals__, "REPEATED_PRODUCTS", spy)
+        patch.setattr(repeated_call, "CALLS", spy)
         for call in calls:
             try:
                 result = call.run()
                 kept = spy.get(spy.asked[-1])  # what is copied before is not remembered
-                plan = repr(kept.prepared.plan) if kept is not None else ""
-                outcomes.append((str(result.dtype), tuple(result.shape), repr(result.double().tolist()), plan))
+                outcomes.append((str(result.dtype), tuple(result.shape), repr(result.double().tolist()), plans(kept)))
             except Exception as error:
                 outcomes.append(f"{type(error).__name__} {error}")
     return outcomes
+
+
+def plans(kept: Any) -> str:
+    """By which kernels a product or a call that is kept is computed."""
+    if kept is None:
+        return ""
+    if hasattr(kept, "prepared"):
+        return repr(kept.prepared.plan)
+    found: list[Any] = []
+    for launches, _ in kept.launches:
+        found += [launches.plan] if hasattr(launches, "plan") else [str(x.code.kernels) for x in launches.bindings[0]]
+    return repr(found)

@@ -37,6 +37,7 @@ NAMES: dict[Path, str] = {
     **{(0, i, k): f"{name}: {part}" for i, name in enumerate(OPERANDS) for k, part in enumerate(OPERAND)},
     **{(HOW, i): name for i, name in enumerate(ASKED)},
     **{(SIMULATED, i): name for i, name in enumerate(("arch", "multiprocessors", "sizes"))},
+    (3,): "operator",
 }
 """All components of the key."""
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -112,5 +113,5 @@ def test_every_component_has_its_case() -> None:
     spy = Spy()
     run(spy, Call())
     assert [path for path, _ in components(spy.asked[0], OPENED)] == list(NAMES)
-    missing = {f"{name}: device" for name in OPERANDS} | {f"{name}: negative" for name in OF_8_BITS}
+    missing = {f"{name}: device" for name in OPERANDS} | {f"{name}: negative" for name in OF_8_BITS} | {"operator"}
     assert NAMES.values() - CASES.keys() == missing, "these need two machines, or a type that PyTorch negates"

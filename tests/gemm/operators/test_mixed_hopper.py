@@ -16,7 +16,8 @@ from tilewright.gemm import Major, gemm, mixed_matmul, prepare_weight
 from tilewright.gemm.choice.registry import mixed_entry
 from tilewright.gemm.family.compile import cross_compile
 from tilewright.gemm.operators.mixed import MixedProduct
-from tilewright.gemm.operators.mixed_hopper import LAUNCHES, entry_of
+from tilewright.gemm.operators.mixed_hopper import entry_of
+from tilewright.gemm.operators.repeated_call import CALLS
 
 F16, BF16, F32 = np.float16, ml_dtypes.bfloat16, np.float32
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -102,7 +103,7 @@ def test_exact_in_all_types(
 def test_one_launch_serves_other_weights(device: str) -> None:
     """With a bias and an activation, in rows that are part of a larger matrix; blocks may share tiles there."""
     torch = pytest.importorskip("torch")
-    LAUNCHES.clear()
+    CALLS.clear()
     for i in range(7):
         a, given, exact = drawn("zeros", (66, 128, 256), 128, np.float32)
         parts = on(device, given, "bfloat16")
@@ -119,7 +120,7 @@ def test_one_launch_serves_other_weights(device: str) -> None:
         wanted = np.maximum(exact * 2.0**i + bias.float().cpu().numpy(), 0)
         np.testing.assert_array_equal(out[:, :128].cpu().numpy(), wanted)
         assert out[:, 128:].isnan().all()
-    assert len(LAUNCHES) == 1
+    assert len(CALLS) == 1
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -25,7 +25,7 @@ REMEMBERED = 4096
 PAGE = 512
 """Bytes: memory for what is between launches has the remainder by it that it had at first."""
 CALLS: dict[Any, RepeatedCall] = {}
-"""The launches of calls, by operator, geometry and options."""
+"""The launches of calls, by geometry, options and operator."""
 
 
 class Place(NamedTuple):
@@ -146,7 +146,7 @@ def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any,
     if current() is not None:  # a part of a call that is recorded
         return run()
     try:
-        key = operator, torch_key(*tensors), options, simulated_gpu() if tensors[0].is_cpu else None
+        key = torch_key(*tensors), options, simulated_gpu() if tensors[0].is_cpu else None, operator
         known = CALLS.get(key)
     except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
         return run()
