@@ -123,7 +123,7 @@ def grouped_matmul(
     instead = in_place_of_result(functions, out)
     tensors = a, b, offsets, rows, out, *arrays_of(functions)
     run = partial(multiplied, a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition)
-    if is_torch(a, kernel):
+    if (kernel is None or isinstance(kernel, str)) and is_torch(a):
         if any_recorded(sys.modules["torch"], *tensors):
             check_frameworks(a, b, offsets, rows, out, functions)
             from tilewright.gemm.operators.torch_offsets import recorded

@@ -134,10 +134,10 @@ class RepeatedCall(WritesApart):
         return self.result is None or len(self.written) > 1
 
 
-def is_torch(a: Any, kernel: Any = None) -> bool:
-    """Whether a call with ``a`` is one of PyTorch tensors, and of a kernel that a key can have: its name, or none."""
+def is_torch(a: Any) -> bool:
+    """Whether a call with ``a`` is one of PyTorch tensors."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(a, torch.Tensor) and (kernel is None or isinstance(kernel, str))
+    return torch is not None and isinstance(a, torch.Tensor)
 
 
 def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any, run: Callable[[], Any]) -> Any:

@@ -111,52 +111,41 @@ def scaled_matmul(
     384.0
     """
     tensors = a, b, out, scale_a, scale_b, bias, amax, scale_result
-    if is_torch(a, kernel) and any_recorded(sys.modules["torch"], *tensors):
+
+    def request() -> ScaledRequest:
+        return ScaledRequest(
+            a=a,
+            b=b,
+            out=out,
+            c=None,
+            alpha=1.0,
+            beta=0.0,
+            bias=bias,
+            activation=activation,
+            out_dtype=out_dtype,
+            precision="ieee",
+            kernel=kernel,
+            decomposition="auto",
+            scale_a=scale_a,
+            scale_b=scale_b,
+            use_fast_accum=use_fast_accum,
+            scale_result=scale_result,
+            amax=amax,
+            saturate=saturate,
+        )
+
+    if (kernel is None or isinstance(kernel, str)) and is_torch(a):
+        options = activation, out_dtype, use_fast_accum, kernel, saturate
+        if not any_recorded(sys.modules["torch"], *tensors):
+            return repeated_call("scaled_matmul", tensors, out, options, lambda: request().run())
         from tilewright.gemm.operators.torch_scaled import recorded
 
-        return recorded(
-            a,
-            b,
-            scale_a,
-            scale_b,
-            bias,
-            out,
-            activation,
-            out_dtype,
-            use_fast_accum,
-            kernel,
-            scale_result,
-            amax,
-            saturate,
-        )
-    request = ScaledRequest(
-        a=a,
-        b=b,
-        out=out,
-        c=None,
-        alpha=1.0,
-        beta=0.0,
-        bias=bias,
-        activation=activation,
-        out_dtype=out_dtype,
-        precision="ieee",
-        kernel=kernel,
-        decomposition="auto",
-        scale_a=scale_a,
-        scale_b=scale_b,
-        use_fast_accum=use_fast_accum,
-        scale_result=scale_result,
-        amax=amax,
-        saturate=saturate,
-    )
+        return recorded(a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate)
     if is_traced(*tensors):
         from tilewright.gemm.operators.jax_call import of_request
 
-        return of_request(request)
-    if is_torch(a, kernel):
-        options = activation, out_dtype, use_fast_accum, kernel, saturate
-        return repeated_call("scaled_matmul", tensors, out, options, request.run)
-    return request.run()
+        return of_request(request())
+    return request().run()
 
 
 def no_block_scales(entry: KernelEntry) -> ArgumentError:

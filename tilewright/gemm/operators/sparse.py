@@ -266,7 +266,33 @@ def sparse_matmul(
         raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
     functions = () if epilogue is None else functions_of(epilogue)
     instead = in_place_of_result(functions, out)
-    if framework(a.values, "a.values") == "torch":
+
+    def request() -> SparseRequest:
+        return SparseRequest(
+            a=a.values,
+            b=b,
+            out=out,
+            c=c,
+            alpha=alpha,
+            beta=beta,
+            bias=bias,
+            activation=activation,
+            out_dtype=out_dtype,
+            precision="ieee",
+            kernel=kernel,
+            decomposition=decomposition,
+            metadata=a.metadata,
+            functions=functions,
+        )
+
+    def run() -> Any:
+        if a.shape[1]:
+            return request().run()
+        options: dict[str, Any] = {"alpha": alpha, "beta": beta, "bias": bias, "activation": activation}
+        empty = out_dtype or request().empty_dtype  # nothing is stored, and so nothing is sparse
+        return matmul(a.values, b, out, c, **options, out_dtype=empty, epilogue=epilogue)
+
+    if is_torch(a.values):
         tensors = *a, b, out, c, bias, *arrays_of(functions)
         if any_recorded(sys.modules["torch"], *tensors):
             if (kernel, decomposition) != (None, "auto"):
@@ -277,35 +303,17 @@ def sparse_matmul(
             from tilewright.gemm.operators.torch_sparse import recorded
 
             result = recorded(a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions)
-            return result if instead is None else instead
-    request = SparseRequest(
-        a=a.values,
-        b=b,
-        out=out,
-        c=c,
-        alpha=alpha,
-        beta=beta,
-        bias=bias,
-        activation=activation,
-        out_dtype=out_dtype,
-        precision="ieee",
-        kernel=kernel,
-        decomposition=decomposition,
-        metadata=a.metadata,
-        functions=functions,
-    )
-    if framework(a.values) == "jax":
+        elif kernel is None or isinstance(kernel, str):
+            asked = alpha, beta, activation, out_dtype, kernel, decomposition, key_of(functions, torch_key)
+            result = repeated_call("sparse_matmul", tensors, out, asked, run)
+        else:
+            result = run()
+    elif framework(a.values, "a.values") == "jax":
         from tilewright.gemm.operators.jax_call import of_request
 
-        return of_request(request)
-    if a.shape[1] == 0:  # nothing is stored, and so nothing is sparse
-        options: dict[str, Any] = {"alpha": alpha, "beta": beta, "bias": bias, "activation": activation}
-        return matmul(a.values, b, out, c, **options, out_dtype=out_dtype or request.empty_dtype, epilogue=epilogue)
-    if is_torch(a.values, kernel):
-        options_of = alpha, beta, activation, out_dtype, kernel, decomposition, key_of(functions, torch_key)
-        result = repeated_call("sparse_matmul", tensors, out, options_of, request.run)
+        return of_request(request())
     else:
-        result = request.run()
+        result = run()
     return result if instead is None else instead
 
 
